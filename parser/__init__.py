@@ -1,0 +1,40 @@
+"""Read tool calls out of a model's text while it is being written.
+
+    text --> SentinelParser.receive_text / receive_eof --> events
+
+grammar    the tags and the one form that prompts teach
+events     what the parser reports
+sentinel   the parser itself: no I/O, append-only, nothing lost, indifferent to how the text is cut
+registry   the declared tools, and which of them a name means
+"""
+
+from .events import (
+    ArgumentsDelta,
+    CallCompleted,
+    CallMalformed,
+    CallStarted,
+    ParserEvent,
+    ReadingEnded,
+    TextDelta,
+    Tier,
+)
+from .grammar import CLOSE_TAG, OPEN_TAG, write_call
+from .registry import Tool, ToolRegistry
+from .sentinel import SentinelParser
+
+__all__ = [
+    "CLOSE_TAG",
+    "OPEN_TAG",
+    "ArgumentsDelta",
+    "CallCompleted",
+    "CallMalformed",
+    "CallStarted",
+    "ParserEvent",
+    "ReadingEnded",
+    "SentinelParser",
+    "TextDelta",
+    "Tier",
+    "Tool",
+    "ToolRegistry",
+    "write_call",
+]

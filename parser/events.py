@@ -1,0 +1,93 @@
+"""What a `SentinelParser` reports, in the order of the text it was given.
+
+Nothing here is ever taken back. Joining, in order, `TextDelta.text`, `CallCompleted.raw` and
+`CallMalformed.raw` gives the text that was received, less the white space that only separated calls
+and less what followed a `ReadingEnded`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Tier(Enum):
+    """How much a call had to be helped (docs/reference/sentinel.md)."""
+
+    VALID = "A"
+    REPAIRED = "B"
+    BARE = "C"
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """Text of the answer that is not part of a call, verbatim."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """A call's name is known; its arguments may still be on their way.
+
+    `index` counts the calls of one answer from 0 and ties the events of a call together.
+    `id` is what the model wrote as `id` or `call_id` so far, if it did.
+    """
+
+    index: int
+    name: str
+    id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentsDelta:
+    """The next piece of the raw JSON text of a call's arguments, as soon as it was seen."""
+
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallCompleted:
+    """A whole call.
+
+    `arguments` is the raw JSON text of an object: the model's own characters when they were
+    well-formed. It equals the joined `ArgumentsDelta.text` of this call. `raw` is what stood in the
+    answer for it, tags included (of several calls in one block, the first carries the whole block and
+    the others the empty string). `extra` holds members that are neither name, arguments nor id, each
+    as its raw JSON text. `repairs` names the rules that helped, in the order they were used.
+    """
+
+    index: int
+    name: str
+    arguments: str
+    id: str | None
+    raw: str
+    tier: Tier = Tier.VALID
+    repairs: tuple[str, ...] = ()
+    extra: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallMalformed:
+    """A block that cannot be read as a call. `raw` is its text, verbatim: it belongs to the answer.
+
+    `index` is set when `CallStarted` was already reported for it: that call must not look finished.
+    """
+
+    reason: str
+    raw: str
+    index: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingEnded:
+    """The model began to invent the result of its own call: nothing after this point is read.
+
+    `reason` names what was seen. The text from there on is dropped, and the turn may be interrupted.
+    """
+
+    reason: str
+
+
+ParserEvent = TextDelta | CallStarted | ArgumentsDelta | CallCompleted | CallMalformed | ReadingEnded

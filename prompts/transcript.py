@@ -1,0 +1,87 @@
+"""A conversation as plain values, free of any wire format.
+
+`proxy.wire` makes these from what a client sent, `render_turn` makes text of them. Every string in
+here is untrusted: it is escaped where it is rendered, not before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """`url` is a data URL."""
+
+    url: str
+
+
+Part = Text | Image
+
+
+@dataclass(frozen=True, slots=True)
+class Guidance:
+    """A `system` or `developer` message, wherever it stood."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserTurn:
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantText:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PastCall:
+    """A call that the assistant made. `arguments` is the client's text, usually but not always JSON."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """`call_id` matches `^[A-Za-z0-9_.:-]{1,128}$`: the request parser has checked it."""
+
+    call_id: str
+    parts: tuple[Part, ...]
+
+
+Entry = Guidance | UserTurn | AssistantText | PastCall | ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """`instructions` are the client's, for this request only; `entries` are in order of time."""
+
+    entries: tuple[Entry, ...]
+    instructions: str | None = None
+
+
+class ChoiceMode(Enum):
+    AUTO = "auto"
+    NONE = "none"
+    REQUIRED = "required"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """What the client demands. `names` limits the choice to these tools; None means all of them.
+
+    A single named tool is `ToolChoice(ChoiceMode.REQUIRED, ("name",))`.
+    """
+
+    mode: ChoiceMode = ChoiceMode.AUTO
+    names: tuple[str, ...] | None = None

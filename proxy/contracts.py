@@ -1,0 +1,187 @@
+"""What the turn asks of a backend and tells a wire builder: protocols and the events between them.
+
+    backend  --BackendEvent-->  run_turn  --TurnEvent-->  wire builder
+
+Implementers do not know each other; both sides know only this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from prompts import Part
+
+from .errors import ApiError
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens, as the backend counts them. `input_tokens` includes the cached, `output_tokens` the reasoning ones."""
+
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.output_tokens + other.output_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """All that a text backend is given. `effort` and `summary` are the Responses API's reasoning values."""
+
+    model: str
+    developer: str | None
+    parts: tuple[Part, ...]
+    effort: str | None = None
+    summary: str | None = None
+
+
+# What a backend reports of one turn, in order. `TurnEnded` is the last event; failure is a raised `BackendError`.
+
+
+@dataclass(frozen=True, slots=True)
+class TextPiece:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEnded:
+    """One message of the model is whole; a turn may hold several."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningPiece:
+    """Text of the reasoning summary. `part` counts the summary's parts from 0."""
+
+    part: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningEnded:
+    """One reasoning item is whole (it may have had no text)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """`incomplete` is `max_output_tokens` or `content_filter` when the model was cut, else None."""
+
+    usage: Usage | None
+    incomplete: str | None = None
+
+
+BackendEvent = TextPiece | MessageEnded | ReasoningPiece | ReasoningEnded | TurnEnded
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    id: str
+    created: int
+    owned_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """`problem` is one sentence for a person, None when the backend can take a turn."""
+
+    problem: str | None
+    version: str | None = None
+
+
+class TextBackend(Protocol):
+    """A model that takes text and images and gives text.
+
+    It is entered once for its whole life. `stream` is entered once a turn and yields batches: all
+    events that had arrived together, never an empty batch. Leaving `stream` early ends the turn at
+    the backend, whatever state it is in, without making the caller wait for it. Errors are raised as
+    `BackendError`; one raised before the first batch was yielded has cost nothing.
+    """
+
+    async def __aenter__(self) -> TextBackend: ...
+
+    async def __aexit__(self, *exc: object) -> None: ...
+
+    def stream(self, prompt: Prompt) -> AbstractAsyncContextManager[AsyncIterator[Sequence[BackendEvent]]]: ...
+
+    async def models(self) -> Sequence[Model]: ...
+
+    async def health(self) -> Health: ...
+
+
+# What a turn tells the wire builder. Calls are whole and checked unless `--calls live` is on.
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerText:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerMessageEnded:
+    """What comes next, if it is text, is another message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    part: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningItemEnded:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStarted:
+    call_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallArguments:
+    """The next piece of the arguments' JSON text of the call that was started last."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallEnded:
+    """`complete` False: the call broke off (only with `--calls live`), and the turn is about to fail."""
+
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFinished:
+    usage: Usage
+    incomplete: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFailed:
+    error: ApiError
+    usage: Usage
+
+
+TurnEvent = (
+    AnswerText
+    | AnswerMessageEnded
+    | Reasoning
+    | ReasoningItemEnded
+    | ToolCallStarted
+    | ToolCallArguments
+    | ToolCallEnded
+    | TurnFinished
+    | TurnFailed
+)

@@ -1,0 +1,85 @@
+"""What can go wrong, each error with the answer the client gets for it.
+
+    TagcallError
+    ├── ApiError            has an HTTP status and an OpenAI error object
+    │   ├── RequestError    the client's request cannot be served: 4xx, before any backend work
+    │   └── BackendError    the backend failed, refused or vanished
+    └── UsageError          the person at the terminal must change something: one sentence, exit 2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypedDict
+
+
+class ErrorObject(TypedDict):
+    """The object under `error` in an OpenAI error body."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class TagcallError(Exception):
+    """The root of this package's errors."""
+
+
+class UsageError(TagcallError):
+    """Something a person has to change; the message is one sentence that says what."""
+
+
+class ApiError(TagcallError):
+    """An error that knows its HTTP answer.
+
+    `retry_after` is in seconds. `retryable` False tells SDKs with `x-should-retry: false` that a
+    repeated request cannot heal this.
+    """
+
+    default_status = 500
+    default_type = "server_error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        type: str | None = None,
+        code: str | None = None,
+        param: str | None = None,
+        retry_after: float | None = None,
+        retryable: bool = True,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = self.default_status if status is None else status
+        self.type = self.default_type if type is None else type
+        self.code = code
+        self.param = param
+        self.retry_after = retry_after
+        self.retryable = retryable
+
+    def error_object(self) -> ErrorObject:
+        return {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
+
+    def headers(self) -> Mapping[str, str]:
+        headers: dict[str, str] = {}
+        if self.retry_after is not None:
+            headers["retry-after"] = str(max(1, round(self.retry_after)))
+        if not self.retryable:
+            headers["x-should-retry"] = "false"
+        return headers
+
+
+class RequestError(ApiError):
+    """The request cannot be served as it is."""
+
+    default_status = 400
+    default_type = "invalid_request_error"
+
+
+class BackendError(ApiError):
+    """The backend failed. `emitted` is set by whoever knows that the client has seen part of the answer."""
+
+    default_status = 502
