@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
-from prompts import Part
+from parser import ToolRegistry
+from prompts import Part, ToolChoice, Transcript
 
 from .errors import ApiError
 
@@ -107,7 +108,7 @@ class TextBackend(Protocol):
     `BackendError`; one raised before the first batch was yielded has cost nothing.
     """
 
-    async def __aenter__(self) -> TextBackend: ...
+    async def __aenter__(self) -> Self: ...
 
     async def __aexit__(self, *exc: object) -> None: ...
 
@@ -171,7 +172,6 @@ class TurnFinished:
 @dataclass(frozen=True, slots=True)
 class TurnFailed:
     error: ApiError
-    usage: Usage
 
 
 TurnEvent = (
@@ -185,3 +185,16 @@ TurnEvent = (
     | TurnFinished
     | TurnFailed
 )
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """What a client wants of one turn, free of its wire format."""
+
+    model: str
+    transcript: Transcript
+    registry: ToolRegistry
+    choice: ToolChoice
+    parallel: bool = True
+    effort: str | None = None
+    summary: str | None = None

@@ -1,10 +1,10 @@
 """What can go wrong, each error with the answer the client gets for it.
 
-    TagcallError
-    ├── ApiError            has an HTTP status and an OpenAI error object
-    │   ├── RequestError    the client's request cannot be served: 4xx, before any backend work
-    │   └── BackendError    the backend failed, refused or vanished
-    └── UsageError          the person at the terminal must change something: one sentence, exit 2
+TagcallError
+├── ApiError            has an HTTP status and an OpenAI error object
+│   ├── RequestError    the client's request cannot be served: 4xx, before any backend work
+│   └── BackendError    the backend failed, refused or vanished
+└── UsageError          the person at the terminal must change something: one sentence, exit 2
 """
 
 from __future__ import annotations

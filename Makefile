@@ -1,0 +1,59 @@
+# Each target makes the virtual environment it needs: Python >= 3.11 and make are enough.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+# Programs that the tests also run with, besides the one from PyPI.
+CODEX_VERSIONS := 0.89.0 0.169.0
+
+.PHONY: demo serve test lint format docs bench codex-versions clean
+
+demo: .venv/.demo        ## one whole tool loop on recorded answers
+	@$(BIN)/tagcall demo
+
+serve: .venv/.codex      ## the server, with the codex program from PyPI
+	@$(BIN)/tagcall serve
+
+test: .venv/.dev         ## the whole test suite
+	@$(BIN)/python -m pytest
+
+lint: .venv/.dev         ## style, types, layers
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: .venv/.dev
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+docs: .venv/.dev         ## rewrite the pages that are made from code
+	@$(BIN)/python -m proxy.settings > docs/reference/settings.md
+
+bench: .venv/.dev        ## ratios against a floor, measured in one run
+	@$(BIN)/python tests/parser/bench.py
+
+codex-versions: $(CODEX_VERSIONS:%=.node/%/installed)  ## more codex programs to test with; needs npm
+
+.node/%/installed:
+	@mkdir -p $(@D)
+	@npm install --prefix $(@D) --no-save --no-audit --no-fund --loglevel=error @openai/codex@$*
+	@touch $@
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "tagcall needs Python 3.11 or newer: call make with PYTHON=python3.12, for instance."; exit 1; }
+	@$(PYTHON) -m venv .venv
+
+.venv/.demo: .venv/bin/python pyproject.toml constraints.txt
+	@$(INSTALL) --editable '.[demo]' && touch $@
+
+.venv/.codex: .venv/bin/python pyproject.toml constraints.txt
+	@$(INSTALL) --editable '.[codex]' && touch $@
+
+.venv/.dev: .venv/bin/python pyproject.toml constraints.txt
+	@$(INSTALL) --editable '.[codex,demo,dev]' && touch $@
+
+clean:
+	@rm -rf .venv .node build dist

@@ -1,0 +1,18 @@
+"""The proxy: an OpenAI endpoint in front of a text-only backend.
+
+    http request -> ingress -> wire.parse_* -> turn.run_turn -> backends -> rpc -> app-server
+                                                    |
+    http answer  <- ingress <- wire builder <-------'
+
+contracts   what the layers tell each other: events and protocols
+errors      every error and the answer it gives
+settings    one table for flags, environment, help and docs
+wire        pure: requests in, events and bodies out
+turn        pure: one turn, from request to answer; what the client may see and when
+rpc         JSON-RPC lines, over stdio or WebSocket
+backends    app-server words: codex, replay, remote
+replay      the small app-server that plays fixtures
+ingress     HTTP: who is let in, routes, streams
+server      settings to a running server
+cli         the commands
+"""

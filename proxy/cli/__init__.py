@@ -1,0 +1,11 @@
+"""The commands. Each module here is one command; `main` picks it and turns a `UsageError` into one sentence.
+
+serve    the server
+login    log the private CODEX_HOME in, by codex's own login
+doctor   what works and what to do about what does not
+demo     one whole tool loop on recorded answers
+"""
+
+from .main import main
+
+__all__ = ["main"]

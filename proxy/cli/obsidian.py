@@ -1,0 +1,16 @@
+"""What to enter in Obsidian Copilot; `serve` and `doctor` print the same."""
+
+from __future__ import annotations
+
+
+def copilot_settings(url: str, *, keyed: bool) -> str:
+    key = "the key that tagcall was started with" if keyed else "anything, for instance `tagcall`"
+    return f"""
+  In Obsidian Copilot: Settings > Models > Add a custom model
+    Provider   3rd party (openai-format)
+    Base URL   {url}
+    API key    {key}
+    Model      a name from {url}/models
+
+  In any OpenAI SDK: base_url="{url}"
+"""

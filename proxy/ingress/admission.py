@@ -1,0 +1,102 @@
+"""Who may use the server, decided from a request's head before its body is read or any work is done.
+
+The server listens on the user's own machine with their paid account behind it, reachable from every
+web page they open. Host stops DNS rebinding, Origin and Sec-Fetch-Site stop other sites' pages, the
+key stops whoever has no business here at all.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+
+from ..errors import RequestError
+
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+
+# Obsidian on the desktop, on iOS and on Android.
+OBSIDIAN_ORIGINS = frozenset({"app://obsidian.md", "capacitor://localhost", "http://localhost"})
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(host: str) -> bool:
+    return host in LOOPBACK_HOSTS or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def _host_name(host: str) -> str:
+    """`localhost:8787` and `[::1]:8787` without port and brackets."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    name, colon, port = host.rpartition(":")
+    return (name if colon and port.isdigit() else host).lower().removesuffix(".")
+
+
+class Admission:
+    """The rules of one server. Every check raises `RequestError` when the request is not let in."""
+
+    def __init__(
+        self, *, bind_host: str, hosts: Iterable[str] = (), origins: Iterable[str] = (), keys: Iterable[str] = ()
+    ) -> None:
+        self._hosts = LOOPBACK_HOSTS | {_host_name(host) for host in hosts} | {bind_host}
+        # An address cannot be rebound by DNS, and on a network bind it is how the server is reached.
+        self._any_address = not is_loopback(bind_host)
+        self._origins = OBSIDIAN_ORIGINS | {origin.rstrip("/") for origin in origins}
+        self._keys = [sha256(key.encode()).digest() for key in keys]
+
+    def check_host(self, headers: Mapping[str, str]) -> None:
+        name = _host_name(headers.get("Host", ""))
+        if name in self._hosts or (self._any_address and _is_address(name)):
+            return
+        raise RequestError(
+            "This Host is not served here. If you reach tagcall under this name, start it with --allow-host.",
+            status=421,
+            code="host_not_allowed",
+        )
+
+    def allows_origin(self, origin: str) -> bool:
+        return origin in self._origins
+
+    def check_origin(self, headers: Mapping[str, str]) -> None:
+        origin = headers.get("Origin")
+        if origin is None:
+            if headers.get("Sec-Fetch-Site", "none") in {"cross-site", "same-site"}:
+                raise _foreign("another site")
+        elif origin not in self._origins:
+            raise _foreign("this origin")
+
+    def check_key(self, headers: Mapping[str, str]) -> None:
+        if not self._keys:
+            return
+        scheme, _, token = headers.get("Authorization", "").partition(" ")
+        given = token.strip() if scheme.lower() == "bearer" else headers.get("X-Api-Key") or headers.get("Api-Key")
+        if not given:
+            raise RequestError(
+                "You didn't provide an API key. Send the key that tagcall was started with as 'Authorization: Bearer "
+                "KEY'.",
+                status=401,
+            )
+        digest = sha256(given.encode("utf-8", "surrogateescape")).digest()
+        # All keys are compared, so that the time tells nothing.
+        if not any([hmac.compare_digest(digest, key) for key in self._keys]):  # noqa: C419
+            raise RequestError(
+                "Incorrect API key provided. Use the key that tagcall was started with.",
+                status=401,
+                code="invalid_api_key",
+            )
+
+
+def _foreign(who: str) -> RequestError:
+    return RequestError(
+        f"Requests from {who} are not served. If the page is yours, start tagcall with --allow-origin.",
+        status=403,
+        code="origin_not_allowed",
+    )

@@ -1,0 +1,28 @@
+"""The headers that let an allowed origin read our answers. Never `*`, never `null`, never credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+METHODS = "GET, POST, DELETE, OPTIONS"
+EXPOSED = "x-request-id, retry-after, x-should-retry"
+MAX_AGE = "86400"
+
+
+def answer_headers(origin: str | None, *, allowed: bool) -> dict[str, str]:
+    """For every answer, errors and event streams included."""
+    headers = {"Vary": "Origin"}
+    if origin is not None and allowed:
+        headers["Access-Control-Allow-Origin"] = origin
+        headers["Access-Control-Expose-Headers"] = EXPOSED
+    return headers
+
+
+def preflight_headers(request_headers: Mapping[str, str]) -> dict[str, str]:
+    """For the answer to OPTIONS. What the client asks for is echoed: a fixed list goes stale with each SDK."""
+    headers = {"Access-Control-Allow-Methods": METHODS, "Access-Control-Max-Age": MAX_AGE}
+    if asked := request_headers.get("Access-Control-Request-Headers"):
+        headers["Access-Control-Allow-Headers"] = asked
+    if request_headers.get("Access-Control-Request-Private-Network") == "true":
+        headers["Access-Control-Allow-Private-Network"] = "true"
+    return headers

@@ -1,0 +1,144 @@
+"""Routes, and the way of a request: Host, Origin, preflight, key, route, body, turn, log line.
+
+Paths are served with and without `/v1`, with doubled and trailing slashes: people paste base URLs in
+all of these forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from ..contracts import TextBackend
+from ..errors import ApiError, RequestError
+from ..settings import Settings
+from ..turn import TurnOptions
+from ..wire.ids import mint_id
+from ..wire.models import model_list
+from .admission import Admission
+from .cors import answer_headers, preflight_headers
+from .replies import error_reply, from_aiohttp, json_reply
+from .request_log import RequestLog, log
+from .responses import create_response
+from .state import ADMISSION, BACKEND, REQUEST_LOG, SETTINGS, TURN_OPTIONS
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+async def list_models(request: web.Request) -> web.StreamResponse:
+    return json_reply(model_list(await request.app[BACKEND].models()))
+
+
+async def healthz(_: web.Request) -> web.StreamResponse:
+    """The process answers."""
+    return json_reply({"status": "ok"})
+
+
+async def readyz(request: web.Request) -> web.StreamResponse:
+    """A turn would be taken: 200, else 503 with the reason."""
+    health = await request.app[BACKEND].health()
+    if health.problem is None:
+        return json_reply({"status": "ready", "backend": health.version})
+    return json_reply({"status": "not ready", "backend": health.version, "problem": health.problem}, status=503)
+
+
+async def greet(_: web.Request) -> web.StreamResponse:
+    return web.Response(text="tagcall is running. Point an OpenAI client at /v1 of this address.\n")
+
+
+# Path without `/v1` -> method -> handler.
+ROUTES: dict[str, dict[str, Handler]] = {
+    "/": {"GET": greet},
+    "/healthz": {"GET": healthz},
+    "/readyz": {"GET": readyz},
+    "/models": {"GET": list_models},
+    "/responses": {"POST": create_response},
+}
+
+
+def canonical_path(path: str) -> str:
+    """`//v1//responses/` and `/responses` are one path: `/responses`."""
+    names = [name for name in path.split("/") if name]
+    if names and names[0] == "v1":
+        del names[0]
+    return "/" + "/".join(names)
+
+
+def _route(request: web.Request) -> Handler:
+    methods = ROUTES.get(canonical_path(request.path))
+    if methods is None:
+        raise RequestError(
+            f"Unknown request URL: {request.method} {request.path[:200]}. tagcall serves "
+            f"{', '.join('/v1' + path for path in ROUTES if path != '/')}.",
+            status=404,
+            code="unknown_url",
+        )
+    handler = methods.get("GET" if request.method == "HEAD" else request.method)
+    if handler is None:
+        raise RequestError(
+            f"Not allowed to {request.method} on {request.path[:200]}.", status=405, code="method_not_supported"
+        )
+    return handler
+
+
+async def _admitted(request: web.Request) -> web.StreamResponse:
+    """The answer to a request, or the error that keeps it out."""
+    admission = request.app[ADMISSION]
+    admission.check_host(request.headers)
+    admission.check_origin(request.headers)
+    if request.method == "OPTIONS":
+        return web.Response(status=204, headers=preflight_headers(request.headers))
+    admission.check_key(request.headers)
+    return await _route(request)(request)
+
+
+async def dispatch(request: web.Request) -> web.StreamResponse:
+    """Every request comes through here; whatever happens leaves as an OpenAI body and as one log line."""
+    entry = RequestLog(mint_id("req"), request.method, canonical_path(request.path))
+    request[REQUEST_LOG] = entry
+    status: int | None = None
+    try:
+        response = await _admitted(request)
+        status = response.status
+    except ApiError as error:
+        entry.failed = error
+        response = error_reply(error)
+        status = response.status
+    except web.HTTPException as error:
+        entry.failed = from_aiohttp(error)
+        response = error_reply(entry.failed)
+        status = response.status
+    except Exception:  # noqa: BLE001  # the last line of defence: logged with its trace, answered without it
+        log.exception("fault", id=entry.id)
+        response = error_reply(ApiError("The server had an error while processing your request."))
+        status = response.status
+    finally:
+        entry.write(status)
+    return response
+
+
+async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """On every answer, event streams and errors included."""
+    origin = request.headers.get("Origin")
+    allowed = origin is not None and request.app[ADMISSION].allows_origin(origin)
+    response.headers.update(answer_headers(origin, allowed=allowed))
+    if (entry := request.get(REQUEST_LOG)) is not None:
+        response.headers["x-request-id"] = entry.id
+    response.headers["Server"] = "tagcall"
+
+
+def create_app(
+    settings: Settings, backend: TextBackend, options: TurnOptions, keys: tuple[str, ...]
+) -> web.Application:
+    """The application; the backend's life is the caller's business."""
+    app = web.Application(client_max_size=settings.max_body)
+    app[SETTINGS] = settings
+    app[BACKEND] = backend
+    app[TURN_OPTIONS] = options
+    app[ADMISSION] = Admission(
+        bind_host=settings.host, hosts=settings.allow_host, origins=settings.allow_origin, keys=keys
+    )
+    app.router.add_route("*", "/{path:.*}", dispatch)
+    app.on_response_prepare.append(_add_headers)
+    return app

@@ -1,0 +1,63 @@
+"""One line a request: ids, names and durations. Never text of a prompt or an answer, never a secret."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import structlog
+
+from ..errors import ApiError
+from ..turn import TurnReport
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.request")
+
+
+@dataclass(slots=True)
+class RequestLog:
+    """Gathers what the line will say; `write` it once the request is over. Durations are in milliseconds."""
+
+    id: str
+    method: str
+    path: str
+    model: str | None = None
+    stream: bool | None = None
+    response: str | None = None
+    failed: ApiError | None = None
+    client_gone: bool = False
+    turn: TurnReport = field(default_factory=TurnReport)
+    _started: float = field(default_factory=time.monotonic)
+    _first: float | None = None
+
+    def saw_first_event(self) -> None:
+        if self._first is None:
+            self._first = time.monotonic()
+
+    def write(self, status: int | None) -> None:
+        """`status` None: the request was cancelled, because the client had gone or the server stops."""
+        line: dict[str, object] = {"id": self.id, "method": self.method, "path": self.path, "status": status}
+        if self.model is not None:
+            line |= {"model": self.model, "stream": self.stream, "response": self.response}
+        turn = self.turn
+        line |= {
+            key: value
+            for key, value in {
+                "tools": turn.tools,
+                "calls": turn.calls,
+                "repaired": dict(turn.repairs),
+                "refused": dict(turn.refused),
+                "again": turn.again,
+                "interrupted": turn.interrupted,
+            }.items()
+            if value
+        }
+        if self.failed is not None:
+            line |= {"error": self.failed.code or self.failed.type}
+        if self._first is not None:
+            line["first_event_ms"] = _milliseconds(self._first - self._started)
+        line["duration_ms"] = _milliseconds(time.monotonic() - self._started)
+        log.info("client gone" if self.client_gone or status is None else "done", **line)
+
+
+def _milliseconds(seconds: float) -> float:
+    return round(seconds * 1000, 1)

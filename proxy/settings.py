@@ -1,0 +1,300 @@
+"""Every setting once: this table makes the flags, the environment, `--help` and docs/reference/settings.md.
+
+A flag wins over its `TAGCALL_` environment variable, that over the default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from prompts import PROFILES
+
+from .errors import UsageError
+
+PREFIX = "TAGCALL_"
+
+UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "k": 1_000, "m": 1_000_000}
+
+
+def byte_size(text: str) -> int:
+    """`16MiB`, `500k` or a plain number of bytes."""
+    number = text.rstrip("KkMmGgIiBb")
+    unit = text[len(number) :].lower()
+    unit = unit if unit in UNITS else unit.removesuffix("b")
+    if not number.isdigit() or unit not in UNITS:
+        raise ValueError(f"'{text}' is not a size: write for instance 16MiB")
+    return int(number) * UNITS[unit]
+
+
+def default_codex_home() -> Path:
+    """A folder of our own, so that the user's codex configuration does not reach the model."""
+    data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(data).expanduser() / "tagcall" / "codex"
+
+
+def _setting(
+    help: str,
+    *,
+    default: Any,  # noqa: ANN401  # dataclasses' own word for it
+    parse: Callable[[str], object] = str,
+    metavar: str | None = None,
+    choices: Sequence[str] = (),
+    shown: str | None = None,
+    commands: Sequence[str] = ("serve",),
+) -> Any:  # noqa: ANN401  # a field specifier has the type of its field
+    metadata = {
+        "help": help, "parse": parse, "metavar": metavar, "choices": choices, "shown": shown, "commands": commands
+    }  # fmt: skip
+    if callable(default):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+BACKEND_COMMANDS = ("serve", "doctor", "login")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of one server. Field order is the order of `--help`."""
+
+    host: str = _setting(
+        "Address to listen on. Anything but a loopback address needs a key.",
+        default="127.0.0.1",
+        commands=("serve", "doctor"),
+    )
+    port: int = _setting(
+        "Port to listen on; 0 takes a free one.", default=8787, parse=int, commands=("serve", "doctor")
+    )
+    backend: str = _setting(
+        "What answers: `auto` and `codex` start the codex app-server, `replay:DIR` plays fixtures, `ws://HOST:PORT` "
+        "and `unix:PATH` use an app-server that is already running.",
+        default="auto",
+        metavar="auto|codex|replay:DIR|ws://HOST:PORT|unix:PATH",
+        commands=("serve", "doctor"),
+    )
+    codex: str | None = _setting(
+        "The codex program to start as `PATH app-server`. Default: `codex` on PATH, else the one that the `codex` "
+        "extra installs.",
+        default=None,
+        metavar="PATH",
+        commands=BACKEND_COMMANDS,
+    )
+    codex_home: Path = _setting(
+        "The private CODEX_HOME; its configuration is written by tagcall.",
+        default=default_codex_home,
+        parse=lambda text: Path(text).expanduser(),
+        metavar="DIR",
+        shown="~/.local/share/tagcall/codex",
+        commands=BACKEND_COMMANDS,
+    )
+    codex_provider: str = _setting(
+        "`tagcall` lets codex reach the model through a provider entry without retries; `openai` through codex's own, "
+        "should the service ask for it.",
+        default="tagcall",
+        choices=("tagcall", "openai"),
+        commands=BACKEND_COMMANDS,
+    )
+    upstream: str | None = _setting(
+        "A Responses endpoint that codex itself shall use instead of OpenAI's. No login is sent to it.",
+        default=None,
+        metavar="URL",
+        commands=BACKEND_COMMANDS,
+    )
+    model: tuple[str, ...] = _setting(
+        "A model to list first, also when codex does not know it.",
+        default=(),
+        metavar="NAME",
+        commands=("serve", "doctor"),
+    )
+    base_instructions: str | None = _setting(
+        "Replace codex's own base instructions by the text of FILE, or by nothing with `none`. Left alone by default.",
+        default=None,
+        metavar="FILE|none",
+    )
+    api_key: tuple[str, ...] = _setting(
+        "Only requests with this key are served. Default: any key, or none.",
+        default=(),
+        metavar="KEY",
+        commands=("serve", "doctor"),
+    )
+    api_key_file: Path | None = _setting(
+        "Read keys from FILE, one a line.",
+        default=None,
+        parse=lambda text: Path(text).expanduser(),
+        metavar="FILE",
+        commands=("serve", "doctor"),
+    )
+    allow_origin: tuple[str, ...] = _setting(
+        "One more web origin that may use the server, besides Obsidian's.", default=(), metavar="ORIGIN"
+    )
+    allow_host: tuple[str, ...] = _setting(
+        "One more Host name under which the server may be addressed, besides loopback ones.", default=(), metavar="HOST"
+    )
+    calls: str = _setting(
+        "`whole`: a tool call leaves once it is complete and checked. `live`: as it is being written.",
+        default="whole",
+        choices=("whole", "live"),
+    )
+    profile: str = _setting(
+        "How much the prompt helps the model: `frontier`, or `small` for small models.",
+        default="frontier",
+        choices=tuple(PROFILES),
+    )
+    require_nonce: bool = _setting(
+        "A call counts only with a fresh random key in it. Safe against every quotation; costs some prompt cache.",
+        default=False,
+        parse=lambda text: text.strip().lower() in {"1", "true", "yes", "on"},
+    )
+    idle_timeout: float = _setting(
+        "Seconds without any sign of life from the backend after which a turn is ended.",
+        default=300.0,
+        parse=float,
+        metavar="SECONDS",
+    )
+    max_body: int = _setting(
+        "The largest request body that is read.", default=16 << 20, parse=byte_size, metavar="SIZE", shown="16MiB"
+    )
+    log_level: str = _setting(
+        "How much is logged, to standard error.",
+        default="info",
+        choices=("debug", "info", "warning", "error"),
+        commands=("serve", "doctor"),
+    )
+    log_format: str = _setting("How it is logged.", default="console", choices=("console", "json"))
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise UsageError(f"--port {self.port} is not a port: choose one from 0 to 65535.")
+        if self.idle_timeout <= 0:
+            raise UsageError("--idle-timeout must be more than 0 seconds.")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table, as help and docs show it."""
+
+    name: str
+    help: str
+    shown_default: str
+    metavar: str | None
+    choices: tuple[str, ...]
+    parse: Callable[[str], object]
+    repeatable: bool
+    is_switch: bool
+    commands: tuple[str, ...]
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def argument(self) -> str:
+        """What stands for the value in help and docs."""
+        return self.metavar or "|".join(self.choices) or self.name.rpartition("_")[2].upper()
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.name.upper()
+
+    def value(self, text: str, source: str) -> object:
+        """The value that `text` stands for; `source` is named when it stands for none."""
+        if self.choices and text not in self.choices:
+            raise UsageError(f"{source} must be one of {', '.join(self.choices)}, not '{text}'.")
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            detail = str(error) if "is not" in str(error) else f"'{text}' does not fit"
+            raise UsageError(f"{source}: {detail}.") from None
+
+
+def _rows() -> tuple[Setting, ...]:
+    rows: list[Setting] = []
+    for item in fields(Settings):
+        default = item.default
+        shown = item.metadata["shown"] or (
+            "none" if default in (None, ()) else "off" if default is False else f"{default:g}"
+            if isinstance(default, float) else str(default)
+        )  # fmt: skip
+        rows.append(
+            Setting(
+                name=item.name,
+                help=item.metadata["help"],
+                shown_default=shown,
+                metavar=item.metadata["metavar"],
+                choices=tuple(item.metadata["choices"]),
+                parse=item.metadata["parse"],
+                repeatable=default == (),
+                is_switch=default is False,
+                commands=tuple(item.metadata["commands"]),
+            )
+        )
+    return tuple(rows)
+
+
+SETTINGS = _rows()
+
+
+def add_flags(parser: argparse.ArgumentParser, command: str) -> None:
+    """The flags of `command`, none of them with a default: what is not given comes from elsewhere."""
+    for row in SETTINGS:
+        if command not in row.commands:
+            continue
+        text = f"{row.help} [{row.shown_default}; {row.variable}]".replace("%", "%%")
+        if row.is_switch:
+            parser.add_argument(row.flag, action="store_const", const="true", default=None, help=text)
+        else:
+            action = "append" if row.repeatable else "store"
+            parser.add_argument(row.flag, action=action, default=None, metavar=row.argument, help=text)
+
+
+def load(flags: Mapping[str, str | list[str] | None], environment: Mapping[str, str]) -> Settings:
+    """Settings from parsed flags and the environment. Raises `UsageError`."""
+    values: dict[str, object] = {}
+    for row in SETTINGS:
+        given = flags.get(row.name)
+        source = row.flag
+        if given is None and (text := environment.get(row.variable)):
+            given, source = (text.split(",") if row.repeatable else text), row.variable
+        if given is None:
+            continue
+        if isinstance(given, list):
+            values[row.name] = tuple(row.value(text.strip(), source) for text in given)
+        else:
+            values[row.name] = row.value(given, source)
+    return _build(values)
+
+
+def _build(values: Mapping[str, Any]) -> Settings:
+    return Settings(**values)
+
+
+def reference() -> str:
+    """docs/reference/settings.md."""
+    lines = [
+        "# Settings",
+        "",
+        "Made from the table in `proxy/settings.py`. A flag wins over its environment variable, that over the default.",
+        "A repeatable flag's variable takes several values with commas between them.",
+        "",
+        "| flag | environment | default | commands | meaning |",
+        "|---|---|---|---|---|",
+    ]
+    for row in SETTINGS:
+        argument = (
+            "" if row.is_switch else f" {row.metavar or '|'.join(row.choices) or row.name.rpartition('_')[2].upper()}"
+        )
+        flag = f"`{row.flag}{argument}`".replace("|", "\\|")
+        more = " Repeatable." if row.repeatable else ""
+        lines.append(
+            f"| {flag} | `{row.variable}` | `{row.shown_default}` | {', '.join(row.commands)} | {row.help}{more} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(reference(), end="")

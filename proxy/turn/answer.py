@@ -1,0 +1,280 @@
+"""One answer of the model, read into what the client may see of it.
+
+Text leaves as it comes. It is held back from the point on where the whole answer may yet be asked for
+anew, and released or dropped when that is decided:
+
+    free --- choice demands a call, none came yet ----> held (REQUIRED)
+    free --- a block that cannot be read -------------> held (MALFORMED)
+    free --- a call that already has its result ------> held (REPEATED)
+    free --- text, in an answer asked for anew -------> held (SHOWN)
+    held --- a good call -----------------------------> free
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from parser import (
+    ArgumentsDelta,
+    CallCompleted,
+    CallMalformed,
+    CallStarted,
+    ParserEvent,
+    ReadingEnded,
+    SentinelParser,
+    TextDelta,
+)
+from prompts import Unescaper
+
+from ..contracts import (
+    AnswerMessageEnded,
+    AnswerText,
+    BackendEvent,
+    MessageEnded,
+    Reasoning,
+    ReasoningEnded,
+    ReasoningItemEnded,
+    ReasoningPiece,
+    TextPiece,
+    ToolCallArguments,
+    ToolCallEnded,
+    ToolCallStarted,
+    TurnEnded,
+    TurnEvent,
+    Usage,
+)
+from ..errors import BackendError
+from .calls import Accepted, CallGate, Refusal
+from .options import CallRelease
+from .report import TurnReport
+
+
+class Hold(Enum):
+    """Why events are being held back."""
+
+    REQUIRED = "required"
+    MALFORMED = "malformed"
+    REPEATED = "repeated"
+    SHOWN = "shown"
+
+
+class Answer:
+    """Feed it the backend's batches, then `finish`. What it returns may leave at once.
+
+    `stop` set: nothing more of this answer is wanted, the backend's turn can be ended.
+    `broken` set: a call that was already leaving live turned out to be none; the turn must fail.
+    """
+
+    def __init__(
+        self,
+        gate: CallGate | None,
+        report: TurnReport,
+        *,
+        hold: Hold | None = None,
+        release: CallRelease = CallRelease.WHOLE,
+        parallel: bool = True,
+        may_repeat: bool = False,
+    ) -> None:
+        self._gate = gate
+        self._report = report
+        self._live = release is CallRelease.LIVE
+        self._parallel = parallel
+        self._may_repeat = may_repeat
+        self._parser = SentinelParser()
+        self._unescaper = Unescaper()
+        self._out: list[TurnEvent] = []
+        self._live_call: int | None = None
+        self.hold = hold
+        self.held: list[TurnEvent] = []
+        self.calls = 0
+        self.undeclared = 0
+        self.shown = False
+        self.characters = 0
+        self.malformed: str | None = None
+        self.repeated: str | None = None
+        self.stop: str | None = None
+        self.broken: str | None = None
+        self.usage: Usage | None = None
+        self.incomplete: str | None = None
+        self.error: BackendError | None = None
+
+    def receive(self, batch: Sequence[BackendEvent]) -> list[TurnEvent]:
+        """Turn events for a batch of backend events; adjacent text is read in one piece."""
+        text: list[str] = []
+        for event in batch:
+            if isinstance(event, TextPiece):
+                text.append(event.text)
+                continue
+            if text:
+                self._read("".join(text))
+                text.clear()
+            self._other(event)
+        if text:
+            self._read("".join(text))
+        return self._taken()
+
+    def finish(self) -> list[TurnEvent]:
+        """Turn events for the end of the backend's stream, whether it was whole or was cut."""
+        self._end_message()
+        return self._taken()
+
+    @property
+    def empty(self) -> bool:
+        """Nothing was shown, nothing is held: the client would get an empty answer."""
+        return not self.shown and not self.held and not self.calls
+
+    # Reading
+
+    def _taken(self) -> list[TurnEvent]:
+        out, self._out = self._out, []
+        return out
+
+    def _other(self, event: BackendEvent) -> None:
+        match event:
+            case TextPiece(text):
+                self._read(text)
+            case MessageEnded():
+                self._end_message()
+                self._show(AnswerMessageEnded())
+            case ReasoningPiece(part, text):
+                self._out.append(Reasoning(part, text))
+            case ReasoningEnded():
+                self._out.append(ReasoningItemEnded())
+            case TurnEnded(usage, incomplete):
+                self.usage, self.incomplete = usage, incomplete
+                self._end_message()
+
+    def _read(self, text: str) -> None:
+        self.characters += len(text)
+        if self.stop:
+            return
+        if self._gate is None:
+            self._text(text)
+        else:
+            self._obey(self._parser.receive_text(text))
+
+    def _end_message(self) -> None:
+        """A call does not reach over the end of a message: each is read by itself."""
+        if not self.stop and self._gate is not None:
+            self._obey(self._parser.receive_eof())
+            self._parser = SentinelParser()
+        self._flush_text()
+
+    def _obey(self, events: Sequence[ParserEvent]) -> None:
+        for event in events:
+            if self.stop:
+                return
+            match event:
+                case TextDelta(text):
+                    self._text(text)
+                case CallStarted():
+                    self._started(event)
+                case ArgumentsDelta(index, text):
+                    if self._live_call == index:
+                        self._out.append(ToolCallArguments(text))
+                case CallCompleted():
+                    self._completed(event)
+                case CallMalformed():
+                    self._malformed(event)
+                case ReadingEnded(reason):
+                    self._report.interrupted = self.stop = reason
+
+    # Text
+
+    def _text(self, text: str) -> None:
+        if text := self._unescaper.feed(text):
+            self._show(AnswerText(text))
+
+    def _flush_text(self) -> None:
+        if text := self._unescaper.flush():
+            self._show(AnswerText(text))
+
+    def _show(self, event: TurnEvent) -> None:
+        if self.hold is not None:
+            # The end of a message that is not there needs no holding.
+            if not isinstance(event, AnswerMessageEnded) or self.held:
+                self.held.append(event)
+            return
+        if isinstance(event, AnswerText):
+            self.shown = True
+        self._out.append(event)
+
+    def _keep(self, hold: Hold) -> None:
+        if self.hold is None and not self.calls:
+            self.hold = hold
+
+    # Calls
+
+    def _completed(self, call: CallCompleted) -> None:
+        assert self._gate is not None  # noqa: S101  # the parser is only fed when there is a gate
+        self._flush_text()
+        live = self._live_call == call.index
+        self._live_call = None
+        verdict = self._gate.judge(call)
+        match verdict:
+            case Refusal.UNDECLARED:
+                self.undeclared += 1
+                self._report.refused[verdict.value] += 1
+            case Refusal():
+                self._report.refused[verdict.value] += 1
+                if live:
+                    self._break(f"the call was refused: {verdict.value}")
+                else:
+                    self._text(call.raw)
+                    self._flush_text()
+            case Accepted():
+                self._report.repairs.update(call.repairs)
+                self._pass_on(verdict, live=live)
+
+    def _pass_on(self, call: Accepted, *, live: bool) -> None:
+        self._report.calls.append(call.name)
+        whole = (ToolCallStarted(call.call_id, call.name), ToolCallArguments(call.arguments), ToolCallEnded())
+        if live:
+            self._out.append(ToolCallEnded())
+        elif call.repeated and not self._may_repeat and not self.calls:
+            self._keep(Hold.REPEATED)
+            self.repeated = call.name
+            self.held.extend(whole)
+            return
+        else:
+            self._release()
+            self._out.extend(whole)
+        self.calls += 1
+        if not self._parallel:
+            self._report.interrupted = self.stop = "one call was asked for"
+
+    def _release(self) -> None:
+        """A good call came: what was held leaves before it, unless it repeats what was shown before."""
+        if self.hold is not Hold.SHOWN:
+            self._out.extend(self.held)
+        self.held.clear()
+        self.hold = None
+
+    def _malformed(self, block: CallMalformed) -> None:
+        self._flush_text()
+        self._report.refused[block.reason] += 1
+        self.malformed = block.reason
+        if block.index is not None and block.index == self._live_call:
+            self._live_call = None
+            self._break(f"the call cannot be read: {block.reason}")
+            return
+        self._keep(Hold.MALFORMED)
+        self._text(block.raw)
+        self._flush_text()
+
+    # Live calls
+
+    def _started(self, call: CallStarted) -> None:
+        if not self._live or self._gate is None:
+            return
+        tool = self._gate.registry.match(call.name)
+        if tool is not None:
+            self._flush_text()
+            self._release()
+            self._live_call = call.index
+            self._out.append(ToolCallStarted(self._gate.take_id(call.id), tool.name))
+
+    def _break(self, reason: str) -> None:
+        self._out.append(ToolCallEnded(complete=False))
+        self.broken = self.stop = reason

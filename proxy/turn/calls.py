@@ -1,0 +1,73 @@
+"""Which calls may leave, and as what. Names are the registry's business, quotations the guard's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+import orjson
+
+from parser import CallCompleted, ToolRegistry
+from prompts import PastCall, QuoteGuard, answered_calls, canonical, unescape_json
+
+from ..contracts import TurnRequest
+
+CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+
+
+class Refusal(Enum):
+    """Why a block is not passed on as a call. All but `UNDECLARED` go out as text instead."""
+
+    UNDECLARED = "undeclared"
+    QUOTED = "quoted"
+    NO_KEY = "no_key"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A call for the client: `arguments` are the model's own characters, escaped tags restored."""
+
+    call_id: str
+    name: str
+    arguments: str
+    repeated: bool
+
+
+class CallGate:
+    """Judges the calls of one request. Knows the ids and the calls that are already taken."""
+
+    def __init__(
+        self,
+        request: TurnRequest,
+        registry: ToolRegistry,
+        *,
+        mint: Callable[[str], str],
+        key: str | None = None,
+    ) -> None:
+        self.registry = registry
+        self._mint = mint
+        self._key = key
+        self._guard = QuoteGuard.of(request.transcript, registry)
+        self._answered = answered_calls(request.transcript)
+        self._ids = {entry.call_id for entry in request.transcript.entries if isinstance(entry, PastCall)}
+
+    def judge(self, call: CallCompleted) -> Accepted | Refusal:
+        tool = self.registry.match(call.name)
+        if tool is None:
+            return Refusal.UNDECLARED
+        if self._key is not None and dict(call.extra).get("key") != orjson.dumps(self._key).decode():
+            return Refusal.NO_KEY
+        arguments = unescape_json(call.arguments)
+        if self._guard.is_quotation(call.name, arguments):
+            return Refusal.QUOTED
+        repeated = (tool.name, canonical(arguments)) in self._answered
+        return Accepted(self.take_id(call.id), tool.name, arguments, repeated)
+
+    def take_id(self, written: str | None) -> str:
+        """The id that the model wrote, if it is well-formed and new, else one of ours."""
+        if written is None or written in self._ids or not CALL_ID.fullmatch(written):
+            written = self._mint("call")
+        self._ids.add(written)
+        return written

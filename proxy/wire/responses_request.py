@@ -1,0 +1,211 @@
+"""POST /v1/responses: a request body to what the turn needs and what the answer echoes.
+
+docs/reference/parameters.md says for each parameter whether it is honoured, echoed or refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+from prompts import Transcript
+
+from ..contracts import TurnRequest
+from ..errors import RequestError
+from .input_items import parse_input
+from .json_body import JsonObject, JsonValue, parse_json_object
+from .reader import Reader, wrong_type, wrong_value
+from .tools import ToolSet, parse_tool_choice, parse_tools
+
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+SUMMARIES = ("auto", "concise", "detailed")
+SERVICE_TIERS = ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast")
+INCLUDES = (
+    "code_interpreter_call.outputs", "computer_call_output.output.image_url", "file_search_call.results",
+    "message.input_image.image_url", "message.output_text.logprobs", "reasoning.encrypted_content",
+    "web_search_call.action.sources", "web_search_call.results",
+)  # fmt: skip
+MAX_METADATA = 16
+
+
+class Echo(TypedDict):
+    """The members of a Response object that repeat the request, defaults filled in."""
+
+    background: bool
+    instructions: str | None
+    max_output_tokens: int | None
+    max_tool_calls: int | None
+    metadata: JsonObject
+    model: str
+    parallel_tool_calls: bool
+    previous_response_id: str | None
+    prompt_cache_key: str | None
+    reasoning: JsonObject
+    safety_identifier: str | None
+    store: bool
+    temperature: float
+    text: JsonObject
+    tool_choice: JsonValue
+    tools: list[JsonObject]
+    top_logprobs: int
+    top_p: float
+    truncation: str
+    user: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsesRequest:
+    turn: TurnRequest
+    tools: ToolSet
+    echo: Echo
+    stream: bool
+    service_tier: str
+
+
+def _refuse_unserved(request: Reader) -> None:
+    """Parameters that would change the answer's meaning and cannot be served."""
+    if request.get("prompt") is not None:
+        raise RequestError(
+            "Stored prompt templates are not available here: send 'instructions' and 'input' instead of 'prompt'.",
+            code="unsupported_parameter",
+            param="prompt",
+        )
+    if request.boolean("background"):
+        raise RequestError(
+            "Background responses are not available here: leave 'background' out.",
+            code="unsupported_parameter",
+            param="background",
+        )
+    previous = request.string("previous_response_id")
+    conversation = request.get("conversation")
+    if previous is not None and conversation is not None:
+        raise RequestError(
+            "Mutually exclusive parameters: Ensure you are only providing one of: 'previous_response_id' or "
+            "'conversation'.",
+            code="mutually_exclusive_parameters",
+        )
+    if previous is not None:
+        raise RequestError(
+            f"Previous response with id '{previous[:80]}' not found.",
+            code="previous_response_not_found",
+            param="previous_response_id",
+        )
+    if conversation is not None:
+        raise RequestError(
+            "Conversations are not kept here: send the whole conversation in 'input'.",
+            code="unsupported_parameter",
+            param="conversation",
+        )
+
+
+def _metadata(request: Reader) -> JsonObject:
+    metadata = request.object("metadata")
+    if metadata is None:
+        return {}
+    if len(metadata.raw) > MAX_METADATA:
+        raise RequestError(
+            f"Invalid 'metadata': too many properties. Expected an object with at most {MAX_METADATA} properties, but "
+            f"got an object with {len(metadata.raw)} properties instead.",
+            code="object_above_max_properties",
+            param="metadata",
+        )
+    for key in metadata.raw:
+        if metadata.get(key) is None:
+            raise wrong_type(metadata.at(key), "a string", None)
+        metadata.string(key, max_length=512)
+    return metadata.raw
+
+
+def _text(request: Reader) -> JsonObject:
+    text = request.object("text")
+    verbosity = text.choice("verbosity", ("low", "medium", "high")) if text else None
+    form = text.object("format") if text else None
+    if form is not None:
+        kind = form.required_string("type")
+        match kind:
+            case "text" | "json_object":
+                pass
+            case "json_schema":
+                form.required_string("name")
+                form.require("schema")
+                form.object("schema")
+                form.boolean("strict")
+            case _:
+                raise wrong_value(form.at("type"), kind, ("text", "json_object", "json_schema"))
+    return {"format": form.raw if form else {"type": "text"}, "verbosity": verbosity or "medium"}
+
+
+def _reasoning(request: Reader) -> tuple[JsonObject, str | None, str | None]:
+    reasoning = request.object("reasoning")
+    if reasoning is None:
+        return {"effort": None, "summary": None}, None, None
+    effort = reasoning.choice("effort", EFFORTS)
+    summary = reasoning.choice("summary", SUMMARIES) or reasoning.choice("generate_summary", SUMMARIES)
+    return {"effort": effort, "summary": summary}, effort, summary
+
+
+def _check_include(request: Reader) -> None:
+    for index, value in enumerate(request.array("include") or []):
+        path = f"include[{index}]"
+        if not isinstance(value, str):
+            raise wrong_type(path, "a string", value)
+        if value not in INCLUDES:
+            raise wrong_value(path, value, INCLUDES)
+
+
+def parse_responses_request(body: bytes) -> ResponsesRequest:
+    """The request in `body`, checked as a whole before any backend hears of it.
+
+    Raises `RequestError`. Unknown members are accepted: clients send them, OpenAI's newest among them.
+    """
+    request = Reader(parse_json_object(body))
+    model = request.required_string("model")
+    _refuse_unserved(request)
+    tools = parse_tools(request)
+    choice = parse_tool_choice(request, tools)
+    entries = parse_input(request, tools)
+    instructions = request.string("instructions")
+    reasoning, effort, summary = _reasoning(request)
+    parallel = request.boolean("parallel_tool_calls")
+    temperature = request.number("temperature", minimum=0, maximum=2)
+    top_p = request.number("top_p", minimum=0, maximum=1)
+    store = request.boolean("store")
+    _check_include(request)
+    request.object("stream_options")
+    echo: Echo = {
+        "background": False,
+        "instructions": instructions,
+        "max_output_tokens": request.integer("max_output_tokens", minimum=16),
+        "max_tool_calls": request.integer("max_tool_calls", minimum=1),
+        "metadata": _metadata(request),
+        "model": model,
+        "parallel_tool_calls": parallel is not False,
+        "previous_response_id": None,
+        "prompt_cache_key": request.string("prompt_cache_key"),
+        "reasoning": reasoning,
+        "safety_identifier": request.string("safety_identifier", max_length=64),
+        "store": store is not False,
+        "temperature": 1.0 if temperature is None else temperature,
+        "text": _text(request),
+        "tool_choice": request.get("tool_choice") or "auto",
+        "tools": list(tools.echo),
+        "top_logprobs": request.integer("top_logprobs", minimum=0, maximum=20) or 0,
+        "top_p": 1.0 if top_p is None else top_p,
+        "truncation": request.choice("truncation", ("auto", "disabled")) or "disabled",
+        "user": request.string("user"),
+    }
+    return ResponsesRequest(
+        turn=TurnRequest(
+            model=model,
+            transcript=Transcript(entries, instructions),
+            registry=tools.registry,
+            choice=choice,
+            parallel=parallel is not False,
+            effort=effort,
+            summary=summary,
+        ),
+        tools=tools,
+        echo=echo,
+        stream=request.boolean("stream") is True,
+        service_tier=request.choice("service_tier", SERVICE_TIERS) or "auto",
+    )

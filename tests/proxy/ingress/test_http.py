@@ -1,0 +1,238 @@
+"""The server as a client meets it, in front of a backend in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+from typing_extensions import override
+
+from proxy.errors import BackendError
+from proxy.server import running_server
+from proxy.settings import Settings
+from tests.support.memory_backend import MemoryBackend, Script
+
+BODY: dict[str, Any] = {"model": "m", "input": "hi"}
+OBSIDIAN = "app://obsidian.md"
+
+
+@asynccontextmanager
+async def client(*answers: Script, **settings: Any) -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
+    backend = MemoryBackend(list(answers))
+    async with (
+        running_server(Settings(port=0, **settings), backend) as url,
+        aiohttp.ClientSession() as session,
+    ):
+        yield session, url
+
+
+async def error_of(response: aiohttp.ClientResponse) -> dict[str, Any]:
+    assert response.content_type == "application/json"
+    body = await response.json()
+    assert set(body) == {"error"}
+    assert set(body["error"]) == {"message", "type", "param", "code"}
+    error: dict[str, Any] = body["error"]
+    return error
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/responses", "/responses", "/v1/responses/", "//v1//responses", "/responses/", "/v1//responses//"]
+)
+async def test_every_spelling_of_a_path_is_served(path: str) -> None:
+    async with client("Hello") as (session, url):
+        async with session.post(url.removesuffix("/v1") + path, json=BODY) as response:
+            assert response.status == 200
+            body = await response.json()
+    assert body["output"][0]["content"][0]["text"] == "Hello"
+
+
+async def test_a_stream_is_events_with_their_types_and_one_done() -> None:
+    async with (
+        client("Hello") as (session, url),
+        session.post(f"{url}/responses", json={**BODY, "stream": True}) as response,
+    ):
+        assert response.content_type == "text/event-stream"
+        assert "Content-Encoding" not in response.headers
+        blocks = (await response.text()).split("\n\n")
+    assert blocks[-2:] == ["data: [DONE]", ""]
+    for block in blocks[:-2]:
+        event, data = block.split("\n")
+        assert event == "event: " + orjson.loads(data.removeprefix("data: "))["type"]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_backend_error_before_the_first_event_is_an_http_error(stream: bool) -> None:
+    error = BackendError("Slow down.", status=429, type="requests", code="rate_limit_exceeded", retry_after=3)
+    async with client(error) as (session, url):
+        async with session.post(f"{url}/responses", json={**BODY, "stream": stream}) as response:
+            assert response.status == 429
+            assert response.headers["retry-after"] == "3"
+            assert (await error_of(response))["code"] == "rate_limit_exceeded"
+
+
+async def test_a_fault_of_ours_is_a_500_with_an_openai_body_and_no_trace() -> None:
+    async with client() as (session, url), session.post(f"{url}/responses", json=BODY) as response:
+        assert response.status == 500
+        assert "Traceback" not in (await error_of(response))["message"]
+
+
+async def test_the_model_list_is_openais() -> None:
+    async with client() as (session, url), session.get(f"{url}/models") as response:
+        assert await response.json() == {
+            "object": "list",
+            "data": [{"id": "scripted", "object": "model", "created": 1_700_000_000, "owned_by": "tests"}],
+        }
+
+
+async def test_health_and_readiness() -> None:
+    async with client() as (session, url):
+        root = url.removesuffix("/v1")
+        for path in ("/healthz", "/readyz", "/"):
+            async with session.get(root + path) as response:
+                assert response.status == 200
+
+
+async def test_a_backend_that_is_not_ready_says_why() -> None:
+    backend = MemoryBackend([], problem="Run `tagcall login`.")
+    async with running_server(Settings(port=0), backend) as url, aiohttp.ClientSession() as session:
+        async with session.get(url.removesuffix("/v1") + "/readyz") as response:
+            assert response.status == 503
+            assert (await response.json())["problem"] == "Run `tagcall login`."
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/v1/nothing", 404), ("PUT", "/v1/responses", 405)])
+async def test_what_is_not_served_is_an_openai_error(method: str, path: str, status: int) -> None:
+    async with client() as (session, url), session.request(method, url.removesuffix("/v1") + path) as response:
+        assert response.status == status
+        assert (await error_of(response))["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8787", "", "localhost.evil.example"])
+@pytest.mark.parametrize("path", ["/v1/responses", "/healthz", "/"])
+async def test_a_foreign_host_is_misdirected_on_every_route(host: str, path: str) -> None:
+    async with client() as (session, url):
+        async with session.get(url.removesuffix("/v1") + path, headers={"Host": host}) as response:
+            assert response.status == 421
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
+)
+async def test_a_foreign_page_is_kept_out_before_any_work(headers: dict[str, str]) -> None:
+    async with client() as (session, url), session.post(f"{url}/responses", json=BODY, headers=headers) as response:
+        assert response.status == 403
+        assert "Access-Control-Allow-Origin" not in response.headers
+
+
+@pytest.mark.parametrize("origin", [OBSIDIAN, "capacitor://localhost", "http://localhost"])
+async def test_obsidian_may_read_answers_and_errors(origin: str) -> None:
+    async with client("Hello") as (session, url):
+        for body, status in ((BODY, 200), ({}, 400)):
+            async with session.post(f"{url}/responses", json=body, headers={"Origin": origin}) as response:
+                assert response.status == status
+                assert response.headers["Access-Control-Allow-Origin"] == origin
+                assert response.headers["Vary"] == "Origin"
+
+
+async def test_a_preflight_needs_no_key_and_echoes_what_is_asked_for() -> None:
+    asked = "authorization,content-type,x-stainless-lang,x-new-header"
+    async with client(api_key=("k",)) as (session, url):
+        headers = {
+            "Origin": OBSIDIAN,
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": asked,
+            "Access-Control-Request-Private-Network": "true",
+        }
+        async with session.options(f"{url}/responses", headers=headers) as response:
+            assert response.status == 204
+            assert response.headers["Access-Control-Allow-Origin"] == OBSIDIAN
+            assert response.headers["Access-Control-Allow-Headers"] == asked
+            assert response.headers["Access-Control-Allow-Private-Network"] == "true"
+            assert "POST" in response.headers["Access-Control-Allow-Methods"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Authorization": "Bearer k\u00e9y"}, 200),
+        ({"Authorization": "bearer k\u00e9y"}, 200),
+        ({"x-api-key": "k\u00e9y"}, 200),
+        ({"Authorization": "Bearer other"}, 401),
+        ({"Authorization": "Bearer "}, 401),
+        ({}, 401),
+    ],
+)
+async def test_a_key_that_is_set_is_demanded(headers: dict[str, str], status: int) -> None:
+    async with client("Hello", api_key=("k\u00e9y",)) as (session, url):
+        async with session.post(f"{url}/responses", json=BODY, headers=headers) as response:
+            assert response.status == status
+
+
+async def test_any_key_will_do_when_none_is_set() -> None:
+    async with client("Hello") as (session, url):
+        async with session.post(f"{url}/responses", json=BODY, headers={"Authorization": "Bearer x"}) as response:
+            assert response.status == 200
+
+
+async def test_only_json_is_read() -> None:
+    async with client() as (session, url):
+        async with session.post(f"{url}/responses", data=b"{}", headers={"Content-Type": "text/plain"}) as response:
+            assert response.status == 415
+        headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+        async with session.post(f"{url}/responses", data=b"x", headers=headers) as response:
+            assert response.status == 415
+
+
+async def test_a_body_that_is_too_large_is_refused() -> None:
+    async with client(max_body=1000) as (session, url):
+        async with session.post(f"{url}/responses", json={**BODY, "input": "x" * 2000}) as response:
+            assert response.status == 413
+            assert "--max-body" in (await error_of(response))["message"]
+
+
+async def test_a_client_that_goes_away_ends_the_backends_turn() -> None:
+    backend = SilentBackend([])
+    async with running_server(Settings(port=0), backend) as url, aiohttp.ClientSession() as session:
+        for stream in (True, False):
+            request = asyncio.TaskGroup()
+            backend.asked.clear()
+            backend.left.clear()
+            async with request:
+                task = request.create_task(_post(session, url, stream=stream))
+                async with asyncio.timeout(10):
+                    await backend.asked.wait()
+                task.cancel()
+            async with asyncio.timeout(1):
+                await backend.left.wait()
+
+
+async def _post(session: aiohttp.ClientSession, url: str, *, stream: bool) -> None:
+    async with session.post(f"{url}/responses", json={**BODY, "stream": stream}) as response:
+        await response.read()
+
+
+class SilentBackend(MemoryBackend):
+    """Takes a turn and never answers."""
+
+    def __init__(self, answers: list[Script]) -> None:
+        super().__init__(answers)
+        self.asked = asyncio.Event()
+        self.left = asyncio.Event()
+
+    @override
+    @asynccontextmanager
+    async def stream(self, prompt: object) -> AsyncIterator[Any]:
+        async def batches() -> AsyncIterator[Any]:
+            self.asked.set()
+            await asyncio.Event().wait()
+            yield []
+
+        try:
+            yield batches()
+        finally:
+            self.left.set()

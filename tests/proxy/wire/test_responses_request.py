@@ -1,0 +1,251 @@
+"""What a request may say, and OpenAI's answer to what it may not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from prompts import AssistantText, ChoiceMode, Guidance, Image, PastCall, Text, ToolChoice, ToolResult, UserTurn
+from proxy.errors import RequestError
+from proxy.wire.responses_request import ResponsesRequest, parse_responses_request
+
+PNG = "data:image/png;base64,iVBORw0KGgo="
+READ: dict[str, Any] = {
+    "type": "function",
+    "name": "read_note",
+    "description": "Read a note.",
+    "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
+}
+CALL = {"type": "function_call", "call_id": "call_1", "name": "read_note", "arguments": "{}"}
+OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "text"}
+
+
+def parse(**members: object) -> ResponsesRequest:
+    return parse_responses_request(orjson.dumps({"model": "m", "input": "hi", **members}))
+
+
+def refusal(**members: object) -> RequestError:
+    with pytest.raises(RequestError) as caught:
+        parse(**members)
+    return caught.value
+
+
+def nested(depth: int) -> dict[str, object]:
+    schema: dict[str, object] = {"type": "string"}
+    for _ in range(depth):
+        schema = {"a": schema}
+    return schema
+
+
+REFUSED: list[tuple[dict[str, Any], str | None, str | None, str]] = [
+    # members, param, code, a part of the message
+    ({"model": None}, "model", "missing_required_parameter", "Missing required parameter: 'model'."),
+    ({"model": 7}, "model", "invalid_type", "Invalid type for 'model': expected a string, but got an integer instead."),
+    ({"model": ""}, "model", "empty_string", "Invalid 'model': empty string"),
+    ({"input": None}, "input", "missing_required_parameter", "Missing required parameter: 'input'."),
+    ({"input": 7}, "input", "invalid_type", "but got an integer instead"),
+    ({"input": ["hi"]}, "input[0]", "invalid_type", "expected an object, but got a string"),
+    ({"input": [{"role": "user"}]}, "input[0].content", "missing_required_parameter", "'input[0].content'"),
+    ({"input": [{"content": "x"}]}, "input[0].type", "missing_required_parameter", "'input[0].type'"),
+    ({"input": [{"type": "riddle"}]}, "input[0].type", "invalid_value", "Invalid value: 'riddle'."),
+    ({"input": [{"role": "critic", "content": "x"}]}, "input[0].role", "invalid_value", "'assistant', 'developer'"),
+    (
+        {"input": [{"role": "user", "content": [{"type": "input_video"}]}]},
+        "input[0].content[0].type",
+        "invalid_value",
+        "'input_video'",
+    ),
+    (
+        {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "https://x/y.png"}]}]},
+        "input[0].content[0].image_url",
+        "invalid_image_url",
+        "not fetched",
+    ),
+    ({"input": [CALL]}, "input", None, "No tool output found for function call call_1."),
+    ({"input": [OUTPUT]}, "input", None, "No tool call found for function call output with call_id call_1."),
+    ({"input": [OUTPUT, CALL]}, "input", None, "No tool call found"),
+    ({"input": [CALL, CALL, OUTPUT]}, "input", None, "call_1"),
+    ({"input": [CALL, OUTPUT, {**OUTPUT, "output": "other"}]}, "input", None, "call_1"),
+    ({"input": [{**CALL, "id": "fc_1"}, {**CALL, "id": "fc_1"}, OUTPUT]}, "input", None, "Duplicate item found"),
+    ({"input": [CALL, {**OUTPUT, "output": None}]}, "input[1].output", "missing_required_parameter", "output"),
+    (
+        {"input": [CALL, {"type": "function_call_output", "output": "x"}]},
+        "input[1].call_id",
+        "missing_required_parameter",
+        "call_id",
+    ),
+    ({"input": [{**CALL, "call_id": "a b"}]}, "input[0].call_id", "invalid_value", "does not match pattern"),
+    ({"input": [{**CALL, "arguments": {}}, OUTPUT]}, "input[0].arguments", "invalid_type", "expected a string"),
+    ({"tools": {}}, "tools", "invalid_type", "expected an array, but got an object"),
+    ({"tools": [{"name": "x"}]}, "tools[0].type", "missing_required_parameter", "tools[0].type"),
+    ({"tools": [{"type": "wand"}]}, "tools[0].type", "invalid_value", "Invalid value: 'wand'."),
+    ({"tools": [{"type": "function"}]}, "tools[0].name", "missing_required_parameter", "tools[0].name"),
+    ({"tools": [{**READ, "name": "read note"}]}, "tools[0].name", "invalid_value", "does not match pattern"),
+    ({"tools": [{**READ, "name": "x" * 65}]}, "tools[0].name", "invalid_value", "does not match pattern"),
+    ({"tools": [READ, READ]}, "tools[1].name", "invalid_value", "declared twice"),
+    ({"tools": [{**READ, "parameters": []}]}, "tools[0].parameters", "invalid_type", "expected an object"),
+    ({"tools": [READ] * 10_000}, "tools", "array_above_max_length", "maximum length 128"),
+    ({"tools": [{**READ, "parameters": nested(70)}]}, None, "invalid_value", "deeper than 64"),
+    ({"tools": [{**READ, "parameters": {"x": "y" * 300_000}}]}, "tools", "invalid_value", "bytes"),
+    ({"tool_choice": "sometimes"}, "tool_choice", "invalid_value", "'auto', 'none', 'required'"),
+    ({"tool_choice": 1}, "tool_choice", "invalid_type", "but got an integer"),
+    ({"tool_choice": "required"}, "tool_choice", None, "must be specified with 'tools'"),
+    (
+        {"tools": [READ], "tool_choice": {"type": "function", "name": "x"}},
+        "tool_choice",
+        None,
+        "Tool choice 'function' not found in 'tools' parameter.",
+    ),
+    (
+        {"tools": [READ], "tool_choice": {"type": "function", "function": {"name": "read_note"}}},
+        "tool_choice.name",
+        "missing_required_parameter",
+        "tool_choice.name",
+    ),
+    ({"temperature": 3}, "temperature", "decimal_above_max_value", "<= 2"),
+    ({"top_p": -0.1}, "top_p", "decimal_below_min_value", ">= 0"),
+    ({"max_output_tokens": 1}, "max_output_tokens", "integer_below_min_value", "Expected a value >= 16, but got 1"),
+    ({"max_tool_calls": 0}, "max_tool_calls", "integer_below_min_value", "Expected a value >= 1, but got 0"),
+    ({"stream": "yes"}, "stream", "invalid_type", "expected a boolean, but got a string"),
+    ({"include": ["everything"]}, "include[0]", "invalid_value", "'everything'"),
+    ({"reasoning": {"effort": "heroic"}}, "reasoning.effort", "invalid_value", "'heroic'"),
+    ({"text": {"format": {"type": "xml"}}}, "text.format.type", "invalid_value", "'xml'"),
+    ({"text": {"format": {"type": "json_schema"}}}, "text.format.name", "missing_required_parameter", "name"),
+    ({"metadata": {"a": 1}}, "metadata.a", "invalid_type", "metadata.a"),
+    ({"prompt": {"id": "p"}}, "prompt", "unsupported_parameter", "prompt templates"),
+    ({"previous_response_id": "resp_x"}, "previous_response_id", "previous_response_not_found", "'resp_x' not found"),
+    ({"previous_response_id": "resp_x", "conversation": "c"}, None, "mutually_exclusive_parameters", "only providing"),
+]
+
+
+@pytest.mark.parametrize(("members", "param", "code", "message"), REFUSED, ids=[row[3][:40] for row in REFUSED])
+def test_a_bad_request_is_refused_in_openais_words(
+    members: dict[str, Any], param: str | None, code: str | None, message: str
+) -> None:
+    error = refusal(**members)
+    assert (error.status, error.type, error.param, error.code) == (400, "invalid_request_error", param, code)
+    assert message in error.message
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b"\xff", b'{"a":NaN}', b'{"a":"\\ud800"}', b"[" * 2000])
+def test_a_body_that_is_no_json_object_is_refused(body: bytes) -> None:
+    with pytest.raises(RequestError, match="could not parse the JSON body") as caught:
+        parse_responses_request(body)
+    assert (caught.value.status, caught.value.param, caught.value.code) == (400, None, None)
+
+
+def test_an_unknown_item_reference_is_not_found() -> None:
+    error = refusal(input=[{"type": "item_reference", "id": "msg_1"}])
+    assert error.status == 404
+    assert "msg_1" in error.message
+
+
+def test_an_error_does_not_repeat_more_than_a_little_of_what_was_sent() -> None:
+    error = refusal(input=[{"type": "x" * 10_000}])
+    assert "x" * 200 not in error.message
+
+
+def test_a_string_is_one_user_message() -> None:
+    assert parse(input="hi").turn.transcript.entries == (UserTurn((Text("hi"),)),)
+
+
+def test_every_kind_of_item_finds_its_place() -> None:
+    request = parse(
+        instructions="Be kind.",
+        input=[
+            {"role": "system", "content": "s"},
+            {"role": "developer", "content": [{"type": "input_text", "text": "d"}]},
+            {
+                "type": "message",
+                "role": "user",
+                "content": [{"type": "input_text", "text": "u"}, {"type": "input_image", "image_url": PNG}],
+            },
+            {"type": "reasoning", "id": "rs_1", "summary": []},
+            {"role": "assistant", "content": "", "id": None},
+            {"role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": []}]},
+            {**CALL, "id": "fc_1", "status": "completed", "parsed_arguments": None},
+            {**OUTPUT, "output": [{"type": "input_text", "text": "o"}, {"type": "input_image", "image_url": PNG}]},
+        ],
+    )
+    assert request.turn.transcript.instructions == "Be kind."
+    assert request.turn.transcript.entries == (
+        Guidance("s"),
+        Guidance("d"),
+        UserTurn((Text("u"), Image(PNG))),
+        AssistantText("a"),
+        PastCall("call_1", "read_note", "{}"),
+        ToolResult("call_1", (Text("o"), Image(PNG))),
+    )
+
+
+def test_an_output_said_twice_in_the_same_words_counts_once() -> None:
+    assert len(parse(input=[CALL, OUTPUT, OUTPUT]).turn.transcript.entries) == 2
+
+
+def test_nulls_and_unknown_members_are_accepted() -> None:
+    request = parse(
+        **dict.fromkeys(
+            ("instructions", "tools", "tool_choice", "metadata", "include", "max_output_tokens",
+             "previous_response_id", "reasoning", "store", "stream", "temperature", "text", "top_p", "truncation",
+             "user", "parallel_tool_calls")
+        ),
+        client_metadata={"x": "y"},
+        prompt_cache_key="k",
+        stream_options={"include_usage": True},
+    )  # fmt: skip
+    assert request.echo["temperature"] == 1.0
+    assert request.echo["tool_choice"] == "auto"
+    assert request.echo["text"] == {"format": {"type": "text"}, "verbosity": "medium"}
+
+
+def test_both_tool_shapes_are_offered_in_the_clients_order() -> None:
+    nested_shape = {"type": "function", "function": {**READ, "name": "write_note", "strict": True}}
+    request = parse(tools=[nested_shape, READ, {"type": "web_search"}])
+    tools = list(request.turn.registry)
+    assert [(tool.name, tool.strict) for tool in tools] == [("write_note", True), ("read_note", False)]
+    assert tools[1].parameters == orjson.dumps(READ["parameters"]).decode()
+    assert [tool.get("name") or tool["type"] for tool in request.echo["tools"]] == [
+        "write_note", "read_note", "web_search",
+    ]  # fmt: skip
+
+
+def test_an_echoed_tool_has_every_member() -> None:
+    (echo,) = parse(tools=[{"type": "function", "name": "ping"}]).echo["tools"]
+    assert echo == {"type": "function", "name": "ping", "description": None, "parameters": None, "strict": True}
+
+
+def test_a_namespace_is_flattened_for_the_model_and_restored_for_the_client() -> None:
+    request = parse(tools=[{"type": "namespace", "name": "mcp__notes", "tools": [READ]}])
+    (tool,) = request.turn.registry
+    assert tool.name == "mcp__notes__read_note"
+    client = request.tools.client_name(tool.name)
+    assert (client.name, client.namespace) == ("read_note", "mcp__notes")
+    call = {**CALL, "namespace": "mcp__notes"}
+    follow_up = parse(tools=request.echo["tools"], input=[call, OUTPUT])
+    assert follow_up.turn.transcript.entries[0] == PastCall("call_1", "mcp__notes__read_note", "{}")
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ("auto", ToolChoice()),
+        ("none", ToolChoice(ChoiceMode.NONE)),
+        ("required", ToolChoice(ChoiceMode.REQUIRED)),
+        ({"type": "function", "name": "read_note"}, ToolChoice(ChoiceMode.REQUIRED, ("read_note",))),
+        (
+            {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "read_note"}]},
+            ToolChoice(ChoiceMode.REQUIRED, ("read_note",)),
+        ),
+        ({"type": "web_search"}, ToolChoice()),
+    ],
+)
+def test_each_tool_choice_is_understood(choice: object, expected: ToolChoice) -> None:
+    request = parse(tools=[READ, {"type": "web_search"}], tool_choice=choice)
+    assert request.turn.choice == expected
+    assert request.echo["tool_choice"] == choice
+
+
+def test_a_follow_up_needs_no_tools() -> None:
+    assert len(parse(input=[CALL, OUTPUT], tool_choice="auto").turn.registry) == 0

@@ -1,0 +1,70 @@
+"""A text backend in memory: each turn gets the next scripted answer, in the pieces that were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Self
+
+from proxy.contracts import BackendEvent, Health, Model, Prompt, TextPiece, TurnEnded, Usage
+from proxy.errors import BackendError
+
+Script = str | BackendError | Sequence[BackendEvent] | Callable[[Prompt], str]
+
+USAGE = Usage(input_tokens=100, cached_tokens=40, output_tokens=20, reasoning_tokens=5)
+
+
+def pieces(text: str, size: int) -> list[TextPiece]:
+    """`text` cut into pieces of `size` characters; 0 leaves it whole."""
+    size = size or max(1, len(text))
+    return [TextPiece(text[start : start + size]) for start in range(0, len(text), size)]
+
+
+@dataclass
+class MemoryBackend:
+    """Plays `answers` in order. A string is one message; an error is raised where it stands."""
+
+    answers: list[Script]
+    chunk: int = 0
+    prompts: list[Prompt] = field(default_factory=list)
+    left_early: int = 0
+    problem: str | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        pass
+
+    @asynccontextmanager
+    async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
+        self.prompts.append(prompt)
+        script = self.answers.pop(0)
+        answer = script(prompt) if callable(script) else script
+        ended = False
+
+        async def batches() -> AsyncIterator[Sequence[BackendEvent]]:
+            nonlocal ended
+            match answer:
+                case BackendError():
+                    ended = True
+                    raise answer
+                case str():
+                    events: Sequence[BackendEvent] = [*pieces(answer, self.chunk), TurnEnded(USAGE)]
+                case _:
+                    events = answer
+            for event in events:
+                yield [event]
+            ended = True
+
+        try:
+            yield batches()
+        finally:
+            self.left_early += not ended
+
+    async def models(self) -> Sequence[Model]:
+        return [Model("scripted", 1_700_000_000, "tests")]
+
+    async def health(self) -> Health:
+        return Health(self.problem, "memory")
