@@ -1,0 +1,83 @@
+"""What the model is shown, and the way back out of it. No I/O but reading the templates at import.
+
+Transcript + ToolRegistry + ToolChoice --> render_turn --> RenderedTurn(developer, parts)
+
+transcript    a conversation as plain values
+render        one turn: client instructions, guidance and tool block; conversation; closing lines
+conversation  messages, past calls and results as one text in which only we write headers
+block         the tool block: frame, tools, rules, form, worked example, key
+profiles      which optional lines a kind of model is given
+prose         the words, in templates/*.txt
+repair        the one line that a second attempt is given
+escape        tags in untrusted text made harmless, and the way back, streamed too
+canonical     when two calls are the same
+quotes        whether a call is a quotation from the request
+loop          which calls already have a result
+"""
+
+from .canonical import canonical
+from .escape import (
+    Unescaper,
+    escape,
+    escape_json,
+    indent,
+    normalise_newlines,
+    unescape,
+    unescape_json,
+)
+from .loop import answered_calls
+from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
+from .quotes import QuoteGuard, untrusted_strings
+from .render import RenderedTurn, render_turn
+from .repair import arguments_misfit, call_missing, call_repeated, named_call_missing, unusable_markup
+from .transcript import (
+    AssistantText,
+    ChoiceMode,
+    Entry,
+    Guidance,
+    Image,
+    Part,
+    PastCall,
+    Text,
+    ToolChoice,
+    ToolResult,
+    Transcript,
+    UserTurn,
+)
+
+__all__ = [
+    "FRONTIER",
+    "PROFILES",
+    "SMALL",
+    "AssistantText",
+    "ChoiceMode",
+    "Entry",
+    "Guidance",
+    "Image",
+    "Part",
+    "PastCall",
+    "PromptProfile",
+    "QuoteGuard",
+    "RenderedTurn",
+    "Text",
+    "ToolChoice",
+    "ToolResult",
+    "Transcript",
+    "Unescaper",
+    "UserTurn",
+    "answered_calls",
+    "arguments_misfit",
+    "call_missing",
+    "call_repeated",
+    "canonical",
+    "escape",
+    "escape_json",
+    "indent",
+    "named_call_missing",
+    "normalise_newlines",
+    "render_turn",
+    "unescape",
+    "unescape_json",
+    "untrusted_strings",
+    "unusable_markup",
+]

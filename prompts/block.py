@@ -1,0 +1,78 @@
+"""The tool block: what the model is told about the client's tools."""
+
+from __future__ import annotations
+
+import json
+
+from parser import Tool, ToolRegistry, write_call
+
+from .conversation import one_line
+from .escape import escape_json
+from .profiles import PromptProfile
+from .prose import call_form, line, passage
+from .transcript import ChoiceMode, ToolChoice
+
+# Tools that are not the client's: a model that calls one of them gives itself away. They differ in their way to
+# write names, and one has a quote and a line break to escape.
+_EXAMPLE_CALLS = (
+    ("print_label", r'{"text": "\"Fragile\"\nthis side up"}'),
+    ("reserveSeats", '{"city": "Oslo", "count": 2}'),
+)
+
+
+def offered_tools(registry: ToolRegistry, choice: ToolChoice) -> ToolRegistry:
+    """The tools that this turn may call."""
+    if choice.mode is ChoiceMode.NONE:
+        return ToolRegistry()
+    return registry if choice.names is None else registry.only(choice.names)
+
+
+def tool_line(tool: Tool) -> str:
+    """One tool as one line of compact JSON, its schema in the client's own characters."""
+    members = [f'"name":{json.dumps(tool.name, ensure_ascii=False)}']
+    if tool.description is not None:
+        members.append(f'"description":{json.dumps(tool.description, ensure_ascii=False)}')
+    if tool.parameters is not None:
+        members.append(f'"parameters":{tool.parameters}')
+    return one_line(escape_json(f"{{{','.join(members)}}}"))
+
+
+def _unlike(registry: ToolRegistry, name: str) -> str:
+    while registry.match(name):
+        name += "_demo"
+    return name
+
+
+def worked_example(registry: ToolRegistry, key: str | None = None) -> str:
+    """The example, whose tools have names that no tool of `registry` could be meant by."""
+    (first, first_arguments), (second, second_arguments) = (
+        (_unlike(registry, name), arguments) for name, arguments in _EXAMPLE_CALLS
+    )
+    return passage(
+        "example",
+        first=first,
+        second=second,
+        first_call=write_call(first, first_arguments, key=key),
+        second_call=write_call(second, second_arguments, key=key),
+    )
+
+
+def tool_block(tools: ToolRegistry, *, parallel: bool, profile: PromptProfile, key: str | None = None) -> str:
+    """The block for `tools`.
+
+    All that shows the key stands behind all that does not: what comes before the form of a call is the
+    same for every request with these tools.
+    """
+    passages = [
+        passage(
+            "tools",
+            tools="\n".join(map(tool_line, tools)),
+            blocks=line("blocks_many" if parallel else "blocks_one"),
+        ),
+        passage("form", form=call_form(key)),
+    ]
+    if profile.example:
+        passages.append(worked_example(tools, key))
+    if key is not None:
+        passages.append(passage("key", key=json.dumps(key)))
+    return "\n\n".join(passages)

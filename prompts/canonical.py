@@ -1,0 +1,52 @@
+"""When two calls are the same: their arguments as one comparable text."""
+
+from __future__ import annotations
+
+import json
+
+
+class _Number:
+    """A JSON number, so written that equal values are written alike: digits without outer zeros, and a power of ten."""
+
+    __slots__ = ("written",)
+
+    def __init__(self, text: str) -> None:
+        mantissa, _, exponent = text.lower().partition("e")
+        sign = "-" if mantissa.startswith("-") else ""
+        whole, _, fraction = mantissa.lstrip("-").partition(".")
+        digits = (whole + fraction).strip("0")
+        zeros = len(whole + fraction) - len((whole + fraction).rstrip("0"))
+        if not digits:
+            self.written = "0"
+        elif len(exponent) > 1000:  # int() refuses very long numbers, and nobody writes these
+            self.written = text
+        else:
+            self.written = f"{sign}{digits}e{int(exponent or 0) - len(fraction) + zeros}"
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_refuse)
+# The key keeps a number apart from a string. Only an object made to look like one could be taken for it.
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False,
+    separators=(",", ":"),
+    sort_keys=True,
+    check_circular=False,
+    default=lambda number: {"\0number": number.written},
+)
+
+
+def canonical(arguments: str) -> str | None:
+    """The one text of the JSON object `arguments`, whatever its key order, spacing and way to write numbers.
+
+    Equal objects, compared as values, have equal texts. None when `arguments` is not the text of a JSON
+    object, or nested beyond reason.
+    """
+    try:
+        value = _DECODER.decode(arguments)
+        return _ENCODER.encode(value) if isinstance(value, dict) else None
+    except (ValueError, RecursionError):
+        return None

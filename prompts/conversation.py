@@ -1,0 +1,192 @@
+"""The conversation as one text, cut only where an image stands.
+
+    [user] first line          a header stands in column 0, and only our own words do:
+      further lines            further lines of untrusted text are indented, empty ones stay empty
+                               one blank line between messages
+    [assistant] I will look.
+    <tool_call>{...}</tool_call>
+
+    [tool:call_1] output
+
+The form can be read back: transcripts that differ in more than the cut of a text into parts, empty
+texts, line ends, white space between JSON tokens or the order of the results of one group of calls
+render differently. Guidance stands elsewhere, and a call without a result lends its id to nobody.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from parser import write_call
+
+from .canonical import canonical
+from .escape import INVISIBLE, escape, escape_json, indent, normalise_newlines
+from .prose import passage
+from .transcript import AssistantText, Entry, Guidance, Image, Part, PastCall, Text, ToolResult, Transcript, UserTurn
+
+_UNSEEN = rf"(?:[^\S\n]|[{INVISIBLE}])*+"
+_HEADER_LIKE = re.compile(
+    rf"^{_UNSEEN}\[{_UNSEEN}(?:(?:user|assistant){_UNSEEN}\]|tool{_UNSEEN}:)", re.IGNORECASE | re.MULTILINE
+)
+# Outside its strings JSON has no line break but these first two, and inside them the others may stand unescaped.
+_ONE_LINE = str.maketrans(
+    {"\n": " ", "\r": " ", "\t": " ", "\x85": r"\u0085", "\u2028": r"\u2028", "\u2029": r"\u2029"}
+)
+
+
+def move_headers(text: str) -> str:
+    """`text` with each line that could be taken for a header of ours moved right by two spaces."""
+    return _HEADER_LIKE.sub(r"  \g<0>", text)
+
+
+def one_line(raw: str) -> str:
+    """The JSON text `raw` without anything that could be read as a line break, of equal value."""
+    return raw.translate(_ONE_LINE)
+
+
+def past_call(call: PastCall, key: str | None = None) -> str:
+    """A past call in the form that the tool block asks for; arguments that are no JSON object become a JSON string."""
+    arguments = call.arguments
+    if canonical(arguments) is None:
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    return one_line(write_call(escape(call.name), escape_json(arguments.strip()), key=key))
+
+
+class Page:
+    """Text and images in the order of writing; adjacent text is one part. `length` counts characters of text."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._parts: list[Part] = []
+        self._text: list[str] = []
+
+    def write(self, text: str) -> None:
+        self.length += len(text)
+        self._text.append(text)
+
+    def add(self, part: Part) -> None:
+        match part:
+            case Text(text):
+                self.write(text)
+            case Image():
+                self._parts = [*self.parts(), part]
+                self._text = []
+
+    def parts(self) -> tuple[Part, ...]:
+        text = "".join(self._text)
+        return (*self._parts, Text(text)) if text else tuple(self._parts)
+
+
+def _merged(parts: Iterable[Part]) -> list[Part]:
+    """`parts` without empty texts, neighbouring texts joined as lines and made harmless as a whole."""
+    merged: list[Part] = []
+    lines: list[str] = []
+    for part in (*parts, None):
+        match part:
+            case Text(text):
+                lines.extend([text] if text else ())
+            case _:
+                if lines:
+                    merged.append(Text(escape(normalise_newlines("\n".join(lines)))))
+                    lines = []
+                if part is not None:
+                    merged.append(part)
+    return merged
+
+
+def visible(transcript: Transcript) -> list[Entry]:
+    """The entries that the conversation shows: guidance stands elsewhere, blank assistant texts say nothing."""
+    return [
+        entry
+        for entry in transcript.entries
+        if not (isinstance(entry, Guidance) or (isinstance(entry, AssistantText) and not entry.text.strip()))
+    ]
+
+
+def _in_call_order(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """`entries` with each run of results in the order of the calls.
+
+    Calls show no id, so only its place ties a result to its call: a call of the group that has no
+    result among the others' gets an empty one.
+    """
+    place: dict[str, int] = {}
+    group: list[str] = []
+    results: list[ToolResult] = []
+
+    def ordered() -> Iterator[ToolResult]:
+        seen = {result.call_id for result in results}
+        absent = [ToolResult(call_id, ()) for call_id in group if call_id not in seen]
+        found = absent if len(absent) < len(group) else []
+        yield from sorted([*results, *found], key=lambda result: place.get(result.call_id, len(entries)))
+
+    for position, entry in enumerate(entries):
+        if isinstance(entry, ToolResult):
+            results.append(entry)
+            continue
+        if results:
+            yield from ordered()
+            results, group = [], []
+        match entry:
+            case PastCall(call_id=call_id):
+                place[call_id] = position
+                group.append(call_id)
+            case AssistantText():
+                pass
+            case _:
+                group = []
+        yield entry
+    yield from ordered()
+
+
+def _lone_message(entries: Sequence[Entry]) -> list[Part] | None:
+    """The one user message that needs no header: none of its lines could be taken for one."""
+    match entries:
+        case [UserTurn(parts)]:
+            merged = _merged(parts)
+            imitated = any(isinstance(part, Text) and _HEADER_LIKE.search(part.text) for part in merged)
+            return None if imitated else merged
+        case _:
+            return None
+
+
+def write_conversation(page: Page, transcript: Transcript, key: str | None = None) -> None:
+    """Write all messages; a lone user message stands as it is unless a line in it could be taken for a header."""
+    entries = visible(transcript)
+    if not entries:
+        return
+    if (lone := _lone_message(entries)) is not None:
+        for part in lone:
+            page.add(part)
+        return
+
+    page.write(passage("conversation"))
+    assistant_speaks = False
+    for entry in _in_call_order(entries):
+        match entry:
+            case UserTurn(parts):
+                _write_message(page, "[user]", parts)
+            case AssistantText(text):
+                _write_message(page, "[assistant]", (Text(text),))
+            case ToolResult(call_id, parts):
+                _write_message(page, f"[tool:{call_id}]", parts)
+            case PastCall():
+                page.write("\n" if assistant_speaks else "\n\n[assistant]\n")
+                page.write(past_call(entry, key))
+            case Guidance():
+                pass
+        assistant_speaks = isinstance(entry, AssistantText | PastCall)
+
+
+def _write_message(page: Page, header: str, parts: Iterable[Part]) -> None:
+    page.write(f"\n\n{header}")
+    before = " "
+    for part in _merged(parts):
+        match part:
+            case Text(text):
+                page.write(indent(before + text))
+            case Image():
+                page.add(part)
+                # Text behind an image begins a part of its own, where column 0 would be.
+                before = "\n"

@@ -1,0 +1,30 @@
+"""Which optional lines a kind of model is given. What is known about each: docs/reference/prompts.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class PromptProfile:
+    """Switches of the prompt.
+
+    `remind_after` is the length of the conversation, in characters, from which its end repeats how a
+    tool is called; None means never. `after_results` adds a neutral line when tool results are the
+    newest entry. `example` shows the worked example.
+    """
+
+    name: str
+    remind_after: int | None
+    after_results: bool
+    example: bool = True
+
+
+# Large models lose sight of a block far behind them, and decide well on their own whether a result is enough.
+FRONTIER = PromptProfile("frontier", remind_after=20_000, after_results=False)
+# Small models take a reminder for a part of the request, and repeat calls unless told that they may stop.
+SMALL = PromptProfile("small", remind_after=None, after_results=True)
+
+PROFILES: Mapping[str, PromptProfile] = MappingProxyType({profile.name: profile for profile in (FRONTIER, SMALL)})
