@@ -80,6 +80,6 @@ class RequestError(ApiError):
 
 
 class BackendError(ApiError):
-    """The backend failed. `emitted` is set by whoever knows that the client has seen part of the answer."""
+    """The backend failed, refused or vanished."""
 
     default_status = 502

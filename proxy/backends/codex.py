@@ -1,0 +1,217 @@
+"""The text backend that speaks to an app-server: the real codex, the replay one, or one that runs elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+import structlog
+
+from prompts import Text
+
+from ..contracts import BackendEvent, Health, Model, Prompt
+from ..errors import BackendError
+from ..rpc import ChildTransport, Launch, RpcClosedError, Transport, WebSocketTransport
+from .codex_config import Provider
+from .codex_errors import MAX_INPUT, UNAVAILABLE, rpc_failure, too_long
+from .codex_home import empty_folder, prepare_home
+from .codex_program import locate_program
+from .codex_session import CodexSession, SessionOptions, open_session
+from .running_turn import Turn
+from .supervision import Supervisor
+
+log = structlog.get_logger(__name__)
+
+ATTEMPTS = 2
+"""Starts of one turn, as long as the first was lost before it told anything."""
+MODELS_WAIT = 5.0
+"""Seconds that a request for the models waits for the first list."""
+
+
+class CodexBackend:
+    """A `TextBackend`. `connect` reaches an app-server anew each time it is called.
+
+    `models` are named first, whatever the app-server lists; any other name may be asked for all the same.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[Transport]],
+        options: SessionOptions,
+        *,
+        models: Sequence[str] = (),
+        name: str = "codex",
+    ) -> None:
+        orphans: list[tuple[str, str]] = []
+        self._open = partial(open_session, connect, options, orphans)
+        self._supervisor = Supervisor(self._open, name)
+        self._named = [Model(name, 0, "codex") for name in models]
+        self._listed: list[Model] = []
+        self._listing = asyncio.Lock()
+        self._tasks = asyncio.TaskGroup()
+        self._supervision: asyncio.Task[None] | None = None
+        self._closing = False
+
+    async def __aenter__(self) -> Self:
+        await self._tasks.__aenter__()
+        self._supervision = self._tasks.create_task(self._supervisor.run(), name="backend supervisor")
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._closing = True
+        if self._supervision is not None:
+            self._supervision.cancel()
+        # The turns end with the session; nothing is left to wait for but them.
+        await self._tasks.__aexit__(None, None, None)
+
+    @asynccontextmanager
+    async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
+        characters = sum(len(part.text) for part in prompt.parts if isinstance(part, Text))
+        if characters > MAX_INPUT:
+            raise too_long(characters)
+        turn = Turn()
+        self._tasks.create_task(self._own(turn, prompt), name="turn")
+        try:
+            yield turn.inbox
+        finally:
+            turn.leave()
+
+    async def _own(self, turn: Turn, prompt: Prompt) -> None:
+        """Run the turn to its end at the backend, whether or not anyone still listens."""
+        try:
+            await self._run(turn, prompt)
+        except BackendError as error:
+            turn.fail(error)
+        except Exception:  # one turn's bug must not end the others, which share its task group
+            log.exception("turn_crashed")
+            turn.fail(BackendError("The proxy made a mistake; its log has more.", status=500))
+        finally:
+            turn.fail(BackendError("The proxy is shutting down.", **UNAVAILABLE))
+
+    async def _run(self, turn: Turn, prompt: Prompt) -> None:
+        for attempt in range(1, ATTEMPTS + 1):
+            session = await self._supervisor.current()
+            try:
+                await session.run_turn(turn, prompt)
+            except RpcClosedError as error:
+                if not turn.awaited:
+                    return
+                if turn.inbox.used or self._closing or attempt == ATTEMPTS:
+                    raise rpc_failure(error, "answer") from error
+                log.info("turn_started_again", why=str(error))
+            else:
+                return
+
+    async def models(self) -> Sequence[Model]:
+        try:
+            session = await self._supervisor.current()
+        except BackendError:
+            if not (self._named or self._listed):
+                raise
+        else:
+            await self._take_list(session)
+        names = {model.id for model in self._named}
+        return [*self._named, *(model for model in self._listed if model.id not in names)]
+
+    async def _take_list(self, session: CodexSession) -> None:
+        if session.lists_aside:
+            async with self._listing:
+                if not self._listed:
+                    async with self._open() as aside:
+                        await aside.list_models()
+                        self._listed = aside.models or []
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MODELS_WAIT):
+                await session.models_listed.wait()
+        self._listed = session.models or self._listed
+
+    async def health(self) -> Health:
+        try:
+            session = await self._supervisor.current()
+            try:
+                await session.check_login()
+            except RpcClosedError:
+                session = await self._supervisor.current()
+        except BackendError as error:
+            return Health(error.message)
+        return Health(session.problem, session.version)
+
+
+def codex_backend(
+    *,
+    home: Path,
+    program: str | None = None,
+    upstream: str | None = None,
+    builtin_provider: bool = False,
+    models: Sequence[str] = (),
+    idle_timeout: float = 300.0,
+    base_instructions: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> CodexBackend:
+    """The codex program as a child, in the private CODEX_HOME `home`. Raises `UsageError` when there is none.
+
+    `upstream` is a Responses endpoint that codex uses, without any login; by default it uses its own service.
+    `env` replaces this process's environment for the child.
+    """
+    locate_program(program)
+    provider = Provider(upstream, builtin_provider)
+    # 0.89 sends the login of its home to every upstream, whatever the provider's entry says.
+    home = home.absolute() if upstream is None else home.absolute() / "upstream"
+    environment = codex_environment(home, os.environ if env is None else env)
+
+    async def connect() -> Transport:
+        # Looked up at each start: an update may have moved it.
+        path = locate_program(program)
+        await prepare_home(home, path, provider, idle_timeout, environment)
+        return await ChildTransport.start(Launch([str(path), "app-server"], environment, empty_folder(home)))
+
+    options = SessionOptions(
+        idle_timeout=idle_timeout,
+        cwd=str(empty_folder(home)),
+        login_file=home / "auth.json",
+        base_instructions=base_instructions,
+    )
+    return CodexBackend(connect, options, models=models)
+
+
+def codex_environment(home: Path, env: Mapping[str, str]) -> Mapping[str, str]:
+    """What codex is started with, for serving as for its own commands such as its login."""
+    return {"RUST_LOG": "error", **env, "CODEX_HOME": str(home)}
+
+
+def replay_backend(folder: Path, *, models: Sequence[str] = (), idle_timeout: float = 300.0) -> CodexBackend:
+    """The small app-server that plays the fixtures in `folder`, as a child like the real one."""
+    # Where the packages are, for a checkout that is not installed.
+    root = Path(__file__).resolve().parents[2]
+    launch = Launch([sys.executable, "-m", "proxy.replay", str(folder.absolute())], dict(os.environ), root)
+
+    async def connect() -> Transport:
+        return await ChildTransport.start(launch)
+
+    return CodexBackend(connect, SessionOptions(idle_timeout=idle_timeout), models=models, name="the replay")
+
+
+def remote_backend(
+    address: str,
+    *,
+    token: str | None = None,
+    models: Sequence[str] = (),
+    idle_timeout: float = 300.0,
+    base_instructions: str | None = None,
+) -> CodexBackend:
+    """An app-server that listens at `ws://HOST:PORT` or `unix:PATH`. Its configuration is its owner's."""
+
+    async def connect() -> Transport:
+        return await WebSocketTransport.connect(address, token)
+
+    options = SessionOptions(
+        idle_timeout=idle_timeout, base_instructions=base_instructions, turns_outlive_connection=True
+    )
+    return CodexBackend(connect, options, models=models, name=f"the app-server at {address}")

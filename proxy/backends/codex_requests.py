@@ -1,0 +1,98 @@
+"""What codex is asked, and what it is answered when it asks: nothing is granted.
+
+In a text-only thread none of these come. They are answered in form all the same, because some versions
+wait for ever on a question that got an error.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+
+from prompts import Image, Part, Text
+
+from ..contracts import Prompt
+from ..rpc import JsonObject, UnknownMethodError
+
+
+def _own_version() -> str:
+    try:
+        return version("tagcall")
+    except PackageNotFoundError:  # a checkout that is not installed
+        return "0"
+
+
+CLIENT_INFO: Mapping[str, str] = {"name": "tagcall", "title": "tagcall", "version": _own_version()}
+
+IGNORED_NOTIFICATIONS = (
+    "account/rateLimits/updated",
+    "item/reasoning/summaryPartAdded",
+    "remoteControl/status/changed",
+    "thread/readState/changed",
+    "thread/settings/updated",
+    "thread/started",
+    "thread/status/changed",
+)
+
+
+def greeting() -> JsonObject:
+    """Of `initialize`. Versions that know no capabilities ignore them."""
+    capabilities = {"experimentalApi": True, "optOutNotificationMethods": list(IGNORED_NOTIFICATIONS)}
+    return {"clientInfo": CLIENT_INFO, "capabilities": capabilities}
+
+
+def thread_params(prompt: Prompt, cwd: str | None, base_instructions: str | None) -> JsonObject:
+    """Of `thread/start`, but for `environments`, which not every version takes."""
+    optional = {
+        # 0.89 sends an empty text as a message of its own.
+        "developerInstructions": prompt.developer or None,
+        "baseInstructions": base_instructions,
+        "cwd": cwd,
+    }
+    return {
+        "model": prompt.model,
+        "approvalPolicy": "never",
+        "sandbox": "read-only",
+        "ephemeral": True,
+        **{name: value for name, value in optional.items() if value is not None},
+    }
+
+
+def turn_params(thread_id: str, prompt: Prompt) -> JsonObject:
+    """Of `turn/start`."""
+    params: JsonObject = {
+        "threadId": thread_id,
+        "input": [_input_item(part) for part in prompt.parts],
+        "summary": prompt.summary or "none",
+    }
+    return params if prompt.effort is None else {**params, "effort": prompt.effort}
+
+
+def _input_item(part: Part) -> JsonObject:
+    match part:
+        case Text(text):
+            return {"type": "text", "text": text}
+        case Image(url):
+            return {"type": "image", "url": url}
+
+
+ANSWERS: Mapping[str, Callable[[], JsonObject]] = {
+    "item/commandExecution/requestApproval": lambda: {"decision": "decline"},
+    "item/fileChange/requestApproval": lambda: {"decision": "decline"},
+    "execCommandApproval": lambda: {"decision": "denied"},
+    "applyPatchApproval": lambda: {"decision": "denied"},
+    "item/permissions/requestApproval": lambda: {"permissions": {}},
+    "item/tool/requestUserInput": lambda: {"answers": {}},
+    "mcpServer/elicitation/request": lambda: {"action": "decline"},
+    "item/tool/call": lambda: {"contentItems": [], "success": False},
+    "currentTime/read": lambda: {"currentTimeAt": int(time.time())},
+}
+
+
+def answer(method: str, params: JsonObject) -> object:
+    """The result for a request of the app-server. Raises `UnknownMethodError` for one that is not in the table."""
+    known = ANSWERS.get(method)
+    if known is None:
+        raise UnknownMethodError(method)
+    return known()

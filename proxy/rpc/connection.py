@@ -1,0 +1,157 @@
+"""JSON-RPC lines to events and back, without I/O.
+
+Framing: one JSON object a line, LF at its end, no `"jsonrpc"` member in either direction. Both sides number
+their requests from 0 or 1 on their own, so an id means nothing without its direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+MAX_LINE = 64 * 2**20
+"""Bytes. The longest line seen of a real program is 60 MB: a prompt's echo."""
+
+JsonObject = dict[str, Any]
+RequestId = int | str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The other side asks and waits for an answer under this id."""
+
+    id: RequestId
+    method: str
+    params: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    method: str
+    params: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """`result` is empty when the other side answered with something else than an object."""
+
+    id: RequestId
+    result: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorResponse:
+    id: RequestId | None
+    code: int
+    message: str
+    data: object
+
+
+@dataclass(frozen=True, slots=True)
+class LineSkipped:
+    """A line that carries no message. `size` is its length in bytes without the LF."""
+
+    reason: str
+    size: int
+
+
+Event = Request | Notification | Response | ErrorResponse | LineSkipped
+
+
+class RpcConnection:
+    """One side of one connection. What is received never raises; what is sent must be JSON."""
+
+    def __init__(self, max_line: int = MAX_LINE) -> None:
+        self._lines = LineSplitter(max_line)
+        self._last_id = 0
+
+    def send_request(self, method: str, params: JsonObject | None = None) -> tuple[int, bytes]:
+        """The new request's id, and its line."""
+        self._last_id += 1
+        return self._last_id, _line({"id": self._last_id, "method": method}, params)
+
+    def send_notification(self, method: str, params: JsonObject | None = None) -> bytes:
+        return _line({"method": method}, params)
+
+    def send_response(self, id: RequestId, result: object) -> bytes:
+        return orjson.dumps({"id": id, "result": result}, option=orjson.OPT_APPEND_NEWLINE)
+
+    def send_error(self, id: RequestId, code: int, message: str) -> bytes:
+        error = {"code": code, "message": message}
+        return orjson.dumps({"id": id, "error": error}, option=orjson.OPT_APPEND_NEWLINE)
+
+    def receive_data(self, data: bytes) -> list[Event]:
+        """All events whose lines end within `data`."""
+        return [line if isinstance(line, LineSkipped) else _event(line) for line in self._lines.split(data) if line]
+
+
+class LineSplitter:
+    """Bytes to lines, linear in the bytes whatever the cut: only new bytes are ever searched."""
+
+    def __init__(self, max_line: int = MAX_LINE) -> None:
+        self._max_line = max_line
+        self._begun: list[bytes] = []
+        self._size = 0
+
+    def split(self, data: bytes) -> Iterator[bytes | LineSkipped]:
+        """The lines that `data` completes. Of an overlong one only the length is kept."""
+        begun, *more = data.split(b"\n")
+        self._begin(begun)
+        for piece in more:
+            yield self._end()
+            self._begin(piece)
+
+    def _begin(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self._max_line:
+            self._begun.clear()
+        elif piece:
+            self._begun.append(piece)
+
+    def _end(self) -> bytes | LineSkipped:
+        size, self._size = self._size, 0
+        line = b"".join(self._begun)
+        self._begun.clear()
+        return line if size <= self._max_line else LineSkipped("overlong", size)
+
+
+def _line(message: JsonObject, params: JsonObject | None) -> bytes:
+    if params is not None:
+        message["params"] = params
+    return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _event(line: bytes) -> Event:
+    try:
+        message = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return LineSkipped("not JSON", len(line))
+    match message:
+        case {"method": str(method), "id": int() | str() as id}:
+            return Request(id, method, _params(message))
+        case {"method": str(method)}:
+            return Notification(method, _params(message))
+        case {"error": dict(error)}:
+            return _error(message.get("id"), error)
+        case {"id": int() | str() as id, "result": result}:
+            return Response(id, result if isinstance(result, dict) else {})
+        case _:
+            return LineSkipped("not a message", len(line))
+
+
+def _params(message: JsonObject) -> JsonObject:
+    params = message.get("params")
+    return params if isinstance(params, dict) else {}
+
+
+def _error(id: object, error: JsonObject) -> ErrorResponse:
+    code = error.get("code")
+    return ErrorResponse(
+        id=id if isinstance(id, int | str) else None,
+        code=code if isinstance(code, int) else 0,
+        message=str(error.get("message") or "no message"),
+        data=error.get("data"),
+    )

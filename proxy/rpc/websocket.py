@@ -1,0 +1,73 @@
+"""The same lines as WebSocket messages: one frame, one message, without the LF."""
+
+from __future__ import annotations
+
+from typing import Self
+from urllib.parse import urlsplit
+
+from websockets.asyncio.client import ClientConnection, connect, unix_connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+
+OPEN_TIMEOUT = 10.0
+"""Seconds for the connection and its handshake."""
+CLOSE_TIMEOUT = 2.0
+"""Seconds for the other side's half of the closing handshake."""
+
+
+class WebSocketTransport:
+    """The `Transport` over a connection to `ws://HOST:PORT`, `wss://...` or `unix:PATH`. Made by `connect`."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+
+    @classmethod
+    async def connect(cls, address: str, token: str | None = None) -> Self:
+        """`token` goes out as `Authorization: Bearer`. Raises `OSError` when nobody answers as hoped."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        try:
+            if address.startswith("unix:"):
+                path = "/" + address.removeprefix("unix:").lstrip("/") if "//" in address else address[5:]
+                connection = await unix_connect(
+                    path,
+                    "ws://localhost/",
+                    additional_headers=headers,
+                    compression=None,
+                    max_size=None,
+                    max_queue=None,
+                    open_timeout=OPEN_TIMEOUT,
+                    close_timeout=CLOSE_TIMEOUT,
+                )
+            else:
+                connection = await connect(
+                    address,
+                    additional_headers=headers,
+                    compression=None,
+                    max_size=None,
+                    max_queue=None,
+                    open_timeout=OPEN_TIMEOUT,
+                    close_timeout=CLOSE_TIMEOUT,
+                    proxy=None,
+                )
+        except (InvalidHandshake, InvalidURI, TimeoutError) as error:
+            raise ConnectionError(f"{urlsplit(address).netloc or address}: {error}") from error
+        return cls(connection)
+
+    async def receive(self) -> bytes:
+        try:
+            frame = await self._connection.recv(decode=False)
+        except ConnectionClosed:
+            return b""
+        return frame + b"\n"
+
+    async def send(self, line: bytes) -> None:
+        try:
+            await self._connection.send(line.removesuffix(b"\n"), text=True)
+        except ConnectionClosed as error:
+            raise ConnectionResetError(str(error)) from error
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    def describe_end(self) -> str:
+        code, reason = self._connection.close_code, self._connection.close_reason
+        return f"the connection closed ({code or 'no code'}{': ' + reason if reason else ''})"

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+import pytest
+
+from proxy.rpc import JsonObject, RpcAnswerError, RpcClient, RpcClosedError, RpcDeadlineError, UnknownMethodError
+from proxy.rpc import client as client_module
+from tests.support.fake_app_server import FakeAppServer, RefusedError
+
+
+def running(
+    server: FakeAppServer,
+    on_notification: Callable[[str, JsonObject], None] = lambda method, params: None,
+    answer: Callable[[str, JsonObject], object] = lambda method, params: {},
+    max_in_flight: int = 32,
+) -> AbstractAsyncContextManager[RpcClient]:
+    client = RpcClient(server, on_notification=on_notification, answer=answer, max_in_flight=max_in_flight)
+    return client.running()
+
+
+def never(params: JsonObject) -> None:
+    return None
+
+
+async def test_a_request_gets_its_own_answer() -> None:
+    server = FakeAppServer(double=lambda params: {"n": 2 * params["n"]})
+    async with running(server) as client, asyncio.TaskGroup() as group:
+        tasks = [group.create_task(client.request("double", {"n": n}, deadline=5)) for n in range(100)]
+    assert [task.result() for task in tasks] == [{"n": 2 * n} for n in range(100)]
+
+
+async def test_an_error_answer_is_raised_with_its_parts() -> None:
+    def refuse(params: JsonObject) -> None:
+        raise RefusedError(-32602, "too large", {"max": 1})
+
+    async with running(FakeAppServer(ask=refuse)) as client:
+        with pytest.raises(RpcAnswerError) as failed:
+            await client.request("ask", deadline=5)
+    assert (failed.value.code, failed.value.message, failed.value.data) == (-32602, "too large", {"max": 1})
+
+
+async def test_silence_ends_at_the_deadline() -> None:
+    async with running(FakeAppServer(ask=never)) as client:
+        with pytest.raises(RpcDeadlineError, match="ask"):
+            await client.request("ask", deadline=0.01)
+
+
+async def test_an_answer_after_its_deadline_is_dropped() -> None:
+    server = FakeAppServer(ask=never)
+    async with running(server) as client:
+        with pytest.raises(RpcDeadlineError):
+            await client.request("ask", deadline=0.01)
+        server.write({"id": server.requests("ask")[0]["id"], "result": {"late": True}})
+        assert await client.request("next", deadline=5) == {}
+
+
+async def test_requests_in_flight_are_bounded_and_go_in_order() -> None:
+    server = FakeAppServer(ask=never)
+    async with running(server, max_in_flight=2) as client, asyncio.TaskGroup() as group:
+        for n in range(4):
+            group.create_task(client.request("ask", {"n": n}, deadline=5))
+        await server.wait_for("ask", 2)
+        await asyncio.sleep(0)
+        assert [it["params"]["n"] for it in server.requests("ask")] == [0, 1]
+        server.write({"id": 1, "result": {}}, {"id": 2, "result": {}})
+        await server.wait_for("ask", 4)
+        server.write({"id": 3, "result": {}}, {"id": 4, "result": {}})
+    assert [it["params"]["n"] for it in server.requests("ask")] == [0, 1, 2, 3]
+
+
+async def test_a_posted_request_needs_no_slot_and_no_answer() -> None:
+    server = FakeAppServer(ask=never, interrupt=never)
+    async with running(server, max_in_flight=1) as client, asyncio.TaskGroup() as group:
+        waiting = group.create_task(client.request("ask", deadline=5))
+        await server.wait_for("ask")
+        client.post("interrupt", {"turn": "1"})
+        assert (await server.wait_for("interrupt"))["params"] == {"turn": "1"}
+        server.write({"id": 1, "result": {"done": True}})
+    assert waiting.result() == {"done": True}
+
+
+async def test_an_overloaded_server_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "OVERLOAD_BACKOFF", 0.0)
+    refusals = iter(range(2))
+
+    def busy_twice(params: JsonObject) -> JsonObject:
+        if next(refusals, None) is not None:
+            raise RefusedError(-32001)
+        return {"at": "last"}
+
+    async with running(FakeAppServer(ask=busy_twice)) as client:
+        assert await client.request("ask", deadline=5) == {"at": "last"}
+
+
+async def test_a_server_that_stays_overloaded_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "OVERLOAD_BACKOFF", 0.0)
+
+    def busy(params: JsonObject) -> None:
+        raise RefusedError(-32001)
+
+    server = FakeAppServer(ask=busy)
+    async with running(server) as client:
+        with pytest.raises(RpcAnswerError):
+            await client.request("ask", deadline=5)
+    assert len(server.requests("ask")) == 8
+
+
+@pytest.mark.parametrize("who", ["server", "client"])
+async def test_the_end_fails_every_waiter_at_once(who: str) -> None:
+    server = FakeAppServer(ask=never)
+
+    async def ask(client: RpcClient) -> str:
+        with pytest.raises(RpcClosedError) as failed:
+            await client.request("ask", deadline=60)
+        return str(failed.value)
+
+    async with asyncio.timeout(5), running(server) as client, asyncio.TaskGroup() as group:
+        tasks = [group.create_task(ask(client)) for _ in range(3)]
+        await server.wait_for("ask", 3)
+        if who == "server":
+            server.end()
+        else:
+            await client.close()
+    assert {task.result() for task in tasks} == {"the fake ended" if who == "server" else "closed on this side"}
+    assert server.closed.is_set()
+
+
+async def test_nothing_can_be_asked_after_the_end() -> None:
+    async with running(FakeAppServer()) as client:
+        await client.close()
+        with pytest.raises(RpcClosedError):
+            await client.request("ask", deadline=5)
+        with pytest.raises(RpcClosedError):
+            client.post("ask")
+        with pytest.raises(RpcClosedError):
+            client.notify("tell")
+
+
+async def test_what_was_queued_is_sent_before_the_end() -> None:
+    server = FakeAppServer()
+    async with running(server) as client:
+        client.post("interrupt")
+    assert server.requests("interrupt")
+
+
+async def test_notifications_come_in_order_and_before_a_later_answer_is_seen() -> None:
+    server = FakeAppServer(ask=never)
+    heard: list[object] = []
+    async with (
+        running(server, lambda method, params: heard.append((method, params))) as client,
+        asyncio.TaskGroup() as group,
+    ):
+        asked = group.create_task(client.request("ask", deadline=5))
+        await server.wait_for("ask")
+        server.write({"method": "a", "params": {"n": 1}}, {"id": 1, "result": {}}, {"method": "b"})
+        await asked
+        assert heard == [("a", {"n": 1}), ("b", {})]
+
+
+async def test_the_other_sides_requests_are_answered_by_the_table_or_refused() -> None:
+    def answer(method: str, params: JsonObject) -> object:
+        if method != "approve":
+            raise UnknownMethodError(method)
+        return {"decision": "decline"}
+
+    server = FakeAppServer()
+    async with running(server, answer=answer) as client:
+        server.write({"id": 0, "method": "approve", "params": {}}, {"id": "x", "method": "other"})
+        await client.request("anything", deadline=5)
+    answers = [message for message in server.received if "method" not in message]
+    assert answers[0] == {"id": 0, "result": {"decision": "decline"}}
+    assert (answers[1]["id"], answers[1]["error"]["code"]) == ("x", -32601)
+
+
+async def test_a_line_that_is_no_message_disturbs_nothing() -> None:
+    server = FakeAppServer()
+    async with running(server) as client:
+        server.write([1, 2], "text")
+        assert await client.request("ask", deadline=5) == {}
+
+
+async def test_what_the_body_raises_comes_out_as_it_is() -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with running(FakeAppServer()):
+            raise ZeroDivisionError

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from proxy.rpc import ChildTransport, Launch, stdio
+
+ENV = {"PATH": os.environ["PATH"]}
+
+
+def python(code: str) -> Launch:
+    return Launch([sys.executable, "-c", code], ENV)
+
+
+async def read_all(transport: ChildTransport) -> bytes:
+    data = b""
+    while more := await transport.receive():
+        data += more
+    return data
+
+
+ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
+
+
+async def test_lines_go_in_and_come_out() -> None:
+    transport = await ChildTransport.start(python(ECHO))
+    await transport.send(b'{"id":1}\n')
+    assert await transport.receive() == b'{"id":1}\n'
+    await transport.close()
+    assert transport.describe_end() == "exit status 0"
+
+
+async def test_a_line_of_eight_megabytes_comes_whole() -> None:
+    transport = await ChildTransport.start(python("print('x' * 2**23)"))
+    assert len(await read_all(transport)) == 2**23 + 1
+    await transport.close()
+
+
+async def test_the_end_of_the_child_is_the_end_of_the_stream_and_says_why() -> None:
+    code = "import sys; print('why it failed', file=sys.stderr); sys.exit(3)"
+    transport = await ChildTransport.start(python(code))
+    assert await transport.receive() == b""
+    await transport.close()
+    assert transport.describe_end() == "exit status 3: why it failed"
+
+
+async def test_a_flood_on_stderr_blocks_nobody() -> None:
+    code = "import sys; sys.stderr.write('noise\\n' * 500_000); print('done')"
+    transport = await ChildTransport.start(python(code))
+    assert await read_all(transport) == b"done\n"
+    await transport.close()
+    assert transport.describe_end() == "exit status 0: noise"
+
+
+# How deaf a child is, and what ends it.
+DEAF = {
+    "to its input": ("", "signal 15"),
+    "to SIGTERM too": ("signal.signal(signal.SIGTERM, signal.SIG_IGN)", "signal 9"),
+}
+
+
+@pytest.mark.parametrize("how", DEAF)
+async def test_a_deaf_child_is_ended_by_signals(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio, "EXIT_AFTER_EOF", 0.1)
+    monkeypatch.setattr(stdio, "EXIT_AFTER_TERM", 0.1)
+    prepare, end = DEAF[how]
+    code = f"import signal, time\n{prepare}\nprint('ready', flush=True)\nwhile True: time.sleep(60)"
+    transport = await ChildTransport.start(python(code))
+    await transport.receive()
+    await transport.close()
+    assert transport.describe_end() == end
+    with pytest.raises(ProcessLookupError):
+        os.kill(transport.pid, 0)
+
+
+async def test_closing_twice_is_closing_once() -> None:
+    transport = await ChildTransport.start(python(ECHO))
+    await asyncio.gather(transport.close(), transport.close())
+    await transport.close()
+
+
+async def test_sending_to_a_child_that_has_gone_is_a_connection_error_or_nothing() -> None:
+    transport = await ChildTransport.start(python("pass"))
+    assert await transport.receive() == b""
+    try:
+        for _ in range(100):
+            await transport.send(b"x" * 10_000 + b"\n")
+    except ConnectionError:
+        pass
+    await transport.close()
+
+
+async def test_a_program_that_is_not_there_cannot_be_started(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        await ChildTransport.start(Launch([str(tmp_path / "nothing")], ENV))
+    with pytest.raises(OSError, match="nowhere"):
+        await ChildTransport.start(Launch([sys.executable], ENV, tmp_path / "nowhere"))
+
+
+async def test_the_child_has_its_own_session_and_the_given_place(tmp_path: Path) -> None:
+    code = "import os; print(os.getsid(0) == os.getpid(), os.getcwd(), os.environ.get('HOME'))"
+    transport = await ChildTransport.start(Launch([sys.executable, "-c", code], ENV, tmp_path))
+    assert await read_all(transport) == f"True {tmp_path} None\n".encode()
+    await transport.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's death")
+async def test_the_child_ends_with_a_parent_that_was_killed() -> None:
+    """The pipes stay open in this process, so only the signal can end it."""
+    keeper = f"""
+import asyncio, os
+from proxy.rpc import ChildTransport, Launch
+
+async def main():
+    code = "import time\\nprint('ready', flush=True)\\nwhile True: time.sleep(60)"
+    transport = await ChildTransport.start(Launch([{sys.executable!r}, "-c", code], dict(os.environ)))
+    await transport.receive()
+    print(transport.pid, flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", keeper, stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[3]
+    )
+    assert parent.stdout is not None
+    lines = [await parent.stdout.readline()]
+    while not lines[-1].strip().isdigit():
+        lines.append(await parent.stdout.readline())
+    child = int(lines[-1])
+    gone = asyncio.Event()
+    watched = os.pidfd_open(child)
+    asyncio.get_running_loop().add_reader(watched, gone.set)
+    os.kill(parent.pid, signal.SIGKILL)
+    await parent.wait()
+    async with asyncio.timeout(5):
+        await gone.wait()
+    asyncio.get_running_loop().remove_reader(watched)
+    os.close(watched)

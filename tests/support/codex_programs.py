@@ -1,0 +1,61 @@
+"""The codex programs that tests run with.
+
+The one from PyPI is required: without it the tests that want it fail. npm's 0.89.0 and 0.169.0, the oldest
+and the newest supported, are used where they are installed: in `.node/<version>/` at the project's root, or
+in the folder that TAGCALL_TEST_CODEX names.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from proxy.backends.codex_program import bundled_program, native_program, release_of
+
+ROOT = Path(__file__).resolve().parents[2]
+NPM_LAUNCHER = "node_modules/@openai/codex/bin/codex.js"
+
+
+@dataclass(frozen=True, slots=True)
+class TestProgram:
+    """`path` is None when the required one is not installed."""
+
+    __test__ = False
+
+    version: str
+    path: Path | None
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        return release_of(self.version)
+
+    @property
+    def text_only(self) -> bool:
+        """Whether all its tools can be taken away."""
+        return self.release >= (0, 160)
+
+
+def installed_programs() -> list[TestProgram]:
+    try:
+        bundled = TestProgram(version("openai-codex-cli-bin"), bundled_program())
+    except PackageNotFoundError:
+        bundled = TestProgram("from-pypi-is-missing", None)
+    folder = Path(os.environ.get("TAGCALL_TEST_CODEX") or ROOT / ".node")
+    launchers = sorted(folder.glob(f"*/{NPM_LAUNCHER}"))
+    npm = [TestProgram(launcher.relative_to(folder).parts[0], native_program(launcher)) for launcher in launchers]
+    return [bundled, *npm]
+
+
+def child_environment(home: Path) -> dict[str, str]:
+    """Nothing of the person's own settings, and a closed port for whatever would leave this machine."""
+    closed = "http://127.0.0.1:9"
+    return {
+        "PATH": os.environ.get("PATH", ""),
+        "HOME": str(home),
+        "HTTP_PROXY": closed,
+        "HTTPS_PROXY": closed,
+        "ALL_PROXY": closed,
+        "NO_PROXY": "127.0.0.1,localhost",
+    }
