@@ -1,0 +1,52 @@
+"""The program: `python -m proxy.replay FOLDER`. The end of its input ends it at once, with status 0."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .fixture import FixtureError, load_fixtures
+from .server import ReplayServer
+
+_STDOUT = 1
+
+
+def _write(data: bytes) -> None:
+    # Unbuffered: a thread that dies with the process must not hold the lock of a buffer.
+    rest = memoryview(data)
+    try:
+        while rest:
+            rest = rest[os.write(_STDOUT, rest) :]
+    except BrokenPipeError:
+        os._exit(0)  # nobody listens any more
+
+
+def _length(text: str) -> int:
+    length = int(text)
+    if length < 0:
+        raise ValueError(text)
+    return length
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m proxy.replay", description="Play recorded turns on stdin/stdout.")
+    parser.add_argument("folder", type=Path, help="a folder of fixtures, or one fixture")
+    parser.add_argument("--speed", choices=("recorded", "fast"), default="fast", help="fast (default): without waiting")
+    parser.add_argument("--chunk", type=_length, default=0, metavar="N", help="cut the text into N characters a delta")
+    options = parser.parse_args(arguments)
+    try:
+        fixtures = load_fixtures(options.folder)
+    except FixtureError as error:
+        print(error, file=sys.stderr)
+        return 2
+    server = ReplayServer(fixtures, _write, recorded_speed=options.speed == "recorded", chunk=options.chunk)
+    for line in sys.stdin.buffer:
+        server.receive(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""A recorded turn as it is said this time: under fresh ids, with its text cut anew if that is wanted."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from .fixture import Fixture, Message, Step
+
+_ID_MEMBERS = frozenset({"id", "itemId", "rootTurnId", "threadId", "turnId"})
+
+
+def play(fixture: Fixture, thread_id: str, turn_id: str, *, chunk: int = 0) -> Iterator[Step]:
+    """The fixture's steps as part of that turn. `chunk` is the length of the deltas, 0 as recorded."""
+    fresh = {fixture.thread_id: thread_id, fixture.turn_id: turn_id}
+    fresh |= {item_id: f"msg_{uuid.uuid4().hex}" for item_id in _item_ids(fixture) - fresh.keys()}
+    for step in recut(fixture.steps, chunk) if chunk else fixture.steps:
+        yield Step(step.at, with_ids(step.message, fresh))
+
+
+def _item_ids(fixture: Fixture) -> set[str]:
+    ids: set[str] = set()
+    for step in fixture.steps:
+        match step.message:
+            case {"params": {"item": {"id": str(item_id)}}} | {"params": {"itemId": str(item_id)}}:
+                ids.add(item_id)
+            case _:
+                pass
+    return ids
+
+
+def with_ids(message: Message, fresh: Mapping[str, str]) -> Message:
+    """A copy of `message` with its ids replaced. Only members that hold ids are looked at, never text."""
+    return {key: _with_ids(key, value, fresh) for key, value in message.items()}
+
+
+def _with_ids(key: str, value: object, fresh: Mapping[str, str]) -> object:
+    match value:
+        case dict():
+            return with_ids(value, fresh)
+        case list():
+            return [_with_ids("", item, fresh) for item in value]
+        case str() if key in _ID_MEMBERS:
+            return fresh.get(value, value)
+        case _:
+            return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Delta:
+    """A step that brings text of a message."""
+
+    step: Step
+    item: str
+    text: str
+    rest: dict[object, object]
+
+    def saying(self, text: str) -> Step:
+        params = self.rest | {"itemId": self.item, "delta": text}
+        return Step(self.step.at, self.step.message | {"params": params})
+
+
+def _as_delta(step: Step) -> _Delta | None:
+    match step.message:
+        case {"method": "item/agentMessage/delta", "params": {"itemId": str(item), "delta": str(text), **rest}}:
+            return _Delta(step, item, text, rest)
+        case _:
+            return None
+
+
+def recut(steps: Iterable[Step], length: int) -> Iterator[Step]:
+    """The same steps with the text deltas of each message cut into pieces of `length` characters.
+
+    A piece comes when its last character came; what is left over comes before the next other step.
+    """
+    pending = ""
+    last: _Delta | None = None
+    for step in steps:
+        delta = _as_delta(step)
+        if last is not None and pending and (delta is None or delta.item != last.item):
+            yield last.saying(pending)
+            pending = ""
+        if delta is None:
+            yield step
+        else:
+            pending += delta.text
+            while len(pending) >= length:
+                yield delta.saying(pending[:length])
+                pending = pending[length:]
+        last = delta
+    if last is not None and pending:
+        yield last.saying(pending)

@@ -1,0 +1,292 @@
+"""The app-server's side of the protocol, as codex 0.169 speaks it: JSON lines without a `jsonrpc` member.
+
+Requests are answered where they are read; each turn plays in a thread of its own. One lock guards the
+state and the output, so a notification never overtakes what it belongs to, and whoever ends a turn
+(its player or an interrupt) ends it once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeAlias
+
+import orjson
+
+from .asks import choose, explain
+from .fixture import Fixture, Message, input_text
+from .playback import play
+
+# The version whose behaviour is spoken; clients read it from the user agent.
+SPOKEN_VERSION = "0.169.0"
+MODEL = "replay"
+
+_INVALID_REQUEST = -32600
+
+RequestId: TypeAlias = int | str
+
+
+class _RefusedError(Exception):
+    """The request gets an error with this message."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A turn that is being played. `stop` is set once, by whoever ends it early."""
+
+    id: str
+    thread_id: str
+    input: list[object]
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def as_json(self, status: str, error: Message | None = None) -> Message:
+        return {"id": self.id, "rootTurnId": self.id, "items": [], "status": status, "error": error}
+
+
+def _text(params: Message, member: str) -> str:
+    match params.get(member):
+        case str(value):
+            return value
+        case None:
+            raise _RefusedError(f"Invalid request: missing field `{member}`")
+        case _:
+            raise _RefusedError(f"Invalid request: invalid type for `{member}`, expected a string")
+
+
+class ReplayServer:
+    """One client's app-server. `write` takes whole lines and may be called from any thread."""
+
+    def __init__(
+        self,
+        fixtures: Mapping[str, Fixture],
+        write: Callable[[bytes], None],
+        *,
+        recorded_speed: bool = False,
+        chunk: int = 0,
+    ) -> None:
+        self._fixtures = fixtures
+        self._asks = {name: fixture.ask for name, fixture in fixtures.items()}
+        self._write = write
+        self._recorded_speed = recorded_speed
+        self._chunk = chunk
+        self._lock = threading.Lock()
+        self._initialized = False
+        self._opted_out: frozenset[object] = frozenset()
+        self._threads: dict[str, bool] = {}  # thread id: is it ephemeral?
+        self._running: dict[str, _Turn] = {}  # by thread id: one turn at a time on a thread
+        self._played: Counter[tuple[str, ...]] = Counter()
+        self._request_ids = itertools.count()
+
+    def receive(self, line: bytes) -> None:
+        """Take one line of the client. Lines that are no requests are noted on stderr or pass by."""
+        try:
+            message: object = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            print("ignored a line that is not JSON", file=sys.stderr, flush=True)
+            return
+        match message:
+            case {"id": (int() | str()) as id, "method": str(method), **rest}:
+                params = rest.get("params")
+                with self._lock:
+                    self._answer(id, method, params if isinstance(params, dict) else {})
+            case _:
+                pass  # notifications, and answers to requests that a fixture made
+
+    def _answer(self, id: RequestId, method: str, params: Message) -> None:
+        try:
+            self._handler(method)(self, id, params)
+        except _RefusedError as refused:
+            self._send({"error": {"code": _INVALID_REQUEST, "message": str(refused)}, "id": id})
+
+    def _handler(self, method: str) -> _Handler:
+        handler = self._METHODS.get(method)
+        if handler is None:
+            expected = ", ".join(f"`{name}`" for name in self._METHODS)
+            raise _RefusedError(f"Invalid request: unknown variant `{method}`, expected one of {expected}")
+        if not self._initialized and method != "initialize":
+            raise _RefusedError("Not initialized")
+        return handler
+
+    def _initialize(self, id: RequestId, params: Message) -> None:
+        if self._initialized:
+            raise _RefusedError("Already initialized")
+        match params:
+            case {"clientInfo": {"name": str(client)}}:
+                pass
+            case _:
+                raise _RefusedError("Invalid request: missing field `clientInfo`")
+        match params:
+            case {"capabilities": {"optOutNotificationMethods": list(methods)}}:
+                self._opted_out = frozenset(method for method in methods if isinstance(method, str))
+            case _:
+                pass
+        self._initialized = True
+        agent = f"{client}/{SPOKEN_VERSION} (tagcall replay)"
+        self._reply(id, {"userAgent": agent, "codexHome": "", "platformFamily": "unix", "platformOs": sys.platform})
+
+    def _account_read(self, id: RequestId, _params: Message) -> None:
+        self._reply(id, {"account": None, "requiresOpenaiAuth": False})
+
+    def _model_list(self, id: RequestId, _params: Message) -> None:
+        named = sorted({fixture.model for fixture in self._fixtures.values() if fixture.model is not None} - {MODEL})
+        models = [
+            {
+                "id": name,
+                "model": name,
+                "displayName": name,
+                "description": "Plays recorded turns.",
+                "hidden": False,
+                "supportedReasoningEfforts": [],
+                "inputModalities": ["text", "image"],
+                "isDefault": name == MODEL,
+            }
+            for name in [MODEL, *named]
+        ]
+        self._reply(id, {"data": models, "nextCursor": None})
+
+    def _thread_start(self, id: RequestId, params: Message) -> None:
+        thread_id = str(uuid.uuid4())
+        ephemeral = params.get("ephemeral") is True
+        self._threads[thread_id] = ephemeral
+        thread = {"id": thread_id, "ephemeral": ephemeral, "status": {"type": "idle"}, "turns": []}
+        model = params.get("model") or MODEL
+        self._reply(id, {"thread": thread, "model": model, "modelProvider": MODEL, "cwd": params.get("cwd")})
+        self._notify("thread/started", {"thread": thread})
+
+    def _thread_loaded_list(self, id: RequestId, _params: Message) -> None:
+        self._reply(id, {"data": list(self._threads), "nextCursor": None})
+
+    def _thread_inject_items(self, id: RequestId, params: Message) -> None:
+        self._known_thread(params)
+        if not params.get("items"):
+            raise _RefusedError("items must not be empty")
+        raise _RefusedError("fixtures are found by the input of the turn alone, so items cannot be injected")
+
+    def _thread_archive(self, id: RequestId, params: Message) -> None:
+        thread_id = self._known_thread(params)
+        if self._threads[thread_id]:
+            raise _RefusedError(f"no rollout found for thread id {thread_id}")
+        del self._threads[thread_id]
+        self._reply(id, {})
+
+    def _thread_unsubscribe(self, id: RequestId, params: Message) -> None:
+        self._known_thread(params)
+        self._reply(id, {"status": "unsubscribed"})
+
+    def _turn_start(self, id: RequestId, params: Message) -> None:
+        thread_id = self._known_thread(params)
+        items = params.get("input")
+        if not isinstance(items, list):
+            raise _RefusedError("Invalid request: missing field `input`")
+        if thread_id in self._running:
+            # The real one steers the running turn instead; nobody here should want that.
+            raise _RefusedError("a turn is already running on this thread")
+        turn = _Turn(str(uuid.uuid4()), thread_id, items)
+        self._running[thread_id] = turn
+        self._reply(id, {"turn": turn.as_json("inProgress")})
+        self._notify("turn/started", {"threadId": thread_id, "turn": turn.as_json("inProgress")})
+        self._echo_input(turn)
+        fixture = self._next_fixture(turn)
+        if fixture is None:
+            self._fail(turn, explain(self._asks, input_text(items)))
+        else:
+            threading.Thread(target=self._play, args=(turn, fixture), name=f"turn {turn.id}", daemon=True).start()
+
+    def _turn_interrupt(self, id: RequestId, params: Message) -> None:
+        turn = self._running.get(self._known_thread(params))
+        if turn is None:
+            raise _RefusedError("no active turn to interrupt")
+        wanted = _text(params, "turnId")
+        if wanted != turn.id:
+            raise _RefusedError(f"expected active turn id {wanted} but found {turn.id}")
+        turn.stop.set()
+        self._reply(id, {})
+        self._end(turn, "interrupted")
+
+    _METHODS: ClassVar[Mapping[str, _Handler]] = {
+        "initialize": _initialize,
+        "account/read": _account_read,
+        "model/list": _model_list,
+        "thread/start": _thread_start,
+        "thread/loaded/list": _thread_loaded_list,
+        "thread/inject_items": _thread_inject_items,
+        "thread/archive": _thread_archive,
+        "thread/unsubscribe": _thread_unsubscribe,
+        "turn/start": _turn_start,
+        "turn/interrupt": _turn_interrupt,
+    }
+
+    def _known_thread(self, params: Message) -> str:
+        thread_id = _text(params, "threadId")
+        if thread_id not in self._threads:
+            raise _RefusedError(f"thread not found: {thread_id}")
+        return thread_id
+
+    def _next_fixture(self, turn: _Turn) -> Fixture | None:
+        """Fixtures with the same ask are played one after the other, then the last of them again."""
+        names = choose(self._asks, input_text(turn.input))
+        if not names:
+            return None
+        played = self._played[names]
+        self._played[names] += 1
+        return self._fixtures[names[min(played, len(names) - 1)]]
+
+    def _echo_input(self, turn: _Turn) -> None:
+        item = {"type": "userMessage", "id": str(uuid.uuid4()), "content": list(_as_content(turn.input))}
+        for method in ("item/started", "item/completed"):
+            self._notify(method, {"item": item, "threadId": turn.thread_id, "turnId": turn.id})
+
+    def _play(self, turn: _Turn, fixture: Fixture) -> None:
+        begin = time.monotonic()
+        for step in play(fixture, turn.thread_id, turn.id, chunk=self._chunk):
+            if self._recorded_speed:
+                turn.stop.wait(begin + step.at - time.monotonic())
+            with self._lock:
+                if turn.stop.is_set():
+                    return
+                if step.message["method"] == "turn/completed":
+                    del self._running[turn.thread_id]
+                self._send_step(step.message)
+
+    def _send_step(self, message: Message) -> None:
+        if "id" in message:  # a request of the server: its ids are counted over all turns
+            self._send(message | {"id": next(self._request_ids)})
+        elif message["method"] not in self._opted_out:
+            self._send(message)
+
+    def _fail(self, turn: _Turn, reason: str) -> None:
+        error: Message = {"message": reason, "codexErrorInfo": "badRequest", "additionalDetails": None}
+        self._notify("error", {"error": error, "willRetry": False, "threadId": turn.thread_id, "turnId": turn.id})
+        self._end(turn, "failed", error)
+
+    def _end(self, turn: _Turn, status: str, error: Message | None = None) -> None:
+        del self._running[turn.thread_id]
+        self._notify("turn/completed", {"threadId": turn.thread_id, "turn": turn.as_json(status, error)})
+
+    def _reply(self, id: RequestId, result: Message) -> None:
+        self._send({"id": id, "result": result})
+
+    def _notify(self, method: str, params: Message) -> None:
+        if method not in self._opted_out:
+            self._send({"method": method, "params": params})
+
+    def _send(self, message: Message) -> None:
+        self._write(orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE))
+
+
+_Handler: TypeAlias = Callable[[ReplayServer, RequestId, Message], None]
+
+
+def _as_content(items: Iterable[object]) -> Iterable[object]:
+    for item in items:
+        match item:
+            case {"type": "text", **rest}:
+                yield {**rest, "type": "text", "text_elements": []}
+            case _:
+                yield item

@@ -1,0 +1,78 @@
+"""`tagcall demo` as people see it: a child process with its output piped."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proxy.replay.samples import samples_folder
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def run_demo(*python: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *python, "-m", "proxy.cli", "demo"],
+        cwd=ROOT, env={**os.environ, **environment}, capture_output=True, encoding="utf-8", timeout=50, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def output() -> str:
+    # A proxy in the environment must not catch the way to the own port.
+    done = run_demo(HTTP_PROXY="http://127.0.0.1:9", LC_ALL="C", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_every_hop_is_shown(output: str) -> None:
+    hops = output.split("-- Request ")[1:]
+    assert len(hops) == 3
+    for hop in hops:
+        assert set(re.findall(r"^The ((?:client|model) [a-z ]+):", hop, re.MULTILINE)) >= {
+            "client sends",
+            "model is shown",
+            "model writes",
+            "client receives",
+        }
+    assert re.findall(r"^The client runs: (\w+)", output, re.MULTILINE) == ["search_notes", "read_note", "read_note"]
+
+
+def test_the_text_of_the_model_and_the_events_of_the_client_stand_side_by_side(output: str) -> None:
+    unwrapped = " ".join(output.replace("\n  | ", " ").split())
+    assert '<tool_call>{"name": "search_notes", "arguments": {"query": "north bed"}}</tool_call>' in unwrapped
+    assert "function_call_arguments.done" in output
+    assert "output_text.delta" in unwrapped
+
+
+def test_the_answer_stands_in_the_notes(output: str) -> None:
+    answer = " ".join(output.split("-- The answer ")[1].split("-- Done ", maxsplit=1)[0].split())
+    notes = "".join(path.read_text(encoding="utf-8") for path in (samples_folder() / "vault").rglob("*.md"))
+    for fact in ("Charlotte potatoes", "10 July", "Aquadulce broad beans", "28 June", "12 April"):
+        assert fact in answer
+        assert fact in notes
+
+
+def test_it_ends_with_what_to_do_next(output: str) -> None:
+    end = output.split("The tool loop is done.")[1]
+    assert re.findall(r"tagcall (\w+)", end) == ["login", "serve"]
+
+
+def test_a_pipe_gets_plain_lines_that_fit(output: str) -> None:
+    assert output.isascii()
+    assert "\x1b" not in output
+    assert max(len(line) for line in output.splitlines()) <= 80
+
+
+@pytest.mark.parametrize("package", ["openai", "rich"])
+def test_a_missing_package_is_told_in_one_sentence(package: str, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.modules[{package!r}] = None\n", encoding="utf-8")
+    done = run_demo(PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"The demo needs the package {package}: pip install 'tagcall[demo]'\n"

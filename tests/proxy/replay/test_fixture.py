@@ -1,0 +1,134 @@
+"""The fixture format, and the sentences on damaged fixtures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.replay.asks import Described, Verbatim
+from proxy.replay.fixture import FixtureError, load_fixtures, parse_fixture
+from tests.proxy.replay.child import Message, answered, asked, jsonl, said, write_fixture
+
+
+def sentence_on(data: bytes) -> str:
+    with pytest.raises(FixtureError) as caught:
+        parse_fixture("case", data)
+    return str(caught.value)
+
+
+def methods(data: bytes) -> list[object]:
+    return [step.message["method"] for step in parse_fixture("case", data).steps]
+
+
+def test_a_recorded_turn_is_asked_for_by_its_input() -> None:
+    fixture = parse_fixture("case", jsonl([asked("hi"), *answered(["Hel", "lo"])]))
+    assert fixture.ask == Verbatim("hi")
+    assert (fixture.thread_id, fixture.turn_id) == ("T", "U")
+
+
+def test_the_ask_of_the_first_line_goes_before_the_input() -> None:
+    data = jsonl([asked("hi"), *answered(["Hello"])], ask={"last_user": "ho", "after_tools": ["search"]})
+    assert parse_fixture("case", data).ask == Described("ho", ("search",))
+
+
+def test_a_fixture_with_an_ask_needs_no_turn_start() -> None:
+    fixture = parse_fixture("case", jsonl(answered(["Hello"], at=5.0), ask={"last_user": "hi"}))
+    assert fixture.ask == Described("hi")
+    assert fixture.steps[0].at == 0.0
+
+
+def test_time_runs_from_the_start_of_the_turn() -> None:
+    fixture = parse_fixture("case", jsonl([asked("hi", at=2.0), *answered(["Hello"], at=3.5)]))
+    assert {step.at for step in fixture.steps} == {1.5}
+
+
+def test_unknown_members_of_the_first_line_are_kept() -> None:
+    fixture = parse_fixture("case", jsonl(answered(["x"]), ask={"last_user": "hi"}, model="gpt-x", recorded="today"))
+    assert fixture.meta["recorded"] == "today"
+    assert fixture.model == "gpt-x"
+
+
+def test_only_the_turn_itself_is_played() -> None:
+    handshake: Message = {"t": 0.0, "dir": "client", "msg": {"id": 1, "method": "initialize", "params": {}}}
+    answer: Message = {"t": 0.0, "dir": "server", "msg": {"id": 3, "result": {"turn": {"id": "U"}}}}
+    stranger = said(0.0, "turn/completed", turn={"id": "U"})
+    stranger["msg"]["params"]["threadId"] = "other"
+    echo = said(0.0, "item/started", turnId="U", item={"type": "userMessage", "id": "u1"})
+    data = jsonl([handshake, asked("hi"), answer, stranger, echo, *answered(["Hello"]), said(9.0, "warning")])
+    assert methods(data) == ["item/started", "item/agentMessage/delta", "item/completed", "turn/completed"]
+
+
+def test_empty_lines_may_part_the_others() -> None:
+    data = jsonl([asked("hi"), *answered(["Hello"])])
+    assert methods(data.replace(b"\n", b"\n\r\n\n")) == methods(data)
+
+
+BAD_ASK = 'its "ask" is not {"last_user": text, "after_tools": [names]}.'
+DAMAGED: list[tuple[bytes, str]] = [
+    (b"\n \n", "the file is empty."),
+    (b"[]\n", "line 1 is not a JSON object."),
+    (b'{"t": 0}\n', 'its first line is not {"tagcall_fixture": 1, ...}.'),
+    (b'{"tagcall_fixture": 2}\n', "it is of format 2; this tagcall reads format 1."),
+    (jsonl([]) + b'{"t": 0,', "line 2 is not JSON: unexpected end of data (column 9)."),
+    (jsonl([{"t": 0}]), 'line 2 is not {"t": seconds, "dir": "client" or "server", "msg": {...}}.'),
+    (jsonl([asked("a"), asked("b")]), "it holds more than one turn/start; a fixture is one turn."),
+    (jsonl(answered(["x"])), 'it has neither a turn/start line nor an "ask" in its first line.'),
+    (jsonl([], ask={"user": "hi"}), BAD_ASK),
+    (jsonl([], ask={"last_user": "hi", "after_tools": [1]}), BAD_ASK),
+    (
+        jsonl([asked("hi"), *answered(["x"])[:-1]]),
+        "it has no turn/completed that names its thread and turn; is the recording cut off?",
+    ),
+]
+
+
+@pytest.mark.parametrize(("data", "sentence"), DAMAGED, ids=[sentence[:30] for _, sentence in DAMAGED])
+def test_damage_is_told_in_one_sentence(data: bytes, sentence: str) -> None:
+    assert sentence_on(data) == sentence
+
+
+@given(st.binary() | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(
+    lambda value: jsonl([value], ask={"last_user": "hi"})
+))  # fmt: skip
+def test_no_bytes_do_worse_than_a_fixture_error(data: bytes) -> None:
+    try:
+        parse_fixture("case", data)
+    except FixtureError as error:
+        assert "\n" not in str(error)  # noqa: PT017  most of these bytes are refused, some may not be
+
+
+def test_a_folder_gives_its_fixtures_by_name_and_skips_the_rest(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        write_fixture(tmp_path, name, [asked(name), *answered([name])])
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "README.md").write_text("notes", encoding="utf-8")
+    assert list(load_fixtures(tmp_path)) == ["a", "b"]
+
+
+def test_a_single_fixture_is_a_folder_too(tmp_path: Path) -> None:
+    write_fixture(tmp_path, "a", [asked("hi"), *answered(["Hello"])])
+    assert list(load_fixtures(tmp_path / "a")) == ["a"]
+
+
+def test_the_file_is_named_when_it_is_damaged(tmp_path: Path) -> None:
+    write_fixture(tmp_path, "a", [])
+    with pytest.raises(FixtureError, match=r"a/backend\.jsonl: it has neither"):
+        load_fixtures(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "sentence"), [("none", "There is no folder"), ("", "There is no fixture in")])
+def test_a_folder_without_fixtures_is_told(tmp_path: Path, name: str, sentence: str) -> None:
+    with pytest.raises(FixtureError, match=sentence):
+        load_fixtures(tmp_path / name)
+
+
+def test_the_lines_of_a_fixture_may_be_written_by_hand_with_other_spacing() -> None:
+    data = jsonl([asked("hi"), *answered(["Hello"])])
+    spaced = b"\n".join(
+        json.dumps(json.loads(line), indent=None, separators=(" , ", " : ")).encode() for line in data.splitlines()
+    )
+    assert parse_fixture("case", spaced) == parse_fixture("case", data)
