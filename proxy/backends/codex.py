@@ -186,11 +186,18 @@ def codex_environment(home: Path, env: Mapping[str, str]) -> Mapping[str, str]:
     return {"RUST_LOG": "error", **env, "CODEX_HOME": str(home)}
 
 
-def replay_backend(folder: Path, *, models: Sequence[str] = (), idle_timeout: float = 300.0) -> CodexBackend:
-    """The small app-server that plays the fixtures in `folder`, as a child like the real one."""
+def replay_backend(
+    folder: Path, *, speed: str = "fast", models: Sequence[str] = (), idle_timeout: float = 300.0
+) -> CodexBackend:
+    """The small app-server that plays the fixtures in `folder`, as a child like the real one.
+
+    `speed` is `fast`, or `recorded` for the pace at which the model once wrote.
+    """
     # Where the packages are, for a checkout that is not installed.
     root = Path(__file__).resolve().parents[2]
-    launch = Launch([sys.executable, "-m", "proxy.replay", str(folder.absolute())], dict(os.environ), root)
+    launch = Launch(
+        [sys.executable, "-m", "proxy.replay", "--speed", speed, str(folder.absolute())], dict(os.environ), root
+    )
 
     async def connect() -> Transport:
         return await ChildTransport.start(launch)

@@ -20,11 +20,18 @@ from .serve import run_serve
 USAGE = 2
 
 
+def _version() -> str:
+    try:
+        return metadata.version("tagcall")
+    except metadata.PackageNotFoundError:  # a checkout that is not installed
+        return "(not installed)"
+
+
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tagcall", description="Real OpenAI tool calling for LLM backends that only speak text."
     )
-    parser.add_argument("--version", action="version", version=f"tagcall {metadata.version('tagcall')}")
+    parser.add_argument("--version", action="version", version=f"tagcall {_version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     serve = commands.add_parser("serve", help="start the server", description="Start the server.")
     add_flags(serve, "serve")

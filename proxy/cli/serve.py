@@ -7,9 +7,14 @@ import os
 import signal
 import sys
 
+from ..backends import make_backend
+from ..contracts import TextBackend
 from ..server import running_server
 from ..settings import Settings
 from .obsidian import copilot_settings
+
+# Exit status of a process that was told to stop a second time and did.
+INTERRUPTED = 130
 
 
 async def run_serve(settings: Settings) -> int:
@@ -19,14 +24,24 @@ async def run_serve(settings: Settings) -> int:
 
     def on_signal() -> None:
         if stop.is_set():
-            os._exit(130)
+            os._exit(INTERRUPTED)
         stop.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
-    async with running_server(settings) as url:
+    backend = make_backend(settings)
+    async with running_server(settings, backend) as url, asyncio.TaskGroup() as group:
         print(f"tagcall is ready on {url}")
         print(copilot_settings(url, keyed=bool(settings.api_key or settings.api_key_file)), flush=True)
+        complaint = group.create_task(_complain(backend), name="first look at the backend")
         await stop.wait()
-        print("tagcall is stopping: running answers may finish.", file=sys.stderr)
+        complaint.cancel()
+        print("tagcall is stopping; running answers may finish.", file=sys.stderr)
     return 0
+
+
+async def _complain(backend: TextBackend) -> None:
+    """Says early what every request would be told."""
+    health = await backend.health()
+    if health.problem is not None:
+        print(f"tagcall: {health.problem}", file=sys.stderr)

@@ -51,7 +51,7 @@ async def show_loop(view: View | None = None) -> int:
             folder = samples_folder()
             settings = Settings(port=0, backend=f"replay:{folder}", log_level="error")
             configure(settings.log_level, settings.log_format)
-            backend = RecordingBackend(replay_backend(folder))
+            backend = RecordingBackend(replay_backend(folder, speed="recorded"))
             async with running_server(settings, backend=backend) as base_url:
                 _show_beginning(view, base_url)
                 await _run_loop(base_url, Vault(folder / "vault"), backend, view)

@@ -10,7 +10,6 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
-from typing_extensions import override
 
 from proxy.errors import BackendError
 from proxy.server import running_server
@@ -224,7 +223,6 @@ class SilentBackend(MemoryBackend):
         self.asked = asyncio.Event()
         self.left = asyncio.Event()
 
-    @override
     @asynccontextmanager
     async def stream(self, prompt: object) -> AsyncIterator[Any]:
         async def batches() -> AsyncIterator[Any]:

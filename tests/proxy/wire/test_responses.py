@@ -98,7 +98,9 @@ def test_text_and_parallel_calls_each_have_their_own_index() -> None:
 
 
 def test_reasoning_leaves_as_summary_parts() -> None:
-    turn = [Reasoning(0, "One"), Reasoning(1, "Two"), ReasoningItemEnded(), AnswerText("x"), TurnFinished(USAGE)]
+    turn: list[TurnEvent] = [
+        Reasoning(0, "One"), Reasoning(1, "Two"), ReasoningItemEnded(), AnswerText("x"), TurnFinished(USAGE),
+    ]  # fmt: skip
     events, response = build(turn)
     assert types(events)[2:11] == [
         "output_item.added", "reasoning_summary_part.added", "reasoning_summary_text.delta",

@@ -1,0 +1,164 @@
+"""The commands as a person starts them: child processes, their output and exit status."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from proxy.backends.codex_program import bundled_program
+from tests.support.processes import app_servers
+
+ROOT = Path(__file__).resolve().parents[3]
+FIXTURES = ROOT / "fixtures"
+SCRIPT = """#!/bin/sh
+echo "home=$CODEX_HOME arguments=$*"
+exit 3
+"""
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**{name: value for name, value in os.environ.items() if not name.startswith("TAGCALL_")}, **more}
+
+
+def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "proxy.cli", *arguments],
+        cwd=ROOT, env=environment(**more), capture_output=True, encoding="utf-8", timeout=50, check=False,
+    )  # fmt: skip
+
+
+@contextmanager
+def serve(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A running server and its base URL; it is killed when the test is done with it."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "proxy.cli", "serve", "--port", "0", *arguments],
+        cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
+    )  # fmt: skip
+    try:
+        assert child.stdout is not None
+        yield child, child.stdout.readline().strip().removeprefix("tagcall is ready on ")
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.communicate(timeout=20)
+
+
+def stopped(child: subprocess.Popen[str]) -> tuple[str, str]:
+    """What a server printed to the end, after it was told to stop."""
+    assert child.stdout is not None
+    assert child.stderr is not None
+    child.send_signal(signal.SIGTERM)
+    child.wait(timeout=20)
+    with child.stdout, child.stderr:
+        return child.stdout.read(), child.stderr.read()
+
+
+async def test_serve_says_where_it_is_and_how_to_use_it_and_stops_on_a_signal() -> None:
+    with serve("--backend", f"replay:{FIXTURES}") as (child, url):
+        assert url.startswith("http://127.0.0.1:")
+        async with aiohttp.ClientSession() as session, session.get(f"{url}/models") as response:
+            assert response.status == 200
+        output, errors = stopped(child)
+        assert child.returncode == 0
+    assert "Obsidian Copilot" in output
+    assert f"Base URL   {url}" in output
+    assert "Traceback" not in errors
+
+
+async def test_serve_logs_one_json_line_a_request_without_what_was_said() -> None:
+    with serve("--backend", f"replay:{FIXTURES}", "--log-format", "json") as (child, url):
+        async with aiohttp.ClientSession() as session:
+            body = {"model": "m", "input": "a secret question"}
+            async with session.post(f"{url}/responses", json=body, headers={"Authorization": "Bearer sk-secret"}):
+                pass
+        _, errors = stopped(child)
+    lines = [line for line in errors.splitlines() if '"/responses"' in line]
+    assert len(lines) == 1
+    assert '"model": "m"' in lines[0]
+    assert "secret" not in errors
+
+
+def test_a_port_in_use_is_one_sentence_and_starts_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = run("serve", "--port", port, "--backend", f"replay:{FIXTURES}")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert port in done.stderr
+    assert "--port" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["serve", "--backend", "magic"], "--backend magic is unknown"),
+        (["serve", "--backend", "replay:"], "is unknown"),
+        (["serve", "--backend", "replay:/nowhere/at/all"], "is no folder of fixtures"),
+        (["serve", "--codex", "/nowhere/codex"], "is not a program that can be started"),
+        (["serve", "--host", "0.0.0.0"], "set a key"),
+        (["serve", "--api-key-file", "/nowhere/keys"], "cannot be read"),
+        (["serve", "--base-instructions", "/nowhere/text", "--codex", sys.executable], "cannot be read"),
+        (["serve", "--port", "many"], "--port"),
+        (["login", "--codex", "/nowhere/codex"], "is not a program that can be started"),
+    ],
+)
+def test_what_a_person_must_change_is_one_sentence(arguments: list[str], said: str) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.startswith("tagcall: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_login_is_codexs_own_on_the_private_home(tmp_path: Path) -> None:
+    program = tmp_path / "codex"
+    program.write_text(SCRIPT)
+    program.chmod(0o755)
+    home = tmp_path / "home"
+    done = run("login", "--codex", str(program), "--codex-home", str(home), "--", "--device-auth")
+    assert done.returncode == 3, "codex's own exit status"
+    assert f"home={home} arguments=login --device-auth" in done.stdout
+    assert home.stat().st_mode & 0o777 == 0o700
+
+
+def test_doctor_tells_of_a_missing_login_and_what_to_do(tmp_path: Path) -> None:
+    codex = bundled_program()
+    assert codex is not None, "openai-codex-cli-bin is not installed"
+    done = run("doctor", "--codex", str(codex), "--codex-home", str(tmp_path / "home"), "--port", "0")
+    assert done.returncode == 1
+    lines = {line.split()[1]: line for line in done.stdout.splitlines() if line[:6].strip() in {"ok", "no", "--"}}
+    assert lines["program"].startswith("  ok")
+    assert "tagcall login" in lines["backend"]
+    assert lines["models"].startswith("  ok")
+    assert "no built-in tool reaches the model" in lines["text-only"]
+    assert "Obsidian Copilot" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert app_servers() == []
+
+
+def test_doctor_is_content_with_a_backend_that_works() -> None:
+    done = run("doctor", "--backend", f"replay:{FIXTURES}", "--port", "0")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+async def test_doctor_knows_a_running_tagcall_by_its_answer() -> None:
+    with serve("--backend", f"replay:{FIXTURES}") as (_, url):
+        port = url.rpartition(":")[2].removesuffix("/v1")
+        done = run("doctor", "--backend", f"replay:{FIXTURES}", "--port", port)
+    assert done.returncode == 0
+    assert "already running" in done.stdout
+
+
+def test_version_and_help_are_told() -> None:
+    assert run("--version").stdout.startswith("tagcall ")
+    assert "doctor" in run("--help").stdout
+    assert "TAGCALL_PORT" in run("serve", "--help").stdout
