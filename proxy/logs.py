@@ -1,7 +1,7 @@
 """Logging: structlog to standard error, for people or as one JSON object a line.
 
-What may be logged is decided where it is logged: ids, names, numbers. Two libraries are held back here,
-because they would log what clients sent.
+What may be logged is decided where it is logged: ids, names, numbers. Here it is made harmless: one event
+stays one line whatever a client called its model, and aiohttp does not log what clients sent.
 """
 
 from __future__ import annotations
@@ -12,6 +12,27 @@ import sys
 import structlog
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+# Characters of a client's own word that a line shows.
+LONGEST = 200
+
+
+def _harmless(text: str) -> str:
+    """Without line breaks, terminal codes and characters that reverse what is read."""
+    text = text if len(text) <= LONGEST else text[:LONGEST] + "..."
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def _make_harmless(
+    _logger: structlog.typing.WrappedLogger, _method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    for key, value in event.items():
+        if isinstance(value, str):
+            event[key] = _harmless(value)
+    return event
 
 
 class _WithoutClientBytes(logging.Filter):
@@ -33,6 +54,7 @@ def configure(level: str, form: str) -> None:
     )
     structlog.configure(
         processors=[
+            _make_harmless,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,

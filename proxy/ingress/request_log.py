@@ -35,7 +35,14 @@ class RequestLog:
 
     def write(self, status: int | None) -> None:
         """`status` None: the request was cancelled, because the client had gone or the server stops."""
-        line: dict[str, object] = {"id": self.id, "method": self.method, "path": self.path, "status": status}
+        outcome = "client gone" if self.client_gone or status is None else "done"
+        line: dict[str, object] = {
+            "id": self.id,
+            "method": self.method,
+            "path": self.path,
+            "outcome": outcome,
+            "status": status,
+        }
         if self.model is not None:
             line |= {"model": self.model, "stream": self.stream, "response": self.response}
         turn = self.turn
@@ -56,7 +63,7 @@ class RequestLog:
         if self._first is not None:
             line["first_event_ms"] = _milliseconds(self._first - self._started)
         line["duration_ms"] = _milliseconds(time.monotonic() - self._started)
-        log.info("client gone" if self.client_gone or status is None else "done", **line)
+        log.info("request", **line)
 
 
 def _milliseconds(seconds: float) -> float:
