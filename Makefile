@@ -32,7 +32,7 @@ docs: .venv/.dev         ## rewrite the pages that are made from code
 	@$(BIN)/python -m proxy.settings > docs/reference/settings.md
 
 bench: .venv/.dev        ## ratios against a floor, measured in one run
-	@$(BIN)/python tests/parser/bench.py
+	@$(BIN)/python -m tests.parser.bench
 
 codex-versions: $(CODEX_VERSIONS:%=.node/%/installed)  ## more codex programs to test with; needs npm
 

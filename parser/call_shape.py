@@ -1,0 +1,137 @@
+"""Which call, or which calls, a well-formed JSON value is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .json_text import decode_string, elements_of, members_of
+from .members import ARGUMENTS, ARGUMENTS_ALIASES, IDS, NAME, NAME_ALIASES, NESTINGS, NEUTRAL, WRAPPERS
+from .relaxed_json import UnreadableError, rewrite
+from .rules import Rule
+
+_DECODINGS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call. `arguments` is the JSON text of an object, `extra` the other members as JSON text."""
+
+    name: str
+    arguments: str
+    id: str | None
+    extra: tuple[tuple[str, str], ...]
+    rules: tuple[Rule, ...] = ()
+
+    def after(self, rules: Sequence[Rule]) -> Call:
+        """The same call, which took these rules first. Each rule is named once."""
+        return replace(self, rules=tuple(dict.fromkeys((*rules, *self.rules))))
+
+
+def calls_of(value: str) -> list[Call]:
+    """The calls in one JSON value, in order, at least one. Raises UnreadableError."""
+    if value[0] == "[":
+        calls = [_call_of(element) for element in elements_of(value)]
+        return _with_rule(calls, Rule.ARRAY_OF_CALLS)
+    if value[0] == "{":
+        members = members_of(value)
+        if len(members) == 1 and members[0][0].casefold() in WRAPPERS:
+            return _with_rule(calls_of(members[0][1]), Rule.WRAPPER_OBJECT)
+    return [_call_of(value)]
+
+
+def _with_rule(calls: list[Call], rule: Rule) -> list[Call]:
+    if not calls:
+        raise UnreadableError("an empty array of calls")
+    return [call.after([rule]) for call in calls]
+
+
+def _call_of(value: str) -> Call:
+    if value[0] != "{":
+        raise UnreadableError("a call is not an object")
+    members = members_of(value)
+    if len({key for key, _ in members}) < len(members):
+        raise UnreadableError("a key stands twice in the call")
+    nested = [(key, inner) for key, inner in members if key.casefold() in NESTINGS and inner[0] == "{"]
+    if nested:
+        return _nested(nested, members)
+    rules: list[Rule] = []
+    name_key, name = _one_of(NAME_ALIASES, NAME, "name", members)
+    if name is None:
+        raise UnreadableError("the call has no name")
+    if name[0] != '"' or not (decoded := decode_string(name[1:-1])).strip():
+        raise UnreadableError("the name is not a string with something in it")
+    arguments_key, arguments = _one_of(ARGUMENTS_ALIASES, ARGUMENTS, "arguments", members)
+    if (name_key, arguments_key or ARGUMENTS) != (NAME, ARGUMENTS):
+        rules.append(Rule.ALIAS_KEYS)
+    others = [(key, inner) for key, inner in members if key not in (name_key, arguments_key)]
+    call_id = _id_of(others)
+    if arguments is None:
+        if any(key not in NEUTRAL for key, _ in others):
+            raise UnreadableError("the call has members but no arguments")
+        rules.append(Rule.MISSING_ARGUMENTS)
+        arguments = "{}"
+    else:
+        arguments, used = _object_text(arguments)
+        rules += used
+    extra = tuple((key, inner) for key, inner in others if not (key in IDS and inner[0] == '"'))
+    return Call(decoded, arguments, call_id, extra, tuple(rules))
+
+
+def _nested(nested: list[tuple[str, str]], members: list[tuple[str, str]]) -> Call:
+    """`{"type": "function", "function": {"name": ..., "arguments": ...}}` and the like."""
+    key, value = nested[0]
+    others = [member for member in members if member[0] != key]
+    if any(other.casefold() in NAME_ALIASES | ARGUMENTS_ALIASES | NESTINGS for other, _ in others):
+        raise UnreadableError("the call has members both inside and outside of another object")
+    call = _call_of(value)
+    outer_id = _id_of(others)
+    extra = tuple((other, inner) for other, inner in others if not (other in IDS and inner[0] == '"'))
+    return replace(call, id=call.id or outer_id, extra=call.extra + extra).after([Rule.NESTED_CALL])
+
+
+def _one_of(
+    aliases: frozenset[str], taught: str, what: str, members: list[tuple[str, str]]
+) -> tuple[str | None, str | None]:
+    """The only member of those names. Two are two readings, whatever they hold."""
+    found = [(key, value) for key, value in members if key.casefold() in aliases]
+    if len(found) > 1:
+        raise UnreadableError(f"the call has more than one {what}")
+    if not found:
+        return (None, None)
+    return found[0]
+
+
+def _id_of(members: list[tuple[str, str]]) -> str | None:
+    found = dict(members)
+    for key in IDS:
+        if found.get(key, "")[:1] == '"':
+            return decode_string(found[key][1:-1])
+    return None
+
+
+def _object_text(value: str) -> tuple[str, list[Rule]]:
+    """The arguments as the text of an object, and the rules that it took."""
+    if value[0] == "{":
+        return value, []
+    if value == "null":
+        return "{}", [Rule.NULL_ARGUMENTS]
+    decodings = 0
+    text = value
+    while text[:1] == '"' and decodings < _DECODINGS:
+        text = rewrite(text).text if decodings else text
+        text = decode_string(text[1:-1]).strip(" \t\r\n")
+        decodings += 1
+    rules = [Rule.DOUBLE_ENCODED] if decodings > 1 else []
+    if decodings and not text:
+        return "{}", [*rules, Rule.EMPTY_ARGUMENTS]
+    if text[:1] != "{":
+        raise UnreadableError("the arguments are not an object")
+    rewritten = rewrite(text)
+    rules += rewritten.rules
+    tail = text[rewritten.end :]
+    if tail.strip("} \t\r\n"):
+        raise UnreadableError("the arguments are a string that holds more than an object")
+    if tail.strip():
+        rules.append(Rule.EXTRA_CLOSERS)
+    return rewritten.text.lstrip(" \t\r\n"), rules

@@ -1,0 +1,205 @@
+"""Follow one JSON value while its text arrives, strictly (RFC 8259), without building it.
+
+Strategy: whatever has been released is the beginning of some well-formed value, so a later repair of
+what follows can only extend it. Therefore a token is released when it is whole, a comma together with
+what it separates, the quote that ends a value with what follows it, and nothing from the first fault on.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+
+MAX_DEPTH = 64
+# A number, or the white space after a comma or a string, is held back until it is whole. What is longer
+# than this breaks off, wherever the text was cut, so that holding back stays cheap.
+MAX_HELD = 4096
+
+SPACE = re.compile(r"[ \t\r\n]*")
+# Every character of a string that stands for itself, and every whole escape.
+STRING_RUN = re.compile(r'[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+')
+ESCAPE_BEGUN = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
+SCALAR_RUN = re.compile(r"[-+.0-9A-Za-z]+")
+SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
+
+
+class _Expect(Enum):
+    """What may come next, outside of strings.
+
+    VALUE --"[{"--> FIRST_VALUE, FIRST_KEY
+    FIRST_KEY, KEY --string--> COLON --":"--> VALUE
+    VALUE, FIRST_VALUE --scalar, string, closer--> NEXT
+    NEXT --","--> KEY or VALUE     NEXT --closer--> NEXT, or done when it was the outermost
+    """
+
+    VALUE = auto()
+    FIRST_VALUE = auto()
+    FIRST_KEY = auto()
+    KEY = auto()
+    COLON = auto()
+    NEXT = auto()
+
+
+# Looking a member up in its class is a Python call on 3.11, and this is the hot path.
+_VALUE, _FIRST_VALUE, _FIRST_KEY, _KEY, _COLON, _NEXT = _Expect
+
+
+class ValueScanner:
+    """Scans one value. `feed` takes the next text and returns what of all text so far is now released.
+
+    Once it is `done` or `broken`, `rest` is the text that was not released: what follows the value, or
+    what starts with the token that broke it.
+    """
+
+    __slots__ = ("_closers", "_expect", "_held", "_in_string", "_key", "broken", "done", "rest")
+
+    def __init__(self) -> None:
+        self.done = False
+        self.broken = False
+        self.rest = ""
+        self._in_string = False
+        self._key = False  # that string is a key
+        self._closers: list[str] = []
+        self._expect = _VALUE
+        self._held = ""
+
+    @property
+    def in_string(self) -> bool:
+        """Inside a string, and nothing is held back: plain characters would only be released."""
+        return self._in_string and not self._held
+
+    def feed(self, text: str) -> str:
+        if self._held:
+            text, self._held = self._held + text, ""
+        pos, end = 0, len(text)
+        while pos < end:
+            if self._in_string:
+                pos, stop = self._string(text, pos)
+            elif text[pos] in " \t\r\n":
+                pos, stop = after_space(text, pos), False
+            else:
+                pos, stop = self._token(text, pos)
+            if stop:
+                if self.done or self.broken:
+                    self.rest = text[pos:]
+                else:
+                    self._held = text[pos:]
+                return text[:pos]
+        return text
+
+    # Each of these gives where to go on, and whether to stop there: held, done or broken.
+
+    def _string(self, text: str, pos: int) -> tuple[int, bool]:
+        pos = _end_of(STRING_RUN, text, pos)
+        if pos == len(text):
+            return pos, False
+        if text[pos] == '"':
+            return self._quote(text, pos)
+        if ESCAPE_BEGUN.match(text, pos):
+            return pos, True
+        return self._broken(pos)
+
+    def _quote(self, text: str, pos: int) -> tuple[int, bool]:
+        """Pass the quote that ends a string. In a container only what follows shows that it does."""
+        if self._key:
+            self._in_string = self._key = False
+            self._expect = _COLON
+            return pos + 1, False
+        if self._closers:
+            after = after_space(text, pos + 1)
+            if after - pos > MAX_HELD:
+                return self._broken(pos)
+            if after == len(text):
+                return pos, True
+            if text[after] != "," and text[after] != self._closers[-1]:
+                return self._broken(pos)
+        self._in_string = False
+        return self._value_ended(pos + 1)
+
+    def _token(self, text: str, pos: int) -> tuple[int, bool]:
+        char = text[pos]
+        expect = self._expect
+        if expect is _NEXT:
+            if char == ",":
+                return self._comma(text, pos)
+            if char == self._closers[-1]:
+                return self._closed(pos)
+        elif expect is _COLON:
+            if char == ":":
+                self._expect = _VALUE
+                return pos + 1, False
+        elif expect is _FIRST_KEY or expect is _KEY:
+            if char == '"':
+                self._in_string = self._key = True
+                return pos + 1, False
+            if char == "}" and expect is _FIRST_KEY:
+                return self._closed(pos)
+        else:
+            return self._value(text, pos, char)
+        return self._broken(pos)
+
+    def _value(self, text: str, pos: int, char: str) -> tuple[int, bool]:
+        if char == '"':
+            self._in_string = True
+            return pos + 1, False
+        if char == "{":
+            return self._opened("}", _FIRST_KEY, pos)
+        if char == "[":
+            return self._opened("]", _FIRST_VALUE, pos)
+        if char == "]" and self._expect is _FIRST_VALUE:
+            return self._closed(pos)
+        return self._scalar(text, pos)
+
+    def _opened(self, closer: str, expect: _Expect, pos: int) -> tuple[int, bool]:
+        if len(self._closers) == MAX_DEPTH:
+            return self._broken(pos)
+        self._closers.append(closer)
+        self._expect = expect
+        return pos + 1, False
+
+    def _closed(self, pos: int) -> tuple[int, bool]:
+        self._closers.pop()
+        return self._value_ended(pos + 1)
+
+    def _value_ended(self, pos: int) -> tuple[int, bool]:
+        self._expect = _NEXT
+        self.done = not self._closers
+        return pos, self.done
+
+    def _scalar(self, text: str, pos: int) -> tuple[int, bool]:
+        run = SCALAR_RUN.match(text, pos)
+        if run is None or run.end() - pos > MAX_HELD:
+            return self._broken(pos)
+        if run.end() == len(text):
+            return pos, True
+        if SCALAR.fullmatch(run.group()) is None:
+            return self._broken(pos)
+        return self._value_ended(run.end())
+
+    def _comma(self, text: str, pos: int) -> tuple[int, bool]:
+        """Pass a comma only together with the token after it, which a comma cannot do without."""
+        after = after_space(text, pos + 1)
+        if after - pos > MAX_HELD:
+            return self._broken(pos)
+        if after == len(text):
+            return pos, True
+        self._expect = _KEY if self._closers[-1] == "}" else _VALUE
+        after, stop = self._token(text, after)
+        if not stop:
+            return after, False
+        self._expect = _NEXT
+        return pos, True
+
+    def _broken(self, pos: int) -> tuple[int, bool]:
+        self.broken = True
+        return pos, True
+
+
+def after_space(text: str, pos: int) -> int:
+    """Where the white space that may stand at `pos` ends."""
+    return _end_of(SPACE, text, pos)
+
+
+def _end_of(pattern: re.Pattern[str], text: str, pos: int) -> int:
+    match = pattern.match(text, pos)
+    return pos if match is None else match.end()

@@ -1,0 +1,84 @@
+"""JSON text as text: the members of an object as they were written, strings decoded piece by piece."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from .json_scan import after_space
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_HIGH_SURROGATE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
+
+
+def decode_string(inner: str) -> str:
+    """The text of a JSON string, given what stands between its quotes, which must be well-formed.
+
+    A lone surrogate stays the escape it was: as a character it could not be encoded again.
+    """
+    if "\\" not in inner:
+        return inner
+    text: str = json.loads(f'"{inner}"')
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
+class StringDecoder:
+    """Decodes a JSON string that arrives in pieces, each made of whole characters and whole escapes."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held = ""  # the first half of a surrogate pair
+
+    def decode(self, inner: str, *, final: bool = False) -> str:
+        inner, self._held = self._held + inner, ""
+        if not final and (match := _HIGH_SURROGATE.search(inner)) and _is_escape(inner, match.start()):
+            inner, self._held = inner[: match.start()], inner[match.start() :]
+        return decode_string(inner)
+
+
+def _is_escape(text: str, at: int) -> bool:
+    """Whether the backslash there starts an escape, that is, an even number of them stands before it."""
+    before = text[:at]
+    return (len(before) - len(before.rstrip("\\"))) % 2 == 0
+
+
+class _Verbatim(str):
+    """A number, kept as text: it may be longer than any int."""
+
+    __slots__ = ()
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_int=_Verbatim, parse_float=_Verbatim, parse_constant=_refuse)
+
+
+def elements_of(text: str) -> list[str]:
+    """The elements of a well-formed JSON array, each as it was written."""
+    return [text[start:end] for start, end in _values(text, keyed=False)]
+
+
+def members_of(text: str) -> list[tuple[str, str]]:
+    """The members of a well-formed JSON object in order, duplicates included, values as they were written."""
+    spans = _values(text, keyed=True)
+    return [
+        (decode_string(text[key_start + 1 : key_end - 1]), text[start:end])
+        for (key_start, key_end), (start, end) in zip(spans[::2], spans[1::2], strict=True)
+    ]
+
+
+def _values(text: str, *, keyed: bool) -> list[tuple[int, int]]:
+    """Where each element stands, or each key and each value in turn."""
+    spans: list[tuple[int, int]] = []
+    pos = after_space(text, 1)
+    closer = "}" if keyed else "]"
+    while text[pos] != closer:
+        _, end = _DECODER.raw_decode(text, pos)
+        spans.append((pos, end))
+        pos = after_space(text, end)
+        if text[pos] in ",:":
+            pos = after_space(text, pos + 1)
+    return spans

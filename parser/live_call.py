@@ -1,0 +1,209 @@
+"""Read one call while it is being written, as long as its block is well-formed.
+
+A block that leaves the strict shape is broken here, which says nothing about whether it is a call:
+`read_block` decides that when all of it is there.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+
+from .encoded_object import EncodedObject
+from .events import ArgumentsDelta, CallStarted, ParserEvent
+from .json_scan import MAX_HELD, STRING_RUN, ValueScanner
+from .json_text import decode_string
+from .members import ARGUMENTS, IDS, NAME, is_reserved
+
+_RUN = STRING_RUN.pattern
+_WS = r"[ \t\r\n]*+"
+# The way to a value: a comma unless it is the first, the key, the colon, and the sight of what follows.
+_MEMBER = re.compile(rf'{_WS}(,?){_WS}"({_RUN})"{_WS}:{_WS}(?=[^ \t\r\n])')
+_MEMBER_BEGUN = re.compile(rf'{_WS},?{_WS}(?:"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?|"{_WS}(?::{_WS})?)?)?\Z')
+_END = re.compile(rf"{_WS}}}")
+_STRING = re.compile(rf'"({_RUN})"')
+_STRING_BEGUN = re.compile(rf'"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?)?\Z')
+
+
+class _At(Enum):
+    """Where in the object the next character stands.
+
+    FIRST --key--> NAME, ARGUMENTS, ENCODED, VALUE --its end--> MEMBER --key--> NAME, ...
+    MEMBER --"}"--> done
+    """
+
+    FIRST = auto()
+    MEMBER = auto()
+    NAME = auto()
+    ARGUMENTS = auto()  # an object
+    ENCODED = auto()  # a string that holds an object
+    VALUE = auto()  # of any other key
+
+
+# Looking a member up in its class is a Python call on 3.11, and this is the hot path.
+_FIRST, _IN_MEMBER, _IN_NAME, _IN_ARGUMENTS, _IN_ENCODED, _IN_VALUE = _At
+
+
+class LiveCall:
+    """One call from behind the `{` on. `feed` appends what became known to `events`.
+
+    `arguments` is what was reported of them, or what will be once the name is known. Once the call is
+    `done`, `rest` is the text after the object.
+    """
+
+    __slots__ = (
+        "_at",
+        "_encoded",
+        "_held",
+        "_key",
+        "_scanner",
+        "_seen",
+        "_value",
+        "arguments",
+        "broken",
+        "done",
+        "extra",
+        "id",
+        "index",
+        "name",
+        "rest",
+    )
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.done = False
+        self.broken = False
+        self.rest = ""
+        self.name: str | None = None
+        self.id: str | None = None
+        self.arguments: list[str] = []
+        self.extra: list[tuple[str, str]] = []
+        self._at = _FIRST
+        self._held = ""
+        self._key = ""
+        self._seen: set[str] = set()
+        self._scanner: ValueScanner | None = None
+        self._encoded: EncodedObject | None = None
+        self._value: list[str] = []
+
+    @property
+    def in_string(self) -> bool:
+        """Plain characters that come next would only be reported as they are."""
+        return (
+            self._at is _IN_ARGUMENTS
+            and self.name is not None
+            and self._scanner is not None
+            and self._scanner.in_string
+        )
+
+    def feed(self, text: str, events: list[ParserEvent]) -> None:
+        held = self._held
+        if held and '"' not in text and ":" not in text and "}" not in text and "<" not in text:
+            # Nothing in here can end a key or a name; whether it may stand in one is seen when that ends.
+            self._held = held + text
+            if len(self._held) > MAX_HELD:
+                self._break()
+            return
+        while text:
+            if self._scanner is not None:
+                text = self._scan(self._scanner, text, events)
+            elif self._at is _IN_NAME:
+                text = self._name(self._held + text, events)
+            else:
+                text = self._member(self._held + text)
+
+    def end(self, events: list[ParserEvent]) -> None:
+        """No more text comes: look at what was only held."""
+        text, self._held = self._held, ""
+        self.feed(text, events)
+
+    def _member(self, text: str) -> str:
+        self._held = ""
+        # A member is there with its colon, the end with its brace: without them, do not look for either.
+        if ":" in text and (match := _MEMBER.match(text)):
+            comma, key = match.groups()
+            key = decode_string(key)
+            fits = bool(comma) is (self._at is _IN_MEMBER) and match.end() <= MAX_HELD
+            if not fits or key in self._seen or is_reserved(key):
+                return self._break()
+            self._seen.add(key)
+            return self._value_of(key, text, match.end())
+        if "}" in text and (match := _END.match(text)):
+            if self.name is None or ARGUMENTS not in self._seen or match.end() > MAX_HELD:
+                return self._break()
+            self.done, self.rest = True, text[match.end() :]
+            return ""
+        return self._hold(text, _MEMBER_BEGUN)
+
+    def _value_of(self, key: str, text: str, pos: int) -> str:
+        first = text[pos]
+        if key == NAME:
+            self._at = _IN_NAME
+            return text[pos:] if first == '"' else self._break()
+        if key == ARGUMENTS:
+            if first == "{":
+                self._at = _IN_ARGUMENTS
+            elif first == '"':
+                self._at, self._encoded = _IN_ENCODED, EncodedObject()
+            else:
+                return self._break()
+        else:
+            self._at, self._key, self._value = _IN_VALUE, key, []
+        self._scanner = ValueScanner()
+        return text[pos:]
+
+    def _name(self, text: str, events: list[ParserEvent]) -> str:
+        self._held = ""
+        match = _STRING.match(text)
+        if match is None:
+            return self._hold(text, _STRING_BEGUN)
+        name = decode_string(match.group(1))
+        if not name.strip() or match.end() > MAX_HELD:
+            return self._break()
+        self.name = name
+        self._at = _IN_MEMBER
+        events.append(CallStarted(self.index, name, self.id))
+        if self.arguments:
+            events.append(ArgumentsDelta(self.index, "".join(self.arguments)))
+        return text[match.end() :]
+
+    def _scan(self, scanner: ValueScanner, text: str, events: list[ParserEvent]) -> str:
+        piece = scanner.feed(text)
+        if self._at is _IN_VALUE:
+            self._value.append(piece)
+        else:
+            if self._encoded is not None:
+                piece = self._encoded.feed(piece, final=scanner.done)
+                if self._encoded.broken:
+                    self.broken = True
+            if piece:
+                self.arguments.append(piece)
+                if self.name is not None:
+                    events.append(ArgumentsDelta(self.index, piece))
+        if self.broken or scanner.broken:
+            return self._break()
+        if scanner.done:
+            self._value_ended()
+            return scanner.rest
+        return ""
+
+    def _value_ended(self) -> None:
+        if self._at is _IN_VALUE:
+            value = "".join(self._value)
+            if self._key in IDS and value[0] == '"':
+                if self.id is None or self._key == IDS[0]:
+                    self.id = decode_string(value[1:-1])
+            else:
+                self.extra.append((self._key, value))
+        self._at = _IN_MEMBER
+        self._scanner = self._encoded = None
+
+    def _hold(self, text: str, begun: re.Pattern[str]) -> str:
+        if len(text) > MAX_HELD or not begun.match(text):
+            return self._break()
+        self._held = text
+        return ""
+
+    def _break(self) -> str:
+        self.broken = True
+        return ""

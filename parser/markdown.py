@@ -1,0 +1,105 @@
+"""Is this point of a Markdown text quoted as code?
+
+Only what can be decided while the text is being written: a code span counts as open up to the end of
+its line, a fence up to its closing line (CommonMark sections 4.5 and 6.1), whatever comes later.
+"""
+
+from __future__ import annotations
+
+import re
+
+# A run of backticks or tildes, a line end, blanks (no character above the space), and everything else.
+_PIECE = re.compile(r"`+|~+|\n|[\x00-\x09\x0b-\x20]+|[^`~\n]+")
+
+_BLANKS = "".join(map(chr, range(0x21)))
+
+
+class CodeState:
+    """Whether the text so far leaves a code fence or a code span open. How it was cut does not show.
+
+                  run of >= 3 at the start of a line
+        +---------------------------------------------> in a fence --+
+        |            (a backtick later on that line:       |   ^     | a line of nothing but
+    plain            it was a code span after all)         |   |     | an equal or longer run
+        |                                                  v   |     |
+        |<-------------------------------------------- closing line <+
+        |  any other run of backticks
+        +----------------------------> in a code span
+        |<----------------------------------+
+           a run of equal length, or the end of the line
+    """
+
+    __slots__ = ("_closing", "_fence", "_info", "_run", "_run_blank", "_run_char", "_span", "blank")
+
+    def __init__(self) -> None:
+        self.blank = True  # nothing but white space on this line so far
+        self._fence = ("", 0)  # the run that opened the fence: its character and length
+        self._info = False  # still on the line that opened the fence
+        self._closing = False  # this line closes the fence unless more text follows on it
+        self._span = 0  # length of the run that opened the code span
+        self._run = 0  # length of a run that may not have ended yet
+        self._run_char = ""
+        self._run_blank = False  # `blank` before that run
+
+    @property
+    def quoted(self) -> bool:
+        """True if what follows is code. To be asked before a character that is no backtick or tilde."""
+        self._end_run()
+        return self._fence[1] > 0 or self._span > 0
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is open: text without backticks and tildes only moves `blank`."""
+        return not (self._fence[1] or self._span or self._run)
+
+    def feed(self, text: str) -> None:
+        for piece in _PIECE.findall(text):
+            first = piece[0]
+            if first in "`~":
+                if first != self._run_char:
+                    self._end_run()
+                if not self._run:
+                    self._run_char, self._run_blank = first, self.blank
+                self._run += len(piece)
+                self.blank = False
+                continue
+            self._end_run()
+            if first == "\n":
+                self._end_line()
+            elif first > " ":
+                self.blank = False
+                self._closing = False
+
+    def pass_plain(self, text: str) -> None:
+        """As `feed`, for text without backticks and tildes while the state is idle."""
+        line = text[text.rfind("\n") + 1 :]
+        if line.strip(_BLANKS):
+            self.blank = False
+        elif len(line) < len(text):
+            self.blank = True
+
+    def _end_line(self) -> None:
+        if self._closing:
+            self._fence = ("", 0)
+        self._closing = self._info = False
+        self._span = 0
+        self.blank = True
+
+    def _end_run(self) -> None:
+        length, char = self._run, self._run_char
+        if not length:
+            return
+        self._run = 0
+        fence_char, fence_length = self._fence
+        if self._info and char == fence_char == "`":
+            # An info string holds no backtick: the run that looked like a fence opened a code span.
+            self._span, self._fence, self._info = fence_length, ("", 0), False
+        if self._fence[1]:
+            self._closing = self._run_blank and char == fence_char and length >= fence_length
+        elif self._span:
+            if char == "`" and length == self._span:
+                self._span = 0
+        elif self._run_blank and length >= 3:
+            self._fence, self._info = (char, length), True
+        elif char == "`":
+            self._span = length

@@ -1,0 +1,40 @@
+"""Tell a call that was read as a whole, in agreement with what was told while it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .call_shape import Call
+from .events import ArgumentsDelta, CallCompleted, CallStarted, ParserEvent, Tier
+from .live_call import LiveCall
+from .read_block import Calls, Malformed
+
+
+def continuing(live: LiveCall, reading: Calls | Malformed) -> Calls | Malformed:
+    """The reading, if it takes back nothing of what `live` told."""
+    if live.name is None or isinstance(reading, Malformed):
+        return reading
+    first = reading.calls[0]
+    if first.name == live.name and first.arguments.startswith("".join(live.arguments)):
+        return reading
+    return Malformed("the repaired call is not the one that was begun")
+
+
+def tell(live: LiveCall, calls: Sequence[Call], raw: str) -> list[ParserEvent]:
+    """The events that are left to tell of `calls`, which go on from `live`; the first carries `raw`."""
+    events: list[ParserEvent] = []
+    for index, call in enumerate(calls, live.index):
+        begun = index == live.index and live.name is not None
+        told = sum(map(len, live.arguments)) if begun else 0
+        if not begun:
+            events.append(CallStarted(index, call.name, call.id))
+        if told < len(call.arguments):
+            events.append(ArgumentsDelta(index, call.arguments[told:]))
+        events.append(completed(index, call, raw if index == live.index else ""))
+    return events
+
+
+def completed(index: int, call: Call, raw: str) -> CallCompleted:
+    tier = Tier.REPAIRED if call.rules else Tier.VALID
+    repairs = tuple([rule.value for rule in call.rules]) if call.rules else ()
+    return CallCompleted(index, call.name, call.arguments, call.id, raw, tier, repairs, call.extra)

@@ -1,0 +1,46 @@
+"""The text between two calls: verbatim, unless it is nothing but white space."""
+
+from __future__ import annotations
+
+from .events import ParserEvent, TextDelta
+
+# White space is held back until it is known to separate calls only, or until there is this much of it.
+MAX_HELD_BLANK = 4096
+
+
+class Segment:
+    """One stretch of text outside of calls. White space at its start waits for what comes."""
+
+    __slots__ = ("_after_call", "_held", "_length", "blank")
+
+    def __init__(self, *, after_call: bool) -> None:
+        self.blank = True  # nothing was said yet
+        self._after_call = after_call
+        self._held: list[str] = []
+        self._length = 0
+
+    def say(self, text: str, events: list[ParserEvent]) -> None:
+        if not text:
+            return
+        if not self.blank:
+            events.append(TextDelta(text))
+            return
+        # Hold exactly as much as the limit allows, so that how the text was cut does not show.
+        if text.isspace() and self._length + len(text) <= MAX_HELD_BLANK:
+            self._held.append(text)
+            self._length += len(text)
+            return
+        self.release(events)
+        events.append(TextDelta(text))
+
+    def release(self, events: list[ParserEvent]) -> None:
+        """The segment is not blank: let go of what was held, and hold no more."""
+        self.blank = False
+        if self._held:
+            events.append(TextDelta("".join(self._held)))
+            self._held = []
+
+    def end(self, events: list[ParserEvent]) -> None:
+        """The answer ends here."""
+        if not self._after_call:
+            self.release(events)

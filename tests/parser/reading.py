@@ -1,0 +1,87 @@
+"""Run the parser over a text, cut as a test likes, and say what came out in comparable form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from parser import (
+    ArgumentsDelta,
+    CallCompleted,
+    CallMalformed,
+    ParserEvent,
+    ReadingEnded,
+    SentinelParser,
+    TextDelta,
+    Tier,
+)
+
+
+def read(pieces: Iterable[str], parser: SentinelParser | None = None) -> list[ParserEvent]:
+    parser = parser or SentinelParser()
+    events = [event for piece in pieces for event in parser.receive_text(piece)]
+    return events + parser.receive_eof()
+
+
+def cut(text: str, size: int) -> list[str]:
+    """Pieces of `size` characters; 0 is the whole."""
+    return [text[at : at + size] for at in range(0, len(text), size)] if size else [text]
+
+
+def merged(events: Iterable[ParserEvent]) -> list[ParserEvent]:
+    """Adjacent deltas of the same kind and call as one: how they were cut is no promise."""
+    result: list[ParserEvent] = []
+    for event in events:
+        match (result[-1] if result else None, event):
+            case (TextDelta(before), TextDelta(text)):
+                result[-1] = TextDelta(before + text)
+            case (ArgumentsDelta(index, before), ArgumentsDelta(same, text)) if index == same:
+                result[-1] = ArgumentsDelta(index, before + text)
+            case _:
+                result.append(event)
+    return result
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a client would make of the events."""
+
+    text: str
+    calls: list[tuple[str, str]]
+    status: Literal["ok", "repaired", "malformed"]
+
+
+def answer_of(events: Sequence[ParserEvent]) -> Answer:
+    calls = list(completed(events))
+    status: Literal["ok", "repaired", "malformed"] = "ok"
+    if any(call.tier is not Tier.VALID for call in calls) or any(isinstance(e, ReadingEnded) for e in events):
+        status = "repaired"
+    if any(isinstance(event, CallMalformed) for event in events):
+        status = "malformed"
+    return Answer("".join(visible(events)), [(call.name, call.arguments) for call in calls], status)
+
+
+def visible(events: Iterable[ParserEvent]) -> Iterator[str]:
+    for event in events:
+        match event:
+            case TextDelta(text=text) | CallMalformed(raw=text):
+                yield text
+            case _:
+                pass
+
+
+def completed(events: Iterable[ParserEvent]) -> Iterator[CallCompleted]:
+    return (event for event in events if isinstance(event, CallCompleted))
+
+
+def received(events: Iterable[ParserEvent]) -> str:
+    """The text that the events account for."""
+    parts: list[str] = []
+    for event in events:
+        match event:
+            case TextDelta(text=text) | CallCompleted(raw=text) | CallMalformed(raw=text):
+                parts.append(text)
+            case _:
+                pass
+    return "".join(parts)

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parser import CLOSE_TAG, OPEN_TAG, write_call
+from parser.grammar import CLOSE, CLOSE_BEGUN, OPEN, OPEN_BEGUN, prefixes_of
+
+
+def test_a_call_is_written_as_prompts_teach_it() -> None:
+    assert write_call("read_note", '{"path": "a.md"}') == (
+        '<tool_call>{"name": "read_note", "arguments": {"path": "a.md"}}</tool_call>'
+    )
+
+
+def test_a_key_is_a_member_of_the_call() -> None:
+    written = write_call("r", "{}", key="k1")
+    assert json.loads(written.removeprefix(OPEN_TAG).removesuffix(CLOSE_TAG)) == {
+        "name": "r",
+        "arguments": {},
+        "key": "k1",
+    }
+
+
+@given(st.text(min_size=1))
+def test_every_beginning_of_a_literal_is_found_and_nothing_else(literal: str) -> None:
+    pattern = re.compile(prefixes_of(literal))
+    for length in range(1, len(literal) + 1):
+        assert pattern.fullmatch(literal[:length])
+    assert not pattern.fullmatch("")
+    assert not pattern.fullmatch(literal + "x")
+
+
+@pytest.mark.parametrize(
+    ("tag", "whole", "begun"), [("<Tool_Call \n>", OPEN, OPEN_BEGUN), ("</TOOL_CALL  >", CLOSE, CLOSE_BEGUN)]
+)
+def test_a_tag_is_begun_until_it_is_whole(tag: str, whole: re.Pattern[str], begun: re.Pattern[str]) -> None:
+    for length in range(1, len(tag)):
+        assert begun.match(tag[:length])
+        assert not whole.match(tag[:length])
+    assert whole.match(tag)
+    assert not begun.match(tag)

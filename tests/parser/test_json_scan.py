@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parser.json_scan import MAX_DEPTH, MAX_HELD, ValueScanner
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+TOKENS = st.sampled_from(
+    ["{", "}", "[", "]", ",", ":", '"', '"a"', "1", "-", ".5", "e1", "true", "null", " ", "\n", "\\"]
+)
+
+
+def scan(text: str, size: int = 1) -> tuple[str, ValueScanner]:
+    """What was released of `text`, and the scanner when it needs no more."""
+    scanner = ValueScanner()
+    released = ""
+    for at in range(0, len(text), size):
+        released += scanner.feed(text[at : at + size])
+        if scanner.done or scanner.broken:
+            break
+    return released, scanner
+
+
+def is_json(text: str) -> bool:
+    def refuse(constant: str) -> None:
+        raise ValueError(constant)
+
+    try:
+        json.loads(text, parse_constant=refuse)
+    except ValueError:
+        return False
+    return True
+
+
+@given(JSON, st.sampled_from([None, 1]), st.booleans(), st.integers(1, 9))
+def test_a_value_is_released_to_its_end_and_no_further(
+    value: object, indent: int | None, ascii_only: bool, size: int
+) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+    released, scanner = scan(text + ", and more", size)
+    assert scanner.done
+    assert released == text
+
+
+@given(st.lists(TOKENS, max_size=12).map("".join), st.integers(1, 5))
+def test_it_agrees_with_the_standard_library(text: str, size: int) -> None:
+    released, scanner = scan(text + " ", size)
+    if scanner.done:
+        assert is_json(released)
+    assert is_json(text) <= scanner.done
+
+
+@given(st.lists(TOKENS, max_size=12).map("".join), st.integers(2, 7))
+def test_how_the_text_is_cut_does_not_show(text: str, size: int) -> None:
+    one, by_one = scan(text, 1)
+    more, by_more = scan(text, size)
+    assert (one, by_one.done, by_one.broken) == (more, by_more.done, by_more.broken)
+
+
+@pytest.mark.parametrize(
+    ("text", "released"),
+    [
+        ('{"a": "b",}', '{"a": "b"'),
+        ('{"a": "b", c', '{"a": "b"'),
+        ('{"a": "say "hi"', '{"a": "say '),
+        ('{"a": "b\n', '{"a": "b'),
+        (r'{"a": "\d', '{"a": "'),
+        (r'{"a": "\u12g', '{"a": "'),
+        ('{"a": True}', '{"a": '),
+        ('{"a": 01,', '{"a": '),
+        ("{'a'", "{"),
+        ('{"a" "b"', '{"a" '),
+        ("[1 2]", "[1 "),
+        ("[1}", "[1"),
+        ("[" * (MAX_DEPTH + 1), "[" * MAX_DEPTH),
+        ("[" + "1" * (MAX_HELD + 1), "["),
+        ("[1," + " " * MAX_HELD + "2]", "[1"),
+    ],
+)
+def test_nothing_from_the_first_fault_on_is_released(text: str, released: str) -> None:
+    assert scan(text)[0] == scan(text, len(text))[0] == released
+    assert scan(text)[1].broken
+
+
+@pytest.mark.parametrize("text", ['["a', r'["a\\', '["a\\"'])
+def test_inside_of_a_string_plain_characters_go_straight_through(text: str) -> None:
+    scanner = scan(text)[1]
+    assert scanner.in_string
+    assert scanner.feed("plain") == "plain"
+
+
+@pytest.mark.parametrize("text", ["[", '["a"', '["a\\', "[1", r'["\u00'])
+def test_elsewhere_or_with_something_held_they_do_not(text: str) -> None:
+    assert not scan(text)[1].in_string

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parser.markdown import CodeState
+
+
+def state_after(*pieces: str) -> CodeState:
+    state = CodeState()
+    for piece in pieces:
+        state.feed(piece)
+    return state
+
+
+QUOTED = ["`", "a `b", "``a`b", "```", "```\n", "```py\nx\n", "  ```\nx", "~~~\n", "~~~\n```\n", "````\n```\n",
+          "```\n``` x\n", "```\nx```\n", "```a`b", "~~~a`b\n", "```\n\n\n", "`a``"]  # fmt: skip
+FREE = ["", "a", "`a`", "``a`b``", "`a\n", "```\nx\n```\n", "```\nx\n``````  \n", "~~~\nx\n~~~\n", "~~~ x\n~~~\n", "~~",
+        "a ~~~\n", "a ```\n", "```a`b```", "```a```\n", "> a\n", "```\n```\n", "`` ` ``"]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", QUOTED)
+def test_open_code_quotes_what_follows(text: str) -> None:
+    assert state_after(text).quoted
+
+
+@pytest.mark.parametrize("text", FREE)
+def test_ended_code_quotes_nothing(text: str) -> None:
+    assert not state_after(text).quoted
+
+
+@pytest.mark.parametrize(
+    ("text", "blank"), [("", True), ("a\n", True), ("a\n \t", True), ("a", False), ("\n `", False)]
+)
+def test_a_line_is_blank_until_something_stands_on_it(text: str, blank: bool) -> None:
+    assert state_after(text).blank is blank
+
+
+@given(st.lists(st.sampled_from(["`", "``", "```", "~~~", "\n", " ", "a", "é", "\r", "\x1f"])))
+def test_how_the_text_is_cut_does_not_show(pieces: list[str]) -> None:
+    whole, cut = state_after("".join(pieces)), state_after(*pieces)
+    assert (whole.quoted, whole.blank) == (cut.quoted, cut.blank)
+    whole.feed("x\n")
+    cut.feed("x\n")
+    assert (whole.quoted, whole.blank) == (cut.quoted, cut.blank)
+
+
+@given(st.text(alphabet="a \n\t\r"), st.text(alphabet="a \n\t\r"))
+def test_plain_text_can_be_passed_the_short_way(before: str, text: str) -> None:
+    fed, passed = state_after(before, text), state_after(before)
+    passed.pass_plain(text)
+    assert (fed.quoted, fed.blank, fed.idle) == (passed.quoted, passed.blank, passed.idle)

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parser.read_block import Calls, Malformed, read_block
+
+CALL = '{"name": "r", "arguments": {"p": 1}}'
+PIECES = st.sampled_from(
+    [CALL, "{", "}", "[", "]", ",", ":", '"', "'", '"name"', '"arguments"', '"parameters"', '"function"', '"r"', "{}",
+     "null", "True", " ", "\n", "\\", "```", "</tool>", "text", "//", "/*", "1", '"id"', '"{\\"name\\": \\"r\\"}"']
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=16).map("".join), st.booleans())
+def test_any_text_has_a_reading_or_a_reason(body: str, closed: bool) -> None:
+    match read_block(body, closed=closed):
+        case Calls(calls, end):
+            assert calls
+            assert 0 < end <= len(body)
+            assert closed is False or end == len(body)
+            assert all(call.name and isinstance(json.loads(call.arguments), dict) for call in calls)
+        case Malformed(reason):
+            assert reason
+
+
+@given(st.text())
+def test_a_well_formed_call_takes_no_rule(path: str) -> None:
+    arguments = json.dumps({"path": path}, ensure_ascii=False)
+    reading = read_block(f'\n{{"name": "r", "arguments": {arguments}}}\n', closed=True)
+    assert isinstance(reading, Calls)
+    [call] = reading.calls
+    assert (call.name, call.arguments, call.rules) == ("r", arguments, ())
+
+
+@pytest.mark.parametrize("rest", ["", "\nI look.", " [1] and", "\n{", f"\n{CALL[:-3]}"])
+def test_without_a_close_tag_the_block_ends_with_the_last_whole_call(rest: str) -> None:
+    reading = read_block(CALL + rest, closed=False)
+    assert isinstance(reading, Calls)
+    assert (CALL + rest)[reading.end :] == rest
+    assert len(reading.calls) == 1
+
+
+@pytest.mark.parametrize("rest", [" [1] and", "\n{", f"\n{CALL[:-3]}", ' "x"'])
+def test_in_a_closed_block_nothing_but_calls_is_dropped(rest: str) -> None:
+    assert isinstance(read_block(CALL + rest, closed=True), Malformed)
+
+
+def test_a_rule_is_named_once_and_in_order() -> None:
+    reading = read_block("```json\n[{'tool': 'r', 'args': {'p': True,},},]\n```", closed=True)
+    assert isinstance(reading, Calls)
+    assert reading.calls[0].rules == (
+        "fence",
+        "single-quotes",
+        "python-literals",
+        "trailing-comma",
+        "array-of-calls",
+        "alias-keys",
+    )

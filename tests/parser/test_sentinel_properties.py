@@ -1,0 +1,261 @@
+"""What holds for every text, however it is cut."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from parser import (
+    ArgumentsDelta,
+    CallCompleted,
+    CallMalformed,
+    CallStarted,
+    ReadingEnded,
+    SentinelParser,
+    write_call,
+)
+from parser.opening import MAX_OPENING_CHARS
+from parser.segment import MAX_HELD_BLANK
+from parser.sentinel import MAX_TAIL_CHARS
+from tests.parser.reading import cut, merged, read, received
+
+CALL = '{"name": "read_note", "arguments": {"path": "a.md"}}'
+
+# Pieces that meet each other badly: every state of the parser can be reached by joining some of them.
+FRAGMENTS = st.sampled_from(
+    [
+        "<tool_call>", "</tool_call>", "<TOOL_CALL >", "</tool_call ", "<tool_", "<", "</", ">", "<think>", "</think>",
+        "<tool_response>", "[tool:call_1] x", "\n", "\r\n", " ", "   ", "`", "```", "~~~", "````json\n", "\\", '"', "'",
+        "{", "}", "[", "]", ",", ":", "//", "/*", "*/", "1", "-0.5e+3", "9" * 40, "true", "True", "None", "nul",
+        '"name"', '"arguments"', '"parameters"', '"id": "c1"', '{"name": "x", "arguments": ', '{"a": "b"}',
+        CALL, f"<tool_call>{CALL}</tool_call>", f"<tool_call>\n[{CALL}, {CALL}]\n</tool_call>", "'k': 'v'", "\\u00e9",
+        "\\ud83d\\ude00", "\\ud83d", '\\"', "\x00", "\t", "é", "😀", "plain words ", "Now a < b.",
+        '{"name": "x", "arguments": "{\\"a\\": \\"b\\\\n\\"}"}', "</tool>", "{{", "}}",
+    ]
+)  # fmt: skip
+TEXTS = st.lists(FRAGMENTS | st.text(max_size=4), max_size=24).map("".join)
+
+
+@st.composite
+def cut_texts(draw: st.DrawFn) -> tuple[str, list[str]]:
+    text = draw(TEXTS)
+    cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=12)))
+    bounds = [0, *cuts, len(text)]
+    return text, [text[start:end] for start, end in itertools.pairwise(bounds)]
+
+
+@given(cut_texts())
+@settings(max_examples=500)
+def test_how_the_text_is_cut_does_not_show(case: tuple[str, list[str]]) -> None:
+    text, pieces = case
+    whole = merged(read([text]))
+    assert merged(read(pieces)) == whole
+    assert merged(read(cut(text, 1))) == whole
+
+
+@given(cut_texts())
+@settings(max_examples=300)
+@example(("<tool_call>{]}</tool_call>", ["<tool_call>{]}</tool_call>"]))
+def test_nothing_is_lost(case: tuple[str, list[str]]) -> None:
+    text, pieces = case
+    events = read(pieces)
+    rest = text
+    for event in events:
+        part = received([event])
+        while not rest.startswith(part) or (not part and isinstance(event, ReadingEnded)):
+            # Only white space may be missing before what is there.
+            assert rest[:1].isspace() or isinstance(event, ReadingEnded)
+            if isinstance(event, ReadingEnded):
+                return
+            rest = rest[1:]
+        rest = rest[len(part) :]
+    assert not rest.strip()
+
+
+@given(cut_texts())
+def test_white_space_is_lost_only_beside_calls(case: tuple[str, list[str]]) -> None:
+    text, pieces = case
+    events = read(pieces)
+    if not any(isinstance(event, CallCompleted) for event in events):
+        assert received(events) == text
+
+
+@given(cut_texts())
+@settings(max_examples=300)
+def test_every_call_is_started_then_told_then_ended_once(case: tuple[str, list[str]]) -> None:
+    told: dict[int, str] = {}
+    names: dict[int, str] = {}
+    ended: set[int] = set()
+    for event in read(case[1]):
+        match event:
+            case CallStarted(index, name):
+                assert index == len(names)
+                names[index], told[index] = name, ""
+            case ArgumentsDelta(index, text):
+                assert index not in ended
+                assert text
+                told[index] += text
+            case CallCompleted(index=index, name=name, arguments=arguments):
+                assert names[index] == name
+                assert told[index] == arguments
+                assert isinstance(json.loads(arguments), dict)
+                assert index not in ended
+                ended.add(index)
+            case CallMalformed(index=index) if index is not None:
+                assert index in names
+                assert index not in ended
+                ended.add(index)
+            case _:
+                pass
+    assert ended == set(names)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+NAMES = st.text(min_size=1).filter(lambda name: bool(name.strip()))
+
+
+@given(NAMES, st.dictionaries(st.text(), JSON, max_size=4), st.booleans(), st.none() | st.text(), st.integers(0, 9))
+def test_what_is_written_is_what_is_read(
+    name: str, arguments: dict[str, object], ascii_only: bool, key: str | None, size: int
+) -> None:
+    text = json.dumps(arguments, ensure_ascii=ascii_only)
+    written = write_call(name, text, key=key)
+    extra = () if key is None else (("key", json.dumps(key)),)
+    assert merged(read(cut(written, size))) == [
+        CallStarted(0, name, None),
+        ArgumentsDelta(0, text),
+        CallCompleted(0, name, text, None, written, extra=extra),
+    ]
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=4), st.booleans(), st.integers(0, 9))
+def test_arguments_in_a_string_are_told_as_their_own_text(
+    arguments: dict[str, object], ascii_only: bool, size: int
+) -> None:
+    text = json.dumps(arguments, ensure_ascii=ascii_only)
+    written = write_call("x", json.dumps(text, ensure_ascii=ascii_only))
+    assert merged(read(cut(written, size))) == [
+        CallStarted(0, "x", None),
+        ArgumentsDelta(0, text),
+        CallCompleted(0, "x", text, None, written),
+    ]
+
+
+@given(NAMES, st.dictionaries(st.text(), JSON, max_size=4))
+def test_arguments_leave_in_the_delta_that_brings_them(name: str, arguments: dict[str, object]) -> None:
+    text = json.dumps(arguments)
+    written = write_call(name, text)
+    start = written.index('"arguments": ') + len('"arguments": ') if '"arguments": ' in written else 0
+    start = len(written) - len("}</tool_call>") - len(text)
+    parser = SentinelParser()
+    told = 0
+    for at, char in enumerate(written):
+        for event in parser.receive_text(char):
+            if isinstance(event, ArgumentsDelta):
+                told += len(event.text)
+        # One token: an escape, a number or literal, or a comma with the blank after it.
+        behind = at + 1 - start - told
+        if 0 <= at - start < len(text):
+            assert text[told : told + behind].strip(", ").count(" ") == 0
+            assert behind <= max([12, *(len(str(token)) + 3 for token in _scalars(arguments))])
+
+
+def _scalars(value: object) -> list[object]:
+    match value:
+        case dict():
+            return [scalar for inner in value.values() for scalar in _scalars(inner)]
+        case list():
+            return [scalar for inner in value for scalar in _scalars(inner)]
+        case str():
+            return []
+        case _:
+            return [value]
+
+
+def test_prose_is_held_back_only_while_it_may_be_a_tag() -> None:
+    text = "Some words. a <tool_call b <think c <d `e` ~f~ [tool: g <tool_response </tool_call> <tool_cal"
+    parser = SentinelParser()
+    said = 0
+    for at, char in enumerate(text, 1):
+        said += len(received(parser.receive_text(char)))
+        assert at - said <= len("<tool_call" + 4 * " ")
+
+
+@given(TEXTS.map(lambda text: text * 20), st.integers(1, 9))
+@settings(max_examples=50)
+def test_what_is_held_back_has_a_limit(text: str, size: int) -> None:
+    parser = SentinelParser(max_call_chars=500)
+    limit = 500 + MAX_OPENING_CHARS + MAX_TAIL_CHARS + MAX_HELD_BLANK + size
+    fed = told = 0
+    for piece in cut(text, size):
+        events = parser.receive_text(piece)
+        if any(isinstance(event, ReadingEnded) for event in events):
+            break
+        fed += len(piece.replace(" ", "").replace("\n", "").replace("\r", "").replace("\t", ""))
+        told += len("".join(received(events).split()))
+        assert fed - told <= limit
+
+
+def seconds(text: str, size: int) -> float:
+    best = float("inf")
+    for _ in range(2):
+        parser = SentinelParser()
+        pieces = cut(text, size)
+        started = time.process_time()
+        read(pieces, parser)
+        best = min(best, time.process_time() - started)
+    return best
+
+
+HARD = {
+    "prose": "The quick brown fox. ",
+    "less-than": "a < b <t <tool_ <tool_call ",
+    "openers": "<tool_call>",
+    "openers with space": "<tool_call>\n\n",
+    "backticks": "`",
+    "tildes and backticks": "~~~`` ",
+    "white space": " ",
+    "quotes in a call": '"a": "b", ',
+    "braces": "{",
+    "commas": ",",
+    "digits": "1",
+    "backslashes": "\\",
+    "close tags": "</tool_call>",
+    "brokenly closed": 'x}}\n</tool_call>\n<tool_call>{"name": "a", "arguments": {"p": "',
+    "calls": f"<tool_call>{CALL}</tool_call>\n",
+    "broken calls": "<tool_call>{]}</tool_call>\n",
+}
+HEADS = (
+    "",
+    "<tool_call>",
+    '<tool_call>{"name": "a", "arguments": {"p": ',
+    '<tool_call>{"name": "a", "arguments": {"p": "',
+    '<tool_call>{"name": "a", "arguments": "',
+    "<tool_call>[",
+    "<tool_call>{'a': '",
+    "<think>",
+    f"<tool_call>{CALL}</tool_call>",
+    f"<tool_call>{CALL}",
+)
+
+
+@pytest.mark.parametrize("size", [4, 0])
+def test_time_grows_with_the_length_alone(size: int) -> None:
+    """Ten times the text takes far less than a hundred times the time."""
+    slow = []
+    for head in HEADS:
+        for what, unit in HARD.items():
+            small, large = (head + unit * (length // len(unit)) for length in (2_000, 20_000))
+            ratio = seconds(large, size) / max(seconds(small, size), 3e-4)
+            if ratio > 35:
+                slow.append((head, what, round(ratio, 1)))
+    assert slow == []
