@@ -94,8 +94,10 @@ async def refusing_endpoint(see: Callable[[JsonObject], None]) -> AsyncIterator[
         finally:
             writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    # Not served at once: that would suspend with the server in nobody's hands, and a cancellation there leaks it.
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, start_serving=False)
     async with server:
+        await server.start_serving()
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
 
 
