@@ -48,7 +48,7 @@ def installed_programs() -> list[TestProgram]:
     return [bundled, *npm]
 
 
-def child_environment(home: Path) -> dict[str, str]:
+def child_environment(home: Path | str) -> dict[str, str]:
     """Nothing of the person's own settings, and a closed port for whatever would leave this machine."""
     closed = "http://127.0.0.1:9"
     return {

@@ -1,0 +1,34 @@
+"""For all tests: nothing leaves this machine, CI is repeatable, and the summary says which codex programs ran."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import settings
+
+from tests.support.codex_programs import child_environment, installed_programs
+
+# Time is no property of the code: a busy machine must not fail a test. In CI the examples are always the same.
+settings.register_profile("here", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _closed_network() -> None:
+    """Children inherit a proxy that is not there: whatever would leave this machine fails at once."""
+    for name, value in child_environment(".").items():
+        if name.endswith("_PROXY"):
+            os.environ[name] = value
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    passed = Counter[str]()
+    for report in terminalreporter.getreports("passed"):
+        if report.when == "call":
+            passed.update(set(re.findall(r"(?<=[\[-])\d+\.\d+\.\d+(?=[\]-])", report.nodeid)))
+    programs = [f"{program.version} ({passed[program.version]} tests)" for program in installed_programs()]
+    terminalreporter.write_line(f"with the real codex program: {', '.join(programs)}")
