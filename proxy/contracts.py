@@ -1,16 +1,16 @@
-"""What the turn asks of a backend and tells a wire builder: protocols and the events between them.
+"""What the layers ask of each other and tell each other: protocols, and the values between them.
 
-    backend  --BackendEvent-->  run_turn  --TurnEvent-->  wire builder
+    backend  --BackendEvent-->  run_turn  --TurnEvent-->  wire builder  --StoredResponse-->  store
 
 Implementers do not know each other; both sides know only this file.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from parser import ToolRegistry
 from prompts import Part, ToolChoice, Transcript
@@ -198,3 +198,42 @@ class TurnRequest:
     parallel: bool = True
     effort: str | None = None
     summary: str | None = None
+
+
+# A JSON object as it stands on the wire.
+WireObject = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """A Response that is over, with what it answered.
+
+    `input` are the items of its own request, each with an id; what stood before them is found through
+    `previous`. `owner` tells apart those who may ask for it: an id alone is no authority.
+    """
+
+    id: str
+    previous: str | None
+    owner: str
+    created_at: int
+    input: tuple[WireObject, ...]
+    response: WireObject
+
+
+class ResponseStore(Protocol):
+    """Keeps Responses by id. Entered once for its whole life; nothing raises for what is not there."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *exc: object) -> None: ...
+
+    async def save(self, stored: StoredResponse) -> None:
+        """Returns once the Response would survive the end of this process, as far as the store can keep anything."""
+
+    async def load(self, response_id: str, owner: str) -> StoredResponse | None: ...
+
+    async def delete(self, response_id: str, owner: str) -> bool:
+        """Whether it was there."""
+
+    async def find_item(self, item_id: str, owner: str) -> WireObject | None:
+        """An input or output item of any stored Response."""

@@ -83,3 +83,12 @@ class BackendError(ApiError):
     """The backend failed, refused or vanished."""
 
     default_status = 502
+
+
+class StoreError(ApiError):
+    """The store cannot be read or written; what it holds is unknown, not absent."""
+
+    default_status = 503
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"Stored responses cannot be reached now ({why}).", code="store_unavailable", retry_after=5)

@@ -16,6 +16,7 @@ from .errors import UsageError
 from .ingress import create_app
 from .ingress.admission import is_loopback
 from .settings import Settings
+from .stores import make_store
 from .turn import CallRelease, TurnOptions
 
 # Seconds that running turns may take to finish once the server was told to stop.
@@ -75,9 +76,10 @@ async def running_server(settings: Settings, backend: TextBackend | None = None)
     """
     keys = read_keys(settings)
     chosen = make_backend(settings) if backend is None else backend
+    store = make_store(settings.store)
     with bind(settings) as bound:
-        async with chosen:
-            app = create_app(settings, chosen, turn_options(settings), keys)
+        async with store, chosen:
+            app = create_app(settings, chosen, store, turn_options(settings), keys)
             runner = web.AppRunner(
                 app,
                 access_log=None,

@@ -116,6 +116,12 @@ class Settings:
         default=None,
         metavar="FILE|none",
     )
+    store: str = _setting(
+        "Where responses are kept for `previous_response_id` and `item_reference`: in this process, in an SQLite file, "
+        "or nowhere.",
+        default="memory",
+        metavar="memory|sqlite:PATH|none",
+    )
     api_key: tuple[str, ...] = _setting(
         "Only requests with this key are served. Default: any key, or none.",
         default=(),

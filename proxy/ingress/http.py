@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from ..contracts import TextBackend
+from ..contracts import ResponseStore, TextBackend
 from ..errors import ApiError, RequestError
 from ..settings import Settings
 from ..turn import TurnOptions
@@ -18,12 +18,14 @@ from ..wire.ids import mint_id
 from ..wire.models import model_list
 from .admission import Admission
 from .cors import answer_headers, preflight_headers
+from .history import delete_response, get_response
 from .replies import error_reply, from_aiohttp, json_reply
 from .request_log import RequestLog, log
 from .responses import create_response
-from .state import ADMISSION, BACKEND, REQUEST_LOG, SETTINGS, TURN_OPTIONS
+from .state import ADMISSION, BACKEND, REQUEST_LOG, STORE, TURN_OPTIONS
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+# A handler takes the request and what stands in the path for each `{...}` of its route.
+Handler = Callable[..., Awaitable[web.StreamResponse]]
 
 
 async def list_models(request: web.Request) -> web.StreamResponse:
@@ -54,6 +56,7 @@ ROUTES: dict[str, dict[str, Handler]] = {
     "/readyz": {"GET": readyz},
     "/models": {"GET": list_models},
     "/responses": {"POST": create_response},
+    "/responses/{id}": {"GET": get_response, "DELETE": delete_response},
 }
 
 
@@ -65,21 +68,33 @@ def canonical_path(path: str) -> str:
     return "/" + "/".join(names)
 
 
-def _route(request: web.Request) -> Handler:
-    methods = ROUTES.get(canonical_path(request.path))
-    if methods is None:
-        raise RequestError(
-            f"Unknown request URL: {request.method} {request.path[:200]}. tagcall serves "
-            f"{', '.join('/v1' + path for path in ROUTES if path != '/')}.",
-            status=404,
-            code="unknown_url",
-        )
-    handler = methods.get("GET" if request.method == "HEAD" else request.method)
-    if handler is None:
-        raise RequestError(
-            f"Not allowed to {request.method} on {request.path[:200]}.", status=405, code="method_not_supported"
-        )
-    return handler
+def _match(route: str, path: str) -> list[str] | None:
+    """What stands in `path` for each `{...}` of `route`, or None when it is another path."""
+    wanted, given = route.split("/"), path.split("/")
+    pairs = list(zip(wanted, given, strict=False))
+    if len(wanted) != len(given) or any(name != part for name, part in pairs if not name.startswith("{")):
+        return None
+    return [part for name, part in pairs if name.startswith("{")]
+
+
+def _handler(request: web.Request) -> Awaitable[web.StreamResponse]:
+    """The handler of a request's path and method, called. Raises `RequestError`."""
+    path = canonical_path(request.path)
+    for route, methods in ROUTES.items():
+        if (parts := _match(route, path)) is None:
+            continue
+        handler = methods.get("GET" if request.method == "HEAD" else request.method)
+        if handler is None:
+            raise RequestError(
+                f"Not allowed to {request.method} on {request.path[:200]}.", status=405, code="method_not_supported"
+            )
+        return handler(request, *parts)
+    raise RequestError(
+        f"Unknown request URL: {request.method} {request.path[:200]}. tagcall serves "
+        f"{', '.join('/v1' + path for path in ROUTES if path != '/')}.",
+        status=404,
+        code="unknown_url",
+    )
 
 
 async def _admitted(request: web.Request) -> web.StreamResponse:
@@ -90,7 +105,7 @@ async def _admitted(request: web.Request) -> web.StreamResponse:
     if request.method == "OPTIONS":
         return web.Response(status=204, headers=preflight_headers(request.headers))
     admission.check_key(request.headers)
-    return await _route(request)(request)
+    return await _handler(request)
 
 
 async def dispatch(request: web.Request) -> web.StreamResponse:
@@ -129,12 +144,12 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
 
 
 def create_app(
-    settings: Settings, backend: TextBackend, options: TurnOptions, keys: tuple[str, ...]
+    settings: Settings, backend: TextBackend, store: ResponseStore, options: TurnOptions, keys: tuple[str, ...]
 ) -> web.Application:
-    """The application; the backend's life is the caller's business."""
+    """The application; the lives of backend and store are the caller's business."""
     app = web.Application(client_max_size=settings.max_body)
-    app[SETTINGS] = settings
     app[BACKEND] = backend
+    app[STORE] = store
     app[TURN_OPTIONS] = options
     app[ADMISSION] = Admission(
         bind_host=settings.host, hosts=settings.allow_host, origins=settings.allow_origin, keys=keys

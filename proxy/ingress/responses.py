@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 
 import structlog
 from aiohttp import web
 
-from ..contracts import TurnEvent, TurnFailed
+from ..contracts import TurnEvent, TurnFailed, TurnFinished
 from ..errors import ApiError
 from ..turn import run_turn
-from ..wire.responses import ResponsesBuilder
-from ..wire.responses_request import parse_responses_request
+from ..wire.json_body import parse_json_object
+from ..wire.responses import ResponsesBuilder, WireEvent
+from ..wire.responses_request import ResponsesRequest, parse_responses_request
 from ..wire.sse import DONE, encode
+from .history import find_history, keep
 from .replies import error_reply, json_reply
 from .requests import read_json_body
 from .state import BACKEND, REQUEST_LOG, TURN_OPTIONS
@@ -23,10 +26,19 @@ from .stream import EventStream
 fault_log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.turn")
 
 
+@dataclass(frozen=True, slots=True)
+class Built:
+    """Wire events that leave together. `alone`: the `error` is all there is of the turn's answer in them."""
+
+    wire: Sequence[WireEvent]
+    error: ApiError | None = None
+    alone: bool = False
+
+
 async def create_response(request: web.Request) -> web.StreamResponse:
     """Serves one Response. Errors before the first event are HTTP errors, later ones `response.failed`."""
-    body = await read_json_body(request)
-    parsed = parse_responses_request(body)
+    body = parse_json_object(await read_json_body(request))
+    parsed = parse_responses_request(body, await find_history(request, body))
     log = request[REQUEST_LOG]
     log.model = parsed.turn.model
     log.stream = parsed.stream
@@ -34,9 +46,11 @@ async def create_response(request: web.Request) -> web.StreamResponse:
     log.response = builder.id
     turn = run_turn(parsed.turn, request.app[BACKEND], request.app[TURN_OPTIONS], log.turn)
     async with aclosing(_ended(turn)) as events:
-        if parsed.stream:
-            return await _streamed(request, builder, events)
-        return await _collected(builder, events)
+        built = _built(request, parsed, builder, events)
+        async with aclosing(built):
+            if parsed.stream:
+                return await _streamed(request, builder, built)
+            return await _collected(builder, built)
 
 
 async def _ended(turn: AsyncGenerator[list[TurnEvent], None]) -> AsyncGenerator[list[TurnEvent], None]:
@@ -50,37 +64,48 @@ async def _ended(turn: AsyncGenerator[list[TurnEvent], None]) -> AsyncGenerator[
             yield [TurnFailed(ApiError("The server had an error while processing your request."))]
 
 
-def _failure(batch: list[TurnEvent]) -> ApiError | None:
-    """The error of a turn that ends with this batch."""
-    return batch[-1].error if isinstance(batch[-1], TurnFailed) else None
-
-
-async def _collected(builder: ResponsesBuilder, events: AsyncGenerator[list[TurnEvent], None]) -> web.Response:
-    builder.start()
+async def _built(
+    request: web.Request,
+    parsed: ResponsesRequest,
+    builder: ResponsesBuilder,
+    events: AsyncGenerator[list[TurnEvent], None],
+) -> AsyncGenerator[Built, None]:
+    """Each batch as the wire events that leave for it. What is to be kept is kept before its last event leaves."""
     async for batch in events:
-        if error := _failure(batch):
-            return error_reply(error)
-        for event in batch:
-            builder.handle(event)
+        wire = [wire for event in batch for wire in builder.handle(event)]
+        match batch[-1]:
+            case TurnFinished():
+                await keep(request, parsed, builder)
+                yield Built(wire)
+            case TurnFailed(error):
+                yield Built(wire, error, alone=len(batch) == 1)
+            case _:
+                yield Built(wire)
+
+
+async def _collected(builder: ResponsesBuilder, batches: AsyncGenerator[Built, None]) -> web.Response:
+    builder.start()
+    async for batch in batches:
+        if batch.error:
+            return error_reply(batch.error)
     return json_reply(builder.response)
 
 
 async def _streamed(
-    request: web.Request, builder: ResponsesBuilder, events: AsyncGenerator[list[TurnEvent], None]
+    request: web.Request, builder: ResponsesBuilder, batches: AsyncGenerator[Built, None]
 ) -> web.StreamResponse:
     log = request[REQUEST_LOG]
     stream = EventStream(request, encode(builder.start()))
     try:
         async with asyncio.TaskGroup() as group:
             pulse = group.create_task(stream.keep_alive(), name=f"keep alive {builder.id}")
-            async for batch in events:
-                log.failed = _failure(batch)
-                if log.failed and stream.response is None and len(batch) == 1:
+            async for batch in batches:
+                log.failed = batch.error
+                if batch.error and batch.alone and stream.response is None:
                     pulse.cancel()
-                    return error_reply(log.failed)
+                    return error_reply(batch.error)
                 log.saw_first_event()
-                wire = [wire for event in batch for wire in builder.handle(event)]
-                await stream.write(encode(wire))
+                await stream.write(encode(batch.wire))
             await stream.write(DONE)
             pulse.cancel()
     except* ConnectionError:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from ..contracts import TextBackend
-from ..settings import Settings
+from ..contracts import ResponseStore, TextBackend
 from ..turn import TurnOptions
 from .admission import Admission
 from .request_log import RequestLog
 
 ADMISSION = web.AppKey("admission", Admission)
 BACKEND: web.AppKey[TextBackend] = web.AppKey("backend", TextBackend)
-SETTINGS = web.AppKey("settings", Settings)
+STORE: web.AppKey[ResponseStore] = web.AppKey("store", ResponseStore)
 TURN_OPTIONS = web.AppKey("turn_options", TurnOptions)
 REQUEST_LOG = web.RequestKey("request_log", RequestLog)

@@ -7,10 +7,12 @@ accepted, also without ids, with nulls and with members we do not know.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from prompts import AssistantText, Entry, Guidance, Image, Part, PastCall, Text, ToolResult, UserTurn
 
+from ..contracts import WireObject
 from ..errors import RequestError
 from .json_body import JsonObject, JsonValue
 from .reader import Reader, missing, wrong_type, wrong_value
@@ -98,17 +100,31 @@ def _joined_text(parts: Iterable[Part]) -> str:
     return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
+@dataclass(frozen=True, slots=True)
+class History:
+    """What was stored before: the items that stand before the request's own, and those it refers to by id."""
+
+    items: tuple[WireObject, ...] = ()
+    referred: Mapping[str, WireObject] = field(default_factory=dict)
+
+
+NO_HISTORY = History()
+
+
 class _Items:
     """Reads items one after the other and holds the pairing rules."""
 
-    def __init__(self, tools: ToolSet) -> None:
+    def __init__(self, tools: ToolSet, history: History) -> None:
         self.entries: list[Entry] = []
         self._tools = tools
+        self._referred = history.referred
         self._calls: dict[str, JsonObject] = {}
         self._outputs: dict[str, JsonValue] = {}
         self._ids: set[str] = set()
 
     def add(self, item: Reader) -> None:
+        if (stored := self._referred.get(referred_id(item.raw) or "")) is not None:
+            item = Reader(dict(stored), item.path)
         self._check_id(item)
         kind = item.string("type") or ("message" if item.get("role") is not None else None)
         match kind:
@@ -189,16 +205,29 @@ class _Items:
         return tuple(self.entries)
 
 
-def parse_input(request: Reader, tools: ToolSet) -> tuple[Entry, ...]:
-    """`input` of a request, a string or an array of items, as transcript entries."""
+def referred_id(item: JsonValue) -> str | None:
+    """The id of an `item_reference`, whose `type` clients may leave out."""
+    match item:
+        case {"type": "item_reference", "id": str(identifier)}:
+            return identifier
+        case {"id": str(identifier), **rest} if not any(value is not None for value in rest.values()):
+            return identifier
+        case _:
+            return None
+
+
+def parse_input(request: Reader, tools: ToolSet, history: History) -> tuple[Entry, ...]:
+    """What stands in `history` and then in `input`, a string or an array of items, as transcript entries."""
     value = request.require("input")
+    items = _Items(tools, history)
+    for index, stored in enumerate(history.items):
+        items.add(Reader(dict(stored), f"previous_response.items[{index}]"))
     match value:
         case str():
-            return (UserTurn((Text(value),)),)
+            items.entries.append(UserTurn((Text(value),)))
         case list():
-            items = _Items(tools)
             for item in request.objects("input", max_length=MAX_ITEMS):
                 items.add(item)
-            return items.finish()
         case _:
             raise wrong_type("input", "a string or an array of input items", value)
+    return items.finish()

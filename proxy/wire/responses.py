@@ -123,7 +123,8 @@ class ResponsesBuilder:
         self._output: list[WireEvent] = []
         self._open: _Message | _Call | _Reasoning | None = None
         self.id = mint("resp")
-        self._head: WireEvent = {"id": self.id, "object": "response", "created_at": int(clock())}
+        self.created_at = int(clock())
+        self._head: WireEvent = {"id": self.id, "object": "response", "created_at": self.created_at}
         self.response: WireEvent = self._snapshot("in_progress")
 
     def start(self) -> list[WireEvent]:

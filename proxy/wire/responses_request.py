@@ -12,8 +12,9 @@ from prompts import Transcript
 
 from ..contracts import TurnRequest
 from ..errors import RequestError
-from .input_items import parse_input
-from .json_body import JsonObject, JsonValue, parse_json_object
+from .ids import MintId, mint_id
+from .input_items import NO_HISTORY, History, parse_input, referred_id
+from .json_body import JsonObject, JsonValue
 from .reader import Reader, wrong_type, wrong_value
 from .tools import ToolSet, parse_tool_choice, parse_tools
 
@@ -26,6 +27,9 @@ INCLUDES = (
     "web_search_call.action.sources", "web_search_call.results",
 )  # fmt: skip
 MAX_METADATA = 16
+
+# Of items that a client sends without an id.
+ID_PREFIXES = {"message": "msg", "function_call": "fc", "function_call_output": "fco", "reasoning": "rs"}
 
 
 class Echo(TypedDict):
@@ -60,6 +64,23 @@ class ResponsesRequest:
     echo: Echo
     stream: bool
     service_tier: str
+    input: tuple[JsonObject, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """What has to be found in the store before a request can be read."""
+
+    previous_response_id: str | None
+    referred: tuple[str, ...]
+
+
+def lookups(body: JsonObject) -> Lookups:
+    """What `body` refers to; nothing else of it is looked at."""
+    items = body.get("input")
+    referred = [referred_id(item) for item in items] if isinstance(items, list) else []
+    previous = Reader(body).string("previous_response_id")
+    return Lookups(previous, tuple(identifier for identifier in referred if identifier is not None))
 
 
 def _refuse_unserved(request: Reader) -> None:
@@ -76,19 +97,12 @@ def _refuse_unserved(request: Reader) -> None:
             code="unsupported_parameter",
             param="background",
         )
-    previous = request.string("previous_response_id")
     conversation = request.get("conversation")
-    if previous is not None and conversation is not None:
+    if request.get("previous_response_id") is not None and conversation is not None:
         raise RequestError(
             "Mutually exclusive parameters: Ensure you are only providing one of: 'previous_response_id' or "
             "'conversation'.",
             code="mutually_exclusive_parameters",
-        )
-    if previous is not None:
-        raise RequestError(
-            f"Previous response with id '{previous[:80]}' not found.",
-            code="previous_response_not_found",
-            param="previous_response_id",
         )
     if conversation is not None:
         raise RequestError(
@@ -153,17 +167,32 @@ def _check_include(request: Reader) -> None:
             raise wrong_value(path, value, INCLUDES)
 
 
-def parse_responses_request(body: bytes) -> ResponsesRequest:
-    """The request in `body`, checked as a whole before any backend hears of it.
+def _stored_input(value: JsonValue, mint: MintId) -> tuple[JsonObject, ...]:
+    """The request's own items as they are stored: each with a type and an id."""
+    if isinstance(value, str):
+        content: JsonValue = [{"type": "input_text", "text": value}]
+        value = [{"type": "message", "role": "user", "content": content}]
+    items = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return tuple(
+        {**item, "type": kind, "id": item.get("id") or mint(ID_PREFIXES.get(kind, "item"))}
+        for item in items
+        if (kind := str(item.get("type") or "message")) != "item_reference"
+    )
+
+
+def parse_responses_request(
+    body: JsonObject, history: History = NO_HISTORY, *, mint: MintId = mint_id
+) -> ResponsesRequest:
+    """The request in `body`, checked as a whole before any backend hears of it. `history` is what `lookups` found.
 
     Raises `RequestError`. Unknown members are accepted: clients send them, OpenAI's newest among them.
     """
-    request = Reader(parse_json_object(body))
+    request = Reader(body)
     model = request.required_string("model")
     _refuse_unserved(request)
     tools = parse_tools(request)
     choice = parse_tool_choice(request, tools)
-    entries = parse_input(request, tools)
+    entries = parse_input(request, tools, history)
     instructions = request.string("instructions")
     reasoning, effort, summary = _reasoning(request)
     parallel = request.boolean("parallel_tool_calls")
@@ -180,7 +209,7 @@ def parse_responses_request(body: bytes) -> ResponsesRequest:
         "metadata": _metadata(request),
         "model": model,
         "parallel_tool_calls": parallel is not False,
-        "previous_response_id": None,
+        "previous_response_id": request.string("previous_response_id"),
         "prompt_cache_key": request.string("prompt_cache_key"),
         "reasoning": reasoning,
         "safety_identifier": request.string("safety_identifier", max_length=64),
@@ -208,4 +237,5 @@ def parse_responses_request(body: bytes) -> ResponsesRequest:
         echo=echo,
         stream=request.boolean("stream") is True,
         service_tier=request.choice("service_tier", SERVICE_TIERS) or "auto",
+        input=_stored_input(request.get("input"), mint),
     )

@@ -25,6 +25,7 @@ from proxy.contracts import (
     Usage,
 )
 from proxy.errors import ApiError, BackendError
+from proxy.wire.json_body import parse_json_object
 from proxy.wire.responses import ResponsesBuilder
 from proxy.wire.responses_request import parse_responses_request
 
@@ -47,7 +48,9 @@ REQUEST = {
 
 def build(turn: Sequence[TurnEvent], **members: object) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The events of a turn as a client reads them, and the final Response."""
-    builder = ResponsesBuilder(parse_responses_request(orjson.dumps({**REQUEST, **members})), clock=lambda: 1000.0)
+    builder = ResponsesBuilder(
+        parse_responses_request(parse_json_object(orjson.dumps({**REQUEST, **members}))), clock=lambda: 1000.0
+    )
     events = builder.start()
     for event in turn:
         events += builder.handle(event)
