@@ -79,43 +79,48 @@ def _kept(home: Path, program: Path, key: list[object]) -> CodexProgram | None:
 
 
 async def _probe(home: Path, program: Path, key: list[object], env: Mapping[str, str]) -> CodexProgram:
-    """Run the program for its version, its models and what it sends them."""
-    version, models = await asyncio.gather(
-        asyncio.to_thread(read_version, program), asyncio.to_thread(_bundled_models, program, env, home)
-    )
-    names = [str(model["slug"]) for model in models] + [UNKNOWN]
+    """Run the program for its version, its models and what it sends them.
+
+    What says no version is a stand-in for codex and is asked nothing more. What did not answer in time is asked
+    again at the next start.
+    """
+    version = await asyncio.to_thread(read_version, program)
+    models = await asyncio.to_thread(_bundled_models, program, env, home) if version else None
+    names = [str(model["slug"]) for model in models or ()] + [UNKNOWN]
     measured = await measure_base_instructions(program, names, env) if models else {}
-    _keep(
-        home, version, key, text_only_catalog(models, measured) if models else None, whole=len(measured) == len(names)
-    )
-    log.info("codex_probed", program=str(program), version=version, models=len(models))
+    _keep_catalog(home, text_only_catalog(models, measured) if models else None)
+    if models is not None and (not models or len(measured) == len(names)):
+        found = {"key": key, "version": version, "catalog": bool(models)}
+        _write(home / "probed.json", orjson.dumps(found))
+    log.info("codex_probed", program=str(program), version=version, models=len(models or ()))
     return CodexProgram(program, version)
 
 
-def _keep(home: Path, version: str | None, key: list[object], catalog: JsonObject | None, *, whole: bool) -> None:
+def _keep_catalog(home: Path, catalog: JsonObject | None) -> None:
     if catalog is None:
         (home / "catalog.json").unlink(missing_ok=True)
     else:
         _write(home / "catalog.json", orjson.dumps(catalog))
-    if whole or catalog is None:  # else the next start tries again
-        _write(home / "probed.json", orjson.dumps({"key": key, "version": version, "catalog": catalog is not None}))
 
 
-def _bundled_models(program: Path, env: Mapping[str, str], home: Path) -> list[JsonObject]:
-    """The program's own model table; empty when it has no such command, as old ones have not."""
+def _bundled_models(program: Path, env: Mapping[str, str], home: Path) -> list[JsonObject] | None:
+    """The program's own model table; empty when it has none to show, as old ones have not, None without an answer."""
     try:
-        printed = subprocess.run(  # noqa: S603 -- the program the owner chose
+        done = subprocess.run(  # noqa: S603 -- the program the owner chose
             [program, "debug", "models", "--bundled"],
             env={**env, "CODEX_HOME": str(home)},
             cwd=empty_folder(home),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=ANSWER_TIMEOUT,
-            check=True,
-        ).stdout
-        models = orjson.loads(printed)["models"]
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    try:
+        models = orjson.loads(done.stdout)["models"]
         return [model for model in models if isinstance(model["slug"], str)]
-    except (OSError, subprocess.SubprocessError, orjson.JSONDecodeError, LookupError, TypeError):
+    except (orjson.JSONDecodeError, LookupError, TypeError):
         return []
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from ..errors import UsageError
 
-ANSWER_TIMEOUT = 10.0
-"""Seconds for the program to print its version or its models."""
+ANSWER_TIMEOUT = 5.0
+"""Seconds for the program to print its version or its models; 0.3 is slow."""
 
 NOT_FOUND = (
     "codex was not found: install it (npm install -g @openai/codex, or pip install 'tagcall[codex]'), "

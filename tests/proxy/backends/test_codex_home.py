@@ -66,6 +66,28 @@ async def test_a_program_without_a_table_gets_no_catalog(tmp_path: Path, stand_i
     assert "model_catalog_json" not in (home / "config.toml").read_text()
 
 
+async def test_a_stand_in_that_says_no_version_is_asked_nothing_more(tmp_path: Path, stand_in: Path) -> None:
+    stand_in.write_text(STAND_IN.replace("echo codex-cli 0.169.0", "true"))
+    count = tmp_path / "count"
+    program = await prepare_home(tmp_path / "home", stand_in, Provider(), 300, {"COUNT": str(count)})
+    assert program.version is None
+    assert not count.exists(), "only the question for the version knows no COUNT"
+
+
+async def test_a_program_that_did_not_answer_is_asked_again_at_the_next_start(
+    tmp_path: Path, stand_in: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.backends.codex_home.ANSWER_TIMEOUT", 0.2)
+    table = orjson.dumps({"models": [{"slug": "m"}]}).decode()
+    stand_in.write_text(STAND_IN.replace("debug) ", 'debug) [ -n "$MUTE" ] && exec sleep 20; '))
+    home, environment = tmp_path / "home", {"COUNT": str(tmp_path / "count"), "TABLE": table, "PATH": "/usr/bin:/bin"}
+    await prepare_home(home, stand_in, Provider(), 300, {**environment, "MUTE": "yes"})
+    assert not (home / "catalog.json").exists()
+    monkeypatch.undo()
+    await prepare_home(home, stand_in, Provider(), 300, environment)
+    assert (home / "catalog.json").exists()
+
+
 async def test_a_table_is_used_even_when_nothing_could_be_measured(tmp_path: Path, stand_in: Path) -> None:
     home = tmp_path / "home"
     table = orjson.dumps({"models": [{"slug": "m", "shell_type": "default"}]}).decode()
