@@ -93,6 +93,14 @@ BY_UPSTREAM_CODE: Mapping[str, Answer] = {
     "server_is_overloaded": OVERLOAD,
 }
 
+# How codex begins when it speaks of itself or of the connection. What it says otherwise under `other` is what the
+# service said of a request it would not serve.
+_OWN_WORDS = re.compile(
+    r"agent loop|codex|connection|environment|error|exceeded retry|fatal|interrupted|internal|io |json|no thread"
+    r"|reconnecting|refresh|request timed|sandbox|session|spawn|stream|the backend failed|thread|timeout|turn"
+    r"|unexpected|unsupported",
+    re.IGNORECASE,
+)
 _INCOMPLETE = re.compile(r"Incomplete response returned, reason: (\w+)")
 _STATUS = re.compile(r"unexpected status (\d{3})[^:]*: ?(.*)", re.DOTALL)
 _LAST_STATUS = re.compile(r"last status: (\d{3})")
@@ -124,12 +132,16 @@ def turn_failure(error: Mapping[str, Any] | None) -> BackendError | Cut:
         or BY_UPSTREAM_CODE.get(upstream_code or "")
         or (BY_STATUS.get(status) if status is not None else None)
         or next((answer for pattern, answer in BY_MESSAGE if pattern.search(message)), None)
-        # codex passes the body of an upstream 400 on as it is, under no kind of its own.
-        or (BAD_REQUEST if upstream_code is not None and status is None else FAILED)
+        or (BAD_REQUEST if status is None and _is_refusal(kind, message, upstream_code) else FAILED)
     )
     if answer is LOGIN:
         message = f"The upstream refused codex's login: run `tagcall login`. It said: {message or status}"
     return BackendError(message or f"The upstream answered {status}.", retry_after=_retry_after(message), **answer)
+
+
+def _is_refusal(kind: str, message: str, upstream_code: str | None) -> bool:
+    """Whether this is the service's own answer to a bad request: its body, or the sentence out of it."""
+    return upstream_code is not None or (kind == "other" and not _OWN_WORDS.match(message))
 
 
 def _kind(info: object) -> tuple[str, int | None]:

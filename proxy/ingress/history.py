@@ -75,6 +75,10 @@ def _not_found(response_id: str) -> RequestError:
 
 
 async def get_response(request: web.Request, response_id: str) -> web.StreamResponse:
+    if request.query.get("stream") == "true":
+        raise RequestError(
+            "A stored response cannot be streamed: leave 'stream' out.", code="unsupported_parameter", param="stream"
+        )
     stored = await request.app[STORE].load(response_id, owner_of(request))
     if stored is None:
         raise _not_found(response_id)

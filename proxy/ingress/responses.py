@@ -50,7 +50,7 @@ async def create_response(request: web.Request) -> web.StreamResponse:
         async with aclosing(built):
             if parsed.stream:
                 return await _streamed(request, builder, built)
-            return await _collected(builder, built)
+            return await _collected(request, builder, built)
 
 
 async def _ended(turn: AsyncGenerator[list[TurnEvent], None]) -> AsyncGenerator[list[TurnEvent], None]:
@@ -83,11 +83,15 @@ async def _built(
                 yield Built(wire)
 
 
-async def _collected(builder: ResponsesBuilder, batches: AsyncGenerator[Built, None]) -> web.Response:
+async def _collected(
+    request: web.Request, builder: ResponsesBuilder, batches: AsyncGenerator[Built, None]
+) -> web.Response:
     builder.start()
     async for batch in batches:
         if batch.error:
+            request[REQUEST_LOG].failed = batch.error
             return error_reply(batch.error)
+        request[REQUEST_LOG].saw_first_event()
     return json_reply(builder.response)
 
 

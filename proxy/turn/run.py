@@ -162,7 +162,8 @@ class Turn:
         if second.error and not (self._demanded or second.shown or second.calls):
             second.error = None
             second.held = first.held
-        elif second.empty:
+        elif second.empty or (first.shown and second.malformed and not second.calls):
+            # It is no better, and what came before was shown already.
             second.held = first.held
         elif second.hold is Hold.SHOWN and second.held:
             second.held.insert(0, AnswerMessageEnded())

@@ -14,6 +14,7 @@ Source: OpenAI's OpenAPI document 2.3.0; docs/reference/events.md.
 from __future__ import annotations
 
 import time
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -53,6 +54,7 @@ ItemStatus = Literal["in_progress", "completed", "incomplete"]
 class _Message:
     id: str
     pieces: list[str] = field(default_factory=list)
+    over: bool = False
 
     def item(self, status: ItemStatus) -> WireEvent:
         content = [] if status == "in_progress" else [_text_part("".join(self.pieces))]
@@ -84,11 +86,18 @@ class _Call:
 @dataclass(slots=True)
 class _Reasoning:
     id: str
+    encrypted: bool
     parts: list[list[str]] = field(default_factory=list)
 
     def item(self, status: ItemStatus) -> WireEvent:
-        summary = [] if status == "in_progress" else [_summary_part("".join(pieces)) for pieces in self.parts]
-        return {"id": self.id, "type": "reasoning", "summary": summary}
+        if status == "in_progress":
+            return {"id": self.id, "type": "reasoning", "summary": []}
+        texts = ["".join(pieces) for pieces in self.parts]
+        item: WireEvent = {"id": self.id, "type": "reasoning", "summary": [_summary_part(text) for text in texts]}
+        if self.encrypted:
+            # There is nothing to hide and nothing to carry over; clients that asked for it must find it.
+            item["encrypted_content"] = b64encode("\n\n".join(texts).encode()).decode()
+        return item
 
 
 def _text_part(text: str) -> WireEvent:
@@ -140,11 +149,14 @@ class ResponsesBuilder:
             case AnswerText(text):
                 return self._text(text)
             case AnswerMessageEnded():
-                return self._close("completed") if isinstance(self._open, _Message) else []
+                # Closed by what comes next: only then is it known that the message was not cut.
+                if isinstance(self._open, _Message):
+                    self._open.over = True
+                return []
             case Reasoning(part, text):
                 return self._reasoning(part, text)
             case ReasoningItemEnded():
-                opened = [] if isinstance(self._open, _Reasoning) else self._add(_Reasoning(self._mint("rs")))
+                opened = [] if isinstance(self._open, _Reasoning) else self._add(self._new_reasoning())
                 return opened + self._close("completed")
             case ToolCallStarted(call_id, name):
                 client = self._request.tools.client_name(name)
@@ -172,7 +184,7 @@ class ResponsesBuilder:
     def _text(self, text: str) -> list[WireEvent]:
         opened = self._open
         events: list[WireEvent] = []
-        if not isinstance(opened, _Message):
+        if not isinstance(opened, _Message) or opened.over:
             opened = _Message(self._mint("msg"))
             events = self._add(opened)
         opened.pieces.append(text)
@@ -192,7 +204,7 @@ class ResponsesBuilder:
         opened = self._open
         events: list[WireEvent] = []
         if not isinstance(opened, _Reasoning):
-            opened = _Reasoning(self._mint("rs"))
+            opened = self._new_reasoning()
             events = self._add(opened)
         while len(opened.parts) <= part:
             if opened.parts:
@@ -202,6 +214,9 @@ class ResponsesBuilder:
         opened.parts[-1].append(text)
         events.append(self._summary_event("response.reasoning_summary_text.delta", opened, delta=text))
         return events
+
+    def _new_reasoning(self) -> _Reasoning:
+        return _Reasoning(self._mint("rs"), "reasoning.encrypted_content" in self._request.include)
 
     def _end_summary_part(self, opened: _Reasoning) -> list[WireEvent]:
         text = "".join(opened.parts[-1])
@@ -247,7 +262,8 @@ class ResponsesBuilder:
         events = self._close("incomplete" if incomplete else "completed")
         if not self._output:
             # Clients that look for the answer's message must find one, be it empty.
-            events += self._text("") + self._close("completed")
+            events += self._text("")
+            events += self._close("incomplete" if incomplete else "completed")
         if incomplete:
             self.response = self._snapshot("incomplete", usage, incomplete_details={"reason": incomplete})
             return [*events, self._event("response.incomplete", response=self.response)]

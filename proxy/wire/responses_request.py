@@ -64,6 +64,7 @@ class ResponsesRequest:
     echo: Echo
     stream: bool
     service_tier: str
+    include: frozenset[str]
     input: tuple[JsonObject, ...]
 
 
@@ -158,13 +159,16 @@ def _reasoning(request: Reader) -> tuple[JsonObject, str | None, str | None]:
     return {"effort": effort, "summary": summary}, effort, summary
 
 
-def _check_include(request: Reader) -> None:
+def _include(request: Reader) -> frozenset[str]:
+    names: set[str] = set()
     for index, value in enumerate(request.array("include") or []):
         path = f"include[{index}]"
         if not isinstance(value, str):
             raise wrong_type(path, "a string", value)
         if value not in INCLUDES:
             raise wrong_value(path, value, INCLUDES)
+        names.add(value)
+    return frozenset(names)
 
 
 def _stored_input(value: JsonValue, mint: MintId) -> tuple[JsonObject, ...]:
@@ -199,7 +203,6 @@ def parse_responses_request(
     temperature = request.number("temperature", minimum=0, maximum=2)
     top_p = request.number("top_p", minimum=0, maximum=1)
     store = request.boolean("store")
-    _check_include(request)
     request.object("stream_options")
     echo: Echo = {
         "background": False,
@@ -237,5 +240,6 @@ def parse_responses_request(
         echo=echo,
         stream=request.boolean("stream") is True,
         service_tier=request.choice("service_tier", SERVICE_TIERS) or "auto",
+        include=_include(request),
         input=_stored_input(request.get("input"), mint),
     )

@@ -195,6 +195,11 @@ async def test_a_repeated_answer_does_not_repeat_text_that_was_already_shown() -
     assert outcome.calls == [("read_note", '{"path": "a.md"}')]
 
 
+async def test_text_before_markup_that_stays_unreadable_is_shown_once() -> None:
+    outcome = await play(f"I look. {BROKEN}", f"I look. {BROKEN}")
+    assert outcome.text == f"I look. {BROKEN}"
+
+
 async def test_unreadable_markup_beside_a_good_call_is_text_and_not_asked_for_again() -> None:
     outcome = await play(f"{BROKEN}\n{READ_A}")
     assert BROKEN in outcome.text

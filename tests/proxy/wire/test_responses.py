@@ -122,6 +122,17 @@ def test_reasoning_without_a_summary_is_an_empty_item() -> None:
     assert response["output"][0]["summary"] == []
 
 
+def test_encrypted_reasoning_is_there_for_those_who_ask_for_it() -> None:
+    turn: list[TurnEvent] = [Reasoning(0, "One"), ReasoningItemEnded(), TurnFinished(USAGE)]
+    assert build(turn, include=["reasoning.encrypted_content"])[1]["output"][0]["encrypted_content"]
+    assert "encrypted_content" not in build(turn)[1]["output"][0]
+
+
+def test_a_message_that_the_model_had_ended_is_incomplete_when_the_answer_was_cut() -> None:
+    _, response = build([AnswerText("Hel"), AnswerMessageEnded(), TurnFinished(USAGE, "max_output_tokens")])
+    assert response["output"][0]["status"] == "incomplete"
+
+
 def test_two_messages_are_two_items() -> None:
     _, response = build([AnswerText("a"), AnswerMessageEnded(), AnswerText("b"), TurnFinished(USAGE)])
     assert [item["content"][0]["text"] for item in response["output"]] == ["a", "b"]
