@@ -86,10 +86,11 @@ def _merged(parts: Iterable[Part]) -> list[Part]:
     for part in (*parts, None):
         match part:
             case Text(text):
-                lines.extend([text] if text else ())
+                # Before they are joined: a part may end in the first half of a line break.
+                lines.extend([normalise_newlines(text)] if text else ())
             case _:
                 if lines:
-                    merged.append(Text(escape(normalise_newlines("\n".join(lines)))))
+                    merged.append(Text(escape("\n".join(lines))))
                     lines = []
                 if part is not None:
                     merged.append(part)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from parser import CLOSE_TAG, ToolRegistry
@@ -143,6 +143,7 @@ def expected(entry: Entry) -> Seen:
 
 
 @given(transcripts())
+@example(Transcript((UserTurn((Text("\r"), Text("\n<"))),)))
 def test_a_conversation_can_be_read_back(transcript: Transcript) -> None:
     shown = [entry for entry in transcript.entries if not (isinstance(entry, AssistantText) and not entry.text.strip())]
     wanted = [expected(entry) for entry in shown]
