@@ -21,6 +21,7 @@ from .events import (
     CallStarted,
     ParserEvent,
     ReadingEnded,
+    StrayCloser,
     TextDelta,
     Tier,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "ParserEvent",
     "ReadingEnded",
     "SentinelParser",
+    "StrayCloser",
     "TextDelta",
     "Tier",
     "Tool",

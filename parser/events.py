@@ -1,8 +1,8 @@
 """What a `SentinelParser` reports, in the order of the text it was given.
 
-Nothing here is ever taken back. Joining, in order, `TextDelta.text`, `CallCompleted.raw` and
-`CallMalformed.raw` gives the text that was received, less the white space that only separated calls
-and less what followed a `ReadingEnded`.
+Nothing here is ever taken back. Joining, in order, `TextDelta.text`, `CallCompleted.before` and `raw`,
+`CallMalformed.raw`, `StrayCloser.raw` and `ReadingEnded.rest` gives the text that was received, less the white space
+between the last call and the end of the answer and less what came after a `ReadingEnded`.
 
 Events are immutable, which mypy enforces. At run time they are plain slotted dataclasses: the frozen
 check of the standard library costs more per delta than all of the parser's work on it.
@@ -65,8 +65,10 @@ class CallCompleted:
     `arguments` is the raw JSON text of an object: the model's own characters when they were
     well-formed. It equals the joined `ArgumentsDelta.text` of this call. `raw` is what stood in the
     answer for it, tags included (of several calls in one block, the first carries the whole block and
-    the others the empty string). `extra` holds members that are neither name, arguments nor id, each
-    as its raw JSON text. `repairs` names the rules that helped, in the order they were used.
+    the others the empty string). `before` is the white space that stood before `raw` and is no text,
+    because it only separates: whoever shows `raw` as text shows it too. `extra` holds members that are
+    neither name, arguments nor id, each as its raw JSON text. `repairs` names the rules that helped, in
+    the order they were used.
     """
 
     index: int
@@ -77,6 +79,17 @@ class CallCompleted:
     tier: Tier = Tier.VALID
     repairs: tuple[str, ...] = ()
     extra: tuple[tuple[str, str], ...] = ()
+    before: str = ""
+
+
+@_event
+class StrayCloser:
+    """A second close tag right behind a call's own, or half of one at the end. It is nobody's text.
+
+    `raw` has the white space before it too. Whoever refuses the call before it shows it with that call.
+    """
+
+    raw: str
 
 
 @_event
@@ -95,10 +108,13 @@ class CallMalformed:
 class ReadingEnded:
     """The model began to invent the result of its own call: nothing after this point is read.
 
-    `reason` names what was seen. The text from there on is dropped, and the turn may be interrupted.
+    `reason` names what was seen. `rest` is the text from there on as far as it was received, with the
+    white space that was held back before it. If no call was passed on after all, `rest` and what comes
+    later can be read by a new parser; otherwise it is dropped, and the turn may be interrupted.
     """
 
     reason: str
+    rest: str
 
 
-ParserEvent = TextDelta | CallStarted | ArgumentsDelta | CallCompleted | CallMalformed | ReadingEnded
+ParserEvent = TextDelta | CallStarted | ArgumentsDelta | CallCompleted | StrayCloser | CallMalformed | ReadingEnded

@@ -144,8 +144,12 @@ class Prose:
         self._code.feed(text[:end])
         return text[end:]
 
+    def take_blank(self) -> str:
+        """The white space that is held at the start of this stretch of text and will not be said."""
+        return self._segment.take()
+
     def call_ends(self) -> None:
-        """A call stood here: white space before it vanishes, and a new segment starts."""
+        """A call stood here: a new segment starts. White space that is still held vanishes."""
         self._segment = Segment(after_call=True)
         self._code = CodeState()
         self._calm = self.plain = False

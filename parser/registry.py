@@ -39,9 +39,10 @@ class ToolRegistry:
             if tool.name in self._by_name:
                 raise ValueError(f"duplicate tool name {tool.name!r}")
             self._by_name[tool.name] = tool
-            folded = _folded(tool.name)
-            # Two tools that fold to one name leave no unique reading: None marks that.
-            self._near[folded] = None if folded in self._near else tool
+            # A name of punctuation alone is near to nothing.
+            if folded := _folded(tool.name):
+                # Two tools that fold to one name leave no unique reading: None marks that.
+                self._near[folded] = None if folded in self._near else tool
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._by_name.values())

@@ -20,8 +20,8 @@ def continuing(live: LiveCall, reading: Calls | Malformed) -> Calls | Malformed:
     return Malformed("the repaired call is not the one that was begun")
 
 
-def tell(live: LiveCall, calls: Sequence[Call], raw: str) -> list[ParserEvent]:
-    """The events that are left to tell of `calls`, which go on from `live`; the first carries `raw`."""
+def tell(live: LiveCall, calls: Sequence[Call], raw: str, before: str) -> list[ParserEvent]:
+    """The events that are left to tell of `calls`, which go on from `live`; the first carries the text."""
     events: list[ParserEvent] = []
     for index, call in enumerate(calls, live.index):
         begun = index == live.index and live.name is not None
@@ -30,11 +30,12 @@ def tell(live: LiveCall, calls: Sequence[Call], raw: str) -> list[ParserEvent]:
             events.append(CallStarted(index, call.name, call.id))
         if told < len(call.arguments):
             events.append(ArgumentsDelta(index, call.arguments[told:]))
-        events.append(completed(index, call, raw if index == live.index else ""))
+        events.append(_completed(index, call, raw, before))
+        raw = before = ""
     return events
 
 
-def completed(index: int, call: Call, raw: str) -> CallCompleted:
+def _completed(index: int, call: Call, raw: str, before: str) -> CallCompleted:
     tier = Tier.REPAIRED if call.rules else Tier.VALID
     repairs = tuple([rule.value for rule in call.rules]) if call.rules else ()
-    return CallCompleted(index, call.name, call.arguments, call.id, raw, tier, repairs, call.extra)
+    return CallCompleted(index, call.name, call.arguments, call.id, raw, tier, repairs, call.extra, before)

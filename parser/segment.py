@@ -40,6 +40,11 @@ class Segment:
             events.append(TextDelta("".join(self._held)))
             self._held = []
 
+    def take(self) -> str:
+        """What was held, which is not said here: a blank segment separates only."""
+        held, self._held = self._held, []
+        return "".join(held)
+
     def end(self, events: list[ParserEvent]) -> None:
         """The answer ends here."""
         if not self._after_call:

@@ -18,6 +18,7 @@ from .events import (
     CallMalformed,
     ParserEvent,
     ReadingEnded,
+    StrayCloser,
     TextDelta,
 )
 from .grammar import CLOSE, CLOSE_BEGUN, CLOSE_TAG, OPEN, OPEN_BEGUN, OPEN_TAG, RESULT_OPENERS
@@ -26,12 +27,12 @@ from .live_call import LiveCall
 from .opening import NoOpening, Opening, opening_of
 from .prose import Prose
 from .read_block import Calls, Malformed, read_block
-from .report import completed, continuing, tell
+from .report import continuing, tell
 from .rules import Rule
 from .tags import Kind
 
 MAX_CALL_CHARS = 1024 * 1024
-# After a whole call, this much more text is awaited that may still bring its close tag.
+# After a whole call, this much more text is awaited that may still bring its close tag, or a second one.
 MAX_TAIL_CHARS = 1000
 # How often an answer is read again from a close tag that seemed to stand in a string. Each time costs
 # another pass over what follows, so this bounds the work.
@@ -44,18 +45,18 @@ class _Mode(IntEnum):
     """What is being read.
 
     PROSE --open tag--> OPENED --no JSON follows--> PROSE
-    OPENED --"{"--> LIVE --end of the object--> CLOSED --close tag, open tag--> PROSE
-    OPENED, LIVE, CLOSED --what is not strict--> BLOCK --close tag, open tag--> PROSE
-    BLOCK --close tag after two open tags--> CLOSED_TWICE --> PROSE
+    OPENED --"{"--> LIVE --end of the object--> WHOLE --close tag--> CLOSED, --open tag--> PROSE
+    OPENED, LIVE, WHOLE --what is not strict--> BLOCK --close tag--> CLOSED, --open tag--> PROSE
+    CLOSED --a second close tag, anything else--> PROSE
     PROSE --a made-up result--> ENDED
     """
 
     PROSE = 0
     OPENED = 1
     LIVE = 2
-    CLOSED = 3
+    WHOLE = 3
     BLOCK = 4
-    CLOSED_TWICE = 5
+    CLOSED = 5
     ENDED = 6
 
 
@@ -112,6 +113,9 @@ class SentinelParser:
         if len(text) > MAX_PIECE:
             for at in range(0, len(text), MAX_PIECE):
                 self._read(text[at : at + MAX_PIECE], events)
+                if events and isinstance(last := events[-1], ReadingEnded):
+                    events[-1] = ReadingEnded(last.reason, last.rest + text[at + MAX_PIECE :])
+                    break
             return events
         while text:
             text = self._READERS[self._mode](self, text, events)
@@ -143,7 +147,9 @@ class SentinelParser:
             self._mode = _Mode.OPENED
         elif kind is Kind.RESULT:
             self._mode = _Mode.ENDED
-            events.append(ReadingEnded("the answer goes on with a result of its own call"))
+            rest = self._prose.take_blank() + text
+            events.append(ReadingEnded("the answer goes on with a result of its own call", rest))
+            return ""
         return text
 
     def _read_nothing(self, text: str, events: list[ParserEvent]) -> str:
@@ -183,7 +189,7 @@ class SentinelParser:
         if call.broken:
             return self._collect() + over
         if call.done:
-            self._mode = _Mode.CLOSED
+            self._mode = _Mode.WHOLE
             self._body[-1] = text[: len(text) - len(call.rest)]
             self._size -= len(call.rest)
             return call.rest + over
@@ -193,16 +199,18 @@ class SentinelParser:
             self._in_string = call
         return ""
 
-    def _read_closed(self, text: str, events: list[ParserEvent]) -> str:
+    def _read_whole(self, text: str, events: list[ParserEvent]) -> str:
         text, self._held = self._held + text, ""
         at = after_space(text, 0)
         if at <= MAX_TAIL_CHARS:
             if ">" in text:
                 if close := CLOSE.match(text, at):
-                    self._complete_live(text[: close.end()], _spelling(self._head, close.group()), events)
+                    self._end_live(text[: close.end()], _spelling(self._head, close.group()))
+                    self._close(events)
                     return text[close.end() :]
                 if OPEN.match(text, at):
-                    self._complete_live(text[:at], (*_spelling(self._head), Rule.UNCLOSED), events)
+                    self._end_live(text[:at], (*_spelling(self._head), Rule.UNCLOSED))
+                    self._complete(events)
                     return text[at:]
             elif at == len(text) or CLOSE_BEGUN.match(text, at) or OPEN_BEGUN.match(text, at):
                 self._held = text
@@ -260,14 +268,13 @@ class SentinelParser:
             reading = Malformed("a repair after a broken block would be a guess")
         if isinstance(reading, Calls):
             self._calls = tuple(call.after(frame) for call in reading.calls)
-            if not closed and reading.end < len(body):
-                self._complete(self._head + body[: reading.end], events)
-                return body[reading.end :] + tag + rest
+            if reading.end < len(body):
+                body, tag, rest = body[: reading.end], "", body[reading.end :] + tag + rest
             self._raw = self._head + body + tag
-            if closed and self._openers > 1:
-                self._mode = _Mode.CLOSED_TWICE
+            if closed:
+                self._close(events)
             else:
-                self._complete(self._raw, events)
+                self._complete(events)
             return rest
         cut = self._block_end.in_string
         if cut is None or self._resumes == MAX_RESUMES:
@@ -279,33 +286,45 @@ class SentinelParser:
         self._malformed(reading.reason, self._head + whole[:cut], events)
         return whole[cut:]
 
-    def _read_closed_twice(self, text: str, events: list[ParserEvent]) -> str:
+    def _close(self, events: list[ParserEvent]) -> None:
+        """The block has its close tag. Two open tags explain a second one: then the block may go on to there."""
+        if self._openers == 1:
+            self._complete(events)
+        self._mode = _Mode.CLOSED
+
+    def _read_closed(self, text: str, events: list[ParserEvent]) -> str:
         text, self._held = self._held + text, ""
         at = after_space(text, 0)
         if at <= MAX_TAIL_CHARS:
             if close := CLOSE.match(text, at):
-                self._complete(self._raw + text[: close.end()], events)
+                self._close_again(text[: close.end()], events)
                 return text[close.end() :]
             if at == len(text) or CLOSE_BEGUN.match(text, at):
                 self._held = text
                 return ""
-        self._complete(self._raw, events)
+        self._close_again("", events)
         return text
 
-    def _complete_live(self, tail: str, rules: tuple[Rule, ...], events: list[ParserEvent]) -> None:
+    def _close_again(self, tail: str, events: list[ParserEvent]) -> None:
+        """`tail` is a second close tag, or nothing."""
+        if self._calls:
+            self._raw += tail
+            self._complete(events)
+        elif tail:
+            events.append(StrayCloser(tail))
+        self._mode = _Mode.PROSE
+
+    def _end_live(self, tail: str, rules: tuple[Rule, ...]) -> None:
         """The call was reported as it came, and its block ends with `tail`."""
         call = self._call
         if call.name is None:
             raise AssertionError("a call without a name is not done")
-        arguments, raw, extra = "".join(call.arguments), self._head + "".join(self._body) + tail, tuple(call.extra)
-        events.append(completed(call.index, Call(call.name, arguments, call.id, extra, rules), raw))
-        self._prose.call_ends()
-        self._leave_block()
+        self._calls = (Call(call.name, "".join(call.arguments), call.id, tuple(call.extra), rules),)
+        self._raw = self._head + "".join(self._body) + tail
 
-    def _complete(self, raw: str, events: list[ParserEvent]) -> None:
-        told = tell(self._call, self._calls, raw)
+    def _complete(self, events: list[ParserEvent]) -> None:
+        events += tell(self._call, self._calls, self._raw, self._prose.take_blank())
         self._next_index = self._call.index + len(self._calls)
-        events += told
         self._prose.call_ends()
         self._leave_block()
 
@@ -332,14 +351,16 @@ class SentinelParser:
                     return self._collect()
                 self._malformed("the call is cut off", self._head + "".join(self._body), events)
                 return ""
-            case _Mode.CLOSED:
+            case _Mode.WHOLE:
                 at = after_space(held, 0)
                 tail = held if at == len(held) or CLOSE_BEGUN.match(held, at) else held[:at]
-                self._complete_live(tail, (*_spelling(self._head), Rule.UNCLOSED), events)
+                self._end_live(tail, (*_spelling(self._head), Rule.UNCLOSED))
+                self._complete(events)
                 return held[len(tail) :]
-            case _Mode.CLOSED_TWICE:
-                self._complete(self._raw + held, events)
-                return ""
+            case _Mode.CLOSED:
+                half = held if held.strip() else ""
+                self._close_again(half, events)
+                return held[len(half) :]
             case _Mode.BLOCK:
                 body = "".join(self._body)
                 at = body.rfind("<")
@@ -351,9 +372,9 @@ class SentinelParser:
         _read_prose,
         _read_opened,
         _read_live,
-        _read_closed,
+        _read_whole,
         _read_block,
-        _read_closed_twice,
+        _read_closed,
         _read_nothing,
     )
 

@@ -12,10 +12,14 @@ repair        the one line that a second attempt is given
 escape        tags in untrusted text made harmless, and the way back, streamed too
 canonical     when two calls are the same
 quotes        whether a call is a quotation from the request
+copies        what a model may write when it copies from a request
+quoted_blocks the calls that can be read from such a text
 loop          which calls already have a result
 """
 
+from .block import offered_tools
 from .canonical import canonical
+from .copies import untrusted_strings
 from .escape import (
     Unescaper,
     escape,
@@ -27,9 +31,16 @@ from .escape import (
 )
 from .loop import answered_calls
 from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
-from .quotes import QuoteGuard, untrusted_strings
+from .quotes import QuoteGuard
 from .render import RenderedTurn, render_turn
-from .repair import arguments_misfit, call_missing, call_repeated, named_call_missing, unusable_markup
+from .repair import (
+    arguments_misfit,
+    call_missing,
+    call_repeated,
+    named_call_missing,
+    nothing_said,
+    unusable_markup,
+)
 from .transcript import (
     AssistantText,
     ChoiceMode,
@@ -75,6 +86,8 @@ __all__ = [
     "indent",
     "named_call_missing",
     "normalise_newlines",
+    "nothing_said",
+    "offered_tools",
     "render_turn",
     "unescape",
     "unescape_json",

@@ -2,153 +2,141 @@
 
 A note may hold a whole call. A model that is asked to show the note writes it, and nobody has jailbroken
 anything. So before a call is passed on, its name and its arguments, compared as values, are looked up among
-all calls that can be read from the request: in any spelling of the tags, escaped or not, in JSON strings
-within JSON strings, as HTML, and as far gone as `SentinelParser` would still repair it.
+all calls that can be read from the request, however a copy may spell it (`copies`), and as far gone as
+`SentinelParser` would still repair it (`quoted_blocks`).
 """
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 
-from parser import (
-    CLOSE_TAG,
-    OPEN_TAG,
-    ArgumentsDelta,
-    CallCompleted,
-    CallStarted,
-    ParserEvent,
-    SentinelParser,
-    ToolRegistry,
-)
+from parser import CallCompleted, CallStarted, ParserEvent, ToolRegistry
 
 from .canonical import canonical
-from .escape import INVISIBLE, json_unescape
-from .transcript import AssistantText, Guidance, PastCall, Text, ToolResult, Transcript, UserTurn
+from .copies import in_any_row, joined, page, pages, past_calls, readings, rows, typed
+from .escape import INVISIBLE, unescape
+from .quoted_blocks import BlockReader, TooMuchToReadError
+from .transcript import PastCall, Transcript
 
-# A string inside a string inside a string: a tool's JSON output that holds a note that holds JSON.
-_LEVELS = 3
-# Over this many blocks in one request, or this many times its length to read, the guard gives up: every call is
-# taken for a quotation.
-_MOST_BLOCKS = 10_000
-_READING_ON = 8
+_FOLDED_AWAY = re.compile(rf"(?<=<)\\+|\\[bfnrt]|\\u00[01][0-9a-f]|[\\\s{INVISIBLE}]+", re.IGNORECASE)
+# Less than this between its tags, as `{"name":`, is what any two broken blocks have in common.
+_LEAST_QUOTATION = 10
+_TAG = re.compile("</?tool_call>?")
 
-_UNSEEN = rf"(?:[{INVISIBLE}]|\\+u(?:00ad|20[0-6][0-9a-f]|feff))*+"
-# The word alone, since its `<` may be written as `\u003c` or `&lt;`.
-_WORD = re.compile(_UNSEEN.join("tool_call"), re.IGNORECASE)
-_FILL = rf"[\s{INVISIBLE}]"
-_TAG_WORD = f"[{INVISIBLE}]*+".join("tool_call")
-_OPEN = re.compile(rf"<\\*+{_FILL}*+{_TAG_WORD}{_FILL}*+>?", re.IGNORECASE)
-_CLOSE = re.compile(rf"<\\*+{_FILL}*+/[\s/{INVISIBLE}]*+{_TAG_WORD}{_FILL}*+>?", re.IGNORECASE)
-_FOLDED_AWAY = re.compile(rf"\\[bfnrt]|\\u00[01][0-9a-f]|[\\\s{INVISIBLE}]+", re.IGNORECASE)
+Call = tuple[str, str]
 
 
 def _fold(text: str) -> str:
-    """`text` without what a copy may lose or change: white space, backslashes, unseen characters, case."""
-    return _FOLDED_AWAY.sub("", text).casefold()
-
-
-def untrusted_strings(transcript: Transcript, registry: ToolRegistry) -> Iterator[str]:
-    """Every string of a request that somebody else wrote and the model will read."""
-    yield transcript.instructions or ""
-    for entry in transcript.entries:
-        match entry:
-            case Guidance(text) | AssistantText(text):
-                yield text
-            case PastCall(arguments=arguments):
-                yield arguments
-            case UserTurn(parts) | ToolResult(parts=parts):
-                # Together, since a block may go over the border of two parts.
-                yield "\n".join(part.text for part in parts if isinstance(part, Text))
-    for tool in registry:
-        yield tool.description or ""
-        yield tool.parameters or ""
-
-
-def _readings(text: str) -> Iterator[str]:
-    """`text` as it stands and as what it may be an encoding of."""
-    for _ in range(_LEVELS + 1):
-        yield text
-        if "&" in text and (decoded := html.unescape(text)) != text:
-            yield decoded
-        if "\\" not in text or (decoded := json_unescape(text)) == text:
-            return
-        text = decoded
+    """`text` without what a copy may lose or change: white space, backslashes, unseen characters, type, case."""
+    return _FOLDED_AWAY.sub("", typed(text)).casefold()
 
 
 class QuoteGuard:
-    """Knows the calls that stand in `strings`, which are read when the first call is asked about.
+    """Knows the calls that stand in `strings`, which are read when the first question is asked.
 
-    Names are compared as `registry` understands them. The work is linear in the length of `strings`
-    and bounded in the number of blocks; strings without the tag's word cost one search.
+    `transcript` is the conversation that they are from, if any. Names are compared as `registry` understands
+    them. The work is linear in the length of the request and bounded in the number of blocks; without the
+    tag's word in it, it is a few searches. What is too much to read is taken to hold every call.
     """
 
-    __slots__ = ("_overflow", "_quoted", "_registry", "_strings")
+    __slots__ = ("_calls", "_names", "_overflow", "_registry", "_rows", "_suspect", "_transcript")
 
-    def __init__(self, strings: Iterable[str], registry: ToolRegistry) -> None:
-        self._strings = tuple(strings)
+    def __init__(self, strings: Iterable[str], registry: ToolRegistry, transcript: Transcript | None = None) -> None:
         self._registry = registry
-        self._quoted: set[tuple[str, str]] | None = None
+        self._transcript = transcript
+        self._rows = [tuple(strings)]
+        self._suspect: bool | None = None
+        self._calls: set[Call] | None = None
+        self._names: set[str] = set()
         self._overflow = False
 
     @classmethod
     def of(cls, transcript: Transcript, registry: ToolRegistry) -> QuoteGuard:
         """The guard over everything untrusted in one request."""
-        return cls(untrusted_strings(transcript, registry), registry)
+        return cls((), registry, transcript)
 
     def is_quotation(self, name: str, arguments: str) -> bool:
         """Whether a call of `name` with the JSON object `arguments` can be read from the request's own text."""
-        if self._quoted is None:
-            self._quoted = {self._folded(*call) for call in self._read()}
+        calls = self._read()
         if self._overflow:
             return True
         comparable = canonical(arguments)
-        return comparable is not None and self._folded(name, comparable) in self._quoted
+        return comparable is not None and self._folded(name, comparable) in calls
 
-    def _folded(self, name: str, comparable: str) -> tuple[str, str]:
+    def knows(self, name: str) -> bool:
+        """Whether a call of that tool, with whatever arguments, can be read or begins in the request's own text."""
+        self._read()
+        return self._overflow or self._folded_name(name) in self._names
+
+    def quotes_text(self, raw: str) -> bool:
+        """Whether the text of a block that is no call stands in the request's own text, the same but for its folding.
+
+        Never for a block that holds next to nothing.
+        """
+        block = _fold(raw)
+        if len(_TAG.sub("", block)) < _LEAST_QUOTATION or not _TAG.search(block) or not self._is_suspect():
+            return False
+        return any(block in _fold(reading) for text in self._texts() for reading in readings(text))
+
+    def _is_suspect(self) -> bool:
+        if self._suspect is None:
+            if self._transcript:
+                self._rows += rows(self._transcript, self._registry)
+            self._suspect = any(map(in_any_row, self._rows))
+        return self._suspect
+
+    def _texts(self) -> Iterable[str]:
+        """All texts of the request that a model may copy; past calls only as the strings that they hold."""
+        texts = [text for row in self._rows for text in joined(row)]
+        if self._transcript:
+            texts += pages(self._transcript, self._registry)
+        return dict.fromkeys(texts)
+
+    def _folded_name(self, name: str) -> str:
         tool = self._registry.match(name)
-        return _fold(tool.name if tool else name), _fold(comparable)
+        return _fold(tool.name if tool else name)
 
-    def _read(self) -> Iterator[tuple[str, str]]:
-        blocks = 0
-        for string in self._strings:
-            if not _WORD.search(string):
-                continue
-            for text in _readings(string):
-                for block in _blocks(text):
-                    blocks += 1
-                    if block is None or blocks > _MOST_BLOCKS:
-                        self._overflow = True
-                        return
-                    for call in block:
-                        if comparable := canonical(call.arguments):
-                            yield call.name, comparable
+    def _folded(self, name: str, comparable: str) -> Call:
+        return self._folded_name(name), _fold(comparable)
 
+    def _read(self) -> set[Call]:
+        if self._calls is None:
+            self._calls = set()
+            if self._is_suspect():
+                try:
+                    self._read_all(self._calls)
+                except TooMuchToReadError:
+                    self._overflow = True
+        return self._calls
 
-def _blocks(text: str) -> Iterator[list[CallCompleted] | None]:
-    """The calls of each block in `text`, as the reader of the model's answers reads them; None for "too much to read".
+    def _read_all(self, calls: set[Call]) -> None:
+        reader = BlockReader(sum(len(string) for row in self._rows for string in row))
+        for text in self._texts():
+            for reading in readings(text):
+                for events in reader.read(reading):
+                    calls.update(self._completed(events))
+                    # A call that breaks off has no arguments to compare, but in live mode it would have begun to leave.
+                    begun = (event.name for event in events if isinstance(event, CallStarted | CallCompleted))
+                    self._names.update(map(self._folded_name, begun))
+        if not self._transcript:
+            return
+        # A copy of the whole page has the past calls in it, perhaps in the middle of a block. They themselves
+        # may come again.
+        more = sum(isinstance(entry, PastCall) for entry in self._transcript.entries)
+        past, shown = (
+            {
+                call
+                for reading in readings(text)
+                for events in reader.read(reading, more=more)
+                for call in self._completed(events)
+            }
+            for text in (past_calls(self._transcript), unescape(page(self._transcript)))
+        )
+        calls |= shown - past
+        self._names.update(name for name, _ in shown - past)
 
-    Each block is read from its opening tag on, out of any context that would make it code or a thought. Another
-    opening tag may stand in one of its strings: then reading goes on behind it, and `budget` keeps that linear.
-    """
-    opens = [match.span() for match in _OPEN.finditer(text)]
-    pieces = [text[begin:end] for (_, begin), (end, _) in pairwise([*opens, (len(text), len(text))])]
-    budget = _READING_ON * len(text) + 65_536
-    for number, piece in enumerate(pieces):
-        # Prose behind a tag is no block; nothing behind it may be the first of two opening tags.
-        if "{" not in piece and not (piece == "" or piece.isspace()):
-            continue
-        reader = SentinelParser()
-        events: list[ParserEvent] = []
-        for further in range(number, len(pieces)):
-            budget -= len(OPEN_TAG) + len(pieces[further])
-            if budget < 0:
-                yield None
-                return
-            events += reader.receive_text(OPEN_TAG + _CLOSE.sub(CLOSE_TAG, pieces[further]))
-            if any(not isinstance(event, CallStarted | ArgumentsDelta) for event in events):
-                break
-        events += reader.receive_eof()
-        yield [event for event in events if isinstance(event, CallCompleted)]
+    def _completed(self, events: Iterable[ParserEvent]) -> Iterator[Call]:
+        for event in events:
+            if isinstance(event, CallCompleted) and (comparable := canonical(event.arguments)):
+                yield self._folded(event.name, comparable)

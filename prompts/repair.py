@@ -42,3 +42,8 @@ def named_call_missing(names: Sequence[str]) -> str:
 def call_repeated(name: str) -> str:
     """The loop guard: a call that already has its result came again."""
     return line("call_repeated", name=_quoted(name))
+
+
+def nothing_said() -> str:
+    """Stands where a conversation shows nothing: without any input some backends do not ask the model at all."""
+    return line("no_message")

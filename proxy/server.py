@@ -15,12 +15,15 @@ from .contracts import TextBackend
 from .errors import UsageError
 from .ingress import create_app
 from .ingress.admission import is_loopback
+from .ingress.state import ACTIVITY
 from .settings import Settings
 from .stores import make_store
 from .turn import CallRelease, TurnOptions
 
 # Seconds that running turns may take to finish once the server was told to stop.
 DRAIN = 20.0
+# Seconds for the last events of the turns that did not.
+FAREWELL = 2.0
 
 
 def read_keys(settings: Settings) -> tuple[str, ...]:
@@ -72,13 +75,13 @@ async def running_server(settings: Settings, backend: TextBackend | None = None)
     """A server that answers as long as the context is open; yields its base URL.
 
     `backend` replaces the one that the settings name. Leaving the context lets running turns finish
-    for `DRAIN` seconds, then ends them.
+    for `DRAIN` seconds; what runs on then fails with its backend, and its client is told so.
     """
     keys = read_keys(settings)
     chosen = make_backend(settings) if backend is None else backend
     store = make_store(settings.store)
     with bind(settings) as bound:
-        async with store, chosen:
+        async with store:
             app = create_app(settings, chosen, store, turn_options(settings), keys)
             runner = web.AppRunner(
                 app,
@@ -86,11 +89,19 @@ async def running_server(settings: Settings, backend: TextBackend | None = None)
                 auto_decompress=False,
                 handler_cancellation=True,  # a client that vanishes must end its turn
                 keepalive_timeout=75.0,
-                shutdown_timeout=DRAIN,
+                shutdown_timeout=FAREWELL,
             )
             await runner.setup()
             try:
-                await web.SockSite(runner, bound).start()
-                yield base_url(settings, bound)
+                async with chosen:
+                    site = web.SockSite(runner, bound)
+                    await site.start()
+                    try:
+                        yield base_url(settings, bound)
+                    finally:
+                        await site.stop()
+                        await app[ACTIVITY].wait_idle(DRAIN)
+                # Leaving the backend has failed what was still running; those answers end now.
+                await app[ACTIVITY].wait_idle(FAREWELL)
             finally:
                 await runner.cleanup()

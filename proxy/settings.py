@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -17,6 +18,9 @@ from prompts import PROFILES
 from .errors import UsageError
 
 PREFIX = "TAGCALL_"
+
+URL = re.compile(r"https?://[^\s/]+")
+ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/*]+/?")
 
 UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "k": 1_000, "m": 1_000_000}
 
@@ -176,8 +180,21 @@ class Settings:
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise UsageError(f"--port {self.port} is not a port: choose one from 0 to 65535.")
-        if self.idle_timeout <= 0:
+        if not 0 < self.idle_timeout < float("inf"):
             raise UsageError("--idle-timeout must be more than 0 seconds.")
+        if self.max_body < 1:
+            raise UsageError("--max-body must leave room for a request: write for instance 16MiB.")
+        if self.upstream is not None and not URL.match(self.upstream):
+            raise UsageError(f"--upstream {self.upstream} is not a URL: write for instance http://127.0.0.1:8000/v1.")
+        for origin in self.allow_origin:
+            if not ORIGIN.fullmatch(origin):
+                raise UsageError(
+                    f"--allow-origin {origin} is not an origin: write for instance https://notes.example, "
+                    "one flag for each."
+                )
+        for flag, words in (("--api-key", self.api_key), ("--model", self.model), ("--allow-host", self.allow_host)):
+            if not all(word.strip() and word.isprintable() for word in words):
+                raise UsageError(f"{flag} must not be empty.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ supervision      start, start again, retire
 table            which of them a setting means
 """
 
-from .codex import CodexBackend, codex_backend, codex_environment, remote_backend, replay_backend
+from .codex import CodexBackend, codex_backend, remote_backend, replay_backend
 from .codex_check import tools_that_reach_the_model
 from .codex_program import locate_program, read_version
 from .table import BACKENDS, make_backend
@@ -28,7 +28,6 @@ __all__ = [
     "BACKENDS",
     "CodexBackend",
     "codex_backend",
-    "codex_environment",
     "locate_program",
     "make_backend",
     "read_version",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -32,6 +33,13 @@ ATTEMPTS = 2
 """Starts of one turn, as long as the first was lost before it told anything."""
 MODELS_WAIT = 5.0
 """Seconds that a request for the models waits for the first list."""
+
+
+PASSED_ON = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TERM|XDG_\w+|RUST_LOG|CODEX_CA_CERTIFICATE"
+    r"|SSL_CERT_(FILE|DIR)|(?i:\w+_proxy)"
+)
+"""The variables of our environment that codex may see."""
 
 
 class CodexBackend:
@@ -182,8 +190,9 @@ def codex_backend(
 
 
 def codex_environment(home: Path, env: Mapping[str, str]) -> Mapping[str, str]:
-    """What codex is started with, for serving as for its own commands such as its login."""
-    return {"RUST_LOG": "error", **env, "CODEX_HOME": str(home)}
+    """What codex is started with: what it needs to run and to reach its service, no keys that happen to be set."""
+    passed = {name: value for name, value in env.items() if PASSED_ON.fullmatch(name)}
+    return {"RUST_LOG": "error", **passed, "CODEX_HOME": str(home)}
 
 
 def replay_backend(

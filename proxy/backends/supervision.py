@@ -29,6 +29,8 @@ STEADY = 10.0
 """Seconds a session must have lasted for its end not to count as one more failure in a row."""
 START_WAIT = 20.0
 """Seconds that work waits for a start that is under way."""
+SHORT_PAUSE = 2.0
+"""Seconds that work waits out of a pause before the next start; for longer ones it is sent away."""
 
 START_FAILURES = (OSError, RpcError, TagcallError, TimeoutError)
 
@@ -95,7 +97,9 @@ class Supervisor(Generic[S]):
                             return session
                         case Down(problem, until):
                             wait = until - asyncio.get_running_loop().time()
-                            raise BackendError(problem, retry_after=max(1.0, wait), **UNAVAILABLE)
+                            if not 0 < wait <= SHORT_PAUSE:
+                                raise BackendError(problem, retry_after=max(1.0, wait), **UNAVAILABLE)
+                            await self._changed.wait()
                         case Starting() | Up():
                             await self._changed.wait()
         except TimeoutError:

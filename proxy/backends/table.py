@@ -67,7 +67,7 @@ def make_backend(settings: Settings) -> TextBackend:
     kind, colon, address = settings.backend.partition(":")
     make = BACKENDS.get(kind)
     # `auto` and `codex` stand alone, the others need an address.
-    if make is None or (make is _codex) is bool(colon) or (colon and not address):
+    if make is None or (make is _codex) is bool(colon) or (colon and not address.strip("/")):
         raise UsageError(
             f"--backend {settings.backend} is unknown: use auto, codex, replay:DIR, ws://HOST:PORT or unix:PATH."
         )

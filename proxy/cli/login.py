@@ -6,7 +6,7 @@ import os
 import subprocess
 from collections.abc import Sequence
 
-from ..backends import codex_environment, locate_program
+from ..backends import locate_program
 from ..settings import Settings
 
 
@@ -17,4 +17,5 @@ def run_login(settings: Settings, arguments: Sequence[str]) -> int:
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     print(f"This is codex's own login ({program}); it is kept in {home}.", flush=True)
     command = [str(program), "login", *arguments]
-    return subprocess.run(command, env=codex_environment(home, os.environ), check=False).returncode  # noqa: S603  # the owner's program
+    environment = {**os.environ, "CODEX_HOME": str(home)}  # all of it: a login may open a browser
+    return subprocess.run(command, env=environment, check=False).returncode  # noqa: S603  # the owner's program

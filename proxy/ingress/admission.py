@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from ..errors import RequestError
@@ -32,12 +33,13 @@ def is_loopback(host: str) -> bool:
     return host in LOOPBACK_HOSTS or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
+HOST = re.compile(r"(?:\[(?P<address>[0-9a-fA-F:.]+)\]|(?P<name>[^\[\]:]+?)\.?)(?::\d*)?")
+
+
 def _host_name(host: str) -> str:
-    """`localhost:8787` and `[::1]:8787` without port and brackets."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    name, colon, port = host.rpartition(":")
-    return (name if colon and port.isdigit() else host).lower().removesuffix(".")
+    """`localhost:8787` and `[::1]:8787` without port and brackets; "" for what is no host."""
+    found = HOST.fullmatch(host)
+    return (found["address"] or found["name"]).lower() if found else ""
 
 
 class Admission:
@@ -46,14 +48,15 @@ class Admission:
     def __init__(
         self, *, bind_host: str, hosts: Iterable[str] = (), origins: Iterable[str] = (), keys: Iterable[str] = ()
     ) -> None:
-        self._hosts = LOOPBACK_HOSTS | {_host_name(host) for host in hosts} | {bind_host}
+        self._hosts = LOOPBACK_HOSTS | {_host_name(host) for host in hosts} | {bind_host.lower()}
         # An address cannot be rebound by DNS, and on a network bind it is how the server is reached.
         self._any_address = not is_loopback(bind_host)
         self._origins = OBSIDIAN_ORIGINS | {origin.rstrip("/") for origin in origins}
         self._keys = [sha256(key.encode()).digest() for key in keys]
 
-    def check_host(self, headers: Mapping[str, str]) -> None:
-        name = _host_name(headers.get("Host", ""))
+    def check_host(self, host: str) -> None:
+        """`host` is a Host header, or the authority of a request target that has one."""
+        name = _host_name(host)
         if name in self._hosts or (self._any_address and _is_address(name)):
             return
         raise RequestError(
@@ -65,12 +68,11 @@ class Admission:
     def allows_origin(self, origin: str) -> bool:
         return origin in self._origins
 
-    def check_origin(self, headers: Mapping[str, str]) -> None:
-        origin = headers.get("Origin")
-        if origin is None:
-            if headers.get("Sec-Fetch-Site", "none") in {"cross-site", "same-site"}:
-                raise _foreign("another site")
-        elif origin not in self._origins:
+    def check_origin(self, origins: Sequence[str], fetch_site: str) -> None:
+        """`origins` are all Origin headers, `fetch_site` is Sec-Fetch-Site."""
+        if not origins and fetch_site in {"cross-site", "same-site"}:
+            raise _foreign("another site")
+        if len(origins) > 1 or not self._origins.issuperset(origins):
             raise _foreign("this origin")
 
     def check_key(self, headers: Mapping[str, str]) -> None:

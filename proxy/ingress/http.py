@@ -16,13 +16,14 @@ from ..settings import Settings
 from ..turn import TurnOptions
 from ..wire.ids import mint_id
 from ..wire.models import model_list
+from .activity import Activity
 from .admission import Admission
 from .cors import answer_headers, preflight_headers
 from .history import delete_response, get_response
 from .replies import error_reply, from_aiohttp, json_reply
 from .request_log import RequestLog, log
 from .responses import create_response
-from .state import ADMISSION, BACKEND, REQUEST_LOG, STORE, TURN_OPTIONS
+from .state import ACTIVITY, ADMISSION, BACKEND, REQUEST_LOG, STORE, TURN_OPTIONS
 
 # A handler takes the request and what stands in the path for each `{...}` of its route.
 Handler = Callable[..., Awaitable[web.StreamResponse]]
@@ -100,16 +101,22 @@ def _handler(request: web.Request) -> Awaitable[web.StreamResponse]:
 async def _admitted(request: web.Request) -> web.StreamResponse:
     """The answer to a request, or the error that keeps it out."""
     admission = request.app[ADMISSION]
-    admission.check_host(request.headers)
-    admission.check_origin(request.headers)
+    admission.check_host(request.headers.get("Host", ""))
+    admission.check_host(request.url.authority)  # the target may name another one
+    admission.check_origin(request.headers.getall("Origin", []), request.headers.get("Sec-Fetch-Site", "none"))
     if request.method == "OPTIONS":
         return web.Response(status=204, headers=preflight_headers(request.headers))
     admission.check_key(request.headers)
     return await _handler(request)
 
 
-async def dispatch(request: web.Request) -> web.StreamResponse:
-    """Every request comes through here; whatever happens leaves as an OpenAI body and as one log line."""
+@web.middleware
+async def dispatch(request: web.Request, handler: object) -> web.StreamResponse:
+    """Every request comes through here, whatever its path; what happens leaves as an OpenAI body and one log line.
+
+    aiohttp's own router is left out: it answers some targets as plain text before a handler is found.
+    """
+    request.app[ACTIVITY].begin()
     entry = RequestLog(mint_id("req"), request.method, canonical_path(request.path))
     request[REQUEST_LOG] = entry
     status: int | None = None
@@ -130,7 +137,14 @@ async def dispatch(request: web.Request) -> web.StreamResponse:
         status = response.status
     finally:
         entry.write(status)
+        request.app[ACTIVITY].end()
     return response
+
+
+async def _continue(request: web.Request) -> None:
+    """Answers `Expect: 100-continue`; any other expectation is ignored, as it may be (RFC 9110 section 10.1.1)."""
+    if request.headers.get("Expect", "").lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
@@ -147,13 +161,15 @@ def create_app(
     settings: Settings, backend: TextBackend, store: ResponseStore, options: TurnOptions, keys: tuple[str, ...]
 ) -> web.Application:
     """The application; the lives of backend and store are the caller's business."""
-    app = web.Application(client_max_size=settings.max_body)
+    app = web.Application(client_max_size=settings.max_body, middlewares=[dispatch])
+    app[ACTIVITY] = Activity()
     app[BACKEND] = backend
     app[STORE] = store
     app[TURN_OPTIONS] = options
     app[ADMISSION] = Admission(
         bind_host=settings.host, hosts=settings.allow_host, origins=settings.allow_origin, keys=keys
     )
-    app.router.add_route("*", "/{path:.*}", dispatch)
+    # Only for its way with `Expect`: `dispatch` serves every request.
+    app.router.add_route("*", r"/{path:[\s\S]*}", greet, expect_handler=_continue)
     app.on_response_prepare.append(_add_headers)
     return app

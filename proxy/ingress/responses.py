@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
 import structlog
@@ -22,6 +22,8 @@ from .replies import error_reply, json_reply
 from .requests import read_json_body
 from .state import BACKEND, REQUEST_LOG, TURN_OPTIONS
 from .stream import EventStream
+
+FAULT = ApiError("The server had an error while processing your request.")
 
 fault_log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.turn")
 
@@ -45,23 +47,10 @@ async def create_response(request: web.Request) -> web.StreamResponse:
     builder = ResponsesBuilder(parsed)
     log.response = builder.id
     turn = run_turn(parsed.turn, request.app[BACKEND], request.app[TURN_OPTIONS], log.turn)
-    async with aclosing(_ended(turn)) as events:
-        built = _built(request, parsed, builder, events)
-        async with aclosing(built):
-            if parsed.stream:
-                return await _streamed(request, builder, built)
-            return await _collected(request, builder, built)
-
-
-async def _ended(turn: AsyncGenerator[list[TurnEvent], None]) -> AsyncGenerator[list[TurnEvent], None]:
-    """The turn's batches. A fault of ours ends them as a failed turn does: no stream is left without its end."""
-    async with aclosing(turn):
-        try:
-            async for batch in turn:
-                yield batch
-        except Exception:  # noqa: BLE001  # the last line of defence: logged with its trace, answered without it
-            fault_log.exception("fault in a turn")
-            yield [TurnFailed(ApiError("The server had an error while processing your request."))]
+    async with aclosing(turn), aclosing(_built(request, parsed, builder, turn)) as batches:
+        if parsed.stream:
+            return await _streamed(request, builder, batches)
+        return await _collected(request, builder, batches)
 
 
 async def _built(
@@ -98,6 +87,7 @@ async def _collected(
 async def _streamed(
     request: web.Request, builder: ResponsesBuilder, batches: AsyncGenerator[Built, None]
 ) -> web.StreamResponse:
+    """Writes the stream to its end, whatever happens: no client is left without a terminal event."""
     log = request[REQUEST_LOG]
     stream = EventStream(request, encode(builder.start()))
     try:
@@ -114,4 +104,12 @@ async def _streamed(
             pulse.cancel()
     except* ConnectionError:
         log.client_gone = True
-    return stream.response or web.Response(status=499)
+    except* Exception:  # noqa: BLE001  # a fault of ours: logged with its trace, told without it
+        fault_log.exception("fault in a stream", id=log.id)
+        log.failed = FAULT
+    if stream.response is None:
+        return web.Response(status=499) if log.client_gone else error_reply(FAULT)
+    if log.failed is FAULT:
+        with suppress(ConnectionError):
+            await stream.write(encode(builder.handle(TurnFailed(FAULT))) + DONE)
+    return stream.response

@@ -6,9 +6,11 @@ from aiohttp import web
 
 from ..contracts import ResponseStore, TextBackend
 from ..turn import TurnOptions
+from .activity import Activity
 from .admission import Admission
 from .request_log import RequestLog
 
+ACTIVITY = web.AppKey("activity", Activity)
 ADMISSION = web.AppKey("admission", Admission)
 BACKEND: web.AppKey[TextBackend] = web.AppKey("backend", TextBackend)
 STORE: web.AppKey[ResponseStore] = web.AppKey("store", ResponseStore)

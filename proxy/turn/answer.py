@@ -23,6 +23,7 @@ from parser import (
     ParserEvent,
     ReadingEnded,
     SentinelParser,
+    StrayCloser,
     TextDelta,
 )
 from prompts import Unescaper
@@ -84,7 +85,9 @@ class Answer:
         self._parser = SentinelParser()
         self._unescaper = Unescaper()
         self._out: list[TurnEvent] = []
+        self._refused_last = False
         self._live_call: int | None = None
+        self._after_call: list[TurnEvent] = []
         self.hold = hold
         self.held: list[TurnEvent] = []
         self.calls = 0
@@ -138,12 +141,16 @@ class Answer:
                 self._end_message()
                 self._show(AnswerMessageEnded())
             case ReasoningPiece(part, text):
-                self._out.append(Reasoning(part, text))
+                self._reason(Reasoning(part, text))
             case ReasoningEnded():
-                self._out.append(ReasoningItemEnded())
+                self._reason(ReasoningItemEnded())
             case TurnEnded(usage, incomplete):
                 self.usage, self.incomplete = usage, incomplete
                 self._end_message()
+
+    def _reason(self, event: Reasoning | ReasoningItemEnded) -> None:
+        """Reasoning is never held back, but a call that is leaving is not interrupted by it."""
+        (self._out if self._live_call is None else self._after_call).append(event)
 
     def _read(self, text: str) -> None:
         self.characters += len(text)
@@ -152,19 +159,26 @@ class Answer:
         if self._gate is None:
             self._text(text)
         else:
-            self._obey(self._parser.receive_text(text))
+            self._parse(text)
+
+    def _parse(self, text: str) -> None:
+        rest = self._obey(self._parser.receive_text(text))
+        while rest is not None:
+            rest = self._obey(self._parser.receive_text(rest))
 
     def _end_message(self) -> None:
         """A call does not reach over the end of a message: each is read by itself."""
         if not self.stop and self._gate is not None:
-            self._obey(self._parser.receive_eof())
+            while (rest := self._obey(self._parser.receive_eof())) is not None:
+                self._parse(rest)
             self._parser = SentinelParser()
         self._flush_text()
 
-    def _obey(self, events: Sequence[ParserEvent]) -> None:
+    def _obey(self, events: Sequence[ParserEvent]) -> str | None:
+        """Acts on events of the parser. Returns text that is to be read on with the parser that is there then."""
         for event in events:
             if self.stop:
-                return
+                break
             match event:
                 case TextDelta(text):
                     self._text(text)
@@ -175,10 +189,18 @@ class Answer:
                         self._out.append(ToolCallArguments(text))
                 case CallCompleted():
                     self._completed(event)
+                case StrayCloser(raw):
+                    if self._refused_last:
+                        self._text(raw)
                 case CallMalformed():
                     self._malformed(event)
-                case ReadingEnded(reason):
+                case ReadingEnded(reason, rest):
+                    # The model goes on with a result: of its own call, or as part of what it quotes.
+                    if not (self.calls or self.undeclared or self.repeated):
+                        self._parser = SentinelParser()
+                        return rest
                     self._report.interrupted = self.stop = reason
+        return None
 
     # Text
 
@@ -210,8 +232,8 @@ class Answer:
         assert self._gate is not None  # noqa: S101  # the parser is only fed when there is a gate
         self._flush_text()
         live = self._live_call == call.index
-        self._live_call = None
         verdict = self._gate.judge(call)
+        self._refused_last = isinstance(verdict, Refusal) and verdict is not Refusal.UNDECLARED
         match verdict:
             case Refusal.UNDECLARED:
                 self.undeclared += 1
@@ -221,7 +243,7 @@ class Answer:
                 if live:
                     self._break(f"the call was refused: {verdict.value}")
                 else:
-                    self._text(call.raw)
+                    self._text(call.before + call.raw)
                     self._flush_text()
             case Accepted():
                 self._report.repairs.update(call.repairs)
@@ -231,7 +253,7 @@ class Answer:
         self._report.calls.append(call.name)
         whole = (ToolCallStarted(call.call_id, call.name), ToolCallArguments(call.arguments), ToolCallEnded())
         if live:
-            self._out.append(ToolCallEnded())
+            self._end_live(ToolCallEnded())
         elif call.repeated and not self._may_repeat and not self.calls:
             self._keep(Hold.REPEATED)
             self.repeated = call.name
@@ -254,12 +276,12 @@ class Answer:
     def _malformed(self, block: CallMalformed) -> None:
         self._flush_text()
         self._report.refused[block.reason] += 1
-        self.malformed = block.reason
         if block.index is not None and block.index == self._live_call:
-            self._live_call = None
             self._break(f"the call cannot be read: {block.reason}")
             return
-        self._keep(Hold.MALFORMED)
+        if self._gate is None or not self._gate.is_quoted_text(block.raw):
+            self.malformed = block.reason
+            self._keep(Hold.MALFORMED)
         self._text(block.raw)
         self._flush_text()
 
@@ -269,12 +291,17 @@ class Answer:
         if not self._live or self._gate is None:
             return
         tool = self._gate.registry.match(call.name)
-        if tool is not None:
+        if tool is not None and self._gate.may_leave_unfinished(tool.name):
             self._flush_text()
             self._release()
             self._live_call = call.index
             self._out.append(ToolCallStarted(self._gate.take_id(call.id), tool.name))
 
+    def _end_live(self, end: ToolCallEnded) -> None:
+        self._live_call = None
+        self._out += [end, *self._after_call]
+        self._after_call.clear()
+
     def _break(self, reason: str) -> None:
-        self._out.append(ToolCallEnded(complete=False))
+        self._end_live(ToolCallEnded(complete=False))
         self.broken = self.stop = reason

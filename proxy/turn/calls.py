@@ -54,16 +54,25 @@ class CallGate:
         self._ids = {entry.call_id for entry in request.transcript.entries if isinstance(entry, PastCall)}
 
     def judge(self, call: CallCompleted) -> Accepted | Refusal:
+        arguments = unescape_json(call.arguments)
+        # First, so that a quoted call is shown whatever it is a call of.
+        if self._guard.is_quotation(call.name, arguments):
+            return Refusal.QUOTED
         tool = self.registry.match(call.name)
         if tool is None:
             return Refusal.UNDECLARED
         if self._key is not None and dict(call.extra).get("key") != orjson.dumps(self._key).decode():
             return Refusal.NO_KEY
-        arguments = unescape_json(call.arguments)
-        if self._guard.is_quotation(call.name, arguments):
-            return Refusal.QUOTED
         repeated = (tool.name, canonical(arguments)) in self._answered
         return Accepted(self.take_id(call.id), tool.name, arguments, repeated)
+
+    def may_leave_unfinished(self, name: str) -> bool:
+        """Whether nothing that is judged at a call's end could still stop a call of this tool."""
+        return self._key is None and not self._guard.knows(name)
+
+    def is_quoted_text(self, raw: str) -> bool:
+        """Whether a block that cannot be read stands just so in the request."""
+        return self._guard.quotes_text(raw)
 
     def take_id(self, written: str | None) -> str:
         """The id that the model wrote, if it is well-formed and new, else one of ours."""

@@ -20,4 +20,3 @@ class TurnReport:
     refused: Counter[str] = field(default_factory=Counter)
     again: list[str] = field(default_factory=list)
     interrupted: str | None = None
-    usage_estimated: bool = False

@@ -22,10 +22,13 @@ from prompts import (
     ChoiceMode,
     Image,
     Part,
+    Text,
     ToolChoice,
     call_missing,
     call_repeated,
     named_call_missing,
+    nothing_said,
+    offered_tools,
     render_turn,
     unusable_markup,
 )
@@ -64,7 +67,7 @@ class Turn:
         self._backend = backend
         self._options = options
         self._report = report
-        self._registry = _offered(request)
+        self._registry = offered_tools(request.registry, request.choice)
         self._key = secrets.token_hex(8) if options.require_nonce and len(self._registry) else None
         self._gate = CallGate(request, self._registry, mint=mint, key=self._key) if len(self._registry) else None
         self._demanded = self._gate is not None and request.choice.mode is ChoiceMode.REQUIRED
@@ -124,8 +127,6 @@ class Turn:
             answer.error = error
         if events := answer.finish():
             yield events
-        if answer.usage is None:
-            self._report.usage_estimated = True
         self._usage += answer.usage or _estimated(prompt, answer.characters)
 
     def _prompt(self, fault: str | None, *, plain: bool) -> Prompt:
@@ -139,7 +140,8 @@ class Turn:
             key=None if plain else self._key,
             fault=fault,
         )
-        return Prompt(request.model, rendered.developer, rendered.parts, request.effort, request.summary)
+        parts = rendered.parts if any(map(_shows, rendered.parts)) else (Text(nothing_said()),)
+        return Prompt(request.model, rendered.developer, parts, request.effort, request.summary)
 
     def _fault(self, answer: Answer) -> str | None:
         """The line that asks for one more answer, or None when this one stands."""
@@ -193,12 +195,8 @@ class Turn:
         )
 
 
-def _offered(request: TurnRequest) -> ToolRegistry:
-    """The tools that may be called in this turn."""
-    if request.choice.mode is ChoiceMode.NONE:
-        return ToolRegistry()
-    names = request.choice.names
-    return request.registry if names is None else request.registry.only(names)
+def _shows(part: Part) -> bool:
+    return isinstance(part, Image) or bool(part.text.strip())
 
 
 def _broken(reason: str) -> BackendError:

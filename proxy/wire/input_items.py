@@ -15,7 +15,7 @@ from prompts import AssistantText, Entry, Guidance, Image, Part, PastCall, Text,
 from ..contracts import WireObject
 from ..errors import RequestError
 from .json_body import JsonObject, JsonValue
-from .reader import Reader, missing, wrong_type, wrong_value
+from .reader import Reader, missing, shown, wrong_type, wrong_value
 from .tools import ToolSet
 
 CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
@@ -137,7 +137,8 @@ class _Items:
             case "function_call_output":
                 self._output(item)
             case "item_reference":
-                raise RequestError(f"Item with id '{item.required_string('id')}' not found.", status=404, param="input")
+                identifier = shown(item.required_string("id"))
+                raise RequestError(f"Item with id '{identifier}' not found.", status=404, param="input")
             case _ if kind in SILENT_ITEMS:
                 pass
             case _:

@@ -5,6 +5,7 @@ docs/reference/parameters.md says for each parameter whether it is honoured, ech
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -27,6 +28,9 @@ INCLUDES = (
     "web_search_call.action.sources", "web_search_call.results",
 )  # fmt: skip
 MAX_METADATA = 16
+
+# Wide enough for every name in use; what is no name at all is not worth a turn.
+MODEL_NAME = re.compile(r"[^\s\x00-\x1f\x7f](?:.{0,254}[^\s\x00-\x1f\x7f])?")
 
 # Of items that a client sends without an id.
 ID_PREFIXES = {"message": "msg", "function_call": "fc", "function_call_output": "fco", "reasoning": "rs"}
@@ -192,7 +196,7 @@ def parse_responses_request(
     Raises `RequestError`. Unknown members are accepted: clients send them, OpenAI's newest among them.
     """
     request = Reader(body)
-    model = request.required_string("model")
+    model = request.matching("model", MODEL_NAME)
     _refuse_unserved(request)
     tools = parse_tools(request)
     choice = parse_tool_choice(request, tools)

@@ -97,6 +97,12 @@ class _Collector:
         return [member for member in members if member.required_string("type") == "function"]
 
     def _add_function(self, tool: Reader, namespace: str | None) -> JsonObject:
+        if len(self.tools) == MAX_TOOLS:
+            raise RequestError(
+                f"Invalid 'tools': more than {MAX_TOOLS} functions, those in namespaces included.",
+                code="array_above_max_length",
+                param="tools",
+            )
         # Chat's nested shape is taken as well: clients are seen to send it to either endpoint.
         body = tool.object("function") or tool
         name = body.matching("name", TOOL_NAME)
@@ -165,6 +171,8 @@ def _allowed(reader: Reader, tools: ToolSet) -> ToolChoice:
     reader.require("tools")
     entries = reader.objects("tools", max_length=MAX_TOOLS)
     names = tuple(_named(entry, tools) for entry in entries if entry.required_string("type") == "function")
+    if mode == "required" and not names:
+        raise RequestError("Tool choice 'allowed_tools' requires a call but allows no function.", param="tool_choice")
     return ToolChoice(ChoiceMode(mode), names)
 
 

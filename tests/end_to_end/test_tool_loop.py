@@ -217,8 +217,12 @@ async def test_an_image_reaches_the_model(endpoint: Endpoint) -> None:
     assert [part["type"] for part in parts if part["type"] == "input_image"] == ["input_image"]
 
 
-async def test_a_client_that_disconnects_ends_the_models_stream_within_a_second(endpoint: Endpoint) -> None:
-    endpoint.model.push(Reply([Message("word " * 10_000)], chunk=5, pace=0.01))
+async def test_a_client_that_disconnects_ends_the_models_stream_within_a_second(
+    endpoint: Endpoint, codex: TestProgram
+) -> None:
+    # 0.89 looks whether anybody still listens when the model says its next word; the others do so at once.
+    mute = {"hold_after": 5, "gate": asyncio.Event()} if codex.text_only else {"pace": 0.01}
+    endpoint.model.push(Reply([Message("word " * 10_000)], chunk=5, **mute))
     stream = await endpoint.client.responses.create(model="gpt-5.5", input="hi", tools=TOOLS, stream=True)
     async for event in stream:
         if event.type == "response.output_text.delta":
@@ -244,6 +248,14 @@ async def test_when_the_backend_is_killed_the_stream_fails_once_and_the_next_req
     assert "response.completed" not in seen
     response = await endpoint.client.responses.create(model="gpt-5.5", input="hi")
     assert response.output_text == "Hello from the scripted model."
+
+
+async def test_a_backend_that_is_killed_again_and_again_does_not_fail_the_next_request(endpoint: Endpoint) -> None:
+    for _ in range(3):
+        response = await endpoint.client.responses.create(model="gpt-5.5", input="hi")
+        assert response.output_text == "Hello from the scripted model."
+        for child in app_servers():
+            os.kill(child, signal.SIGKILL)
 
 
 ERRORS = [

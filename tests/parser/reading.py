@@ -13,14 +13,23 @@ from parser import (
     ParserEvent,
     ReadingEnded,
     SentinelParser,
+    StrayCloser,
     TextDelta,
     Tier,
 )
 
 
 def read(pieces: Iterable[str], parser: SentinelParser | None = None) -> list[ParserEvent]:
+    """The events of an answer. To the rest of a reading that ended, the pieces that came later are joined."""
     parser = parser or SentinelParser()
-    events = [event for piece in pieces for event in parser.receive_text(piece)]
+    events: list[ParserEvent] = []
+    for piece in pieces:
+        match events:
+            case [*_, ReadingEnded(reason, rest)]:
+                assert parser.receive_text(piece) == []
+                events[-1] = ReadingEnded(reason, rest + piece)
+            case _:
+                events += parser.receive_text(piece)
     return events + parser.receive_eof()
 
 
@@ -55,7 +64,9 @@ class Answer:
 def answer_of(events: Sequence[ParserEvent]) -> Answer:
     calls = list(completed(events))
     status: Literal["ok", "repaired", "malformed"] = "ok"
-    if any(call.tier is not Tier.VALID for call in calls) or any(isinstance(e, ReadingEnded) for e in events):
+    if any(call.tier is not Tier.VALID for call in calls) or any(
+        isinstance(event, ReadingEnded | StrayCloser) for event in events
+    ):
         status = "repaired"
     if any(isinstance(event, CallMalformed) for event in events):
         status = "malformed"
@@ -76,12 +87,14 @@ def completed(events: Iterable[ParserEvent]) -> Iterator[CallCompleted]:
 
 
 def received(events: Iterable[ParserEvent]) -> str:
-    """The text that the events account for."""
+    """The text that the events account for, in their order."""
     parts: list[str] = []
     for event in events:
         match event:
-            case TextDelta(text=text) | CallCompleted(raw=text) | CallMalformed(raw=text):
+            case TextDelta(text=text) | CallMalformed(raw=text) | StrayCloser(raw=text) | ReadingEnded(rest=text):
                 parts.append(text)
+            case CallCompleted(before=before, raw=raw):
+                parts += before, raw
             case _:
                 pass
     return "".join(parts)

@@ -49,6 +49,14 @@ def test_a_name_that_means_none_or_two_is_no_tool(name: str) -> None:
     assert REGISTRY.match(name) is None
 
 
+@pytest.mark.parametrize("tool", ["_", "-", "functions."])
+def test_a_name_of_punctuation_alone_is_near_to_nothing(tool: str) -> None:
+    registry = ToolRegistry([Tool(tool)])
+    assert registry.match(tool) is not None
+    for name in (".", "--", "tools.", ""):
+        assert registry.match(name) is None
+
+
 def test_a_choice_of_tools_keeps_their_order() -> None:
     chosen = REGISTRY.only(["get_time", "read_note", "no such tool"])
     assert [tool.name for tool in chosen] == ["read_note", "get_time"]

@@ -131,6 +131,13 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "two close tags": (f"<tool_call>{BODY}</function></tool_call>", "", [R], ["other-close-tag"]),
     "two open tags": (f"<tool_call>\n<tool_call>{BODY}</tool_call>", "", [R], ["doubled-opener"]),
     "two of both": (f"<tool_call>{CALL}</tool_call> ok", " ok", [R], ["doubled-opener"]),
+    "a close tag twice": (f"{CALL}</tool_call> ok", " ok", [R], [""]),
+    "a close tag twice, on its own line": (f"{CALL}\n</tool_call>\n{CALL}", "", [R, R], ["", ""]),
+    "a close tag and a half": (f"{CALL}\n</tool_c", "", [R], [""]),
+    "three close tags": (
+        f"{CALL}</tool_call>\n</tool_call>", "\n</tool_call>", [R], [""]),
+    "a close tag twice after an array": (
+        block(f"[{BODY}, {BODY}]") + "</tool_call>", "", [R, R], ["array-of-calls"] * 2),
     "a fence in the block": (block(f"```\n{BODY}\n```"), "", [R], ["fence"]),
     "a fence of tildes in the block": (block(f"~~~json\n{BODY}\n~~~"), "", [R], ["fence"]),
     "half a fence in the block": (block(f"```json\n{BODY}"), "", [R], ["fence"]),
@@ -266,7 +273,8 @@ def test_a_made_up_result_ends_the_reading(fake: str) -> None:
     for size in (1, 3, 7, 0):
         events = read(cut(f"A.\n{CALL}\n{fake}\nThe note says x.\n{CALL}", size))
         assert answer_of(events) == Answer("A.\n", [R], "repaired")
-        assert isinstance(events[-1], ReadingEnded)
+        assert isinstance(end := events[-1], ReadingEnded)
+        assert end.rest == f"\n{fake}\nThe note says x.\n{CALL}"
 
 
 @pytest.mark.parametrize(
@@ -307,6 +315,7 @@ def test_a_call_is_told_while_it_is_written() -> None:
     for text, events in steps:
         assert parser.receive_text(text) == events
     assert [type(event) for event in parser.receive_text("</tool_call>")] == [CallCompleted]
+    assert parser.receive_eof() == []
 
 
 def test_a_call_that_is_cut_off_is_never_finished() -> None:
@@ -345,6 +354,12 @@ def test_other_members_are_kept_as_they_were_written() -> None:
 def test_of_several_calls_the_first_carries_the_block() -> None:
     text = block(f"[{BODY}, {BODY}]")
     assert [call.raw for call in completed(read([text]))] == [text, ""]
+
+
+def test_white_space_before_a_call_comes_with_it() -> None:
+    text = f" \n{CALL}\n\n{block(f'[{BODY}, {BODY}]')}\t{CALL} so {CALL}\n"
+    for size in (1, 7, 0):
+        assert [call.before for call in completed(read(cut(text, size)))] == [" \n", "\n\n", "", "\t", ""]
 
 
 def test_white_space_before_a_malformed_block_is_kept() -> None:

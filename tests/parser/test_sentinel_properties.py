@@ -21,7 +21,7 @@ from parser import (
 )
 from parser.opening import MAX_OPENING_CHARS
 from parser.segment import MAX_HELD_BLANK
-from parser.sentinel import MAX_TAIL_CHARS
+from parser.sentinel import MAX_PIECE, MAX_TAIL_CHARS
 from tests.parser.reading import cut, merged, read, received
 
 CALL = '{"name": "read_note", "arguments": {"path": "a.md"}}'
@@ -39,17 +39,27 @@ FRAGMENTS = st.sampled_from(
     ]
 )  # fmt: skip
 TEXTS = st.lists(FRAGMENTS | st.text(max_size=4), max_size=24).map("".join)
+# Calls, and what makes a difference right beside them.
+NEAR_CALLS = st.lists(
+    st.sampled_from(
+        [
+            f"<tool_call>{CALL}</tool_call>", f"<tool_call>{CALL}", "</tool_call>", "</TOOL_CALL >", "</tool", "\n",
+            " ", "\n[tool:x] y", "\n<tool_response>", "[too", "words",
+        ]
+    ),
+    max_size=10,
+).map("".join)  # fmt: skip
 
 
 @st.composite
-def cut_texts(draw: st.DrawFn) -> tuple[str, list[str]]:
-    text = draw(TEXTS)
+def cut_texts(draw: st.DrawFn, texts: st.SearchStrategy[str] = TEXTS) -> tuple[str, list[str]]:
+    text = draw(texts)
     cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=12)))
     bounds = [0, *cuts, len(text)]
     return text, [text[start:end] for start, end in itertools.pairwise(bounds)]
 
 
-@given(cut_texts())
+@given(cut_texts(TEXTS | NEAR_CALLS))
 @settings(max_examples=500)
 def test_how_the_text_is_cut_does_not_show(case: tuple[str, list[str]]) -> None:
     text, pieces = case
@@ -58,31 +68,24 @@ def test_how_the_text_is_cut_does_not_show(case: tuple[str, list[str]]) -> None:
     assert merged(read(cut(text, 1))) == whole
 
 
-@given(cut_texts())
-@settings(max_examples=300)
+@given(cut_texts(TEXTS | NEAR_CALLS))
+@settings(max_examples=500)
 @example(("<tool_call>{]}</tool_call>", ["<tool_call>{]}</tool_call>"]))
-def test_nothing_is_lost(case: tuple[str, list[str]]) -> None:
+def test_nothing_is_lost_but_white_space_after_the_last_call(case: tuple[str, list[str]]) -> None:
     text, pieces = case
     events = read(pieces)
-    rest = text
-    for event in events:
-        part = received([event])
-        while not rest.startswith(part) or (not part and isinstance(event, ReadingEnded)):
-            # Only white space may be missing before what is there.
-            assert rest[:1].isspace() or isinstance(event, ReadingEnded)
-            if isinstance(event, ReadingEnded):
-                return
-            rest = rest[1:]
-        rest = rest[len(part) :]
-    assert not rest.strip()
+    told = received(events)
+    assert text.startswith(told)
+    if lost := text[len(told) :]:
+        assert lost.isspace()
+        assert isinstance(events[-1], CallCompleted)
 
 
-@given(cut_texts())
-def test_white_space_is_lost_only_beside_calls(case: tuple[str, list[str]]) -> None:
-    text, pieces = case
-    events = read(pieces)
-    if not any(isinstance(event, CallCompleted) for event in events):
-        assert received(events) == text
+@pytest.mark.parametrize("size", [1, 100, MAX_PIECE, 0])
+def test_all_that_follows_a_made_up_result_is_handed_back(size: int) -> None:
+    rest = "\n [tool:call_1] x\n" + "And so on. " * 3 * MAX_PIECE
+    events = read(cut(f"<tool_call>{CALL}</tool_call>{rest}", size))
+    assert events[-1] == ReadingEnded("the answer goes on with a result of its own call", rest)
 
 
 @given(cut_texts())

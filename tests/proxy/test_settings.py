@@ -49,6 +49,13 @@ def test_switches_sizes_and_paths() -> None:
         (["--calls", "some"], "whole, live"),
         (["--max-body", "much"], "16MiB"),
         (["--idle-timeout", "0"], "more than 0"),
+        (["--idle-timeout", "nan"], "more than 0"),
+        (["--idle-timeout", "inf"], "more than 0"),
+        (["--max-body", "0"], "16MiB"),
+        (["--upstream", "nonsense"], "is not a URL"),
+        (["--allow-origin", "*"], "is not an origin"),
+        (["--api-key", ""], "--api-key must not be empty"),
+        (["--model", " "], "--model must not be empty"),
         (["--log-format", "xml"], "console, json"),
     ],
 )

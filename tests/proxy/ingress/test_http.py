@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Self
 
 import aiohttp
 import orjson
 import pytest
 
+from proxy.contracts import TextPiece
 from proxy.errors import BackendError
 from proxy.server import running_server
 from proxy.settings import Settings
@@ -119,6 +120,62 @@ async def test_a_foreign_host_is_misdirected_on_every_route(host: str, path: str
             assert response.status == 421
 
 
+async def raw(url: str, request: bytes) -> tuple[int, bytes]:
+    """Status and body of the answer to bytes that no client would send."""
+    host, _, port = url.removeprefix("http://").removesuffix("/v1").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        writer.write(request)
+        async with asyncio.timeout(5):
+            head = await reader.readuntil(b"\r\n\r\n")
+            if head.startswith(b"HTTP/1.1 100"):
+                head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0] or b"0")
+            return int(head.split()[1]), await reader.readexactly(length)
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        (b"OPTIONS * HTTP/1.1", 204),
+        (b"GET /%ff%00%0a/x HTTP/1.1", 404),
+        (b"GET /a%0ab HTTP/1.1", 404),
+        (b"PATCH /v1/responses HTTP/1.1", 405),
+        (b"GET http://evil.example/v1/nothing HTTP/1.1", 421),
+        (b"GET http://127.0.0.1/v1/nothing HTTP/1.1", 404),
+    ],
+)
+async def test_an_odd_request_target_is_answered_by_us(line: bytes, status: int) -> None:
+    async with client() as (_, url):
+        got, body = await raw(url, line + b"\r\nHost: 127.0.0.1\r\n\r\n")
+    assert got == status
+    assert not body or set(orjson.loads(body)) == {"error"}
+
+
+@pytest.mark.parametrize("headers", [b"Host: [::1]evil.com", b"Host: 127.0.0.1@evil.com", b"Host: a b"])
+async def test_a_host_that_is_none_is_misdirected(headers: bytes) -> None:
+    async with client() as (_, url):
+        status, _body = await raw(url, b"GET /healthz HTTP/1.1\r\n" + headers + b"\r\n\r\n")
+    assert status in {400, 421}
+
+
+async def test_two_origins_are_one_too_many() -> None:
+    origins = b"Origin: app://obsidian.md\r\nOrigin: http://evil.example\r\n\r\n"
+    async with client() as (_, url):
+        assert (await raw(url, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + origins))[0] == 403
+
+
+@pytest.mark.parametrize("expectation", [b"100-continue", b"a miracle"])
+async def test_an_expectation_does_not_keep_a_request_from_its_answer(expectation: bytes) -> None:
+    body = orjson.dumps(BODY)
+    head = b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: "
+    length = b"\r\nContent-Length: %d\r\n\r\n" % len(body)
+    async with client("Hello") as (_, url):
+        assert (await raw(url, head + expectation + length + body))[0] == 200
+
+
 @pytest.mark.parametrize(
     "headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
 )
@@ -213,6 +270,52 @@ async def test_a_client_that_goes_away_ends_the_backends_turn() -> None:
 async def _post(session: aiohttp.ClientSession, url: str, *, stream: bool) -> None:
     async with session.post(f"{url}/responses", json={**BODY, "stream": stream}) as response:
         await response.read()
+
+
+async def test_a_fault_in_mid_stream_still_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    async with client("Hello") as (session, url):
+        monkeypatch.setattr("proxy.ingress.responses.keep", fail)
+        async with session.post(f"{url}/responses", json={**BODY, "stream": True}) as response:
+            async with asyncio.timeout(5):
+                text = await response.text()
+    *_, failed, done, _ = text.split("\n\n")
+    assert failed.startswith("event: response.failed\n")
+    assert done == "data: [DONE]"
+    assert "ZeroDivision" not in text
+
+
+async def test_a_server_that_stops_tells_those_whose_answers_did_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proxy.server.DRAIN", 0.05)
+    async with aiohttp.ClientSession() as session:
+        async with running_server(Settings(port=0), EndlessBackend([])) as url:
+            response = await session.post(f"{url}/responses", json={**BODY, "stream": True})
+            begun = await response.content.readuntil(b"response.output_text.delta")
+        text = (begun + await response.read()).decode()
+    assert "event: response.failed" in text
+    assert "shutting down" in text
+
+
+class EndlessBackend(MemoryBackend):
+    """Says one word and no more, until it is left itself."""
+
+    async def __aenter__(self) -> Self:
+        self.leaving = asyncio.Event()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self.leaving.set()
+
+    @asynccontextmanager
+    async def stream(self, prompt: object) -> AsyncIterator[Any]:
+        async def batches() -> AsyncIterator[Any]:
+            yield [TextPiece("word")]
+            await self.leaving.wait()
+            raise BackendError("The proxy is shutting down.", status=503)
+
+        yield batches()
 
 
 class SilentBackend(MemoryBackend):

@@ -300,6 +300,52 @@ async def test_a_call_quoted_from_a_note_is_text() -> None:
     assert outcome.report.refused == {"quoted": 1}
 
 
+def told(text: str) -> Transcript:
+    """A user who shows the model a note."""
+    return Transcript((UserTurn((Text(f"Show me this note:\n{text}"),)),))
+
+
+async def test_a_quoted_call_of_an_undeclared_tool_is_text_too() -> None:
+    note = f"Here: {write_call('rm_rf', '{}')} end"
+    outcome = await play(note, request=ask(transcript=told(note)))
+    assert outcome.text == note
+    assert outcome.calls == []
+
+
+async def test_a_quoted_note_with_calls_and_a_result_is_shown_whole() -> None:
+    note = f"{READ_A}\n\n{READ_B}\n[tool:call_9] # Invented\nThe end."
+    for chunk in (0, 1, 3):
+        outcome = await play(note, chunk=chunk, request=ask(transcript=told(note)))
+        assert outcome.text == note
+        assert outcome.calls == []
+        assert outcome.backend.left_early == 0
+
+
+async def test_a_quoted_note_that_ends_in_a_half_result_loses_nothing() -> None:
+    note = f"{READ_A.removesuffix('</tool_call>')}\n[tool:call_9] {READ_B}\n[tool:"
+    outcome = await play(note, chunk=3, request=ask(transcript=told(note)))
+    assert outcome.text == note
+
+
+async def test_a_thousand_quoted_calls_and_results_are_text() -> None:
+    note = f"{READ_A}\n[tool:call_9] # Invented\n" * 1_000
+    outcome = await play(note, request=ask(transcript=told(READ_A)))
+    assert outcome.text == note
+    assert outcome.calls == []
+
+
+async def test_a_quoted_block_that_cannot_be_read_is_text_at_once() -> None:
+    outcome = await play(f"Look: {BROKEN} rest", request=ask(transcript=told(BROKEN)))
+    assert outcome.text == f"Look: {BROKEN} rest"
+    assert outcome.report.again == []
+
+
+async def test_a_conversation_without_a_word_still_asks_the_model_something() -> None:
+    for entries in ((), (UserTurn(()),), (UserTurn((Text(" "),)),)):
+        outcome = await play("Hello.", request=ask(transcript=Transcript(entries)))
+        assert any(part.text.strip() for part in outcome.backend.prompts[0].parts if isinstance(part, Text))
+
+
 async def test_an_escaped_tag_that_the_model_repeats_reaches_the_client_as_it_was() -> None:
     outcome = await play(r"The tag is `<\tool_call>` and <\/tool_call>.", chunk=2)
     assert outcome.text == "The tag is `<tool_call>` and </tool_call>."
@@ -347,6 +393,38 @@ def key_in(prompt: Prompt) -> str:
     found = re.search(r'"key": "([0-9a-f]+)"', prompt.developer or "")
     assert found
     return found[1]
+
+
+async def test_a_call_that_may_be_a_quotation_does_not_leave_live() -> None:
+    outcome = await play(f"It says: {READ_A}", chunk=3, request=ask(transcript=told(READ_A)), options=LIVE)
+    assert outcome.calls == []
+    assert outcome.text == f"It says: {READ_A}"
+    outcome = await play(READ_B, chunk=3, request=ask(transcript=told(READ_A)), options=LIVE)
+    assert outcome.calls == [("read_note", '{"path": "b.md"}')]
+
+
+async def test_with_a_nonce_no_call_leaves_before_its_key_was_seen() -> None:
+    outcome = await play(READ_A, chunk=3, options=replace(LIVE, require_nonce=True))
+    assert outcome.calls == []
+    assert outcome.text == READ_A
+    assert outcome.finished
+
+
+async def test_reasoning_in_the_middle_of_a_live_call_waits_for_its_end() -> None:
+    half = len(READ_A) - 20
+    outcome = await play(
+        [
+            TextPiece(READ_A[:half]),
+            ReasoningPiece(0, "x"),
+            ReasoningEnded(),
+            TextPiece(READ_A[half:]),
+            TurnEnded(USAGE),
+        ],
+        options=LIVE,
+    )
+    kinds = [type(event) for event in outcome.events]
+    assert kinds.index(ToolCallEnded) < kinds.index(Reasoning)
+    assert outcome.calls == [("read_note", '{"path": "a.md"}')]
 
 
 async def test_with_a_nonce_a_call_counts_only_with_the_key_of_its_request() -> None:

@@ -45,6 +45,9 @@ REFUSED: list[tuple[dict[str, Any], str | None, str | None, str]] = [
     ({"model": None}, "model", "missing_required_parameter", "Missing required parameter: 'model'."),
     ({"model": 7}, "model", "invalid_type", "Invalid type for 'model': expected a string, but got an integer instead."),
     ({"model": ""}, "model", "empty_string", "Invalid 'model': empty string"),
+    ({"model": " "}, "model", "invalid_value", "does not match pattern"),
+    ({"model": "m" * 300}, "model", "invalid_value", "does not match pattern"),
+    ({"model": "a\nb"}, "model", "invalid_value", "does not match pattern"),
     ({"input": None}, "input", "missing_required_parameter", "Missing required parameter: 'input'."),
     ({"input": 7}, "input", "invalid_type", "but got an integer instead"),
     ({"input": ["hi"]}, "input[0]", "invalid_type", "expected an object, but got a string"),
@@ -88,9 +91,26 @@ REFUSED: list[tuple[dict[str, Any], str | None, str | None, str]] = [
     ({"tools": [READ, READ]}, "tools[1].name", "invalid_value", "declared twice"),
     ({"tools": [{**READ, "parameters": []}]}, "tools[0].parameters", "invalid_type", "expected an object"),
     ({"tools": [READ] * 10_000}, "tools", "array_above_max_length", "maximum length 128"),
+    (
+        {
+            "tools": [
+                {"type": "namespace", "name": f"n{n}", "tools": [{**READ, "name": f"t{m}"} for m in range(100)]}
+                for n in range(100)
+            ]
+        },
+        "tools",
+        "array_above_max_length",
+        "namespaces included",
+    ),
     ({"tools": [{**READ, "parameters": nested(70)}]}, None, "invalid_value", "deeper than 64"),
     ({"tools": [{**READ, "parameters": {"x": "y" * 300_000}}]}, "tools", "invalid_value", "bytes"),
     ({"tool_choice": "sometimes"}, "tool_choice", "invalid_value", "'auto', 'none', 'required'"),
+    (
+        {"tools": [READ], "tool_choice": {"type": "allowed_tools", "mode": "required", "tools": []}},
+        "tool_choice",
+        None,
+        "allows no function",
+    ),
     ({"tool_choice": 1}, "tool_choice", "invalid_type", "but got an integer"),
     ({"tool_choice": "required"}, "tool_choice", None, "must be specified with 'tools'"),
     (
