@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from parser import CallCompleted, CallStarted, ParserEvent, ToolRegistry
+from parser import CallCompleted, ParserEvent, ToolRegistry
 
 from .canonical import canonical
 from .copies import in_any_row, joined, page, pages, past_calls, readings, rows, typed
@@ -40,7 +40,7 @@ class QuoteGuard:
     tag's word in it, it is a few searches. What is too much to read is taken to hold every call.
     """
 
-    __slots__ = ("_calls", "_names", "_overflow", "_registry", "_rows", "_suspect", "_transcript")
+    __slots__ = ("_calls", "_overflow", "_registry", "_rows", "_suspect", "_transcript")
 
     def __init__(self, strings: Iterable[str], registry: ToolRegistry, transcript: Transcript | None = None) -> None:
         self._registry = registry
@@ -48,7 +48,6 @@ class QuoteGuard:
         self._rows = [tuple(strings)]
         self._suspect: bool | None = None
         self._calls: set[Call] | None = None
-        self._names: set[str] = set()
         self._overflow = False
 
     @classmethod
@@ -64,10 +63,13 @@ class QuoteGuard:
         comparable = canonical(arguments)
         return comparable is not None and self._folded(name, comparable) in calls
 
-    def knows(self, name: str) -> bool:
-        """Whether a call of that tool, with whatever arguments, can be read or begins in the request's own text."""
-        self._read()
-        return self._overflow or self._folded_name(name) in self._names
+    def is_suspect(self) -> bool:
+        """Whether the tag's word stands anywhere in the request: else nothing was escaped and nothing can be quoted."""
+        if self._suspect is None:
+            if self._transcript:
+                self._rows += rows(self._transcript, self._registry)
+            self._suspect = any(map(in_any_row, self._rows))
+        return self._suspect
 
     def quotes_text(self, raw: str) -> bool:
         """Whether the text of a block that is no call stands in the request's own text, the same but for its folding.
@@ -75,16 +77,9 @@ class QuoteGuard:
         Never for a block that holds next to nothing.
         """
         block = _fold(raw)
-        if len(_TAG.sub("", block)) < _LEAST_QUOTATION or not _TAG.search(block) or not self._is_suspect():
+        if len(_TAG.sub("", block)) < _LEAST_QUOTATION or not _TAG.search(block) or not self.is_suspect():
             return False
         return any(block in _fold(reading) for text in self._texts() for reading in readings(text))
-
-    def _is_suspect(self) -> bool:
-        if self._suspect is None:
-            if self._transcript:
-                self._rows += rows(self._transcript, self._registry)
-            self._suspect = any(map(in_any_row, self._rows))
-        return self._suspect
 
     def _texts(self) -> Iterable[str]:
         """All texts of the request that a model may copy; past calls only as the strings that they hold."""
@@ -103,7 +98,7 @@ class QuoteGuard:
     def _read(self) -> set[Call]:
         if self._calls is None:
             self._calls = set()
-            if self._is_suspect():
+            if self.is_suspect():
                 try:
                     self._read_all(self._calls)
                 except TooMuchToReadError:
@@ -116,9 +111,6 @@ class QuoteGuard:
             for reading in readings(text):
                 for events in reader.read(reading):
                     calls.update(self._completed(events))
-                    # A call that breaks off has no arguments to compare, but in live mode it would have begun to leave.
-                    begun = (event.name for event in events if isinstance(event, CallStarted | CallCompleted))
-                    self._names.update(map(self._folded_name, begun))
         if not self._transcript:
             return
         # A copy of the whole page has the past calls in it, perhaps in the middle of a block. They themselves
@@ -134,7 +126,6 @@ class QuoteGuard:
             for text in (past_calls(self._transcript), unescape(page(self._transcript)))
         )
         calls |= shown - past
-        self._names.update(name for name, _ in shown - past)
 
     def _completed(self, events: Iterable[ParserEvent]) -> Iterator[Call]:
         for event in events:

@@ -291,7 +291,7 @@ class Answer:
         if not self._live or self._gate is None:
             return
         tool = self._gate.registry.match(call.name)
-        if tool is not None and self._gate.may_leave_unfinished(tool.name):
+        if tool is not None and self._gate.may_leave_unfinished:
             self._flush_text()
             self._release()
             self._live_call = call.index

@@ -66,9 +66,10 @@ class CallGate:
         repeated = (tool.name, canonical(arguments)) in self._answered
         return Accepted(self.take_id(call.id), tool.name, arguments, repeated)
 
-    def may_leave_unfinished(self, name: str) -> bool:
-        """Whether nothing that is judged at a call's end could still stop a call of this tool."""
-        return self._key is None and not self._guard.knows(name)
+    @property
+    def may_leave_unfinished(self) -> bool:
+        """Whether a call's end can bring nothing that changes or stops it: no key, no quotation, no escaped tag."""
+        return self._key is None and not self._guard.is_suspect()
 
     def is_quoted_text(self, raw: str) -> bool:
         """Whether a block that cannot be read stands just so in the request."""
