@@ -252,17 +252,17 @@ class Answer:
     def _pass_on(self, call: Accepted, *, live: bool) -> None:
         self._report.calls.append(call.name)
         whole = (ToolCallStarted(call.call_id, call.name), ToolCallArguments(call.arguments), ToolCallEnded())
-        if live:
-            self._end_live(ToolCallEnded())
-        elif call.repeated and not self._may_repeat and not self.calls:
+        if call.repeated and not (live or self._may_repeat or self.calls):
             self._keep(Hold.REPEATED)
             self.repeated = call.name
             self.held.extend(whole)
-            return
         else:
-            self._release()
-            self._out.extend(whole)
-        self.calls += 1
+            self.calls += 1
+            if live:
+                self._end_live(ToolCallEnded())
+            else:
+                self._release()
+                self._out.extend(whole)
         if not self._parallel:
             self._report.interrupted = self.stop = "one call was asked for"
 
