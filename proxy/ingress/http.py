@@ -61,6 +61,10 @@ ROUTES: dict[str, dict[str, Handler]] = {
 }
 
 
+# What those who watch over a process ask, without a key of their own.
+KEYLESS = frozenset({"/", "/healthz", "/readyz"})
+
+
 def canonical_path(path: str) -> str:
     """`//v1//responses/` and `/responses` are one path: `/responses`."""
     names = [name for name in path.split("/") if name]
@@ -106,7 +110,8 @@ async def _admitted(request: web.Request) -> web.StreamResponse:
     admission.check_origin(request.headers.getall("Origin", []), request.headers.get("Sec-Fetch-Site", "none"))
     if request.method == "OPTIONS":
         return web.Response(status=204, headers=preflight_headers(request.headers))
-    admission.check_key(request.headers)
+    if canonical_path(request.path) not in KEYLESS:
+        admission.check_key(request.headers)
     return await _handler(request)
 
 

@@ -229,6 +229,13 @@ async def test_a_key_that_is_set_is_demanded(headers: dict[str, str], status: in
             assert response.status == status
 
 
+async def test_those_who_watch_over_the_process_need_no_key() -> None:
+    async with client(api_key=("k",)) as (session, url):
+        for path, status in (("/healthz", 200), ("/readyz", 200), ("/", 200), ("/v1/models", 401)):
+            async with session.get(url.removesuffix("/v1") + path) as response:
+                assert response.status == status
+
+
 async def test_any_key_will_do_when_none_is_set() -> None:
     async with client("Hello") as (session, url):
         async with session.post(f"{url}/responses", json=BODY, headers={"Authorization": "Bearer x"}) as response:
