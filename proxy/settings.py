@@ -231,8 +231,9 @@ class Setting:
         try:
             return self.parse(text)
         except ValueError as error:
-            detail = str(error) if "is not" in str(error) else f"'{text}' does not fit"
-            raise UsageError(f"{source}: {detail}.") from None
+            if self.parse in {int, float}:
+                raise UsageError(f"{source} must be a number, not '{text}'.") from None
+            raise UsageError(f"{source}: {error}.") from None
 
 
 def _rows() -> tuple[Setting, ...]:
