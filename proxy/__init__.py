@@ -11,8 +11,10 @@ wire        pure: requests in, events and bodies out
 turn        pure: one turn, from request to answer; what the client may see and when
 rpc         JSON-RPC lines, over stdio or WebSocket
 backends    app-server words: codex, replay, remote
+stores      where Responses are kept
 replay      the small app-server that plays fixtures
 ingress     HTTP: who is let in, routes, streams
 server      settings to a running server
+logs        one harmless line an event
 cli         the commands
 """
