@@ -56,10 +56,9 @@ def bind(settings: Settings) -> socket.socket:
         ) from None
 
 
-def base_url(settings: Settings, bound: socket.socket) -> str:
+def base_url(host: str, port: int) -> str:
     """The URL that clients are given."""
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return f"http://{host}:{bound.getsockname()[1]}/v1"
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/v1"
 
 
 def turn_options(settings: Settings) -> TurnOptions:
@@ -97,7 +96,7 @@ async def running_server(settings: Settings, backend: TextBackend | None = None)
                     site = web.SockSite(runner, bound)
                     await site.start()
                     try:
-                        yield base_url(settings, bound)
+                        yield base_url(settings.host, bound.getsockname()[1])
                     finally:
                         await site.stop()
                         await app[ACTIVITY].wait_idle(DRAIN)

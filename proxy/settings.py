@@ -278,7 +278,7 @@ def add_flags(parser: argparse.ArgumentParser, command: str) -> None:
 
 def load(flags: Mapping[str, str | list[str] | None], environment: Mapping[str, str]) -> Settings:
     """Settings from parsed flags and the environment. Raises `UsageError`."""
-    values: dict[str, object] = {}
+    values: dict[str, Any] = {}
     for row in SETTINGS:
         given = flags.get(row.name)
         source = row.flag
@@ -290,10 +290,6 @@ def load(flags: Mapping[str, str | list[str] | None], environment: Mapping[str, 
             values[row.name] = tuple(row.value(text.strip(), source) for text in given)
         else:
             values[row.name] = row.value(given, source)
-    return _build(values)
-
-
-def _build(values: Mapping[str, Any]) -> Settings:
     return Settings(**values)
 
 
@@ -309,13 +305,10 @@ def reference() -> str:
         "|---|---|---|---|---|",
     ]
     for row in SETTINGS:
-        argument = (
-            "" if row.is_switch else f" {row.metavar or '|'.join(row.choices) or row.name.rpartition('_')[2].upper()}"
-        )
-        flag = f"`{row.flag}{argument}`".replace("|", "\\|")
+        flag = row.flag if row.is_switch else f"{row.flag} {row.argument}".replace("|", "\\|")
         more = " Repeatable." if row.repeatable else ""
         lines.append(
-            f"| {flag} | `{row.variable}` | `{row.shown_default}` | {', '.join(row.commands)} | {row.help}{more} |"
+            f"| `{flag}` | `{row.variable}` | `{row.shown_default}` | {', '.join(row.commands)} | {row.help}{more} |"
         )
     return "\n".join(lines) + "\n"
 

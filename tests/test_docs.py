@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from proxy.cli.main import build_parser
-from proxy.ingress.http import ROUTES
+from proxy.ingress.routes import ROUTES
 from proxy.settings import SETTINGS, reference
 from proxy.wire.responses_request import Echo
 

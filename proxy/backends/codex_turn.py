@@ -24,10 +24,7 @@ from .codex_errors import FAILED, NOT_TEXT_ONLY, Cut, turn_failure
 
 @dataclass(frozen=True, slots=True)
 class TurnFailed:
-    """`running`: codex is still at it and has to be interrupted."""
-
     error: BackendError
-    running: bool
 
 
 @dataclass(slots=True)
@@ -156,7 +153,7 @@ class TurnReduction:
     def _begun_again(self, why: str) -> Told:
         # The new attempt repeats the answer from its start, so it must not follow what was told.
         if self._told:
-            yield TurnFailed(BackendError(f"Part of an answer was lost: {why}.", **FAILED), running=True)
+            yield TurnFailed(BackendError(f"Part of an answer was lost: {why}.", **FAILED))
         self._open.clear()
 
     def _turn_completed(self, params: JsonObject) -> Told:
@@ -169,9 +166,9 @@ class TurnReduction:
                     case Cut(reason):
                         yield from self._ended(reason)
                     case error:
-                        yield TurnFailed(error, running=False)
+                        yield TurnFailed(error)
             case status:
-                yield TurnFailed(BackendError(f"codex ended the turn as {status}.", **FAILED), running=False)
+                yield TurnFailed(BackendError(f"codex ended the turn as {status}.", **FAILED))
 
     def _ended(self, incomplete: str | None) -> Told:
         for item in self._open.values():
@@ -201,4 +198,4 @@ def _rest(whole: str, told: list[str]) -> str:
 
 def _not_text_only(kind: str) -> TurnFailed:
     sentence = f"codex used a tool of its own ({kind}) instead of answering in text; the turn was stopped."
-    return TurnFailed(BackendError(sentence, **NOT_TEXT_ONLY), running=True)
+    return TurnFailed(BackendError(sentence, **NOT_TEXT_ONLY))

@@ -11,7 +11,7 @@ import aiohttp
 from ..backends import locate_program, make_backend, read_version, tools_that_reach_the_model
 from ..contracts import TextBackend
 from ..errors import ApiError, UsageError
-from ..server import bind, read_keys
+from ..server import base_url, bind, read_keys
 from ..settings import Settings
 from .obsidian import copilot_settings
 
@@ -37,8 +37,7 @@ async def run_doctor(settings: Settings) -> int:
     async for finding in examine(settings):
         _show(finding)
         healthy = healthy and finding.good is not False
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    print(copilot_settings(f"http://{host}:{settings.port}/v1", keyed=bool(settings.api_key or settings.api_key_file)))
+    print(copilot_settings(base_url(settings.host, settings.port), settings))
     return 0 if healthy else 1
 
 
@@ -93,12 +92,11 @@ async def _port(settings: Settings) -> Finding:
 
 async def _is_tagcall(settings: Settings) -> bool:
     host = "127.0.0.1" if settings.host == "0.0.0.0" else settings.host  # noqa: S104  # compared, not bound
-    host = f"[{host}]" if ":" in host else host
     timeout = aiohttp.ClientTimeout(total=NEIGHBOUR_TIMEOUT)
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(f"http://{host}:{settings.port}/healthz") as answer,
+            session.get(f"{base_url(host, settings.port)}/healthz") as answer,
         ):
             return answer.headers.get("Server") == "tagcall"
     except (aiohttp.ClientError, TimeoutError):

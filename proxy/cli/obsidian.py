@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from ..settings import Settings
 
-def copilot_settings(url: str, *, keyed: bool) -> str:
+
+def copilot_settings(url: str, settings: Settings) -> str:
+    keyed = settings.api_key or settings.api_key_file
     key = "the key that tagcall was started with" if keyed else "anything, for instance `tagcall`"
     return f"""
   In Obsidian Copilot: Settings > Models > Add a custom model

@@ -32,7 +32,7 @@ async def run_serve(settings: Settings) -> int:
     backend = make_backend(settings)
     async with running_server(settings, backend) as url, asyncio.TaskGroup() as group:
         print(f"tagcall is ready on {url}")
-        print(copilot_settings(url, keyed=bool(settings.api_key or settings.api_key_file)), flush=True)
+        print(copilot_settings(url, settings), flush=True)
         complaint = group.create_task(_complain(backend), name="first look at the backend")
         await stop.wait()
         complaint.cancel()

@@ -7,7 +7,8 @@ replies     errors and JSON as HTTP answers
 stream      one event stream: its head, its writes, its signs of life
 responses   POST /v1/responses
 history     stored Responses: what a request continues, and what becomes of its own
-http        routes, and the order in which a request passes through all this
+routes      which handler serves a path and a method
+http        the order in which a request passes through all this
 """
 
 from .http import create_app

@@ -87,8 +87,10 @@ class Admission:
                 status=401,
             )
         digest = sha256(given.encode("utf-8", "surrogateescape")).digest()
-        # All keys are compared, so that the time tells nothing.
-        if not any([hmac.compare_digest(digest, key) for key in self._keys]):  # noqa: C419
+        matches = [
+            hmac.compare_digest(digest, key) for key in self._keys
+        ]  # all of them, so that the time tells nothing
+        if not any(matches):
             raise RequestError(
                 "Incorrect API key provided. Use the key that tagcall was started with.",
                 status=401,

@@ -12,7 +12,7 @@ from ..errors import RequestError, StoreError
 from ..wire.input_items import History
 from ..wire.json_body import JsonObject
 from ..wire.responses import ResponsesBuilder
-from ..wire.responses_request import ResponsesRequest, lookups
+from ..wire.responses_request import ResponsesRequest, lookups, stored_input
 from .replies import json_reply
 from .state import STORE
 
@@ -61,7 +61,7 @@ async def keep(request: web.Request, parsed: ResponsesRequest, builder: Response
         previous=parsed.echo["previous_response_id"],
         owner=owner_of(request),
         created_at=builder.created_at,
-        input=parsed.input,
+        input=stored_input(parsed.input),
         response=builder.response,
     )
     try:

@@ -9,6 +9,9 @@ from aiohttp import web
 
 from ..errors import ApiError, RequestError
 
+# What a client is told of a fault of ours: nothing of it. The log has its trace.
+FAULT = ApiError("The server had an error while processing your request.")
+
 
 def json_reply(body: Mapping[str, object], *, status: int = 200) -> web.Response:
     return web.Response(body=orjson.dumps(body), status=status, content_type="application/json")
@@ -29,4 +32,4 @@ def from_aiohttp(error: web.HTTPException) -> ApiError:
         return RequestError("The request body is too large. The limit is set by --max-body.", status=413)
     if error.status < 500:
         return RequestError(error.reason, status=error.status)
-    return ApiError("The server had an error while processing your request.", status=error.status)
+    return ApiError(FAULT.message, status=error.status)

@@ -18,12 +18,10 @@ from ..wire.responses import ResponsesBuilder, WireEvent
 from ..wire.responses_request import ResponsesRequest, parse_responses_request
 from ..wire.sse import DONE, encode
 from .history import find_history, keep
-from .replies import error_reply, json_reply
+from .replies import FAULT, error_reply, json_reply
 from .requests import read_json_body
 from .state import BACKEND, REQUEST_LOG, TURN_OPTIONS
 from .stream import EventStream
-
-FAULT = ApiError("The server had an error while processing your request.")
 
 fault_log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.turn")
 

@@ -32,7 +32,6 @@ from .asks import Ask, Described, Verbatim
 FORMAT = 1
 REQUEST_FILE = "request.json"
 BACKEND_FILE = "backend.jsonl"
-RESPONSE_FILE = "response.sse"
 
 Message: TypeAlias = dict[str, object]
 

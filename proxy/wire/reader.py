@@ -102,12 +102,7 @@ class Reader:
         if not isinstance(value, str):
             raise wrong_type(self.at(key), "a string", value)
         if max_length is not None and len(value) > max_length:
-            raise RequestError(
-                f"Invalid '{self.at(key)}': string too long. Expected a string with maximum length {max_length}, but "
-                f"got a string with length {len(value)} instead.",
-                code="string_above_max_length",
-                param=self.at(key),
-            )
+            raise self._too_long(key, "a string", "string", max_length, len(value))
         return value
 
     def required_string(self, key: str) -> str:
@@ -171,12 +166,7 @@ class Reader:
         if not isinstance(value, list):
             raise wrong_type(self.at(key), "an array", value)
         if max_length is not None and len(value) > max_length:
-            raise RequestError(
-                f"Invalid '{self.at(key)}': array too long. Expected an array with maximum length {max_length}, but "
-                f"got an array with length {len(value)} instead.",
-                code="array_above_max_length",
-                param=self.at(key),
-            )
+            raise self._too_long(key, "an array", "array", max_length, len(value))
         return value
 
     def object(self, key: str) -> Reader | None:
@@ -187,6 +177,14 @@ class Reader:
         """Readers for the objects of an array; no array reads as an empty one."""
         for index, value in enumerate(self.array(key, max_length=max_length) or []):
             yield Reader.of(value, f"{self.at(key)}[{index}]")
+
+    def _too_long(self, key: str, kind: str, noun: str, maximum: int, length: int) -> RequestError:
+        return RequestError(
+            f"Invalid '{self.at(key)}': {noun} too long. Expected {kind} with maximum length {maximum}, but got {kind} "
+            f"with length {length} instead.",
+            code=f"{noun}_above_max_length",
+            param=self.at(key),
+        )
 
     def _check_range(self, key: str, value: float, noun: str, minimum: float | None, maximum: float | None) -> None:
         if minimum is not None and value < minimum:

@@ -69,7 +69,7 @@ class ResponsesRequest:
     stream: bool
     service_tier: str
     include: frozenset[str]
-    input: tuple[JsonObject, ...]
+    input: JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +175,8 @@ def _include(request: Reader) -> frozenset[str]:
     return frozenset(names)
 
 
-def _stored_input(value: JsonValue, mint: MintId) -> tuple[JsonObject, ...]:
-    """The request's own items as they are stored: each with a type and an id."""
+def stored_input(value: JsonValue, mint: MintId = mint_id) -> tuple[JsonObject, ...]:
+    """`input` of a request as it is stored: items, each with a type and an id."""
     if isinstance(value, str):
         content: JsonValue = [{"type": "input_text", "text": value}]
         value = [{"type": "message", "role": "user", "content": content}]
@@ -188,9 +188,7 @@ def _stored_input(value: JsonValue, mint: MintId) -> tuple[JsonObject, ...]:
     )
 
 
-def parse_responses_request(
-    body: JsonObject, history: History = NO_HISTORY, *, mint: MintId = mint_id
-) -> ResponsesRequest:
+def parse_responses_request(body: JsonObject, history: History = NO_HISTORY) -> ResponsesRequest:
     """The request in `body`, checked as a whole before any backend hears of it. `history` is what `lookups` found.
 
     Raises `RequestError`. Unknown members are accepted: clients send them, OpenAI's newest among them.
@@ -245,5 +243,5 @@ def parse_responses_request(
         stream=request.boolean("stream") is True,
         service_tier=request.choice("service_tier", SERVICE_TIERS) or "auto",
         include=_include(request),
-        input=_stored_input(request.get("input"), mint),
+        input=request.get("input"),
     )

@@ -75,6 +75,24 @@ async def test_memory_forgets_the_oldest() -> None:
         assert await store.load("resp_2", "me") == SECOND
 
 
+async def test_memory_keeps_no_more_than_its_size() -> None:
+    async with MemoryStore(max_bytes=100_000) as store:
+        for number in range(100):
+            large = {"id": f"msg_{number}", "type": "message", "role": "user", "content": "x" * 9_000}
+            await store.save(replace(SECOND, id=f"resp_{number}", input=(large,)))
+        kept = [number for number in range(100) if await store.load(f"resp_{number}", "me")]
+        assert kept == list(range(90, 100))
+        assert await store.find_item("msg_0", "me") is None
+        assert await store.find_item("msg_99", "me") is not None
+
+
+async def test_an_item_that_was_sent_again_outlives_the_first_response_it_was_in() -> None:
+    async with MemoryStore(limit=1) as store:
+        await store.save(RESPONSE)
+        await store.save(replace(RESPONSE, id="resp_2"))
+        assert await store.find_item("msg_1", "me") == RESPONSE.input[0]
+
+
 async def test_none_keeps_nothing() -> None:
     async with make_store("none") as store:
         await store.save(RESPONSE)
