@@ -38,13 +38,17 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """All that a text backend is given. `effort` and `summary` are the Responses API's reasoning values."""
+    """All that a text backend is given. `effort` and `summary` are the Responses API's reasoning values.
+
+    `output_schema` is a JSON schema as JSON text, for a backend that can hold its model to it.
+    """
 
     model: str
     developer: str | None
     parts: tuple[Part, ...]
     effort: str | None = None
     summary: str | None = None
+    output_schema: str | None = None
 
 
 # What a backend reports of one turn, in order. `TurnEnded` is the last event; failure is a raised `BackendError`.
@@ -188,8 +192,20 @@ TurnEvent = (
 
 
 @dataclass(frozen=True, slots=True)
+class OutputFormat:
+    """What the answer's text must be: a JSON object, or JSON that fits `schema` (JSON text)."""
+
+    schema: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """What a client wants of one turn, free of its wire format."""
+    """What a client wants of one turn, free of its wire format.
+
+    `max_output_tokens` cuts the answer, `stop` ends it before the first of these strings, `truncate`
+    lets the oldest turns go when the input is too long for the model.
+    """
 
     model: str
     transcript: Transcript
@@ -198,6 +214,10 @@ class TurnRequest:
     parallel: bool = True
     effort: str | None = None
     summary: str | None = None
+    output_format: OutputFormat | None = None
+    max_output_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    truncate: bool = False
 
 
 # A JSON object as it stands on the wire.

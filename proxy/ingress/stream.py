@@ -1,4 +1,4 @@
-"""One event stream to a client: opened late, kept alive, each batch in one write.
+"""One event stream to a client: opened late, kept alive, each piece in one write.
 
 The head waits for the first batch, so that a backend that refuses the turn becomes an HTTP error; it
 does not wait longer than `HEAD_WAIT`, because clients give up on servers that stay silent.
@@ -7,6 +7,7 @@ does not wait longer than `HEAD_WAIT`, because clients give up on servers that s
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from aiohttp import web
 
@@ -26,9 +27,9 @@ HEADERS = {
 
 
 class EventStream:
-    """`write` bytes of whole events; run `keep_alive` beside it."""
+    """`write` pieces of whole events; run `keep_alive` beside it."""
 
-    def __init__(self, request: web.Request, opening: bytes) -> None:
+    def __init__(self, request: web.Request, opening: Sequence[bytes]) -> None:
         self._request = request
         self._opening = opening
         self._lock = asyncio.Lock()
@@ -42,13 +43,15 @@ class EventStream:
                 response = web.StreamResponse(headers=HEADERS)
                 await response.prepare(self._request)
                 self.response = response
-                await response.write(self._opening)
+                for piece in self._opening:
+                    await response.write(piece)
         return self.response
 
-    async def write(self, data: bytes) -> None:
+    async def write(self, pieces: Sequence[bytes]) -> None:
         response = self.response or await self._open()
         self._written_at = asyncio.get_running_loop().time()
-        await response.write(data)
+        for piece in pieces:
+            await response.write(piece)
 
     async def keep_alive(self) -> None:
         """Opens the stream when it is time, then breaks each silence. Runs until it is cancelled."""
@@ -58,6 +61,6 @@ class EventStream:
         while True:
             quiet = loop.time() - self._written_at
             if quiet >= HEARTBEAT:
-                await self.write(KEEP_ALIVE)
+                await self.write([KEEP_ALIVE])
                 quiet = 0.0
             await asyncio.sleep(HEARTBEAT - quiet)

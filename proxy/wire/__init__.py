@@ -6,6 +6,7 @@ tools               `tools` and `tool_choice` -> registry and choice
 input_items         `input` -> transcript, with the pairing rules of calls and outputs
 responses_request   POST /v1/responses -> `ResponsesRequest`
 models              the model list
+builder             what makes an API's own events of a turn's
 responses           turn events -> Response events and the Response object, by one builder
 sse                 events -> bytes of an event stream
 ids                 the ids we mint

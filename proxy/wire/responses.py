@@ -33,10 +33,9 @@ from ..contracts import (
     Usage,
 )
 from ..errors import ApiError
+from .builder import WireEvent
 from .ids import MintId, mint_id
 from .responses_request import ResponsesRequest
-
-WireEvent = dict[str, object]
 
 # The codes a Response's own `error` may carry; strict clients check the list.
 RESPONSE_ERROR_CODES = frozenset({
@@ -135,6 +134,10 @@ class ResponsesBuilder:
         self.created_at = int(clock())
         self._head: WireEvent = {"id": self.id, "object": "response", "created_at": self.created_at}
         self.response: WireEvent = self._snapshot("in_progress")
+
+    @property
+    def body(self) -> WireEvent:
+        return self.response
 
     def start(self) -> list[WireEvent]:
         """The two events that open every stream."""

@@ -1,18 +1,29 @@
-"""Server-sent events as OpenAI writes them: `event:` equals `data.type`, one line each, one blank line.
+"""Server-sent events as OpenAI writes them: one line of JSON each, one blank line.
 
 An event leaves in one piece; a keep-alive is a comment line, which every client skips.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import orjson
 
 KEEP_ALIVE = b": keep-alive\n\n"
 DONE = b"data: [DONE]\n\n"
 
+# The bytes of events, in order; each piece is one write.
+Encode = Callable[[Iterable[Mapping[str, object]]], list[bytes]]
 
-def encode(events: Iterable[Mapping[str, object]]) -> bytes:
-    """The bytes of typed events, in order."""
-    return b"".join(b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), orjson.dumps(event)) for event in events)
+
+def encode_typed(events: Iterable[Mapping[str, object]]) -> list[bytes]:
+    """Events of the Responses API: `event:` equals `data.type`. What arrived together leaves together."""
+    lines = [b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), orjson.dumps(event)) for event in events]
+    return [b"".join(lines)] if lines else []
+
+
+def encode_chunks(events: Iterable[Mapping[str, object]]) -> list[bytes]:
+    """Chunks of Chat Completions, which have no `event:` line. Each is a write: there are clients that take one
+    event from each read.
+    """
+    return [b"data: %b\n\n" % orjson.dumps(event) for event in events]

@@ -1,0 +1,121 @@
+"""One exchange: a request that was read, through one turn, to an event stream or a JSON body.
+
+Every API that answers with a turn comes through here; what differs between them is an `Exchange`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+
+import structlog
+from aiohttp import web
+
+from ..contracts import TurnFailed, TurnFinished, TurnRequest
+from ..errors import ApiError
+from ..turn import run_turn
+from ..wire.builder import AnswerBuilder, WireEvent
+from ..wire.sse import DONE, Encode
+from .replies import FAULT, error_reply, json_reply
+from .state import BACKEND, REQUEST_LOG, TURN_OPTIONS
+from .stream import EventStream
+
+fault_log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.turn")
+
+
+async def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What a request asks of the turn, and who makes its answer.
+
+    `keep` is awaited once the turn is finished, before the last event leaves.
+    """
+
+    turn: TurnRequest
+    stream: bool
+    builder: AnswerBuilder
+    encode: Encode
+    keep: Callable[[], Awaitable[None]] = _nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """Wire events that belong together. `alone`: the `error` is all there is of the turn's answer in them."""
+
+    wire: Sequence[WireEvent]
+    error: ApiError | None = None
+    alone: bool = False
+
+
+async def answer(request: web.Request, exchange: Exchange) -> web.StreamResponse:
+    """Serves one exchange. Errors before the first event are HTTP errors, later ones the builder's last event."""
+    log = request[REQUEST_LOG]
+    log.model = exchange.turn.model
+    log.stream = exchange.stream
+    log.response = exchange.builder.id
+    async with aclosing(built(request, exchange)) as batches:
+        if exchange.stream:
+            return await _streamed(request, exchange, batches)
+        return await _collected(request, exchange, batches)
+
+
+async def built(request: web.Request, exchange: Exchange) -> AsyncGenerator[Built, None]:
+    """The turn's batches as the wire events that leave for them. What is to be kept is kept before the last leaves."""
+    turn = run_turn(exchange.turn, request.app[BACKEND], request.app[TURN_OPTIONS], request[REQUEST_LOG].turn)
+    async with aclosing(turn):
+        async for batch in turn:
+            wire = [wire for event in batch for wire in exchange.builder.handle(event)]
+            match batch[-1]:
+                case TurnFinished():
+                    await exchange.keep()
+                    yield Built(wire)
+                case TurnFailed(error):
+                    yield Built(wire, error, alone=len(batch) == 1)
+                case _:
+                    yield Built(wire)
+
+
+async def _collected(request: web.Request, exchange: Exchange, batches: AsyncGenerator[Built, None]) -> web.Response:
+    exchange.builder.start()
+    async for batch in batches:
+        if batch.error:
+            request[REQUEST_LOG].failed = batch.error
+            return error_reply(batch.error)
+        request[REQUEST_LOG].saw_first_event()
+    return json_reply(exchange.builder.body)
+
+
+async def _streamed(
+    request: web.Request, exchange: Exchange, batches: AsyncGenerator[Built, None]
+) -> web.StreamResponse:
+    """Writes the stream to its end, whatever happens: no client is left without a terminal event."""
+    log, builder, encode = request[REQUEST_LOG], exchange.builder, exchange.encode
+    stream = EventStream(request, encode(builder.start()))
+    try:
+        async with asyncio.TaskGroup() as group:
+            pulse = group.create_task(stream.keep_alive(), name=f"keep alive {builder.id}")
+            async for batch in batches:
+                log.failed = batch.error
+                if batch.error and batch.alone and stream.response is None:
+                    pulse.cancel()
+                    return error_reply(batch.error)
+                log.saw_first_event()
+                await stream.write(encode(batch.wire))
+            await stream.write([DONE])
+            pulse.cancel()
+    except* ConnectionError:
+        log.client_gone = True
+    except* Exception:  # noqa: BLE001  # a fault of ours: logged with its trace, told without it
+        fault_log.exception("fault in a stream", id=log.id)
+        log.failed = FAULT
+    if stream.response is None:
+        return web.Response(status=499) if log.client_gone else error_reply(FAULT)
+    if log.failed is FAULT:
+        with suppress(ConnectionError):
+            await stream.write([*encode(builder.handle(TurnFailed(FAULT))), DONE])
+    return stream.response
