@@ -6,14 +6,20 @@ grammar         the tags and the one form that prompts teach
 events          what the parser reports
 sentinel        the parser itself: no I/O, append-only, nothing lost, indifferent to how the text is cut
 prose           outside of blocks: markdown (what is quoted), tags, segment (white space)
+block           from the open tag of a block to behind its close tag
 opening         whether a block begins
 live_call       a well-formed call while it is written: json_scan, encoded_object, json_text
-block_end       where any other block ends
-read_block      such a block as a whole, by the named rules: relaxed_json, call_shape, members
+body            any other block, collected up to its end: block_end
+read_block      such a block as a whole, by the named rules: tag_attributes; foreign; relaxed_json with relaxed_scalar
+                and string_ends; call_shape, members
 report          a repaired call goes on from what was told
+bare_answer     another parser, for answers that are nothing but a call without its tags
 registry        the declared tools, and which of them a name means
+coercion        arguments as a tool's schema wants them
 """
 
+from .bare_answer import BareAnswerParser
+from .coercion import Coerced, Coercion, coerce, read_schema
 from .events import (
     ArgumentsDelta,
     CallCompleted,
@@ -27,22 +33,29 @@ from .events import (
 )
 from .grammar import CLOSE_TAG, OPEN_TAG, write_call
 from .registry import Tool, ToolRegistry
+from .rules import Rule
 from .sentinel import SentinelParser
 
 __all__ = [
     "CLOSE_TAG",
     "OPEN_TAG",
     "ArgumentsDelta",
+    "BareAnswerParser",
     "CallCompleted",
     "CallMalformed",
     "CallStarted",
+    "Coerced",
+    "Coercion",
     "ParserEvent",
     "ReadingEnded",
+    "Rule",
     "SentinelParser",
     "StrayCloser",
     "TextDelta",
     "Tier",
     "Tool",
     "ToolRegistry",
+    "coerce",
+    "read_schema",
     "write_call",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .grammar import CLOSE, CLOSE_BEGUN, OPEN, OPEN_BEGUN
 
-_OUTSIDE = re.compile(r"[\"'<]")
+_OUTSIDE = re.compile(r"[\"'<\\]")
 _INSIDE = {'"': re.compile(r'["\\<]'), "'": re.compile(r"['\\<]")}
 # An apostrophe opens a string only where a key or a value may start.
 _BEFORE_STRING = frozenset("{[,:")
@@ -26,12 +26,15 @@ class BlockEnd:
     """Searches a body that arrives in pieces; each character is looked at once.
 
     `in_string` is the end of the first close tag that stands in a string. When the quotes turn out not
-    to mean what they seemed to, that is where the block may have ended.
+    to mean what they seemed to, that is where the block may have ended. In `markup` there are no strings,
+    but a block may stand inside of a value.
     """
 
-    __slots__ = ("_before", "_offset", "_quote", "_tail", "in_string")
+    __slots__ = ("_before", "_depth", "_markup", "_offset", "_quote", "_tail", "in_string")
 
-    def __init__(self) -> None:
+    def __init__(self, *, markup: bool = False) -> None:
+        self._markup = markup
+        self._depth = 0  # blocks that were opened inside of this one
         self.in_string: int | None = None
         self._offset = 0  # of `_tail` in the body
         self._tail = ""  # the beginning of a tag or of an escape
@@ -59,13 +62,25 @@ class BlockEnd:
         if found is None:
             return at
         char = text[at]
+        if char == "\\":
+            # JSON that is escaped as a whole: its quotes are none of those that end with a plain one.
+            if at + 1 == len(text):
+                self._tail = char
+                return at
+            return at + 2 if text[at + 1] in "\"'\\" else at + 1
         if char != "<":
-            if char == '"' or self._before in _BEFORE_STRING:
+            if not self._markup and (char == '"' or self._before in _BEFORE_STRING):
                 self._quote = char
             return at + 1
         if close := CLOSE.match(text, at):
+            if self._depth:
+                self._depth -= 1
+                return close.end()
             return End(self._offset + at, self._offset + close.end(), closed=True)
-        if OPEN.match(text, at):
+        if opener := OPEN.match(text, at):
+            if self._markup:
+                self._depth += 1
+                return opener.end()
             return End(self._offset + at, self._offset + at, closed=False)
         if CLOSE_BEGUN.match(text, at) or OPEN_BEGUN.match(text, at):
             self._tail = text[at:]

@@ -6,7 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .json_text import decode_string, elements_of, members_of
-from .members import ARGUMENTS, ARGUMENTS_ALIASES, IDS, NAME, NAME_ALIASES, NESTINGS, NEUTRAL, WRAPPERS
+from .members import (
+    ARGUMENTS,
+    ARGUMENTS_ALIASES,
+    IDS,
+    LATE_ARGUMENTS_ALIASES,
+    LATE_NAME_ALIASES,
+    NAME,
+    NAME_ALIASES,
+    NESTINGS,
+    NEUTRAL,
+    WRAPPERS,
+    folded,
+)
 from .relaxed_json import UnreadableError, rewrite
 from .rules import Rule
 
@@ -35,9 +47,20 @@ def calls_of(value: str) -> list[Call]:
         return _with_rule(calls, Rule.ARRAY_OF_CALLS)
     if value[0] == "{":
         members = members_of(value)
-        if len(members) == 1 and members[0][0].casefold() in WRAPPERS:
+        if len(members) == 1 and folded(members[0][0]) in WRAPPERS:
             return _with_rule(calls_of(members[0][1]), Rule.WRAPPER_OBJECT)
     return [_call_of(value)]
+
+
+def is_another_shape(value: str) -> bool:
+    """Whether an object that should be the arguments of a call looks like a call, or like what holds arguments."""
+    members = {folded(key): inner for key, inner in members_of(value)}
+    if members.keys() & (NESTINGS | WRAPPERS) and len(members) == 1:
+        return True
+    held = members.keys() & ARGUMENTS_ALIASES
+    return any(members[key].startswith(("{", '"{')) for key in held) and not (
+        members.keys() - held - NAME_ALIASES - NEUTRAL
+    )
 
 
 def _with_rule(calls: list[Call], rule: Rule) -> list[Call]:
@@ -52,22 +75,22 @@ def _call_of(value: str) -> Call:
     members = members_of(value)
     if len({key for key, _ in members}) < len(members):
         raise UnreadableError("a key stands twice in the call")
-    nested = [(key, inner) for key, inner in members if key.casefold() in NESTINGS and inner[0] == "{"]
+    nested = [(key, inner) for key, inner in members if folded(key) in NESTINGS and inner[0] == "{"]
     if nested:
         return _nested(nested, members)
     rules: list[Rule] = []
-    name_key, name = _one_of(NAME_ALIASES, NAME, "name", members)
+    name_key, name = _one_of((NAME_ALIASES, LATE_NAME_ALIASES), "name", members)
     if name is None:
         raise UnreadableError("the call has no name")
     if name[0] != '"' or not (decoded := decode_string(name[1:-1])).strip():
         raise UnreadableError("the name is not a string with something in it")
-    arguments_key, arguments = _one_of(ARGUMENTS_ALIASES, ARGUMENTS, "arguments", members)
+    arguments_key, arguments = _one_of((ARGUMENTS_ALIASES, LATE_ARGUMENTS_ALIASES), "arguments", members)
     if (name_key, arguments_key or ARGUMENTS) != (NAME, ARGUMENTS):
         rules.append(Rule.ALIAS_KEYS)
     others = [(key, inner) for key, inner in members if key not in (name_key, arguments_key)]
     call_id = _id_of(others)
     if arguments is None:
-        if any(key not in NEUTRAL for key, _ in others):
+        if any(folded(key) not in NEUTRAL for key, _ in others):
             raise UnreadableError("the call has members but no arguments")
         rules.append(Rule.MISSING_ARGUMENTS)
         arguments = "{}"
@@ -82,7 +105,7 @@ def _nested(nested: list[tuple[str, str]], members: list[tuple[str, str]]) -> Ca
     """`{"type": "function", "function": {"name": ..., "arguments": ...}}` and the like."""
     key, value = nested[0]
     others = [member for member in members if member[0] != key]
-    if any(other.casefold() in NAME_ALIASES | ARGUMENTS_ALIASES | NESTINGS for other, _ in others):
+    if any(folded(other) in NAME_ALIASES | ARGUMENTS_ALIASES | NESTINGS for other, _ in others):
         raise UnreadableError("the call has members both inside and outside of another object")
     call = _call_of(value)
     outer_id = _id_of(others)
@@ -91,15 +114,16 @@ def _nested(nested: list[tuple[str, str]], members: list[tuple[str, str]]) -> Ca
 
 
 def _one_of(
-    aliases: frozenset[str], taught: str, what: str, members: list[tuple[str, str]]
+    aliases: tuple[frozenset[str], ...], what: str, members: list[tuple[str, str]]
 ) -> tuple[str | None, str | None]:
-    """The only member of those names. Two are two readings, whatever they hold."""
-    found = [(key, value) for key, value in members if key.casefold() in aliases]
-    if len(found) > 1:
-        raise UnreadableError(f"the call has more than one {what}")
-    if not found:
-        return (None, None)
-    return found[0]
+    """The only member with one of the first aliases that any has. Two are two readings, whatever they hold."""
+    for names in aliases:
+        found = [(key, value) for key, value in members if folded(key) in names]
+        if len(found) > 1:
+            raise UnreadableError(f"the call has more than one {what}")
+        if found:
+            return found[0]
+    return (None, None)
 
 
 def _id_of(members: list[tuple[str, str]]) -> str | None:

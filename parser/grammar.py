@@ -50,11 +50,19 @@ def prefixes_of(literal: str, then: str = "") -> str:
     return re.escape(literal[0]) + pattern
 
 
-# Models are seen to vary case and blanks; prompts escape those spellings in what they quote, too.
+# Models are seen to vary case and blanks, and to say in the tag what the JSON says; prompts escape those
+# spellings in what they quote, too.
 _BLANKS = "[ \t\r\n]{0,4}"
-OPEN = re.compile(f"<tool_call{_BLANKS}>", re.IGNORECASE)
+_KEYS = ("id", "call_id", "name", "tool", "function", "type", "index")
+_VALUE = r'"[^"<>\n]{0,64}"|\'[^\'<>\n]{0,64}\'|[\w.:-]{1,64}'
+ATTRIBUTE = rf"({'|'.join(_KEYS)}) ?= ?({_VALUE})"
+_WITH_ATTRIBUTE = rf"(?:[ \t\r\n]{{1,4}}(?:{'|'.join(_KEYS)}) ?= ?(?:{_VALUE}))"
+OPEN = re.compile(f"<tool_call{_WITH_ATTRIBUTE}{{0,3}}{_BLANKS}>", re.IGNORECASE)
 CLOSE = re.compile(f"</tool_call{_BLANKS}>", re.IGNORECASE)
 
 # A text that ends in the middle of a tag: match these where the `<` stands.
-OPEN_BEGUN = re.compile(rf"{prefixes_of('<tool_call', _BLANKS)}\Z", re.IGNORECASE)
+_VALUE_BEGUN = r""" ?(?:= ?(?:"[^"<>\n]{0,64}|'[^'<>\n]{0,64}|[\w.:-]{0,64}))?"""
+_KEY_BEGUN = "|".join(prefixes_of(key, _VALUE_BEGUN) for key in _KEYS)
+_INSIDE_BEGUN = f"(?:{_WITH_ATTRIBUTE}{{0,2}}[ \t\r\n]{{1,4}}(?:{_KEY_BEGUN})|{_WITH_ATTRIBUTE}{{0,3}}{_BLANKS})"
+OPEN_BEGUN = re.compile(prefixes_of("<tool_call", _INSIDE_BEGUN) + r"\Z", re.IGNORECASE)
 CLOSE_BEGUN = re.compile(rf"{prefixes_of('</tool_call', _BLANKS)}\Z", re.IGNORECASE)

@@ -15,6 +15,7 @@ MAX_DEPTH = 64
 # than this breaks off, wherever the text was cut, so that holding back stays cheap.
 MAX_HELD = 4096
 
+_BLANK_OR_END = ("", " ", "\t", "\r", "\n")
 SPACE = re.compile(r"[ \t\r\n]*")
 # Every character of a string that stands for itself, and every whole escape.
 STRING_RUN = re.compile(r'[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+')
@@ -48,29 +49,29 @@ class ValueScanner:
     """Scans one value. `feed` takes the next text and returns what of all text so far is now released.
 
     Once it is `done` or `broken`, `rest` is the text that was not released: what follows the value, or
-    what starts with the token that broke it.
+    what starts with the token that broke it. `in_string` says that the last text was nothing but plain
+    characters of a string: more of them would be released as they are.
     """
 
-    __slots__ = ("_closers", "_expect", "_held", "_in_string", "_key", "broken", "done", "rest")
+    __slots__ = ("_closers", "_expect", "_held", "_in_string", "broken", "done", "in_string", "rest")
 
     def __init__(self) -> None:
         self.done = False
         self.broken = False
+        self.in_string = False
         self.rest = ""
         self._in_string = False
-        self._key = False  # that string is a key
         self._closers: list[str] = []
         self._expect = _VALUE
         self._held = ""
 
-    @property
-    def in_string(self) -> bool:
-        """Inside a string, and nothing is held back: plain characters would only be released."""
-        return self._in_string and not self._held
-
     def feed(self, text: str) -> str:
         if self._held:
             text, self._held = self._held + text, ""
+        elif self._in_string and '"' not in text and "\\" not in text and text.isprintable():
+            self.in_string = True
+            return text
+        self.in_string = False
         pos, end = 0, len(text)
         while pos < end:
             if self._in_string:
@@ -90,9 +91,10 @@ class ValueScanner:
     # Each of these gives where to go on, and whether to stop there: held, done or broken.
 
     def _string(self, text: str, pos: int) -> tuple[int, bool]:
-        pos = _end_of(STRING_RUN, text, pos)
-        if pos == len(text):
-            return pos, False
+        if text[pos] != '"':
+            pos = _end_of(STRING_RUN, text, pos)
+            if pos == len(text):
+                return pos, False
         if text[pos] == '"':
             return self._quote(text, pos)
         if ESCAPE_BEGUN.match(text, pos):
@@ -101,16 +103,25 @@ class ValueScanner:
 
     def _quote(self, text: str, pos: int) -> tuple[int, bool]:
         """Pass the quote that ends a string. In a container only what follows shows that it does."""
-        if self._key:
-            self._in_string = self._key = False
+        if self._expect is _KEY or self._expect is _FIRST_KEY:
+            # The usual spelling of what comes next saves three more steps.
+            if text.startswith('": "', pos):
+                self._expect = _VALUE
+                return pos + 4, False
+            self._in_string = False
             self._expect = _COLON
             return pos + 1, False
         if self._closers:
-            after = after_space(text, pos + 1)
-            if after - pos > MAX_HELD:
-                return self._broken(pos)
-            if after == len(text):
-                return pos, True
+            if text.startswith('"}', pos) and self._closers[-1] == "}":
+                self._in_string = False
+                return self._closed(pos + 1)
+            after = pos + 1
+            if text[after : after + 1] in _BLANK_OR_END:
+                after = after_space(text, after)
+                if after - pos > MAX_HELD:
+                    return self._broken(pos)
+                if after == len(text):
+                    return pos, True
             if text[after] != "," and text[after] != self._closers[-1]:
                 return self._broken(pos)
         self._in_string = False
@@ -119,6 +130,8 @@ class ValueScanner:
     def _token(self, text: str, pos: int) -> tuple[int, bool]:
         char = text[pos]
         expect = self._expect
+        if expect is _VALUE or expect is _FIRST_VALUE:
+            return self._value(text, pos, char)
         if expect is _NEXT:
             if char == ",":
                 return self._comma(text, pos)
@@ -128,14 +141,11 @@ class ValueScanner:
             if char == ":":
                 self._expect = _VALUE
                 return pos + 1, False
-        elif expect is _FIRST_KEY or expect is _KEY:
-            if char == '"':
-                self._in_string = self._key = True
-                return pos + 1, False
-            if char == "}" and expect is _FIRST_KEY:
-                return self._closed(pos)
-        else:
-            return self._value(text, pos, char)
+        elif char == '"':
+            self._in_string = True
+            return pos + 1, False
+        elif char == "}" and expect is _FIRST_KEY:
+            return self._closed(pos)
         return self._broken(pos)
 
     def _value(self, text: str, pos: int, char: str) -> tuple[int, bool]:
@@ -143,6 +153,10 @@ class ValueScanner:
             self._in_string = True
             return pos + 1, False
         if char == "{":
+            if text.startswith('{"', pos) and len(self._closers) < MAX_DEPTH:
+                self._closers.append("}")
+                self._expect, self._in_string = _KEY, True
+                return pos + 2, False
             return self._opened("}", _FIRST_KEY, pos)
         if char == "[":
             return self._opened("]", _FIRST_VALUE, pos)

@@ -20,9 +20,15 @@ _WS = r"[ \t\r\n]*+"
 # The way to a value: a comma unless it is the first, the key, the colon, and the sight of what follows.
 _MEMBER = re.compile(rf'{_WS}(,?){_WS}"({_RUN})"{_WS}:{_WS}(?=[^ \t\r\n])')
 _MEMBER_BEGUN = re.compile(rf'{_WS},?{_WS}(?:"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?|"{_WS}(?::{_WS})?)?)?\Z')
+# The two that every call has, as they are taught.
+_NAMED = re.compile(rf'{_WS}"{NAME}"{_WS}:{_WS}"([^"\\\x00-\x1f]+)"')
+_ARGUED = re.compile(rf'{_WS},{_WS}"{ARGUMENTS}"{_WS}:{_WS}(?=\{{)')
 _END = re.compile(rf"{_WS}}}")
 _STRING = re.compile(rf'"({_RUN})"')
 _STRING_BEGUN = re.compile(rf'"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?)?\Z')
+
+# What is shorter than this is only looked at when it holds the colon and the quotes that a member takes.
+_SHORT = 64
 
 
 class _At(Enum):
@@ -47,8 +53,9 @@ _FIRST, _IN_MEMBER, _IN_NAME, _IN_ARGUMENTS, _IN_ENCODED, _IN_VALUE = _At
 class LiveCall:
     """One call from behind the `{` on. `feed` appends what became known to `events`.
 
-    `arguments` is what was reported of them, or what will be once the name is known. Once the call is
-    `done`, `rest` is the text after the object.
+    `in_string` says that more characters of the same string would only be reported as they are. `arguments` is
+    what was reported of them, or what will be once the name is known. Once the call is `done`, `rest` is the
+    text after the object.
     """
 
     __slots__ = (
@@ -56,6 +63,7 @@ class LiveCall:
         "_encoded",
         "_held",
         "_key",
+        "_patience",
         "_scanner",
         "_seen",
         "_value",
@@ -64,6 +72,7 @@ class LiveCall:
         "done",
         "extra",
         "id",
+        "in_string",
         "index",
         "name",
         "rest",
@@ -73,6 +82,7 @@ class LiveCall:
         self.index = index
         self.done = False
         self.broken = False
+        self.in_string = False
         self.rest = ""
         self.name: str | None = None
         self.id: str | None = None
@@ -80,45 +90,55 @@ class LiveCall:
         self.extra: list[tuple[str, str]] = []
         self._at = _FIRST
         self._held = ""
+        self._patience = _SHORT
         self._key = ""
         self._seen: set[str] = set()
         self._scanner: ValueScanner | None = None
         self._encoded: EncodedObject | None = None
         self._value: list[str] = []
 
-    @property
-    def in_string(self) -> bool:
-        """Plain characters that come next would only be reported as they are."""
-        return (
-            self._at is _IN_ARGUMENTS
-            and self.name is not None
-            and self._scanner is not None
-            and self._scanner.in_string
-        )
-
-    def feed(self, text: str, events: list[ParserEvent]) -> None:
-        held = self._held
-        if held and '"' not in text and ":" not in text and "}" not in text and "<" not in text:
-            # Nothing in here can end a key or a name; whether it may stand in one is seen when that ends.
-            self._held = held + text
-            if len(self._held) > MAX_HELD:
-                self._break()
-            return
+    def feed(self, text: str, events: list[ParserEvent]) -> bool:
+        """Read the text. False if the call is done or broken."""
         while text:
             if self._scanner is not None:
                 text = self._scan(self._scanner, text, events)
-            elif self._at is _IN_NAME:
-                text = self._name(self._held + text, events)
-            else:
-                text = self._member(self._held + text)
+                continue
+            text = self._held + text
+            # A cheap look first, as most deltas end nothing. Whatever may end the block is looked at in full.
+            if (
+                len(text) < self._patience
+                and self._at is not _IN_NAME
+                and (":" not in text or text.count('"') < (4 if self._at is _FIRST else 2))
+                and "}" not in text
+                and "<" not in text
+            ):
+                self._held = text
+                return True
+            self._held = ""
+            text = self._header(text, events)
+        return not (self.done or self.broken)
 
     def end(self, events: list[ParserEvent]) -> None:
         """No more text comes: look at what was only held."""
         text, self._held = self._held, ""
+        self._patience = 0
         self.feed(text, events)
 
+    def _header(self, text: str, events: list[ParserEvent]) -> str:
+        """Read up to the next value that is scanned, or to the end of the object."""
+        if self._at is _FIRST:
+            if (named := _NAMED.match(text)) and named.end() <= MAX_HELD:
+                self._seen.add(NAME)
+                return self._named(named.group(1), text[named.end() :], events)
+        elif self._at is _IN_NAME:
+            return self._name(text, events)
+        elif (argued := _ARGUED.match(text)) and ARGUMENTS not in self._seen and argued.end() <= MAX_HELD:
+            self._seen.add(ARGUMENTS)
+            self._at, self._scanner = _IN_ARGUMENTS, ValueScanner()
+            return text[argued.end() :]
+        return self._member(text)
+
     def _member(self, text: str) -> str:
-        self._held = ""
         # A member is there with its colon, the end with its brace: without them, do not look for either.
         if ":" in text and (match := _MEMBER.match(text)):
             comma, key = match.groups()
@@ -131,9 +151,12 @@ class LiveCall:
         if "}" in text and (match := _END.match(text)):
             if self.name is None or ARGUMENTS not in self._seen or match.end() > MAX_HELD:
                 return self._break()
-            self.done, self.rest = True, text[match.end() :]
-            return ""
+            return self._end(text[match.end() :])
         return self._hold(text, _MEMBER_BEGUN)
+
+    def _end(self, rest: str) -> str:
+        self.done, self.rest = True, rest
+        return ""
 
     def _value_of(self, key: str, text: str, pos: int) -> str:
         first = text[pos]
@@ -153,19 +176,22 @@ class LiveCall:
         return text[pos:]
 
     def _name(self, text: str, events: list[ParserEvent]) -> str:
-        self._held = ""
         match = _STRING.match(text)
         if match is None:
             return self._hold(text, _STRING_BEGUN)
-        name = decode_string(match.group(1))
-        if not name.strip() or match.end() > MAX_HELD:
+        if match.end() > MAX_HELD:
+            return self._break()
+        return self._named(decode_string(match.group(1)), text[match.end() :], events)
+
+    def _named(self, name: str, rest: str, events: list[ParserEvent]) -> str:
+        if not name.strip():
             return self._break()
         self.name = name
         self._at = _IN_MEMBER
         events.append(CallStarted(self.index, name, self.id))
         if self.arguments:
             events.append(ArgumentsDelta(self.index, "".join(self.arguments)))
-        return text[match.end() :]
+        return rest
 
     def _scan(self, scanner: ValueScanner, text: str, events: list[ParserEvent]) -> str:
         piece = scanner.feed(text)
@@ -184,7 +210,11 @@ class LiveCall:
             return self._break()
         if scanner.done:
             self._value_ended()
-            return scanner.rest
+            rest = scanner.rest
+            if rest[:1] == "}" and self.name is not None and ARGUMENTS in self._seen:
+                return self._end(rest[1:])
+            return rest
+        self.in_string = self._at is _IN_ARGUMENTS and self.name is not None and scanner.in_string
         return ""
 
     def _value_ended(self) -> None:
@@ -197,6 +227,7 @@ class LiveCall:
                 self.extra.append((self._key, value))
         self._at = _IN_MEMBER
         self._scanner = self._encoded = None
+        self.in_string = False
 
     def _hold(self, text: str, begun: re.Pattern[str]) -> str:
         if len(text) > MAX_HELD or not begun.match(text):
@@ -205,5 +236,5 @@ class LiveCall:
         return ""
 
     def _break(self) -> str:
-        self.broken = True
+        self.broken, self.in_string = True, False
         return ""

@@ -47,12 +47,10 @@ class CodeState:
         self._end_run()
         return self._fence[1] > 0 or self._span > 0
 
-    @property
-    def idle(self) -> bool:
-        """Nothing is open: text without backticks and tildes only moves `blank`."""
-        return not (self._fence[1] or self._span or self._run)
-
     def feed(self, text: str) -> None:
+        if "`" not in text and "~" not in text:
+            self._pass_plain(text)
+            return
         for piece in _PIECE.findall(text):
             first = piece[0]
             if first in "`~":
@@ -70,13 +68,18 @@ class CodeState:
                 self.blank = False
                 self._closing = False
 
-    def pass_plain(self, text: str) -> None:
-        """As `feed`, for text without backticks and tildes while the state is idle."""
-        line = text[text.rfind("\n") + 1 :]
-        if line.strip(_BLANKS):
-            self.blank = False
-        elif len(line) < len(text):
-            self.blank = True
+    def _pass_plain(self, text: str) -> None:
+        """The short way for text without backticks and tildes: lines are looked at, not what is in them."""
+        if not text:
+            return
+        self._end_run()
+        last = text.rfind("\n")
+        if last >= 0:
+            if self._closing and text[: text.find("\n")].strip(_BLANKS):
+                self._closing = False
+            self._end_line()
+        if text[last + 1 :].strip(_BLANKS):
+            self.blank = self._closing = False
 
     def _end_line(self) -> None:
         if self._closing:

@@ -1,4 +1,7 @@
-"""Which member of a call's object is which, and the other names that models give them."""
+"""Which member of a call's object is which, and the other names that models give them.
+
+Names are compared folded: without case, `_` and `-`.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,29 @@ NAME = "name"
 ARGUMENTS = "arguments"
 IDS = ("call_id", "id")
 
-NAME_ALIASES = frozenset({"name", "tool", "tool_name", "toolname", "function", "function_name", "recipient_name"})
-ARGUMENTS_ALIASES = frozenset(
-    {"arguments", "parameters", "params", "args", "input", "tool_input", "toolinput", "kwargs"}
+NAME_ALIASES = frozenset({"name", "tool", "toolname", "function", "functionname", "recipientname"})
+ARGUMENTS_ALIASES = frozenset({"arguments", "parameters", "params", "args", "input", "toolinput", "kwargs"})
+# These count only where none of the others stands: beside one of those they may mean anything.
+LATE_NAME_ALIASES = frozenset({"action", "func", "funcname"})
+LATE_ARGUMENTS_ALIASES = frozenset(
+    {
+        *("argument", "actioninput", "actionargs"),
+        *(f"{owner}{what}" for owner in ("tool", "function") for what in ("args", "arguments", "parameters", "params")),
+    }
 )
 # Members that hold the whole call, or an array of them.
-NESTINGS = frozenset({"function", "function_call", "tool", "tool_call", "call"})
-WRAPPERS = frozenset({"tool_calls", "tool_call", "function_calls", "calls"})
+NESTINGS = frozenset({"function", "functioncall", "tool", "toolcall", "call"})
+WRAPPERS = frozenset({"toolcalls", "toolcall", "functioncalls", "calls", "tooluses"})
 # Members that say nothing about the arguments: beside them, a call without arguments has none.
-NEUTRAL = frozenset({*IDS, "type", "key"})
+NEUTRAL = frozenset({"callid", "id", "type", "key"})
+
+_RESERVED = NAME_ALIASES | ARGUMENTS_ALIASES | NESTINGS | WRAPPERS
 
 
-_RESERVED = (NAME_ALIASES | ARGUMENTS_ALIASES | NESTINGS | WRAPPERS) - {NAME, ARGUMENTS}
-_FOLDED = _RESERVED | {NAME, ARGUMENTS}
+def folded(key: str) -> str:
+    return key.replace("_", "").replace("-", "").casefold()
 
 
 def is_reserved(key: str) -> bool:
     """True for a key that, beside `name` and `arguments`, would leave more than one reading."""
-    return key in _RESERVED or (key.casefold() in _FOLDED and key not in (NAME, ARGUMENTS))
+    return folded(key) in _RESERVED and key not in (NAME, ARGUMENTS)

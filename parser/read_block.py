@@ -1,28 +1,36 @@
 """Read a block whose text is all there: one pure function over the named rules of `rules`.
 
-frame    what stands round the JSON          here
+frame    what stands round the JSON          here, tag_attributes
 tokens   how the JSON is written             relaxed_json
 shape    which members its objects have      call_shape
+         what is no JSON at all              foreign
 """
 
 from __future__ import annotations
 
+import html
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from .call_shape import Call, calls_of
-from .grammar import CLOSE
+from .call_shape import Call, calls_of, is_another_shape
+from .foreign import begins_foreign, is_markup, read_foreign
+from .grammar import CLOSE, OPEN
 from .json_scan import after_space
 from .json_text import decode_string, members_of
-from .members import NEUTRAL
+from .members import NEUTRAL, folded
 from .relaxed_json import UnreadableError, rewrite
 from .rules import Rule
+from .tag_attributes import attributes_of
 
 _FENCE = re.compile(r"[ \t\r\n]*(`{3,}|~{3,})[\w-]*[ \t\r\n]*")
 _BLANK = " \t\r\n"
-_BETWEEN_OBJECTS = re.compile(r"[ \t\r\n]*[,;]?[ \t\r\n]*(?=[{\[])")
+_BETWEEN_OBJECTS = re.compile(r"[ \t\r\n]*[,;]?[ \t\r\n]*(?=[{\[<A-Za-z])")
+_ESCAPED_AS_HTML = re.compile(r"[\[{ \t\r\n]+&(?:quot|#34|#x22);")
+_ESCAPED = re.compile(r"[\[{ \t\r\n]+(?:\\[nrt][\[{ \t\r\n]*)*\\\"")
 _CLOSERS = re.compile(r"[}\])]+")
-_CLOSE_TAGS = re.compile(r"(?:</[\w:|-]+>)+")
+_CLOSE_TAGS = re.compile(
+    r"(?:</[\w:|-]+>|<\|(?:im_end|eot_id|eom_id|end|endoftext|end_of_text|/?tool_call(?:_end)?)\|>)+"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +49,43 @@ class Malformed:
     reason: str
 
 
-def read_block(body: str, *, closed: bool) -> Calls | Malformed:
+def read_block(body: str, *, closed: bool, tag: str = "") -> Calls | Malformed:
     """The reading of what stands between two tags, or of what follows an opener that was never closed.
 
-    Without a close tag nothing that is cut off is completed, and text may follow the calls.
+    Without a close tag nothing that is cut off is completed, and text may follow the calls. `tag` is the
+    open tag, which may name the call.
     """
     try:
-        return _read(body, closed=closed)
+        return _read_named(body, tag, closed=closed) if "=" in tag else _read(body, closed=closed)
     except UnreadableError as error:
         return Malformed(str(error))
+
+
+def _read_named(body: str, tag: str, *, closed: bool) -> Calls:
+    """A block whose open tag says something, too. Where the body says it again, it must be the same."""
+    said = attributes_of(tag)
+    if said is None:
+        raise UnreadableError("the tag contradicts itself")
+    try:
+        calls = _read(body, closed=closed)
+    except UnreadableError:
+        if said.name is None:
+            raise
+        calls = _read_arguments(body, said.name, closed=closed)
+    if any(said.name not in (None, call.name) for call in calls.calls):
+        raise UnreadableError("the tag names another call")
+    if said.id is None or len(calls.calls) > 1 or calls.calls[0].id is not None:
+        return calls
+    return replace(calls, calls=(replace(calls.calls[0], id=said.id),))
+
+
+def _read_arguments(body: str, name: str, *, closed: bool) -> Calls:
+    value = rewrite(body, after_space(body, 0), closed=False)
+    if not value.text.startswith("{") or is_another_shape(value.text):
+        raise UnreadableError("the call has members but no arguments")
+    end, rules = _tail(body, value.end, "", closed=closed)
+    call = Call(name, value.text, None, (), value.rules)
+    return Calls((call.after([Rule.NAME_IN_TAG]).after(rules),), end)
 
 
 def _read(body: str, *, closed: bool) -> Calls:
@@ -58,8 +94,12 @@ def _read(body: str, *, closed: bool) -> Calls:
     if match := _FENCE.match(body):
         start, fence = match.end(), match.group(1)
         rules.append(Rule.FENCE)
-    if body[start:].lstrip(_BLANK).startswith('"'):
+    if body.startswith('"', after_space(body, start)):
         return _read_string(body, start, closed=closed)
+    if _ESCAPED.match(body, start):
+        return _read_escaped(_unescaped(body[start:]), len(body), closed=closed)
+    if _ESCAPED_AS_HTML.match(body, start):
+        return _read_escaped(html.unescape(body[start:]), len(body), closed=closed)
     groups, after = _groups(body, start, closed=closed)
     if len(groups) > 1:
         rules.append(Rule.SEVERAL_OBJECTS)
@@ -78,8 +118,8 @@ def _check_brackets(call: Call) -> None:
     """
     if not {Rule.MISSING_CLOSERS, Rule.EXTRA_CLOSERS} & set(call.rules):
         return
-    inside = {key for key, _ in members_of(call.arguments)}
-    beside = {key for key, _ in call.extra}
+    inside = {folded(key) for key, _ in members_of(call.arguments)}
+    beside = {folded(key) for key, _ in call.extra}
     if inside & NEUTRAL or beside - NEUTRAL or Rule.MISSING_ARGUMENTS in call.rules:
         raise UnreadableError("a bracket too many or too few")
 
@@ -93,6 +133,21 @@ def _read_string(body: str, start: int, *, closed: bool) -> Calls:
     return Calls(tuple(call.after(rules) for call in inner.calls), len(body))
 
 
+def _unescaped(text: str) -> str:
+    written = rewrite(f'"{text}"')
+    if written.end < len(text) + 2:
+        raise UnreadableError("some quotes are escaped and others are not")
+    return decode_string(written.text[1:-1])
+
+
+def _read_escaped(decoded: str, end: int, *, closed: bool) -> Calls:
+    """A call that is escaped as what stands inside of a string or of a page, with no quotes round it."""
+    inner = _read(decoded, closed=closed)
+    if inner.end < len(decoded):
+        raise UnreadableError("more than a call stands in the block")
+    return Calls(tuple(call.after([Rule.ESCAPED_JSON]) for call in inner.calls), end)
+
+
 def _groups(body: str, start: int, *, closed: bool) -> tuple[list[list[Call]], int]:
     """The calls of each value in the body, and where the last value ends.
 
@@ -100,7 +155,7 @@ def _groups(body: str, start: int, *, closed: bool) -> tuple[list[list[Call]], i
     """
     calls, end = _value(body, start, closed=closed)
     groups = [calls]
-    while match := _BETWEEN_OBJECTS.match(body, end):
+    while (match := _BETWEEN_OBJECTS.match(body, end)) and _begins_value(body, match.end()):
         try:
             calls, end = _value(body, match.end(), closed=closed)
         except UnreadableError:
@@ -111,7 +166,23 @@ def _groups(body: str, start: int, *, closed: bool) -> tuple[list[list[Call]], i
     return groups, end
 
 
+def _stands_alone(body: str, start: int, end: int) -> bool:
+    """Whether a call of elements is followed by what may close its block, or by nothing."""
+    after = after_space(body, end)
+    followed = after == len(body) or OPEN.match(body, after) or _CLOSE_TAGS.match(body, after)
+    return is_markup(body, after_space(body, start)) and bool(followed or begins_foreign(body, after))
+
+
+def _begins_value(body: str, pos: int) -> bool:
+    return body[pos] in "{[" or bool(begins_foreign(body, pos))
+
+
 def _value(body: str, start: int, *, closed: bool) -> tuple[list[Call], int]:
+    if foreign := read_foreign(body, after_space(body, start), closed=closed):
+        call, end = foreign
+        if not (closed or _stands_alone(body, start, end)):
+            raise UnreadableError("a call in another notation that is not closed may be prose")
+        return [call], end
     value = rewrite(body, start, closed=closed)
     return [call.after(value.rules) for call in calls_of(value.text.strip(_BLANK))], value.end
 
@@ -134,6 +205,9 @@ def _tail(body: str, pos: int, fence: str, *, closed: bool) -> tuple[int, list[R
     rest = body[pos:]
     if not rest:
         return pos, rules
+    if OPEN.match(rest):
+        # Quotes do not count in elements, so only here it is seen that the next call begins.
+        return len(body[:pos].rstrip(_BLANK)), [*rules, Rule.UNCLOSED] if closed else rules
     if not closed:
         if CLOSE.search(rest):
             # It stood in what looked like a string, so the quotes of this block mean something else.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-# Prefixes under which models are seen to file a tool that was declared without one.
-KNOWN_PREFIXES = ("functions.", "function.", "tools.", "tool.", "default_api.")
+# Where models are seen to file a tool that was declared without a prefix, and the number of the call behind it.
+KNOWN_PREFIXES = ("functions", "function", "tools", "tool", "default_api", "multi_tool_use")
+_FILED = re.compile(rf"(?:{'|'.join(KNOWN_PREFIXES)})[.:/](.+?)(?::[0-9]+)?", re.IGNORECASE | re.DOTALL)
+_FOLDED_AWAY = str.maketrans("", "", "-_.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +23,13 @@ class Tool:
 
 
 def _folded(name: str) -> str:
-    for prefix in KNOWN_PREFIXES:
-        if name.startswith(prefix):
-            name = name.removeprefix(prefix)
-            break
-    return name.replace("-", "").replace("_", "").replace(".", "").casefold()
+    return name.strip().translate(_FOLDED_AWAY).casefold()
+
+
+def _bare(name: str) -> str:
+    """The folded name without a known prefix."""
+    filed = _FILED.fullmatch(name.strip())
+    return _folded(filed[1] if filed else name)
 
 
 class ToolRegistry:
@@ -34,15 +39,16 @@ class ToolRegistry:
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._by_name: dict[str, Tool] = {}
-        self._near: dict[str, Tool | None] = {}
+        # By what a name is folded with; in each, None marks a name that several tools fold to.
+        self._near: dict[Callable[[str], str], dict[str, Tool | None]] = {_folded: {}, _bare: {}}
         for tool in tools:
             if tool.name in self._by_name:
                 raise ValueError(f"duplicate tool name {tool.name!r}")
             self._by_name[tool.name] = tool
-            # A name of punctuation alone is near to nothing.
-            if folded := _folded(tool.name):
-                # Two tools that fold to one name leave no unique reading: None marks that.
-                self._near[folded] = None if folded in self._near else tool
+            for fold, near in self._near.items():
+                # A name of punctuation alone is near to nothing.
+                if folded := fold(tool.name):
+                    near[folded] = None if folded in near else tool
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._by_name.values())
@@ -54,8 +60,13 @@ class ToolRegistry:
         return name in self._by_name
 
     def match(self, name: str) -> Tool | None:
-        """The tool of that name, else the only one that differs just in case, `-_.` or a known prefix."""
-        return self._by_name.get(name) or self._near.get(_folded(name))
+        """The tool of that name, else the only one that differs in case and `-_.` alone, or by a known prefix too."""
+        if tool := self._by_name.get(name):
+            return tool
+        for fold, near in self._near.items():
+            if (folded := fold(name)) in near:
+                return near[folded]
+        return None
 
     def only(self, names: Iterable[str]) -> ToolRegistry:
         """The registry of those tools alone, in this registry's order."""

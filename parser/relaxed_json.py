@@ -11,30 +11,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .grammar import CLOSE, OPEN
-from .json_scan import MAX_DEPTH, SCALAR, SCALAR_RUN, SPACE, STRING_RUN, after_space
+from .json_scan import MAX_DEPTH, SPACE, STRING_RUN, after_space
+from .relaxed_scalar import RUN, as_json
 from .rules import Rule
+from .string_ends import CURLY, ENDS_ANYWHERE, ENDS_ELEMENT, ENDS_KEY, ENDS_MEMBER, KEY_AHEAD, OTHER_SPACE, WS
 
-_WS = SPACE.pattern
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"(?://|#)[^\n]*|/\*.*?\*/", re.DOTALL)
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$-]*")
-_KEY_AHEAD = re.compile(rf'(?:"(?:[^"\\]++|\\[\s\S])*+"|[A-Za-z_$][\w$-]*|\'[^\'\\\n]*\'){_WS}:')
-_PYTHON_LITERALS = {"True": "true", "False": "false", "None": "null"}
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+# In prose and code a quotation opens behind one of these, close to what it quotes, and closes before one of those.
+_QUOTATION = re.compile(r"""(?:(?<=[\s(\[{<=>;/'-])|(?<=\A))"(?=\S)[^"]*(?<=\S)"(?=[\s)\]}>.,;:!?/'-]|\Z)""")
 # Quotes beside these may be the ends of strings after all.
 _STRUCTURE = re.compile(r'"[ \t\r\n]*[:{\[]|[,{\[:][ \t\r\n]*"')
 _DRIVE = re.compile(r"[A-Za-z]:\\")
 _ESCAPED_LETTER = re.compile(r"(?<!\\)(?:\\\\)*\\[bfnrtu]")
 
-# What shows that a quote ends its string, by where the string stands. In well-formed text it always does.
-_ENDS_KEY = re.compile(rf"{_WS}:")
-_ENDS_MEMBER = re.compile(
-    rf"{_WS}(?:[}}\]]|\Z|//|/\*|{_KEY_AHEAD.pattern}|,{_WS}(?:[}}\]]|\Z|//|/\*|{_KEY_AHEAD.pattern}))"
-)
-_ENDS_ELEMENT = re.compile(
-    rf"{_WS}(?:[}}\]]|\Z|//|/\*|,{_WS}(?:[\"'\[{{}}\]\-0-9]|\Z|//|/\*|(?:true|false|null|True|False|None)\b))"
-)
-_OBJECT_IN_QUOTES = re.compile(rf'"\{{{_WS}"{STRING_RUN.pattern}"{_WS}:')
-_ENDS_ANYWHERE = re.compile("")
+_OBJECT_IN_QUOTES = re.compile(rf'"\{{{WS}"{STRING_RUN.pattern}"{WS}:')
 
 
 class UnreadableError(Exception):
@@ -56,7 +48,7 @@ def rewrite(text: str, pos: int = 0, *, closed: bool = True) -> Rewritten:
     Raises UnreadableError.
     """
     writer = _Writer(text, pos, closed=closed)
-    writer.value(_ENDS_ANYWHERE)
+    writer.value(ENDS_ANYWHERE)
     return Rewritten("".join(writer.out), writer.pos, tuple(writer.rules))
 
 
@@ -85,9 +77,17 @@ class _Writer:
     def _blank(self) -> None:
         while True:
             self.out.append(self._take(SPACE))
-            if self._peek() != "/" or not self._take(_COMMENT):
+            char = self._peek()
+            if char in ("/", "#") and (comment := self._take(_COMMENT)):
+                if '"' in comment:
+                    # Rather the quote before it was none that ends a string, and the comment is the string's rest.
+                    raise UnreadableError("a quote in a comment")
+                self._use(Rule.COMMENTS)
+            elif char > "~" and self._take(OTHER_SPACE):
+                self._use(Rule.OTHER_SPACES)
+                self.out.append(" ")
+            else:
                 return
-            self._use(Rule.COMMENTS)
 
     def value(self, ends: re.Pattern[str]) -> None:
         self._blank()
@@ -96,25 +96,36 @@ class _Writer:
             self._object()
         elif char == "[":
             self._container("]", self._element)
+        elif not self._quoted(char, ends):
+            self._scalar()
+
+    def _quoted(self, char: str, ends: re.Pattern[str]) -> bool:
+        """A string in any quotes, if `char` opens one."""
+        if char in ('"', "'") and self.text.startswith(char * 3, self.pos):
+            self._triple_quoted(char * 3, ends)
         elif char == '"':
             self._string(ends)
         elif char == "'":
-            self._single_quoted(ends)
+            self._other_quotes("'", Rule.SINGLE_QUOTES, ends)
+        elif char in CURLY:
+            self._other_quotes(CURLY[char], Rule.CURLY_QUOTES, ends)
         else:
-            self._scalar()
+            return False
+        return True
 
     def _scalar(self) -> None:
-        run = self._take(SCALAR_RUN)
+        run = self._take(RUN)
         if not run:
             raise UnreadableError(
                 f"{self._peek()!r} where a value should be" if self._peek() else "the JSON is cut off"
             )
-        if run in _PYTHON_LITERALS:
-            self._use(Rule.PYTHON_LITERALS)
-            run = _PYTHON_LITERALS[run]
-        elif SCALAR.fullmatch(run) is None:
+        written = as_json(run)
+        if written is None:
             raise UnreadableError(f"{run[:40]!r} is no JSON value")
-        self.out.append(run)
+        scalar, rule = written
+        if rule:
+            self._use(rule)
+        self.out.append(scalar)
 
     def _object(self) -> None:
         if self.text.startswith("{", after_space(self.text, self.pos + 1)):
@@ -162,7 +173,7 @@ class _Writer:
     def _comma(self, closer: str) -> bool:
         """Pass the comma before a next item; False if there is no next item."""
         if self._peek() != ",":
-            if closer == "}" and _KEY_AHEAD.match(self.text, self.pos):
+            if closer == "}" and KEY_AHEAD.match(self.text, self.pos):
                 self._use(Rule.MISSING_COMMA)
                 self.out.append(", ")
                 return True
@@ -178,19 +189,16 @@ class _Writer:
         return False
 
     def _element(self) -> None:
-        self.value(_ENDS_ELEMENT)
+        self.value(ENDS_ELEMENT)
 
     def _member(self) -> None:
         char = self._peek()
-        if char == '"':
-            self._string(_ENDS_KEY)
-        elif char == "'":
-            self._single_quoted(_ENDS_KEY)
-        elif key := self._take(_IDENTIFIER):
+        if not self._quoted(char, ENDS_KEY):
+            key = self._take(_IDENTIFIER)
+            if not key:
+                raise UnreadableError(f"{char!r} where a key should be" if char else "the JSON is cut off")
             self._use(Rule.UNQUOTED_KEYS)
             self.out.append(f'"{key}"')
-        else:
-            raise UnreadableError(f"{char!r} where a key should be" if char else "the JSON is cut off")
         self._blank()
         if self._peek() != ":":
             raise UnreadableError("a key without a colon" if self._peek() else "the JSON is cut off")
@@ -198,16 +206,16 @@ class _Writer:
         self.out.append(":")
         self._blank()
         if not (self.depth == 1 and _OBJECT_IN_QUOTES.match(self.text, self.pos) and self._object_in_quotes()):
-            self.value(_ENDS_MEMBER)
+            self.value(ENDS_MEMBER)
 
     def _object_in_quotes(self) -> bool:
         """The arguments of a call as an object in quotes, none of its own quotes escaped."""
         inner = _Writer(self.text, self.pos + 1, closed=False)
         try:
-            inner.value(_ENDS_ANYWHERE)
+            inner.value(ENDS_ANYWHERE)
         except UnreadableError:
             return False
-        if not self.text.startswith('"', inner.pos) or not _ENDS_MEMBER.match(self.text, inner.pos + 1):
+        if not self.text.startswith('"', inner.pos) or not ENDS_MEMBER.match(self.text, inner.pos + 1):
             return False
         self._use(Rule.UNESCAPED_OBJECT)
         self.rules |= inner.rules
@@ -219,7 +227,7 @@ class _Writer:
         start = self.pos
         self.pos += 1
         self.out.append('"')
-        inner_quotes = 0
+        inner_quotes = False
         bad_escapes = False
         while True:
             self.out.append(self._take(STRING_RUN))
@@ -229,9 +237,9 @@ class _Writer:
             if char == '"':
                 if ends.match(self.text, self.pos + 1):
                     break
-                if ends is _ENDS_KEY:
+                if ends is ENDS_KEY:
                     raise UnreadableError("a key without a colon")
-                inner_quotes += 1
+                inner_quotes = True
                 self.out.append('\\"')
             elif char == "\\":
                 bad_escapes = True
@@ -243,13 +251,16 @@ class _Writer:
         self.pos += 1
         self.out.append('"')
         if inner_quotes:
-            self._check_inner_quotes(start, inner_quotes)
+            self._check_inner_quotes(start)
         if bad_escapes:
             self._check_escapes(start)
 
-    def _check_inner_quotes(self, start: int, count: int) -> None:
-        written = self.text[start : self.pos]
-        if count % 2 or _STRUCTURE.search(written[1:-1]) or OPEN.search(written) or CLOSE.search(written):
+    def _check_inner_quotes(self, start: int) -> None:
+        """Quotes that quote something may stay; any other may be the end of one string or the start of the next."""
+        inside = self.text[start + 1 : self.pos - 1]
+        plain = re.sub(r"\\.", lambda escape: "  " if escape[0][1] in "nrt" else "__", inside, flags=re.DOTALL)
+        unpaired = '"' in _QUOTATION.sub("", plain)
+        if unpaired or _STRUCTURE.search(inside) or OPEN.search(inside) or CLOSE.search(inside):
             raise UnreadableError("a quote inside a string is not escaped")
         self._use(Rule.INNER_QUOTES)
 
@@ -260,30 +271,35 @@ class _Writer:
             raise UnreadableError("backslashes in a path are not escaped")
         self._use(Rule.INVALID_ESCAPES)
 
-    def _single_quoted(self, ends: re.Pattern[str]) -> None:
-        self._use(Rule.SINGLE_QUOTES)
+    def _other_quotes(self, closers: str, rule: Rule, ends: re.Pattern[str]) -> None:
+        """A string that starts here and ends with the first of `closers`, which must stand where a string may end."""
+        self._use(rule)
         start = self.pos
-        end = self.text.find("'", start + 1)
-        while end >= 0 and _backslashes_before(self.text, end) % 2:
-            end = self.text.find("'", end + 1)
+        quotes = re.compile(rf"\\.|[{closers}]", re.DOTALL)
+        end = next((found.start() for found in quotes.finditer(self.text, start + 1) if found[0] in closers), -1)
         if end < 0 or not ends.match(self.text, end + 1):
-            raise UnreadableError("a string in single quotes does not end")
+            raise UnreadableError("a string in other quotes does not end")
+        self._rewritten(start + 1, end, end + 1)
+
+    def _triple_quoted(self, quotes: str, ends: re.Pattern[str]) -> None:
+        self._use(Rule.TRIPLE_QUOTES)
+        start = self.pos + len(quotes)
+        end = self.text.find(quotes, start)
+        if end < 0 or not ends.match(self.text, end + len(quotes)):
+            raise UnreadableError("a string in triple quotes does not end")
+        self._rewritten(start, end, end + len(quotes))
+
+    def _rewritten(self, start: int, end: int, after: int) -> None:
+        """What stands from `start` to `end`, as the inside of a string in double quotes."""
         if OPEN.search(self.text, start, end) or CLOSE.search(self.text, start, end):
-            raise UnreadableError("a tag in single quotes")
-        inner = re.sub(r'\\.|"', _double_quoted, self.text[start + 1 : end], flags=re.DOTALL)
+            raise UnreadableError("a tag in a string in other quotes")
+        inner = re.sub(r'\\.|"', _double_quoted, self.text[start:end], flags=re.DOTALL)
         strict = _Writer(f'"{inner}"', 0, closed=self.closed)
-        strict.value(_ENDS_ANYWHERE)
+        strict.value(ENDS_ANYWHERE)
         self.rules |= strict.rules
         self.out += strict.out
-        self.pos = end + 1
+        self.pos = after
 
 
 def _double_quoted(match: re.Match[str]) -> str:
     return {'"': '\\"', "\\'": "'"}.get(match.group(), match.group())
-
-
-def _backslashes_before(text: str, at: int) -> int:
-    start = at
-    while text[start - 1] == "\\":
-        start -= 1
-    return at - start

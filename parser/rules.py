@@ -26,11 +26,16 @@ class Rule(StrEnum):
         rule.stage = stage
         return rule
 
+    BARE_ANSWER = "bare-answer", Stage.FRAME
+    FENCED_ANSWER = "fenced-answer", Stage.FRAME
     TAG_SPELLING = "tag-spelling", Stage.FRAME
     DOUBLED_OPENER = "doubled-opener", Stage.FRAME
     UNCLOSED = "unclosed", Stage.FRAME
     FENCE = "fence", Stage.FRAME
+    FOREIGN_NOTATION = "foreign-notation", Stage.FRAME
+    NAME_IN_TAG = "name-in-tag", Stage.FRAME
     CALL_AS_STRING = "call-as-string", Stage.FRAME
+    ESCAPED_JSON = "escaped-json", Stage.FRAME
     SEVERAL_OBJECTS = "several-objects", Stage.FRAME
     EXTRA_CLOSERS = "extra-closers", Stage.FRAME
     OTHER_CLOSE_TAG = "other-close-tag", Stage.FRAME
@@ -41,8 +46,12 @@ class Rule(StrEnum):
     MISSING_COMMA = "missing-comma", Stage.TOKENS
     MISSING_CLOSERS = "missing-closers", Stage.TOKENS
     COMMENTS = "comments", Stage.TOKENS
+    OTHER_SPACES = "other-spaces", Stage.TOKENS
     PYTHON_LITERALS = "python-literals", Stage.TOKENS
+    NUMBER_SPELLING = "number-spelling", Stage.TOKENS
     SINGLE_QUOTES = "single-quotes", Stage.TOKENS
+    CURLY_QUOTES = "curly-quotes", Stage.TOKENS
+    TRIPLE_QUOTES = "triple-quotes", Stage.TOKENS
     UNQUOTED_KEYS = "unquoted-keys", Stage.TOKENS
     CONTROL_CHARACTERS = "control-characters", Stage.TOKENS
     INVALID_ESCAPES = "invalid-escapes", Stage.TOKENS

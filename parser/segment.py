@@ -9,13 +9,13 @@ MAX_HELD_BLANK = 4096
 
 
 class Segment:
-    """One stretch of text outside of calls. White space at its start waits for what comes."""
+    """The stretch of text since the last call. White space at its start waits for what comes."""
 
     __slots__ = ("_after_call", "_held", "_length", "blank")
 
-    def __init__(self, *, after_call: bool) -> None:
+    def __init__(self) -> None:
         self.blank = True  # nothing was said yet
-        self._after_call = after_call
+        self._after_call = False
         self._held: list[str] = []
         self._length = 0
 
@@ -41,9 +41,18 @@ class Segment:
             self._held = []
 
     def take(self) -> str:
-        """What was held, which is not said here: a blank segment separates only."""
+        """What is held, which is not said here."""
+        if not self._held:
+            return ""
         held, self._held = self._held, []
         return "".join(held)
+
+    def end_with_call(self) -> str:
+        """A call ends this segment, the next one starts. Gives what is held: it only separates."""
+        held = self.take()
+        self.blank = self._after_call = True
+        self._length = 0
+        return held
 
     def end(self, events: list[ParserEvent]) -> None:
         """The answer ends here."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cache
 
@@ -21,41 +21,60 @@ class Kind(Enum):
     RESULT_BEGUN = "result_begun"
 
 
+BEGUN = Kind.BEGUN.value
 KINDS = {kind.value: kind for kind in Kind}
+
+
+# Strategy: the patterns start with the one character that the search can skip to. What follows it is
+# compared with all tags at once, so that nearly every `<` is settled before the first tag is tried.
 
 
 @cache
 def before_calls() -> re.Pattern[str]:
     """Finds call and think tags; `lastgroup` is the value of a Kind."""
-    return re.compile(f"{_guard(_STARTS)}(?:{_TAGS})")
+    return re.compile(f"<{_guard(_AFTER_LESS_THAN)}(?:{_TAGS})")
 
 
 @cache
 def after_calls(result_openers: tuple[str, ...]) -> re.Pattern[str]:
     """Finds made-up results too. They count at the start of a line only."""
-    if not all(opener[:1] in ("<", "[") and len(opener) > 1 for opener in result_openers):
-        raise ValueError("the opener of a result starts with < or [ and goes on")
-    whole = "|".join(map(re.escape, result_openers))
-    begun = "|".join(prefixes_of(opener) for opener in result_openers)
-    guard = _guard((*_STARTS, *result_openers))
-    return re.compile(rf"{guard}(?:(?P<result>(?i:{whole}))|{_TAGS}|(?P<result_begun>(?i:{begun})\Z))")
+    for opener in result_openers:
+        if opener[:1] not in ("<", "[") or len(opener) < 2:
+            raise ValueError("the opener of a result starts with < or [ and goes on")
+        if OPEN_TAG.startswith(opener.lower()) or opener.lower().startswith(OPEN_TAG):
+            raise ValueError("the opener of a result cannot be that of a call")
+    rests = {first: [opener[1:] for opener in result_openers if opener[0] == first] for first in "<["}
+    guards = rf"<{_guard([*_AFTER_LESS_THAN, *rests['<']])}|\[{_guard(rests['['])}"
+    whole = _after_first({first: [re.escape(rest) for rest in rests[first]] for first in rests})
+    begun = _after_first({first: [*map(prefixes_of, rests[first]), ""] for first in rests if rests[first]})
+    results = rf"(?P<result>(?i:{whole}))|(?<=<)(?:{_TAGS})|(?P<result_begun>(?i:(?:{begun}){_END}))"
+    return re.compile(f"(?:{guards})(?:{results})")
 
 
-@cache
-def marks(tags: re.Pattern[str]) -> re.Pattern[str]:
-    """Finds those tags, backticks and tildes."""
-    return re.compile(f"[`~]|{tags.pattern}")
+def _after_first(patterns: Mapping[str, Sequence[str]]) -> str:
+    return "|".join(rf"(?<=\{first})(?:{'|'.join(rests)})" for first, rests in patterns.items() if rests) or _NOTHING
 
 
-def _guard(starts: Sequence[str]) -> str:
-    """Looks at two characters before anything else is tried: nearly every `<` is settled by that."""
-    seconds = "".join(sorted({re.escape(start[1]) for start in starts}))
-    return rf"(?=[<\[](?:(?i:[{seconds}])|\Z))"
+def _guard(literals: Iterable[str]) -> str:
+    return f"(?=(?i:{_any_of(literals)}))"
 
 
-_STARTS = (OPEN_TAG, *THINK_TAGS)
+def _any_of(literals: Iterable[str]) -> str:
+    """A pattern for one of these, or for the end of the text in the middle of one."""
+    rests: dict[str, list[str]] = {}
+    for literal in literals:
+        if not literal:
+            return ""
+        rests.setdefault(literal[0].lower(), []).append(literal[1:])
+    branches = [re.escape(first) + _any_of(rest) for first, rest in rests.items()]
+    return f"(?:{'|'.join([*branches, _END])})"
+
+
+_END = r"\Z"
+_NOTHING = "(?!)"
+_AFTER_LESS_THAN = ("tool_call", *(tag[1:] for tag in THINK_TAGS))
 _TAGS = (
-    f"(?P<call>(?i:{OPEN.pattern}))"
-    f"|(?P<think>{'|'.join(THINK_TAGS)})"
-    f"|(?P<begun>(?i:{OPEN_BEGUN.pattern})|(?:{'|'.join(map(prefixes_of, THINK_TAGS))})\\Z)"
+    f"(?P<call>(?i:{OPEN.pattern[1:]}))"
+    f"|(?P<think>{'|'.join(tag[1:] for tag in THINK_TAGS)})"
+    f"|(?P<begun>(?i:{OPEN_BEGUN.pattern[1:]})|(?:{'|'.join(prefixes_of(tag[1:]) for tag in THINK_TAGS)})\\Z)"
 )

@@ -1,19 +1,35 @@
-"""What reading costs, as ratios to a floor over the same pieces, in one run: `python -m tests.parser.bench`.
+"""What reading costs, for `make bench`. Each row is a figure and its goal; a row over its goal is marked, no more.
 
-The floor looks for `<` in each piece and appends it to a list. Ratios travel between machines; seconds do not.
+Times are ratios to a floor over the same pieces in the same run, since ratios travel between machines and
+seconds do not. The floor looks for `<` in each piece and appends it to a list.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 import sys
 import time
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
-from parser import SentinelParser, write_call
+from parser import ArgumentsDelta, SentinelParser, TextDelta, write_call
+from tests.parser.reading import cut
 
 REPEATS = 7
+
+
+@dataclass(frozen=True)
+class Row:
+    what: str
+    figure: float
+    goal: float = math.inf
+
+    def __str__(self) -> str:
+        goal = "" if self.goal == math.inf else f"{self.goal:g}"
+        return f"{self.what:62}{self.figure:8.2f}{goal:>8}{'  over' if self.figure > self.goal else ''}"
 
 
 class Floor:
@@ -27,60 +43,121 @@ class Floor:
             self.pieces.append(text)
 
 
-@dataclass(frozen=True)
-class Load:
-    """Text in pieces of `size`; the goal is a ratio to the floor."""
-
-    name: str
-    text: str
-    size: int
-    goal: float
-
-    def pieces(self) -> list[str]:
-        return [self.text[at : at + self.size] for at in range(0, len(self.text), self.size)]
-
-
-def argument(size: int) -> str:
-    line = "A line of a note, with words of the usual length. "
+def argument(size: int, line: str = "A line of a note, with words of the usual length. ") -> str:
     return write_call("write_note", '{"path": "a.md", "content": "' + line * (size // len(line)) + '"}')
 
 
 PROSE = "The quick brown fox jumps over the lazy dog.\nA new line, and so on: " * 15_000
-LOADS = [
-    Load("prose, 4 characters a delta", PROSE, 4, 2),
-    Load("prose, 40 characters a delta", PROSE, 40, 2),
-    Load("prose after a call, 4", write_call("get_time", "{}") + PROSE, 4, 2),
-    Load("string argument of 100 KB, 4", argument(100_000), 4, 5),
-    Load("64 calls in a row, 4", (write_call("read_note", '{"path": "a.md"}') + "\n") * 64, 4, 10),
-    Load("dense in '<', 4", "a < b <c> <div> x<y <tr> " * 8_000, 4, 5),
-    Load("markdown with code, 4", "Use `code` here:\n```python\nprint(1)\n```\nand *that*.\n" * 2_000, 4, math.inf),
+MARKDOWN = "Use `code` here:\n```python\nprint(1)\n```\nand *that*.\n" * 2_000
+CODE = r"def f(x):\n    return x[\"a\"] + '\\n'\n\n"
+TAGS_BEGUN = "Now a <b <tool <tool_call_ <Tool_calls [x](y) <think <thin k `<tool_c` </tool_call> and so on.\n"
+NEXT_CALL = write_call("read_note", '{"path": "a.md"}') + "\n"
+
+# What is read, in pieces of how many characters, and the goal as a multiple of the floor.
+LOADS: list[tuple[str, str, int, float]] = [
+    ("1 MB of prose, 4 characters a delta", PROSE, 4, 2),
+    ("1 MB of prose, 40 characters", PROSE, 40, 2),
+    ("prose after a call, 4", write_call("get_time", "{}") + PROSE, 4, 2),
+    ("string argument of 100 KB, 4", argument(100_000), 4, 5),
+    ("text dense in '<', 4", "a < b <c> <div> x<y <tr> " * 8_000, 4, 5),
+    ("64 calls in a row, 4", NEXT_CALL * 64, 4, 10),
+    ("prose with much code, 4", MARKDOWN, 4, math.inf),
+    ("100 KB of code in an argument, 4", argument(100_000, CODE), 4, math.inf),
+    ("reasoning in think tags, 4", "<think>" + PROSE, 4, math.inf),
 ]
 
 
-def seconds(receive: Callable[[], Callable[[str], object]], pieces: list[str]) -> float:
-    best = math.inf
+def fastest(makers: list[Callable[[], Callable[[str], object]]], pieces: list[str]) -> list[float]:
+    """The best time of each, taken in turn."""
+    best = [math.inf] * len(makers)
     for _ in range(REPEATS):
-        take = receive()
-        started = time.process_time()
-        for piece in pieces:
-            take(piece)
-        best = min(best, time.process_time() - started)
+        for which, maker in enumerate(makers):
+            take = maker()
+            started = time.process_time()
+            for piece in pieces:
+                take(piece)
+            best[which] = min(best[which], time.process_time() - started)
     return best
 
 
-def main() -> None:
-    out = sys.stdout
-    out.write(f"{'load':34}{'ns a delta':>12}{'floor':>8}{'ratio':>8}{'goal':>8}\n")
-    for load in LOADS:
-        pieces = load.pieces()
-        floor = seconds(lambda: Floor().receive_text, pieces)
-        ours = seconds(lambda: SentinelParser().receive_text, pieces)
-        nano = 1e9 / len(pieces)
-        out.write(f"{load.name:34}{ours * nano:12.0f}{floor * nano:8.0f}{ours / floor:8.1f}{load.goal:8g}\n")
+def ours() -> Callable[[str], object]:
+    return SentinelParser().receive_text
+
+
+def costs() -> Iterator[Row]:
+    for what, text, size, goal in LOADS:
+        floor, reading = fastest([lambda: Floor().receive_text, ours], cut(text, size))
+        yield Row(what, reading / floor, goal)
+
+
+def growth() -> Iterator[Row]:
     sizes = (50_000, 100_000, 200_000, 400_000)
-    costs = [seconds(lambda: SentinelParser().receive_text, Load("", argument(size), 4, 0).pieces()) for size in sizes]
-    growth = math.log(costs[-1] / costs[0]) / math.log(sizes[-1] / sizes[0])
-    out.write(f"growth of a string argument: exponent {growth:.2f}, goal 1.05\n")
+    seconds = [fastest([ours], cut(argument(size), 4))[0] for size in sizes]
+    exponent = math.log(seconds[-1] / seconds[0]) / math.log(sizes[-1] / sizes[0])
+    yield Row("growth with the size of a string argument, exponent", exponent, 1.05)
+
+
+def spread() -> Iterator[Row]:
+    """Single feeds. The least of several runs at each place, since the rest of a time is other work's."""
+    pieces = cut(argument(100_000), 4)
+    runs = []
+    for _ in range(REPEATS):
+        take = ours()
+        stamps = [time.perf_counter_ns()]
+        for piece in pieces:
+            take(piece)
+            stamps.append(time.perf_counter_ns())
+        runs.append([end - start for start, end in pairwise(stamps)])
+    feeds = sorted(map(min, zip(*runs, strict=True)))
+    yield Row(
+        "a feed in that argument, 99th percentile to median",
+        feeds[len(feeds) * 99 // 100] / statistics.median(feeds),
+        10,
+    )
+
+
+def delays() -> Iterator[Row]:
+    text = NEXT_CALL
+    begun = text.index('{"path"')
+    late = 0
+    take = SentinelParser().receive_text
+    for at, char in enumerate(text):
+        if any(isinstance(event, ArgumentsDelta) for event in take(char)):
+            late = at - begun
+            break
+    yield Row("feeds until the first arguments are told", late, 0)
+
+    held = astray = told = 0
+    take = SentinelParser().receive_text
+    for at, char in enumerate(TAGS_BEGUN, 1):
+        told += sum(len(event.text) for event in take(char) if isinstance(event, TextDelta))
+        held = max(held, at - told)
+        astray += told < at and TAGS_BEGUN[told] != "<"
+    yield Row("characters of text held back, at most", held, 10)
+    yield Row("times that they did not begin like a tag", astray, 0)
+
+
+def memory() -> Iterator[Row]:
+    prose, calls = cut(PROSE, 4), cut(argument(10_000) * 100, 4)
+    call = cut(argument(1_000_000), 4)[: 1_000_000 // 4]
+    for what, pieces, goal in (("text", prose, 0.1), ("calls", calls, 0.1), ("one unfinished call", call, math.inf)):
+        take = SentinelParser().receive_text
+        for piece in pieces[:25_000]:
+            take(piece)
+        tracemalloc.start()
+        for piece in pieces[25_000:]:
+            take(piece)
+        kept, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        yield Row(f"bytes kept for each character told of {what}", kept / len("".join(pieces[25_000:])), goal)
+
+
+def main() -> None:
+    sys.stdout.write(f"{'':62}{'figure':>8}{'goal':>8}\n")
+    for rows in (costs, growth, spread, delays, memory):
+        for row in rows():
+            sys.stdout.write(f"{row}\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Literal
 
 from parser import (
     ArgumentsDelta,
+    BareAnswerParser,
     CallCompleted,
     CallMalformed,
     ParserEvent,
@@ -19,7 +20,7 @@ from parser import (
 )
 
 
-def read(pieces: Iterable[str], parser: SentinelParser | None = None) -> list[ParserEvent]:
+def read(pieces: Iterable[str], parser: SentinelParser | BareAnswerParser | None = None) -> list[ParserEvent]:
     """The events of an answer. To the rest of a reading that ended, the pieces that came later are joined."""
     parser = parser or SentinelParser()
     events: list[ParserEvent] = []

@@ -89,13 +89,14 @@ def test_nothing_from_the_first_fault_on_is_released(text: str, released: str) -
     assert scan(text)[1].broken
 
 
-@pytest.mark.parametrize("text", ['["a', r'["a\\', '["a\\"'])
-def test_inside_of_a_string_plain_characters_go_straight_through(text: str) -> None:
-    scanner = scan(text)[1]
-    assert scanner.in_string
-    assert scanner.feed("plain") == "plain"
+@pytest.mark.parametrize("before", ['["', '{"', '["a\\\\', '["a\\"'])
+def test_inside_of_a_string_plain_characters_go_straight_through(before: str) -> None:
+    _, scanner = scan(before)
+    for _ in range(2):
+        assert scanner.feed("plain") == "plain"
+        assert scanner.in_string
 
 
-@pytest.mark.parametrize("text", ["[", '["a"', '["a\\', "[1", r'["\u00'])
-def test_elsewhere_or_with_something_held_they_do_not(text: str) -> None:
-    assert not scan(text)[1].in_string
+@pytest.mark.parametrize("text", ["[", '["a"', '["plain\\', "[1", r'["\u00', '["a", "b'])
+def test_other_text_is_looked_at_character_by_character(text: str) -> None:
+    assert not scan(text, len(text))[1].in_string

@@ -46,8 +46,9 @@ def test_how_the_text_is_cut_does_not_show(pieces: list[str]) -> None:
     assert (whole.quoted, whole.blank) == (cut.quoted, cut.blank)
 
 
-@given(st.text(alphabet="a \n\t\r"), st.text(alphabet="a \n\t\r"))
-def test_plain_text_can_be_passed_the_short_way(before: str, text: str) -> None:
-    fed, passed = state_after(before, text), state_after(before)
-    passed.pass_plain(text)
-    assert (fed.quoted, fed.blank, fed.idle) == (passed.quoted, passed.blank, passed.idle)
+@given(st.sampled_from(QUOTED + FREE), st.text(alphabet="a \n\t\r"), st.sampled_from(["", "```", "~~~"]))
+def test_lines_without_marks_are_read_as_well_at_once_as_one_by_one(before: str, text: str, after: str) -> None:
+    at_once, one_by_one = state_after(before, text, after), state_after(before, *text, after)
+    assert (at_once.quoted, at_once.blank) == (one_by_one.quoted, one_by_one.blank)
+    # Beside a backtick that changes nothing, the short way is not taken.
+    assert state_after(before, text + "\n").quoted == state_after(f"{before}{text}\n``\n").quoted

@@ -11,7 +11,9 @@ from parser.read_block import Calls, Malformed, read_block
 CALL = '{"name": "r", "arguments": {"p": 1}}'
 PIECES = st.sampled_from(
     [CALL, "{", "}", "[", "]", ",", ":", '"', "'", '"name"', '"arguments"', '"parameters"', '"function"', '"r"', "{}",
-     "null", "True", " ", "\n", "\\", "```", "</tool>", "text", "//", "/*", "1", '"id"', '"{\\"name\\": \\"r\\"}"']
+     "null", "True", " ", "\n", "\\", "```", "</tool>", "text", "//", "/*", "1", '"id"',
+     "<function=r>", "</function>", "<parameter=p>", "</parameter>", "r(", ")", "p=", "“", '\\"', "&quot;",
+     '"""', "\u00a0", "#", ".5", "<tool_call>", '"{\\"name\\": \\"r\\"}"']
 )  # fmt: skip
 
 
@@ -47,6 +49,42 @@ def test_without_a_close_tag_the_block_ends_with_the_last_whole_call(rest: str) 
 @pytest.mark.parametrize("rest", [" [1] and", "\n{", f"\n{CALL[:-3]}", ' "x"'])
 def test_in_a_closed_block_nothing_but_calls_is_dropped(rest: str) -> None:
     assert isinstance(read_block(CALL + rest, closed=True), Malformed)
+
+
+@pytest.mark.parametrize(
+    ("body", "tag"),
+    [
+        (CALL, "<tool_call name='r'>"),
+        ('{"p": 1}', "<tool_call name=r>"),
+        (' {"p": 1} ', '<tool_call name="r" id="c">'),
+        ("r(p=1)", "<tool_call name=r>"),
+        ('{"name": "r", "arguments": {"p": 1}, "id": "d"}', "<tool_call id=c>"),
+    ],
+)
+def test_a_tag_may_name_the_call(body: str, tag: str) -> None:
+    reading = read_block(body, closed=True, tag=tag)
+    assert isinstance(reading, Calls)
+    [call] = reading.calls
+    assert (call.name, call.arguments) == ("r", '{"p": 1}')
+    assert call.id == ("d" if '"d"' in body else "c" if "id=" in tag else None)
+    assert ("name-in-tag" in call.rules) is ("arguments" not in body and "r(" not in body)
+
+
+@pytest.mark.parametrize(
+    ("body", "tag"),
+    [
+        (CALL, "<tool_call name=w>"),
+        (f"[{CALL}, {CALL.replace('r', 'w', 1)}]", "<tool_call name=r>"),
+        ('{"p": 1}', "<tool_call name=r tool=w>"),
+        ('{"p": 1}', "<tool_call id=c>"),
+        ('{"arguments": {"p": 1}}', "<tool_call name=r>"),
+        ('{"p": 1', "<tool_call name=r>"),
+        ('{"p": 1}{"q": 1}', "<tool_call name=r>"),
+        ("[1]", "<tool_call name=r>"),
+    ],
+)
+def test_a_tag_and_a_body_that_disagree_have_no_reading(body: str, tag: str) -> None:
+    assert isinstance(read_block(body, closed=True, tag=tag), Malformed)
 
 
 def test_a_rule_is_named_once_and_in_order() -> None:

@@ -35,6 +35,12 @@ def test_an_exact_name_is_that_tool(tool: Tool) -> None:
         ("tools.web_search", "web.search"),
         ("get_file_tree", "getFileTree"),
         ("GETFILETREE", "getFileTree"),
+        (" read_note\n", "read_note"),
+        ("Functions.Read_Note", "read_note"),
+        ("functions.read_note:0", "read_note"),
+        ("tools/read_note", "read_note"),
+        ("tool:read-note", "read_note"),
+        ("multi_tool_use.read_note", "read_note"),
     ],
 )
 def test_a_near_name_is_the_only_tool_that_it_can_mean(name: str, meant: str) -> None:
@@ -44,7 +50,11 @@ def test_a_near_name_is_the_only_tool_that_it_can_mean(name: str, meant: str) ->
     assert name not in REGISTRY
 
 
-@pytest.mark.parametrize("name", ["", "read", "read_notes", "getTime", "other.read_note", "functions."])
+@pytest.mark.parametrize(
+    "name",
+    ["", "read", "read_notes", "getTime", "other.read_note", "functions.", "functions.getTime", "functionsread_note",
+     "read_note:0", "functions.tools.read_note"],
+)  # fmt: skip
 def test_a_name_that_means_none_or_two_is_no_tool(name: str) -> None:
     assert REGISTRY.match(name) is None
 
@@ -66,3 +76,12 @@ def test_a_near_name_can_become_unique_in_a_choice() -> None:
     tool = REGISTRY.only(["get_time"]).match("getTime")
     assert tool is not None
     assert tool.name == "get_time"
+
+
+def test_a_tool_that_was_declared_with_a_prefix_is_nearer_than_one_without() -> None:
+    registry = ToolRegistry([Tool("functions.read"), Tool("read"), Tool("tools.list")])
+    for name, meant in {"Functions.Read": "functions.read", "READ": "read", "list": "tools.list"}.items():
+        tool = registry.match(name)
+        assert tool is not None
+        assert tool.name == meant
+    assert registry.match("tools.read") is None

@@ -37,7 +37,38 @@ def test_what_python_prints_is_read(value: dict[str, object]) -> None:
     assert json.loads(rewrite(repr(value)).text) == value
 
 
-@given(st.text(alphabet="{}[]\",:'\\ \n/*1a"))
+@pytest.mark.parametrize(
+    ("text", "written", "rules"),
+    [
+        ("{“a”: „b”}", '{"a": "b"}', ["curly-quotes"]),
+        ("[\u2018a\u2019, “b”]", '["a", "b"]', ["curly-quotes"]),
+        ('{"a": """b "c" d"""}', r'{"a": "b \"c\" d"}', ["triple-quotes"]),
+        ("{'a': '''it's'''}", '{"a": "it\'s"}', ["single-quotes", "triple-quotes"]),
+        ("{a: .5, # half\n}", '{"a": 0.5 \n}', ["unquoted-keys", "number-spelling", "comments", "trailing-comma"]),
+        ("{\u00a0}", "{ }", ["other-spaces"]),
+        ("[TRUE, Null]", "[true, null]", ["python-literals"]),
+        ('["say "hi", he said", "b"]', r'["say \"hi\", he said", "b"]', ["inner-quotes"]),
+        ('{"a": "<b class="x">"}', r'{"a": "<b class=\"x\">"}', ["inner-quotes"]),
+        (r'["a\n"hi" b"]', r'["a\n\"hi\" b"]', ["inner-quotes"]),
+    ],
+)
+def test_what_has_one_reading_is_written_as_json(text: str, written: str, rules: list[str]) -> None:
+    rewritten = rewrite(text)
+    assert (rewritten.text, list(rewritten.rules)) == (written, rules)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['["a" + "b"]', '["a" "b"]', '["a"\n"b"]', '["a" if x else "b"]', '{"a": "x" // "y"\n}', '["5" tall"]',
+     "[“a “b” c”]",
+     '["a”]', '[“a"]', '["""a]', "['it's']", "[“</tool_call>”]", '["""</tool_call>"""]', "[1 000]", "[a]", "[NaN]"],
+)  # fmt: skip
+def test_what_has_none_or_several_is_refused(text: str) -> None:
+    with pytest.raises(UnreadableError):
+        rewrite(text)
+
+
+@given(st.text(alphabet="{}[]\",:'\\ \n/*1a“”#_.+"))
 def test_what_is_read_is_json(text: str) -> None:
     try:
         rewritten = rewrite(text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from parser import (
@@ -88,7 +90,9 @@ TEXT = {
     "part of the tag at the end": "It starts with <tool_ca",
     "a bare less-than at the end": "a <",
     "other tags": "<tool> <tools>{}</tools> <tool_calls> <tool_call_x>{} <tool_callx> <toolcall>{}",
-    "a tag with attributes": '<tool_call name="r">{"p": 1}</tool_call>',
+    "a tag with attributes of its own": '<tool_call class="r">{"p": 1}</tool_call>',
+    "a tag with attributes and no JSON": 'The <tool_call name="x"> form.',
+    "the tag and a word": "The <tool_call> read_note(x) {y",
     "a tag cut by a space": "<tool _call>{}",
     "a stray close tag": "Done.</tool_call> Bye.",
     "generics": "Map<String, List<t>> x = a < b && c > d; <<t <to <too",
@@ -120,13 +124,24 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "blanks in the tags": (f"<tool_call >{BODY}</tool_call >", "", [R], ["tag-spelling"]),
     "an upper case open tag": (f"<TOOL_CALL>{BODY}</tool_call>", "", [R], ["tag-spelling"]),
     "an upper case close tag": (f"<tool_call>{BODY}</TOOL_CALL>", "", [R], ["tag-spelling"]),
+    "an id in the tag": (f"<tool_call id='c1'>{BODY}</tool_call>", "", [R], ["tag-spelling"]),
+    "the name in the tag, too": (f'<tool_call name="r">{BODY}</tool_call>', "", [R], ["tag-spelling"]),
+    "the name in the tag alone": (
+        '<tool_call name="r">{"p": "a.md"}</tool_call>', "", [R], ["tag-spelling name-in-tag"]),
+    "the name in the tag": (
+        '<tool_call name="r">{"p": "a.md"}</tool_call>', "", [R], ["tag-spelling name-in-tag"]),
     "no close tag": (f"Hm. <tool_call>{BODY}", "Hm. ", [R], ["unclosed"]),
     "no close tag, white space": (f"<tool_call>{BODY}\n\n", "", [R], ["unclosed"]),
     "half a close tag": (f"<tool_call>{BODY}</tool", "", [R], ["unclosed"]),
     "the next call closes": (f"<tool_call>{BODY}\n{CALL}", "", [R, R], ["unclosed", ""]),
+    "an open tag closes": (f"<tool_call>{BODY}\n<tool_call>\n", "", [R], ["unclosed"]),
+    "an open tag closes two": (f"<tool_call>{BODY}<tool_call>{BODY}<tool_call>", "", [R, R], ["unclosed"] * 2),
+    "an open tag after a closed call": (f"{block(BODY + ',')}\n<tool_call>", "\n<tool_call>", [R], ["trailing-text"]),
     "prose after a call that is not closed": (f"<tool_call>{BODY}\nI look.", "\nI look.", [R], ["unclosed"]),
     "much prose after a call that is not closed": (
         f"<tool_call>{BODY}\n" + "I look. " * 200, "\n" + "I look. " * 200, [R], ["unclosed"]),
+    "the end of the turn in place of the close tag": (
+        f"<tool_call>{BODY}<|im_end|>", "", [R], ["unclosed other-close-tag"]),
     "another close tag": (f"<tool_call>{BODY}</tool>", "", [R], ["unclosed other-close-tag"]),
     "two close tags": (f"<tool_call>{BODY}</function></tool_call>", "", [R], ["other-close-tag"]),
     "two open tags": (f"<tool_call>\n<tool_call>{BODY}</tool_call>", "", [R], ["doubled-opener"]),
@@ -143,6 +158,23 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "half a fence in the block": (block(f"```json\n{BODY}"), "", [R], ["fence"]),
     "the whole call as a string": (
         block(r'"{\"name\": \"r\", \"arguments\": {\"p\": \"a.md\"}}"'), "", [R], ["call-as-string"]),
+    "the whole call escaped": (
+        block(r'{\"name\": \"r\", \"arguments\": {\"p\": \"a.md\"}}'), "", [R], ["escaped-json"]),
+    "the whole call escaped as in a page": (
+        block("{&quot;name&quot;: &quot;r&quot;, &quot;arguments&quot;: {&quot;p&quot;: &quot;a.md&quot;}}"), "", [R],
+        ["escaped-json"]),
+    "elements": (
+        block("<function=r>\n<parameter=p>\na.md\n</parameter>\n</function>"), "", [R], ["foreign-notation"]),
+    "elements with quotes and tags in a value": (
+        block(f"<function=r>\n<parameter=p>\nit's \"{CALL}\n</parameter>\n</function>"), "",
+        [("r", json.dumps({"p": f"it's \"{CALL}"}))], ["foreign-notation"]),
+    "elements, no close tag, then a call": (
+        f"<tool_call><function=r></function>\n{CALL}", "", [("r", "{}"), R], ["unclosed foreign-notation", ""]),
+    "elements in a row": (
+        block("<function=r></function><function=w></function>"), "", [("r", "{}"), ("w", "{}")],
+        ["several-objects foreign-notation"] * 2),
+    "a call of Python": (block("r(p='a.md')"), "", [R], ["foreign-notation single-quotes"]),
+    "a name and the arguments": (block('r\n{"p": "a.md"}'), "", [R], ["foreign-notation"]),
     "an array": (block(f"[{BODY}, {BODY}]"), "", [R, R], ["array-of-calls"] * 2),
     "an array, no close tag": (f"<tool_call>[{BODY}]", "", [R], ["unclosed array-of-calls"]),
     "two objects": (block(f"{BODY}{BODY}"), "", [R, R], ["several-objects"] * 2),
@@ -163,6 +195,17 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "single quotes": (
         block("{'name': 'r', 'arguments': {'p': 'say \"it\\'s\"'}}"), "",
         [("r", r'''{"p": "say \"it's\""}''')], ["single-quotes"]),
+    "curly quotes": (
+        block("{“name”: “r”, “arguments”: {“p”: “say \"hi\"”}}"), "",
+        [("r", r'{"p": "say \"hi\""}')], ["curly-quotes"]),
+    "triple quotes": (
+        arguments('{"p": """say\n"hi" """}'), "", [("r", r'{"p": "say\n\"hi\" "}')],
+        ["triple-quotes control-characters"]),
+    "numbers": (
+        arguments('{"p": [.5, 5., +1, 0x1F, 1_000]}'), "", [("r", '{"p": [0.5, 5.0, 1, 31, 1000]}')],
+        ["number-spelling"]),
+    "other spaces": (
+        block('\ufeff{"name":\u00a0"r", "arguments": {"p": "a.md"}}'), "", [R], ["other-spaces"]),
     "unquoted keys": (block('{name: "r", arguments: {p: 1}}'), "", [("r", '{"p": 1}')], ["unquoted-keys"]),
     "raw control characters": (
         arguments('{"p": "a\n\tb\r\n\x01"}'), "", [("r", r'{"p": "a\n\tb\r\n\u0001"}')], ["control-characters"]),
@@ -213,6 +256,18 @@ MALFORMED = {
     "one bad call of two": block(f'[{BODY}, {{"name": 7}}]'),
     "NaN": arguments('{"n": NaN}'),
     "a bare word": arguments('{"p": a.md}'),
+    "a number that may be octal": arguments('{"p": 007}'),
+    "strings in a sum": arguments('{"p": "a" + "b"}'),
+    "strings in a row": arguments('{"p": "a" "b"}'),
+    "a quote in a comment": arguments('{"p": "say "#1" now"\n}'),
+    "curly quotes in curly quotes": arguments("{“p”: “say “hi” now”}"),
+    "another name in the tag": f'<tool_call name="w">{BODY}</tool_call>',
+    "a function that does not end": block("<function=r>\n<parameter=p>\na.md"),
+    "a call of Python without keywords": block('r({"p": 1}, 2)'),
+    "prose that looks like a call of Python": "the <tool_call> foo() then",
+    "a call of Python that is not closed": "<tool_call>r(p='a.md')",
+    "elements that are not closed, and prose": "<tool_call><function=r></function> is how",
+    "a call beside a name": block(f"w {BODY}"),
     "two commas": arguments('{"p": 1,, "q": 2}'),
     "a bracket of the wrong kind": arguments('{"p": [1, 2}'),
     "cut in a string": "<tool_call>" + BODY[:-6],
@@ -386,6 +441,20 @@ def test_openers_of_results_can_be_chosen() -> None:
         parser = SentinelParser(result_openers=("[user]",))
         answer = answer_of(read(cut(f"{CALL}\n[tool:x]\n[User] hi", size), parser))
         assert answer == Answer("\n[tool:x]\n", [R], "repaired")
+
+
+@pytest.mark.parametrize("opener", ["", "<", "(result", "<tool", "<tool_call>x", "<TOOL_CALL>"])
+def test_an_opener_of_results_is_none_of_calls(opener: str) -> None:
+    with pytest.raises(ValueError, match="opener"):
+        SentinelParser(result_openers=(opener,))
+
+
+def test_an_answer_may_come_without_any_text() -> None:
+    parser = SentinelParser()
+    assert parser.receive_text("") == []
+    assert parser.receive_text("a") == [TextDelta("a")]
+    assert parser.receive_text("") == []
+    assert parser.receive_eof() == []
 
 
 def test_text_after_the_end_is_a_mistake_of_the_caller() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import example, given, settings
@@ -17,11 +18,13 @@ from parser import (
     CallStarted,
     ReadingEnded,
     SentinelParser,
+    StrayCloser,
     write_call,
 )
+from parser.body import MAX_TAIL_CHARS
 from parser.opening import MAX_OPENING_CHARS
 from parser.segment import MAX_HELD_BLANK
-from parser.sentinel import MAX_PIECE, MAX_TAIL_CHARS
+from parser.sentinel import MAX_PIECE
 from tests.parser.reading import cut, merged, read, received
 
 CALL = '{"name": "read_note", "arguments": {"path": "a.md"}}'
@@ -29,6 +32,7 @@ CALL = '{"name": "read_note", "arguments": {"path": "a.md"}}'
 # Pieces that meet each other badly: every state of the parser can be reached by joining some of them.
 FRAGMENTS = st.sampled_from(
     [
+        '<tool_call>{"name": "x", "arguments": {"a": "',
         "<tool_call>", "</tool_call>", "<TOOL_CALL >", "</tool_call ", "<tool_", "<", "</", ">", "<think>", "</think>",
         "<tool_response>", "[tool:call_1] x", "\n", "\r\n", " ", "   ", "`", "```", "~~~", "````json\n", "\\", '"', "'",
         "{", "}", "[", "]", ",", ":", "//", "/*", "*/", "1", "-0.5e+3", "9" * 40, "true", "True", "None", "nul",
@@ -78,7 +82,7 @@ def test_nothing_is_lost_but_white_space_after_the_last_call(case: tuple[str, li
     assert text.startswith(told)
     if lost := text[len(told) :]:
         assert lost.isspace()
-        assert isinstance(events[-1], CallCompleted)
+        assert isinstance(events[-1], CallCompleted | StrayCloser)
 
 
 @pytest.mark.parametrize("size", [1, 100, MAX_PIECE, 0])
@@ -206,6 +210,48 @@ def test_what_is_held_back_has_a_limit(text: str, size: int) -> None:
         fed += len(piece.replace(" ", "").replace("\n", "").replace("\r", "").replace("\t", ""))
         told += len("".join(received(events).split()))
         assert fed - told <= limit
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Words of prose. ",
+        "```\n`Much` code.\n```\n",
+        "<think>A thought.\n",
+        "a < b <tool_ <c [tool: x",
+        f"<tool_call>{CALL}</tool_call>\nSo. ",
+        "<tool_call>{]}</tool_call> ",
+    ],
+)
+@pytest.mark.parametrize("size", [4, 1000])
+def test_what_was_told_leaves_the_memory(text: str, size: int) -> None:
+    pieces = cut(text * (200_000 // len(text)), size)
+    parser = SentinelParser()
+    half = len(pieces) // 2
+    for piece in pieces[:half]:
+        parser.receive_text(piece)
+    tracemalloc.start()
+    try:
+        for piece in pieces[half:]:
+            parser.receive_text(piece)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 40_000
+
+
+def test_a_long_string_is_kept_once() -> None:
+    pieces = cut('<tool_call>{"name": "x", "arguments": {"a": "' + "Words, words.\\n" * 20_000, 4)
+    parser = SentinelParser()
+    parser.receive_text(pieces[0])
+    tracemalloc.start()
+    try:
+        for piece in pieces[1:]:
+            parser.receive_text(piece)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1.5 * len("".join(pieces))
 
 
 def seconds(text: str, size: int) -> float:

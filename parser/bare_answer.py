@@ -1,0 +1,278 @@
+"""Tier C: the whole answer is one call, but without the tags, or in a code fence.
+
+    {"name": "read_note", "arguments": {"path": "a.md"}}         also in a fence
+    ```
+    <tool_call>{...}</tool_call>
+    ```
+
+Off unless `BareAnswerParser` is used in place of `SentinelParser`: an answer that shows JSON looks the same.
+A fence with a tagged call in it belongs here because only the end of the answer tells that nothing
+follows which would make it an example.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from .block import MAX_CALL_CHARS
+from .call_shape import calls_of
+from .events import ArgumentsDelta, CallCompleted, CallStarted, ParserEvent, StrayCloser, TextDelta, Tier
+from .grammar import OPEN, OPEN_BEGUN
+from .json_scan import MAX_HELD, STRING_RUN, ValueScanner
+from .json_text import decode_string
+from .members import ARGUMENTS_ALIASES, NAME_ALIASES, NESTINGS, NEUTRAL, folded
+from .registry import ToolRegistry
+from .relaxed_json import UnreadableError
+from .rules import Rule
+from .sentinel import SentinelParser
+
+# The line that opens a fence, and what closes it, with the white space round them.
+MAX_FRAME_CHARS = 1024
+
+_BLANK = " \t\r\n"
+_START = re.compile(r"[ \t\r\n]*(?:(`{3,}|~{3,})[\w-]*[ \t]*\r?\n[ \t\r\n]*)?")
+_START_BEGUN = re.compile(r"[ \t\r\n]*(?:`+|~+)[\w-]*[ \t]*\r?\Z")
+_RUN = STRING_RUN.pattern
+_MEMBER = re.compile(rf'[ \t\r\n]*(,?)[ \t\r\n]*"({_RUN})"[ \t\r\n]*:[ \t\r\n]*(?=[^ \t\r\n])')
+_MEMBER_BEGUN = re.compile(
+    rf'[ \t\r\n]*,?[ \t\r\n]*(?:"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?|"[ \t\r\n]*(?::[ \t\r\n]*)?)?)?\Z'
+)
+_END = re.compile(r"[ \t\r\n]*}")
+# Without arguments an object with a name is anything.
+_HARMLESS = frozenset({Rule.ALIAS_KEYS, Rule.NESTED_CALL})
+
+
+class _NoCallError(Exception):
+    """The answer is no such call, whatever follows."""
+
+
+class BareAnswerParser:
+    """Reads one answer as `SentinelParser` does, and as a call of `registry` when it is nothing else.
+
+    Text is held back only while the answer can still be such a call: at most until a key that no call has
+    or a name that no tool has. A tagged call outside of a fence is read as ever.
+    """
+
+    receive_text: Callable[[str], list[ParserEvent]]
+    """The events that this piece of the answer brings."""
+
+    def __init__(self, registry: ToolRegistry, *, max_chars: int = MAX_CALL_CHARS) -> None:
+        self._registry = registry
+        self._parser = SentinelParser()
+        self._max_chars = max_chars
+        self._held: list[str] = []
+        self._size = 0
+        self._start = ""
+        self._candidate: _BareCall | _FencedCalls | None = None
+        self.receive_text = self._hold
+
+    def _hold(self, text: str) -> list[ParserEvent]:
+        self._held.append(text)
+        self._size += len(text)
+        try:
+            self._consider(text)
+        except _NoCallError:
+            return self._release()
+        return []
+
+    def _consider(self, text: str) -> None:
+        if self._size > self._max_chars:
+            raise _NoCallError
+        if self._candidate:
+            self._candidate.feed(text)
+            return
+        self._start += text
+        found = _begin(self._start, self._registry)
+        if found:
+            self._candidate, rest = found
+            self._candidate.feed(rest)
+
+    def _release(self) -> list[ParserEvent]:
+        self.receive_text = self._parser.receive_text
+        text = "".join(self._held)
+        self._held.clear()
+        return self.receive_text(text) if text else []
+
+    def receive_eof(self) -> list[ParserEvent]:
+        """The events that the end of the answer brings. To be called once."""
+        events = self._whole()
+        if events is None:
+            events = self._release() + self._parser.receive_eof()
+        else:
+            self._held.clear()
+            self._parser.receive_eof()
+        self.receive_text = self._parser.receive_text
+        return events
+
+    def _whole(self) -> list[ParserEvent] | None:
+        """The events of the call that the answer is, if it is one."""
+        if not self._held or self._candidate is None:
+            return None
+        try:
+            return self._candidate.end("".join(self._held))
+        except _NoCallError:
+            return None
+
+
+def _begin(text: str, registry: ToolRegistry) -> tuple[_BareCall | _FencedCalls, str] | None:
+    """The call that begins with `text`, and what of the text is behind its beginning. None: too early to tell."""
+    start = _START.match(text)
+    if start is None:
+        raise _NoCallError
+    pos, fence = start.end(), start[1] or ""
+    begun = _START_BEGUN.match(text)
+    if pos > MAX_FRAME_CHARS or (begun and len(text) > MAX_FRAME_CHARS):
+        raise _NoCallError
+    if text.startswith("{", pos):
+        return _BareCall(registry, fence), text[pos + 1 :]
+    if fence and OPEN.match(text, pos):
+        return _FencedCalls(registry, fence, text[:pos]), text[pos:]
+    if pos < len(text) and not (begun or (fence and OPEN_BEGUN.match(text, pos))):
+        raise _NoCallError
+    return None
+
+
+class _BareCall:
+    """An object behind its brace: strict JSON, none but the members of a call, and after it only its fence."""
+
+    def __init__(self, registry: ToolRegistry, fence: str) -> None:
+        self._registry = registry
+        self._fence = fence
+        self._text = ["{"]
+        self._first = True
+        self._held = ""
+        self._key = ""
+        self._value: list[str] = []
+        self._scanner: ValueScanner | None = None
+        self._after: str | None = None  # what follows the object
+
+    def feed(self, text: str) -> None:
+        """Raises _NoCallError."""
+        while text:
+            if self._after is not None:
+                self._after += text
+                _check_fence_end(self._after, self._fence)
+                return
+            text = self._in_value(self._scanner, text) if self._scanner else self._in_object(self._held + text)
+
+    def _in_value(self, scanner: ValueScanner, text: str) -> str:
+        piece = scanner.feed(text)
+        self._text.append(piece)
+        self._value.append(piece)
+        if scanner.broken:
+            raise _NoCallError
+        if not scanner.done:
+            return ""
+        value = "".join(self._value)
+        if self._key in NAME_ALIASES and value[0] == '"' and not self._registry.match(decode_string(value[1:-1])):
+            raise _NoCallError
+        self._scanner = None
+        self._value.clear()
+        return scanner.rest
+
+    def _in_object(self, text: str) -> str:
+        self._held = ""
+        if member := _MEMBER.match(text):
+            key = folded(decode_string(member[2]))
+            in_place = bool(member[1]) is not self._first and member.end() <= MAX_HELD
+            if not (in_place and _may_begin(key, text[member.end()])):
+                raise _NoCallError
+            self._first = False
+            self._key, self._scanner = key, ValueScanner()
+            self._text.append(member[0])
+            return text[member.end() :]
+        if end := _END.match(text):
+            self._text.append(end[0])
+            self._after = ""
+            return text[end.end() :]
+        if len(text) > MAX_HELD or not _MEMBER_BEGUN.match(text):
+            raise _NoCallError
+        self._held = text
+        return ""
+
+    def end(self, raw: str) -> list[ParserEvent]:
+        """The events of the call that is the whole answer. Raises _NoCallError."""
+        if self._after is None or len(self._after.strip(_BLANK)) < len(self._fence):
+            raise _NoCallError
+        try:
+            calls = calls_of("".join(self._text))
+        except UnreadableError:
+            raise _NoCallError from None
+        if len(calls) != 1 or not _HARMLESS.issuperset(calls[0].rules) or not self._registry.match(calls[0].name):
+            raise _NoCallError
+        frame = [Rule.BARE_ANSWER, Rule.FENCED_ANSWER] if self._fence else [Rule.BARE_ANSWER]
+        call = calls[0].after(frame)
+        repairs = tuple(rule.value for rule in call.rules)
+        return [
+            CallStarted(0, call.name, call.id),
+            ArgumentsDelta(0, call.arguments),
+            CallCompleted(0, call.name, call.arguments, call.id, raw, Tier.BARE, repairs, call.extra),
+        ]
+
+
+class _FencedCalls:
+    """Tagged calls behind the line that opened a fence, and after them only what closes it."""
+
+    def __init__(self, registry: ToolRegistry, fence: str, opening: str) -> None:
+        self._registry = registry
+        self._fence = fence
+        self._opening = opening
+        self._parser = SentinelParser()
+        self._events: list[ParserEvent] = []
+        self._after = ""
+
+    def feed(self, text: str) -> None:
+        """Raises _NoCallError."""
+        self._take(self._parser.receive_text(text))
+
+    def _take(self, events: list[ParserEvent]) -> None:
+        for event in events:
+            match event:
+                case TextDelta(text):
+                    self._after += text
+                    _check_fence_end(self._after, self._fence)
+                    continue
+                case CallCompleted(name=name) if not self._after and self._registry.match(name):
+                    pass
+                case CallStarted() | ArgumentsDelta() | StrayCloser() if not self._after:
+                    pass
+                case _:
+                    raise _NoCallError
+            self._events.append(event)
+
+    def end(self, _: str) -> list[ParserEvent]:
+        """The events of the calls that are the whole answer. Raises _NoCallError."""
+        self._take(self._parser.receive_eof())
+        if len(self._after.strip(_BLANK)) < len(self._fence):
+            raise _NoCallError
+        events: list[ParserEvent] = []
+        opening = self._opening
+        for event in self._events:
+            if isinstance(event, CallCompleted):
+                repairs = (Rule.FENCED_ANSWER.value, *event.repairs)
+                raw, opening = opening + event.before + event.raw, ""
+                events.append(replace(event, raw=raw, before="", tier=Tier.BARE, repairs=repairs))
+            else:
+                events.append(event)
+        if not any(isinstance(event, CallCompleted) for event in events):
+            raise _NoCallError
+        return [*events, StrayCloser(self._after)]
+
+
+def _may_begin(key: str, first: str) -> bool:
+    """Whether a call has such a member with a value that begins like this."""
+    match first:
+        case '"':
+            return key in NAME_ALIASES | ARGUMENTS_ALIASES | NEUTRAL
+        case "{":
+            return key in NESTINGS | ARGUMENTS_ALIASES | NEUTRAL
+        case _:
+            return key in NEUTRAL
+
+
+def _check_fence_end(text: str, fence: str) -> None:
+    """Nothing but the end of the fence may stand there, or nothing at all."""
+    if len(text) > MAX_FRAME_CHARS or text.strip(_BLANK).strip(fence[:1]):
+        raise _NoCallError

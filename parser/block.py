@@ -1,0 +1,332 @@
+"""A block: from its open tag on, up to where prose goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+
+from .body import MAX_TAIL_CHARS, Body, Collected, TooLong
+from .call_shape import Call
+from .events import CallCompleted, CallMalformed, ParserEvent, StrayCloser, Tier
+from .grammar import CLOSE, CLOSE_BEGUN, CLOSE_TAG, OPEN, OPEN_BEGUN, OPEN_TAG
+from .live_call import LiveCall
+from .opening import MAX_OPENING_CHARS, OPEN_OBJECT, NoOpening, Opening, opening_of
+from .prose import Prose
+from .read_block import Calls, Malformed, read_block
+from .report import continuing, tell
+from .rules import Rule
+
+MAX_CALL_CHARS = 1024 * 1024
+# How often an answer is read again from a close tag that seemed to stand in a string. Each time costs
+# another pass over what follows, so this bounds the work.
+MAX_RESUMES = 8
+
+_BLANK = " \t\r\n"
+
+
+class State(IntEnum):
+    """What is being read.
+
+    PROSE ---- a made-up result --> ENDED
+     |  ^
+     |  +----------------------------------------------+
+     | open tag                                        |
+     v                                                 |
+    OPENED --- what follows is no call --------------->|
+     | "{"                                             |
+     v                                                 |
+    LIVE                                               |
+     | "}" of the call                                 |
+     v                                                 |
+    WHOLE ---- another open tag ---------------------->|
+     | close tag                                       |
+     v                                                 |
+    CLOSED --- a second close tag, anything else ----->|
+     ^                                                 |
+     | close tag                                       |
+    BODY ----- another open tag, too long, no call --->+
+     ^
+     | what is not well-formed, from OPENED, LIVE or WHOLE
+    """
+
+    PROSE = 0
+    OPENED = 1
+    LIVE = 2
+    WHOLE = 3
+    BODY = 4
+    CLOSED = 5
+    ENDED = 6
+
+
+# As plain numbers, since members of 3.11 are slow to look up and slow as an index.
+PROSE, OPENED, LIVE, WHOLE, BODY, CLOSED, ENDED = map(int, State)
+_VALID = Tier.VALID
+
+
+class Block:
+    """Reads the blocks of one answer, one after the other, and tells `prose` what became of each.
+
+    `state` says which of `READERS` takes the text. While `call.in_string`, more characters of that string may
+    be told at once and added to `told`, as long as `size` stays within `max_chars`; then comes `join_told`.
+    """
+
+    def __init__(self, prose: Prose, max_chars: int) -> None:
+        self._prose = prose
+        self.max_chars = max_chars
+        self.state: int = PROSE
+        self.call = LiveCall(0)
+        self.told: list[str] = []
+        self.begun = ""  # the beginning of an escape that follows there
+        self.size = 0  # of what stands between the tags so far
+        self._held = ""  # what may be the beginning of a tag
+        self._next_index = 0
+        self._resumes = 0
+        self._wary = False  # read on from a point that may be inside of a string: strict calls only
+        self._head = ""  # the open tag and what else stands before the JSON
+        self._openers = 1
+        self._unclosed = False  # the call before has no close tag
+        self._pieces: list[str] = []  # what follows, in a well-formed block
+        self._body = Body(0, None)  # what follows, in any other
+        # Read, but a second close tag may still belong to them.
+        self._calls: tuple[Call, ...] = ()
+        self._raw = ""
+
+    def join_told(self) -> None:
+        """Add what was `told` to the call, in one piece: many short strings take many times the memory."""
+        if self.told:
+            text = "".join(self.told)
+            self.told.clear()
+            self._pieces.append(text)
+            self.size += len(text)
+            self.call.arguments.append(text)
+
+    def read_opened(self, text: str, events: list[ParserEvent]) -> str:
+        if self._held:
+            text, self._held = self._held + text, ""
+        found = OPEN_OBJECT.match(text)
+        if found and (start := found.end()) <= MAX_OPENING_CHARS:
+            self._head, self._openers, self._unclosed = text[:start], 1, False
+            self.call = LiveCall(self._next_index)
+            self._pieces, self.size = ["{"], 1
+            self.state = LIVE
+            return text[start + 1 :]
+        match opening_of(text):
+            case None:
+                self._held = text
+                return ""
+            case NoOpening():
+                self.state = PROSE
+                return self._prose.open_tag_is_text(text, events)
+            case Opening(start, openers, markup):
+                self._head, self._openers, self._unclosed = text[:start], openers, False
+                self.call = LiveCall(self._next_index)
+                self._body = Body(self.max_chars, None, markup=markup)
+                self.state = BODY
+                return text[start:]
+
+    def read_live(self, text: str, events: list[ParserEvent]) -> str:
+        over = ""
+        self.size += len(text)
+        if self.size > self.max_chars:
+            room = len(text) + self.max_chars - self.size
+            text, over, self.size = text[:room], text[room:], self.max_chars
+        self._pieces.append(text)
+        call = self.call
+        if call.feed(text, events):
+            return self._too_long("".join(self._pieces), over, events) if over else ""
+        if call.broken:
+            return self._collect(None) + over
+        self.state = WHOLE
+        rest = call.rest + over
+        if not rest:
+            return ""
+        self._pieces[-1] = text[: len(text) - len(call.rest)]
+        self.size -= len(call.rest)
+        return self.read_whole(rest, events)
+
+    def _collect(self, whole_to: int | None) -> str:
+        """Go on with the block as a whole, from the start of its body. Returns what there is of it."""
+        self._body = Body(self.max_chars, whole_to)
+        self.state = BODY
+        return "".join(self._pieces)
+
+    def read_whole(self, text: str, events: list[ParserEvent]) -> str:
+        if self._held:
+            text, self._held = self._held + text, ""
+        if len(text) < len(CLOSE_TAG) and CLOSE_TAG.startswith(text):
+            self._held = text
+            return ""
+        at = len(text) - len(text.lstrip(_BLANK))
+        if at <= MAX_TAIL_CHARS:
+            if close := CLOSE.match(text, at):
+                end = close.end()
+                self._complete_live(text[:end], _spelling(self._head, text[at:end]), events)
+                self.state = CLOSED
+                return text[end:]
+            if OPEN.match(text, at):
+                self._complete_live(text[:at], (*_spelling(self._head), Rule.UNCLOSED), events)
+                return text[at:]
+            if at == len(text) or CLOSE_BEGUN.match(text, at) or OPEN_BEGUN.match(text, at):
+                self._held = text
+                return ""
+        return self._collect(self.size) + text
+
+    def _complete_live(self, tail: str, rules: tuple[Rule, ...], events: list[ParserEvent]) -> None:
+        """The call was told as it came, and its block ends with `tail`."""
+        call = self.call
+        if call.name is None:
+            raise AssertionError("a call without a name is not done")
+        arguments, extra = "".join(call.arguments), tuple(call.extra)
+        raw = self._head + "".join(self._pieces) + tail
+        if rules:
+            self._raw, self._calls = raw, (Call(call.name, arguments, call.id, extra, rules),)
+            self._complete(events)
+            return
+        before = self._prose.call_ends()
+        events.append(CallCompleted(call.index, call.name, arguments, call.id, raw, _VALID, (), extra, before))
+        self._next_index = call.index + 1
+        self._leave()
+
+    def read_body(self, text: str, events: list[ParserEvent]) -> str:
+        match self._body.feed(text):
+            case None:
+                return ""
+            case TooLong(body, rest):
+                return self._too_long(body, rest, events)
+            case Collected() as collected:
+                return self._end_body(collected, events)
+
+    def _end_body(self, collected: Collected, events: list[ParserEvent]) -> str:
+        """Read the block as a whole. Returns the text that is still to be read."""
+        body, tag, rest, closed = collected.text, collected.tag, collected.rest, collected.closed
+        frame = _spelling(self._head, tag) if closed else (*_spelling(self._head), Rule.UNCLOSED)
+        if self._openers > 1:
+            frame = (Rule.DOUBLED_OPENER, *frame)
+        reading = continuing(self.call, read_block(body, closed=closed, tag=self._head))
+        if self._wary and isinstance(reading, Calls) and (frame or any(call.rules for call in reading.calls)):
+            reading = Malformed("a repair after a broken block would be a guess")
+        if isinstance(reading, Calls):
+            self._calls = tuple(call.after(frame) for call in reading.calls)
+            if reading.end < len(body):
+                body, tag, rest = body[: reading.end], "", body[reading.end :] + tag + rest
+            self._raw = self._head + body + tag
+            # Two open tags explain a second close tag: then the block may go on to there.
+            if not closed or self._openers == 1:
+                self._complete(events)
+            if closed:
+                self.state = CLOSED
+            return rest
+        cut = collected.in_string
+        if cut is None or self._resumes == MAX_RESUMES:
+            self._malformed(reading.reason, self._head + body + tag, events)
+            return rest
+        self._resumes += 1
+        self._wary = True
+        whole = body + tag + rest
+        self._malformed(reading.reason, self._head + whole[:cut], events)
+        return whole[cut:]
+
+    def read_closed(self, text: str, events: list[ParserEvent]) -> str:
+        if self._held:
+            text, self._held = self._held + text, ""
+        tag = text.lstrip(_BLANK)
+        end = 0
+        if tag[:2] in ("", "<", "</") and len(text) - len(tag) <= MAX_TAIL_CHARS:
+            if not tag or CLOSE_BEGUN.match(tag):
+                self._held = text
+                return ""
+            if close := CLOSE.match(tag):
+                end = len(text) - len(tag) + close.end()
+        self._close_again(text[:end], events)
+        return text[end:]
+
+    def _close_again(self, tail: str, events: list[ParserEvent]) -> None:
+        """`tail` is a second close tag, or nothing."""
+        if self._calls:
+            self._raw += tail
+            self._complete(events)
+        elif tail:
+            events.append(StrayCloser(tail))
+        self.state = PROSE
+
+    def _complete(self, events: list[ParserEvent]) -> None:
+        events += tell(self.call, self._calls, self._raw, self._prose.call_ends())
+        self._next_index = self.call.index + len(self._calls)
+        self._unclosed = Rule.UNCLOSED in self._calls[-1].rules
+        self._leave()
+
+    def _too_long(self, body: str, rest: str, events: list[ParserEvent]) -> str:
+        self._wary = True
+        self._malformed(f"more than {self.max_chars} characters", self._head + body, events)
+        return rest
+
+    def _malformed(self, reason: str, raw: str, events: list[ParserEvent]) -> None:
+        self._prose.block_is_text(events)
+        index = None
+        if self.call.name is not None:
+            index = self.call.index
+            self._next_index = index + 1
+        self.call.in_string = False
+        events.append(CallMalformed(reason, raw, index))
+        self._leave()
+
+    def _leave(self) -> None:
+        self.state = PROSE
+        self._pieces, self._calls, self._raw = [], (), ""
+
+    def end(self, events: list[ParserEvent]) -> str:
+        """The answer ends here. Returns text that is still to be read, but not what ends it again."""
+        self.join_told()
+        self._pieces.append(self.begun)
+        held, self._held = self._held, ""
+        match State(self.state):
+            case State.PROSE | State.ENDED:
+                return ""
+            case State.OPENED:
+                self.state = PROSE
+                if self._unclosed and self._prose.blank and not OPEN.sub("", held, count=1).strip(_BLANK):
+                    events.append(StrayCloser(self._prose.take_blank() + held))
+                    return ""
+                return self._prose.open_tag_is_text(held, events)
+            case State.LIVE:
+                self.call.end(events)
+                if self.call.broken:
+                    return self._collect(None)
+                self._malformed("the call is cut off", self._head + "".join(self._pieces), events)
+                return ""
+            case State.WHOLE:
+                at = len(held) - len(held.lstrip(_BLANK))
+                tail = held if at == len(held) or CLOSE_BEGUN.match(held, at) else held[:at]
+                self._complete_live(tail, (*_spelling(self._head), Rule.UNCLOSED), events)
+                return held[len(tail) :]
+            case State.CLOSED:
+                half = held if held.strip() else ""
+                self._close_again(half, events)
+                return held[len(half) :]
+            case State.BODY:
+                return self._end_body(self._body.end(), events)
+
+
+def _spelling(head: str, close_tag: str = CLOSE_TAG) -> tuple[Rule, ...]:
+    """The rule that was needed unless both tags, the open one at the start of `head`, are as taught."""
+    return () if close_tag == CLOSE_TAG and head.startswith(OPEN_TAG) else (Rule.TAG_SPELLING,)
+
+
+def _read_prose(block: Block, text: str, events: list[ParserEvent]) -> str:
+    raise AssertionError("no block is open")
+
+
+def _read_nothing(block: Block, text: str, events: list[ParserEvent]) -> str:
+    return ""
+
+
+# By state. Each reads some of the text, and gives what is left of it.
+READERS: tuple[Callable[[Block, str, list[ParserEvent]], str], ...] = (
+    _read_prose,
+    Block.read_opened,
+    Block.read_live,
+    Block.read_whole,
+    Block.read_body,
+    Block.read_closed,
+    _read_nothing,
+)

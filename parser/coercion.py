@@ -1,0 +1,259 @@
+"""Make arguments fit the tool's schema where that loses nothing: `"5"` for a number is 5.
+
+Only where the schema asks for other types than a string, and says so by a plain `type`: `anyOf`, `$ref` and
+the like are left alone, and so is what fits already. Of the text nothing but the changed values changes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from functools import lru_cache
+
+from .json_scan import SCALAR, ValueScanner, after_space
+from .json_text import decode_string
+
+MAX_DEPTH = 64
+# So many schemas are kept as they were read. They are the same from request to request.
+_KEPT_SCHEMAS = 256
+# Integers up to here are the same in every reader of JSON; longer ones lose digits in many.
+_MAX_INTEGER = 2**53 - 1
+
+_INTEGER = re.compile(r"-?[1-9][0-9]{0,15}|0")
+# Three digits of exponent are more than any double has, and few enough to compare exactly.
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,30})(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?")
+_BOOLEANS = {"true": "true", "True": "true", "false": "false", "False": "false"}
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+# With one of these a value may be meant in more ways than its type says.
+_UNPLAIN = frozenset(
+    {"$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "const", "dependentSchemas"}
+)
+
+
+class Coercion(StrEnum):
+    """What was done to a value. The name is what reports and logs count."""
+
+    NUMBER = "coerced_number"
+    BOOLEAN = "coerced_boolean"
+    OBJECT = "coerced_object"
+    ARRAY = "coerced_array"
+    NULL = "dropped_null"
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The part of a JSON Schema that says which types are allowed where. No `types`: any."""
+
+    types: frozenset[str] = frozenset()
+    members: Mapping[str, Schema] = field(default_factory=dict)
+    required: frozenset[str] = frozenset()
+    items: Schema | None = None
+
+    @property
+    def inside(self) -> bool:
+        """Whether it says anything about what is inside of a value."""
+        return bool(self.members) or self.items is not None
+
+
+_ANY = Schema()
+
+
+@dataclass(frozen=True, slots=True)
+class Coerced:
+    """The JSON text of the arguments, and what was done to them, once for each value."""
+
+    arguments: str
+    coercions: tuple[Coercion, ...] = ()
+
+
+@lru_cache(_KEPT_SCHEMAS)
+def read_schema(text: str) -> Schema:
+    """The schema that stands in `text`. What cannot be read allows everything; never raises."""
+    try:
+        return _schema(json.loads(text), MAX_DEPTH)
+    except (ValueError, RecursionError):
+        return _ANY
+
+
+def _schema(value: object, depth: int) -> Schema:
+    if not isinstance(value, dict) or not depth or _UNPLAIN & value.keys():
+        return _ANY
+    types = _types(value)
+    properties, required, items = value.get("properties"), value.get("required"), value.get("items")
+    members = {}
+    if isinstance(properties, dict):
+        members = {key: _schema(inner, depth - 1) for key, inner in properties.items()}
+    names = frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
+    return Schema(types, members, names, _schema(items, depth - 1) if isinstance(items, dict) else None)
+
+
+def _types(value: dict[str, object]) -> frozenset[str]:
+    """The types that are allowed, or none if that is not said plainly."""
+    said = value.get("type")
+    listed = said if isinstance(said, list) else [said]
+    types = {name for name in listed if isinstance(name, str)}
+    if len(types) < len(listed) or not types <= _TYPES:
+        return frozenset()
+    if types and value.get("nullable") is True:
+        types.add("null")
+    choices = value.get("enum")
+    if isinstance(choices, list) and any(choice is None or isinstance(choice, str) for choice in choices):
+        return frozenset()
+    return frozenset(types)
+
+
+def coerce(arguments: str, schema: Schema) -> Coerced:
+    """`arguments`, the JSON text of an object, as `schema` wants them. Never raises."""
+    if not schema.inside:
+        return Coerced(arguments)
+    writer = _Writer(arguments)
+    try:
+        end = writer.value(schema, after_space(arguments, 0), 0)
+    except (_NotJsonError, IndexError):
+        return Coerced(arguments)
+    if not writer.coercions or after_space(arguments, end) < len(arguments):
+        return Coerced(arguments)
+    return Coerced(writer.written(), tuple(writer.coercions))
+
+
+class _NotJsonError(Exception):
+    pass
+
+
+class _Writer:
+    """Goes through a JSON text once and notes what is to stand where instead of what."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.coercions: list[Coercion] = []
+        self._edits: list[tuple[int, int, str]] = []
+
+    def written(self) -> str:
+        parts: list[str] = []
+        pos = 0
+        for start, end, text in sorted(self._edits):
+            parts += self.text[pos:start], text
+            pos = end
+        return "".join((*parts, self.text[pos:]))
+
+    def value(self, schema: Schema, pos: int, depth: int) -> int:
+        """Go through the value at `pos`. Returns where it ends."""
+        if depth > 2 * MAX_DEPTH:
+            raise _NotJsonError
+        char = self.text[pos]
+        if char == "{":
+            return self._object(schema, pos, depth)
+        if char == "[":
+            return self._array(schema, pos, depth)
+        match = (_STRING if char == '"' else SCALAR).match(self.text, pos)
+        if match is None:
+            raise _NotJsonError
+        if char == '"' and schema.types and "string" not in schema.types:
+            self._string(schema, pos, match.end())
+        return match.end()
+
+    def _object(self, schema: Schema, pos: int, depth: int) -> int:
+        text = self.text
+        kept_end: int | None = None  # of the last member that stays
+        dropped: list[tuple[int, int]] = []  # members that go, up to the next one or the end of the last
+        pos = after_space(text, pos + 1)
+        while text[pos] != "}":
+            start = pos
+            key = _STRING.match(text, pos)
+            if key is None:
+                raise _NotJsonError
+            pos = after_space(text, key.end())
+            if text[pos] != ":":
+                raise _NotJsonError
+            pos = after_space(text, pos + 1)
+            name = _decoded(key.group()) if schema.members else ""
+            inner = schema.members.get(name, _ANY)
+            null = text.startswith("null", pos)
+            end = self.value(inner, pos, depth + 1)
+            pos = after_space(text, end)
+            more = text[pos] == ","
+            if more:
+                pos = after_space(text, pos + 1)
+                if text[pos] == "}":
+                    raise _NotJsonError
+            elif text[pos] != "}":
+                raise _NotJsonError
+            if null and name not in schema.required and inner.types and "null" not in inner.types:
+                self.coercions.append(Coercion.NULL)
+                dropped.append((start, pos if more else end))
+                continue
+            kept_end = end
+            for gone in dropped:
+                self._edits.append((*gone, ""))
+            dropped.clear()
+        if dropped:
+            # Nothing that stays follows these: the comma before them goes, too.
+            start = dropped[0][0] if kept_end is None else kept_end
+            self._edits.append((start, dropped[-1][1], ""))
+        return pos + 1
+
+    def _array(self, schema: Schema, pos: int, depth: int) -> int:
+        text = self.text
+        pos = after_space(text, pos + 1)
+        while text[pos] != "]":
+            pos = after_space(text, self.value(schema.items or _ANY, pos, depth + 1))
+            if text[pos] == ",":
+                pos = after_space(text, pos + 1)
+                if text[pos] == "]":
+                    raise _NotJsonError
+            elif text[pos] != "]":
+                raise _NotJsonError
+        return pos + 1
+
+    def _string(self, schema: Schema, start: int, end: int) -> None:
+        """A string stands where none may."""
+        inside = _decoded(self.text[start:end])
+        found = _scalar(inside, schema.types) or _container(inside, schema)
+        if found:
+            text, coercions = found
+            self._edits.append((start, end, text))
+            self.coercions += coercions
+
+
+def _decoded(written: str) -> str:
+    try:
+        return decode_string(written[1:-1])
+    except ValueError:
+        raise _NotJsonError from None
+
+
+def _scalar(inside: str, types: frozenset[str]) -> tuple[str, list[Coercion]] | None:
+    if types & {"integer", "number"} and _INTEGER.fullmatch(inside):
+        return (inside, [Coercion.NUMBER]) if abs(int(inside)) <= _MAX_INTEGER else None
+    if "number" in types and _NUMBER.fullmatch(inside) and _is_exact(inside):
+        return inside, [Coercion.NUMBER]
+    if "boolean" in types and inside in _BOOLEANS:
+        return _BOOLEANS[inside], [Coercion.BOOLEAN]
+    return None
+
+
+def _is_exact(number: str) -> bool:
+    """Whether a fraction or power means the same to a reader that makes a double of it."""
+    if not set(number) & set(".eE"):
+        return False
+    value = float(number)
+    return math.isfinite(value) and Decimal(repr(value)) == Decimal(number)
+
+
+def _container(inside: str, schema: Schema) -> tuple[str, list[Coercion]] | None:
+    """An object or array that was written into a string."""
+    text = inside.strip(" \t\r\n")
+    coercion = {"{": Coercion.OBJECT, "[": Coercion.ARRAY}.get(text[:1])
+    if coercion is None or ("object" if coercion is Coercion.OBJECT else "array") not in schema.types:
+        return None
+    scanner = ValueScanner()
+    if scanner.feed(text) != text or not scanner.done:
+        return None
+    inner = coerce(text, schema)
+    return inner.arguments, [coercion, *inner.coercions]

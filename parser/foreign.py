@@ -1,0 +1,182 @@
+"""Calls in the notations of other tools, inside of our tags: models fall back to what they were trained on.
+
+    <function=read_note><parameter=path>a.md</parameter></function>      also <invoke name="read_note">
+    read_note<arg_key>path</arg_key><arg_value>a.md</arg_value>
+    read_note(path="a.md")
+    read_note {"path": "a.md"}                                           also <tool_name>read_note</tool_name> {...}
+
+What stands between elements is a string, whatever it looks like: which type was meant is the schema's to say.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+from .call_shape import Call, calls_of, is_another_shape
+from .grammar import prefixes_of
+from .json_scan import after_space
+from .relaxed_json import UnreadableError, rewrite
+from .rules import Rule
+
+_WS = r"[ \t\r\n]*"
+_NAME = r"[A-Za-z_][\w.:/-]{0,63}"
+_ELEMENT = rf"<(?:function|invoke)(?: *= *| +name *= *)([\"']?)(?P<element>{_NAME})\1 *>"
+_NAME_TAGS = ("function", "tool_name", "name")
+_BOX_TAGS = ("arguments", "parameters", "tool_args", "args")
+_NAMED = (
+    rf"<(?P<tag>{'|'.join(_NAME_TAGS)})>{_WS}(?P<named>{_NAME}){_WS}</(?P=tag)>{_WS}"
+    rf"(?:<(?:{'|'.join(_BOX_TAGS)})>{_WS})?(?=\{{)"
+)
+_KEYED = rf"(?P<keyed>{_NAME}){_WS}(?=<arg_key>)"
+_CALLED = rf"(?P<called>{_NAME})\({_WS}(?=\)|\{{|[A-Za-z_]\w*[ \t]*=)"
+_TITLED = rf"(?P<titled>{_NAME}){_WS}(?=\{{{_WS}[\"'}}])"
+_OPENING = re.compile(f"{_ELEMENT}|{_NAMED}|{_KEYED}|{_CALLED}|{_TITLED}")
+
+# A text that ends before it is decided whether one of these begins.
+_EQUALS_BEGUN = r" *(?:= *(?:[\"']?(?:[A-Za-z_][\w.:/-]{0,63}[\"']? *)?)?)?"
+_ELEMENT_BEGUN = f"(?:{_EQUALS_BEGUN}| +{prefixes_of('name', _EQUALS_BEGUN)})"
+_BOX_BEGUN = f"{_WS}(?:{'|'.join(prefixes_of(f'<{tag}>', _WS) for tag in _BOX_TAGS)})?"
+_NAMED_BEGUN = {tag: f"(?:>{_WS}(?:{_NAME}{_WS}(?:{prefixes_of(f'</{tag}>', _BOX_BEGUN)})?)?)?" for tag in _NAME_TAGS}
+_TAG_BEGUN = "|".join(
+    (
+        prefixes_of("<invoke", _ELEMENT_BEGUN),
+        prefixes_of("<function", f"(?:{_NAMED_BEGUN['function']}|{_ELEMENT_BEGUN})"),
+        *(prefixes_of(f"<{tag}", _NAMED_BEGUN[tag]) for tag in _NAME_TAGS[1:]),
+    )
+)
+_BEGUN = re.compile(
+    rf"(?:{_TAG_BEGUN}"
+    rf"|{_NAME}(?:\({_WS}(?:[A-Za-z_]\w{{0,63}}[ \t]*)?|{_WS}(?:{prefixes_of('<arg_key>')}|\{{{_WS})?))\Z"
+)
+
+_PARAMETER = re.compile(rf"<parameter(?: *= *| +name *= *)([\"']?)({_NAME})\1 *>")
+# A value ends where the next parameter or the end of the call follows.
+_VALUE_END = re.compile(rf"</parameter>(?={_WS}<(?:parameter\b|/function>|/invoke>))")
+_ELEMENT_END = re.compile(r"</(?:function|invoke)>")
+_NESTED = re.compile(r"<(?:function|invoke|parameter)\b")
+_PAIR = re.compile(rf"<arg_key>([^<>]*)</arg_key>{_WS}<arg_value>((?:(?!</?arg_)[\s\S])*+)</arg_value>{_WS}")
+_KEYWORD = re.compile(rf"{_WS}([A-Za-z_]\w*)[ \t]*={_WS}")
+_NEXT_KEYWORD = re.compile(rf"{_WS}(,{_WS})?(\))?")
+
+# What a model writes before its JSON as before that of a code block.
+_LABELS = frozenset({"json", "tool_call", "tool", "function", "call"})
+
+
+def begins_foreign(text: str, pos: int) -> bool | None:
+    """Whether such a call begins at `pos`; None if the text ends before that is decided."""
+    if _OPENING.match(text, pos):
+        return True
+    return None if _BEGUN.match(text, pos) else False
+
+
+def is_markup(text: str, pos: int) -> bool:
+    """Whether the call that begins at `pos` is made of elements: quotes in it mean nothing."""
+    found = _OPENING.match(text, pos)
+    return found is not None and found.lastgroup in ("element", "keyed")
+
+
+def read_foreign(body: str, start: int, *, closed: bool) -> tuple[Call, int] | None:
+    """The call that begins at `start`, and where it ends; None if there begins none. Raises UnreadableError."""
+    found = _OPENING.match(body, start)
+    if found is None or found.lastgroup is None:
+        return None
+    kind, name = found.lastgroup, found[found.lastgroup]
+    call, end = _READERS[kind](name, body, found.end(), closed)
+    return call.after([Rule.FOREIGN_NOTATION]), end
+
+
+def _element(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
+    pos = after_space(body, pos)
+    if body.startswith("{", pos):
+        call, pos = _titled(name, body, pos, closed)
+        return call, _element_end(body, pos)
+    members: list[tuple[str, str]] = []
+    while parameter := _PARAMETER.match(body, pos):
+        end = _VALUE_END.search(body, parameter.end())
+        if end is None:
+            raise UnreadableError("a parameter does not end")
+        value = body[parameter.end() : end.start()]
+        if _NESTED.search(value):
+            raise UnreadableError("a call inside of a parameter")
+        members.append((parameter[2], json.dumps(_without_line_ends(value), ensure_ascii=False)))
+        pos = after_space(body, end.end())
+    return _call(name, members), _element_end(body, pos)
+
+
+def _element_end(body: str, pos: int) -> int:
+    end = _ELEMENT_END.match(body, after_space(body, pos))
+    if end is None:
+        raise UnreadableError("the call does not end")
+    return end.end()
+
+
+def _without_line_ends(value: str) -> str:
+    """Values are written on lines of their own: one line end on either side is not theirs."""
+    value = value.removeprefix("\r\n") if value.startswith("\r\n") else value.removeprefix("\n")
+    return value.removesuffix("\r\n") if value.endswith("\r\n") else value.removesuffix("\n")
+
+
+def _keyed(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
+    members: list[tuple[str, str]] = []
+    while pair := _PAIR.match(body, pos):
+        members.append((pair[1].strip(), json.dumps(_without_line_ends(pair[2]), ensure_ascii=False)))
+        pos = pair.end()
+    if not closed or not members:
+        # Another pair may have followed.
+        raise UnreadableError("the call is cut off")
+    return _call(name, members), pos
+
+
+def _called(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
+    if body.startswith("{", pos):
+        call, pos = _titled(name, body, pos, closed)
+        end = _NEXT_KEYWORD.match(body, pos)
+        if end is None or end[2] is None:
+            raise UnreadableError("the call does not end")
+        return call, end.end()
+    members: list[tuple[str, str]] = []
+    rules: list[Rule] = []
+    if body.startswith(")", pos):
+        return _call(name, members), pos + 1
+    while keyword := _KEYWORD.match(body, pos):
+        value = rewrite(body, keyword.end(), closed=False)
+        members.append((keyword[1], value.text.strip(" \t\r\n")))
+        rules += value.rules
+        following = _NEXT_KEYWORD.match(body, value.end)
+        if following is None or not (following[1] or following[2]):
+            break
+        pos = following.end()
+        if following[2]:
+            return _call(name, members).after(rules), pos
+    raise UnreadableError("the call does not end")
+
+
+def _titled(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
+    value = rewrite(body, pos, closed=False)
+    if name.casefold() in _LABELS:
+        calls = calls_of(value.text)
+        if len(calls) != 1:
+            raise UnreadableError("several calls under one label")
+        return calls[0].after(value.rules), value.end
+    if is_another_shape(value.text):
+        raise UnreadableError("a call inside of a call")
+    return Call(name, value.text, None, (), value.rules), value.end
+
+
+def _call(name: str, members: list[tuple[str, str]]) -> Call:
+    if len({key for key, _ in members}) < len(members):
+        raise UnreadableError("an argument stands twice in the call")
+    text = ", ".join(f"{json.dumps(key, ensure_ascii=False)}: {value}" for key, value in members)
+    return Call(name, f"{{{text}}}", None, ())
+
+
+_Reader = Callable[[str, str, int, bool], tuple[Call, int]]
+_READERS: dict[str, _Reader] = {
+    "element": _element,
+    "named": _titled,
+    "keyed": _keyed,
+    "called": _called,
+    "titled": _titled,
+}

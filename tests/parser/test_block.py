@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from parser import ArgumentsDelta, CallCompleted, CallMalformed, CallStarted, ParserEvent
+from parser.block import LIVE, OPENED, PROSE, READERS, Block, State
+from parser.prose import Prose
+
+BEGUN = '<tool_call>{"name": "r", "arguments": {"p": "a'
+
+
+def read(block: Block, text: str) -> tuple[list[ParserEvent], str]:
+    """The events of that text, and what is left of it behind the block."""
+    events: list[ParserEvent] = []
+    while text and block.state:
+        text = READERS[block.state](block, text, events)
+    return events, text
+
+
+def begun(max_chars: int = 1000) -> Block:
+    """A block in the middle of a string of its arguments."""
+    block = Block(Prose(()), max_chars)
+    block.state = OPENED
+    read(block, BEGUN)
+    read(block, "b")
+    assert (block.state, block.call.in_string) == (LIVE, True)
+    return block
+
+
+def test_there_is_a_reader_for_every_state() -> None:
+    assert len(READERS) == len(State)
+
+
+def test_what_was_told_belongs_to_the_call() -> None:
+    block = begun()
+    block.told += ["c", "d"]
+    block.join_told()
+    events, rest = read(block, '"}}</tool_call> x')
+    assert events == [
+        ArgumentsDelta(0, '"}'),
+        CallCompleted(0, "r", '{"p": "abcd"}', None, f'{BEGUN}bcd"}}}}</tool_call>'),
+    ]
+    assert (rest, block.state) == (" x", PROSE)
+
+
+def test_what_was_told_counts_for_the_length() -> None:
+    inside = len(BEGUN) - len("<tool_call>") + 1
+    block = begun(inside + 3)
+    block.told.append("cd")
+    block.join_told()
+    assert block.max_chars - block.size == 1
+    events, rest = read(block, "efg")
+    assert events[-1] == CallMalformed(f"more than {inside + 3} characters", f"{BEGUN}bcde", 0)
+    assert (rest, block.call.in_string) == ("fg", False)
+
+
+@pytest.mark.parametrize("more", ["", "\\", "\\u00"])
+def test_half_an_escape_at_the_end_is_not_lost(more: str) -> None:
+    block = begun()
+    block.told.append("c")
+    block.begun = more
+    events: list[ParserEvent] = []
+    assert block.end(events) == ""
+    assert events == [CallMalformed("the call is cut off", f"{BEGUN}bc{more}", 0)]
+
+
+def test_calls_are_counted_over_blocks() -> None:
+    block = Block(Prose(()), 1000)
+    whole = f'{BEGUN}"}}}}</tool_call>'
+    numbers = []
+    for text in (whole, f'{BEGUN}"]</tool_call>', "<tool_call>{}</tool_call>", whole):
+        block.state = OPENED
+        numbers += [event.index for event in read(block, f"{text}.")[0] if isinstance(event, CallStarted)]
+    assert numbers == [0, 1, 2]

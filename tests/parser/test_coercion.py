@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parser.coercion import coerce, read_schema
+
+SCHEMA = json.dumps(
+    {
+        "type": "object",
+        "properties": {
+            "n": {"type": "integer"},
+            "x": {"type": "number"},
+            "b": {"type": "boolean"},
+            "s": {"type": "string"},
+            "either": {"type": ["string", "integer"]},
+            "maybe": {"type": ["integer", "null"]},
+            "nullable": {"type": "integer", "nullable": True},
+            "any": {},
+            "union": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+            "reference": {"$ref": "#/$defs/n"},
+            "level": {"type": "integer", "enum": [1, 2]},
+            "mode": {"enum": ["5", 5]},
+            "must": {"type": "integer"},
+            "list": {"type": "array", "items": {"type": "number"}},
+            "deep": {"type": "object", "properties": {"n": {"type": "integer"}, "b": {"type": "boolean"}}},
+        },
+        "required": ["must"],
+    }
+)
+
+CHANGED = {
+    "an integer": ('{"n": "5"}', '{"n": 5}', ["coerced_number"]),
+    "a negative integer": ('{"n": "-12"}', '{"n": -12}', ["coerced_number"]),
+    "nought": ('{"n": "0"}', '{"n": 0}', ["coerced_number"]),
+    "the longest integer": ('{"n": "9007199254740991"}', '{"n": 9007199254740991}', ["coerced_number"]),
+    "a number": ('{"x": "1.50"}', '{"x": 1.50}', ["coerced_number"]),
+    "a power": ('{"x": "2e-3"}', '{"x": 2e-3}', ["coerced_number"]),
+    "an integer as number": ('{"x": "7"}', '{"x": 7}', ["coerced_number"]),
+    "true": ('{"b": "true"}', '{"b": true}', ["coerced_boolean"]),
+    "False": ('{"b": "False"}', '{"b": false}', ["coerced_boolean"]),
+    "an integer that may be null": ('{"maybe": "5"}', '{"maybe": 5}', ["coerced_number"]),
+    "one of a few integers": ('{"level": "2"}', '{"level": 2}', ["coerced_number"]),
+    "null for what is optional": ('{"n": null, "must": 1}', '{"must": 1}', ["dropped_null"]),
+    "null in the middle": ('{"must": 1, "n": null, "s": "a"}', '{"must": 1, "s": "a"}', ["dropped_null"]),
+    "null at the end": ('{"must": 1, "n": null}', '{"must": 1}', ["dropped_null"]),
+    "nothing but null": ('{"n": null, "s": null}', "{}", ["dropped_null", "dropped_null"]),
+    "two nulls at the end": ('{"must":1,"n":null,"s":null}', '{"must":1}', ["dropped_null", "dropped_null"]),
+    "in a list": ('{"list": ["1", 2, "3.5"]}', '{"list": [1, 2, 3.5]}', ["coerced_number", "coerced_number"]),
+    "in an object": (
+        '{"deep": {"b": "true", "n": null}}', '{"deep": {"b": true}}', ["coerced_boolean", "dropped_null"]),
+    "a list in a string": (r'{"list": "[1, \"2\"]"}', '{"list": [1, 2]}', ["coerced_array", "coerced_number"]),
+    "an object in a string": (r'{"deep": "{\"n\": 1}"}', '{"deep": {"n": 1}}', ["coerced_object"]),
+    "all else keeps its bytes": (
+        '{ "any":1.10 ,"n" :"5","s":"\\u00e9" ,\n"b":null }', '{ "any":1.10 ,"n" :5,"s":"\\u00e9" }',
+        ["coerced_number", "dropped_null"]),
+    "a key with an escape": (r'{"\u006e": "5"}', r'{"\u006e": 5}', ["coerced_number"]),
+}  # fmt: skip
+
+KEPT = {
+    "nothing": "{}",
+    "what fits": '{"n": 5, "x": 1.5, "b": true, "s": "5", "list": [1], "deep": {"n": 1}}',
+    "a string where a string may stand": '{"s": "5", "either": "5"}',
+    "a string where anything may stand": '{"any": "5", "other": "5", "union": "5", "reference": "5", "mode": "5"}',
+    "null where null may stand": '{"maybe": null, "nullable": null, "any": null, "union": null, "other": null}',
+    "null for what is required": '{"must": null}',
+    "null in a list": '{"list": [null]}',
+    "a number where a string is wanted": '{"s": 5}',
+    "no number": '{"n": "five", "x": "1,5"}',
+    "leading noughts": '{"n": "007", "x": "00.5"}',
+    "signs and blanks": '{"n": "+5", "x": " 5 "}',
+    "minus nought": '{"n": "-0", "x": "-0"}',
+    "a fraction for an integer": '{"n": "5.0"}',
+    "a long integer": '{"n": "9007199254740992", "x": "12345678901234567890"}',
+    "a power that is no double": '{"x": "1e400", "x": "1e-999"}',
+    "digits that a double has not": '{"x": "0.12345678901234567890"}',
+    "words for booleans": '{"b": "yes", "b": "1", "b": "TRUE ", "b": 1}',
+    "no container in a string": '{"deep": "[1]", "list": "{}", "list": "[1", "deep": "{a: 1}", "deep": "[NaN]"}',
+    "numbers no one can convert": '{"n": "' + "9" * 10_000 + '"}',
+}
+
+
+@pytest.mark.parametrize(("arguments", "expected", "coercions"), CHANGED.values(), ids=CHANGED)
+def test_a_value_that_can_only_be_meant_otherwise_becomes_that(
+    arguments: str, expected: str, coercions: list[str]
+) -> None:
+    coerced = coerce(arguments, read_schema(SCHEMA))
+    assert (coerced.arguments, list(coerced.coercions)) == (expected, coercions)
+    json.loads(coerced.arguments)
+
+
+@pytest.mark.parametrize("arguments", KEPT.values(), ids=KEPT)
+def test_any_other_value_stays_as_it_was_written(arguments: str) -> None:
+    coerced = coerce(arguments, read_schema(SCHEMA))
+    assert (coerced.arguments, coerced.coercions) == (arguments, ())
+
+
+@pytest.mark.parametrize(
+    "schema",
+    ["", "null", "true", "[]", "{", "{}", '{"type": "object"}', '{"properties": 5}', '{"properties": {"n": 5}}',
+     '{"properties": {"n": {"type": 5}}}', '{"properties": {"n": {"type": ["integer", 5]}}}',
+     '{"properties": {"n": {"type": "int"}}}', '{"properties": {"n": {"type": []}}}',
+     '{"anyOf": [{"properties": {"n": {"type": "integer"}}}]}', "[" * 10_000, '{"properties": {"n":' * 5_000],
+)  # fmt: skip
+def test_a_schema_that_does_not_say_it_plainly_changes_nothing(schema: str) -> None:
+    assert coerce('{"n": "5", "m": null}', read_schema(schema)).arguments == '{"n": "5", "m": null}'
+
+
+def test_a_schema_is_read_once() -> None:
+    assert read_schema(SCHEMA) is read_schema(str(json.dumps(json.loads(SCHEMA))))
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from(["5", "-1.5", "true", "False", "null", "{}", "[1]", '{"a": "5"}', "1e5", "007", "x"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=10,
+)  # fmt: skip
+TYPES = st.sampled_from(["string", "integer", "number", "boolean", "object", "array", "null"])
+SCHEMAS = st.recursive(
+    st.fixed_dictionaries({}, optional={"type": TYPES | st.lists(TYPES, max_size=2), "nullable": st.booleans()}),
+    lambda inner: st.fixed_dictionaries(
+        {"type": TYPES},
+        optional={
+            "properties": st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+            "items": inner,
+            "required": st.lists(st.sampled_from("abc"), max_size=2),
+        },
+    ),
+    max_leaves=8,
+)
+OBJECTS = st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3)
+
+
+def fits(value: object, schema: object) -> bool:
+    """Whether the part of the schema that coercion looks at allows the value."""
+    if not isinstance(schema, dict):
+        return True
+    said = schema.get("type", [])
+    types = [said] if isinstance(said, str) else said
+    kinds: dict[str, bool] = {
+        "null": value is None,
+        "boolean": isinstance(value, bool),
+        "string": isinstance(value, str),
+        "integer": isinstance(value, int) and not isinstance(value, bool),
+        "number": isinstance(value, int | float) and not isinstance(value, bool),
+        "object": isinstance(value, dict),
+        "array": isinstance(value, list),
+    }
+    if types and not any(kinds[name] for name in types) and not (value is None and schema.get("nullable")):
+        return False
+    if isinstance(value, dict):
+        return all(fits(inner, schema.get("properties", {}).get(key, {})) for key, inner in value.items())
+    if isinstance(value, list):
+        return all(fits(inner, schema.get("items", {})) for inner in value)
+    return True
+
+
+@given(OBJECTS, SCHEMAS, st.sampled_from([None, 1]))
+@settings(max_examples=400)
+def test_coercing_twice_is_coercing_once(value: object, schema: object, indent: int | None) -> None:
+    known = read_schema(json.dumps(schema))
+    once = coerce(json.dumps(value, indent=indent), known)
+    json.loads(once.arguments)
+    assert coerce(once.arguments, known).arguments == once.arguments
+    assert bool(once.coercions) == (once.arguments != json.dumps(value, indent=indent))
+
+
+@given(OBJECTS, SCHEMAS)
+@settings(max_examples=400)
+def test_what_fits_is_not_touched(value: object, schema: object) -> None:
+    if fits(value, schema):
+        text = json.dumps(value)
+        assert coerce(text, read_schema(json.dumps(schema))).arguments == text
+
+
+@given(OBJECTS, VALUES, st.text(max_size=20))
+def test_any_schema_and_any_text_is_taken(value: object, schema: object, text: str) -> None:
+    for written in (json.dumps(schema), json.dumps({"properties": schema}), text):
+        coerce(json.dumps(value), read_schema(written))
+        coerce(text, read_schema(SCHEMA))
+
+
+@pytest.mark.parametrize(
+    "unit", ['"n": "5", ', '"n": null, ', '"deep": {"n": "5"}, ', r'"list": "[\"1\", \"1\", \"1\"]", ']
+)
+def test_time_grows_with_the_length_alone(unit: str) -> None:
+    def seconds(count: int) -> float:
+        text = "{" + unit * count + '"must": 1}'
+        best = float("inf")
+        for _ in range(3):
+            started = time.process_time()
+            assert coerce(text, read_schema(SCHEMA)).coercions
+            best = min(best, time.process_time() - started)
+        return best
+
+    assert seconds(10_000) < 40 * max(seconds(1_000), 1e-3)

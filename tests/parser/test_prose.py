@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parser import ParserEvent
+from parser.grammar import RESULT_OPENERS
+from parser.prose import MAX_UNREAD, Prose
+from parser.tags import Kind
+from tests.parser.reading import cut, received
+
+TAG = "<tool_call>"
+
+
+def after(*texts: str, result: bool = False) -> tuple[Prose, str]:
+    """Prose that has read these texts, behind a call if a result may come, and what was said."""
+    prose, events = Prose(RESULT_OPENERS), list[ParserEvent]()
+    if result:
+        prose.call_ends()
+    for text in texts:
+        assert prose.read(text, events) == (Kind.TEXT, "")
+    return prose, received(events)
+
+
+def found(prose: Prose, text: str, size: int = 0) -> tuple[Kind, str, str]:
+    """The tag that is found first, the text from there on as far as it was read, and what was said before."""
+    events: list[ParserEvent] = []
+    for piece in cut(text, size):
+        kind, rest = prose.read(piece, events)
+        if kind is not Kind.TEXT:
+            return kind, rest, received(events)
+    return Kind.TEXT, prose.held, received(events)
+
+
+SIZES = pytest.mark.parametrize("size", [1, 4, 0])
+
+
+@SIZES
+def test_text_is_said_up_to_the_tag_of_a_call(size: int) -> None:
+    kind, rest, said = found(Prose(()), f"Hi <b> {TAG}", size)
+    assert (kind, rest, said) == (Kind.CALL, TAG, "Hi <b> ")
+
+
+@pytest.mark.parametrize("text", ["<", "Hi <tool", "Hi <TOOL_CALL", "\n<think", "`a` <t"])
+def test_the_beginning_of_a_tag_is_held(text: str) -> None:
+    prose, said = after(text)
+    assert prose.held == text[text.index("<") :]
+    assert said == text[: text.index("<")].strip("\n")
+    assert not prose.passing
+
+
+@SIZES
+def test_white_space_before_a_call_is_not_said_but_handed_over(size: int) -> None:
+    prose = Prose(())
+    assert found(prose, f" \n{TAG}", size) == (Kind.CALL, TAG, "")
+    assert prose.call_ends() == " \n"
+
+
+@SIZES
+@pytest.mark.parametrize("before", ["`", "``a`", "```\n", "~~~\nx\n", "<think>", "<thinking> a"])
+def test_quoted_and_thought_tags_are_text(before: str, size: int) -> None:
+    assert found(Prose(()), f"{before}{TAG} x", size) == (Kind.TEXT, "", f"{before}{TAG} x")
+
+
+@SIZES
+@pytest.mark.parametrize("before", ["a `b` ", "a `b\n", "```\nx\n```\n", "<think>`</think>", "<think>a<b</think>"])
+def test_behind_a_quotation_or_a_thought_they_count_again(before: str, size: int) -> None:
+    assert found(Prose(()), before + TAG, size) == (Kind.CALL, TAG, before)
+
+
+@SIZES
+@pytest.mark.parametrize("before", ["\n", "a\n", "a\n  ", "```\nx\n```\n"])
+def test_a_result_at_the_start_of_a_line_counts_after_a_call(before: str, size: int) -> None:
+    prose, _ = after(result=True)
+    kind, rest, said = found(prose, f"{before}[tool:", size)
+    assert (kind, rest) == (Kind.RESULT, "[tool:")
+    assert said + prose.take_blank() == before
+    assert found(Prose(RESULT_OPENERS), f"{before}[tool:", size)[0] is Kind.TEXT
+
+
+@SIZES
+def test_within_a_line_it_does_not(size: int) -> None:
+    prose, _ = after(result=True)
+    assert found(prose, "See [tool:", size) == (Kind.TEXT, "", "See [tool:")
+
+
+def test_a_call_ends_what_was_quoted() -> None:
+    prose, _ = after("```\n")
+    prose.call_ends()
+    assert found(prose, TAG)[0] is Kind.CALL
+
+
+def test_a_block_that_is_text_leaves_no_white_space_behind() -> None:
+    prose, events = Prose(()), list[ParserEvent]()
+    prose.read(f"\n{TAG}", events)
+    prose.block_is_text(events)
+    assert received(events) == "\n"
+
+
+def test_a_tag_that_is_text_may_stand_in_code() -> None:
+    prose, events = Prose(()), list[ParserEvent]()
+    assert prose.read(f"a {TAG}` b", events) == (Kind.CALL, f"{TAG}` b")
+    rest = prose.open_tag_is_text(f"{TAG}` b", events)
+    assert found(prose, f"{rest}{TAG}")[0] is Kind.TEXT
+
+
+PARTS = st.sampled_from(["a", " ", "\n", "`", "```", "~~~", "<b", "[x", "<think>", "</think>", "word `code` "])
+
+
+@given(st.lists(st.lists(PARTS, min_size=1).map("".join), min_size=1), st.booleans())
+def test_what_passes_unread_is_as_good_as_read(texts: list[str], result: bool) -> None:
+    read, _ = after("a", *texts, result=result)
+    passed, _ = after("a", result=result)
+    for text in texts:
+        if passed.passing and not passed.search(text):
+            passed.unread.append(text)
+        else:
+            passed.read(text, [])
+    for text in (f" {TAG}", f"\n{TAG}"):
+        assert found(read, text)[0] is found(passed, text)[0]
+
+
+@given(st.integers(1, 9), st.sampled_from(["word ", "a <b ", "`a` ", "<think>x", "<tool_"]))
+def test_what_is_unread_has_a_limit(size: int, text: str) -> None:
+    prose = Prose(())
+    for piece in cut(text * 500, size):
+        prose.read(piece, [])
+        assert sum(map(len, prose.unread)) <= MAX_UNREAD
