@@ -8,17 +8,20 @@ conversation  messages, past calls and results as one text in which only we writ
 block         the tool block: frame, tools, rules, form, worked example, key
 profiles      which optional lines a kind of model is given
 prose         the words, in templates/*.txt
+compaction    what asks for a summary, and what shows one
 repair        the one line that a second attempt is given
 escape        tags in untrusted text made harmless, and the way back, streamed too
 canonical     when two calls are the same
 quotes        whether a call is a quotation from the request
 copies        what a model may write when it copies from a request
 quoted_blocks the calls that can be read from such a text
+budget        what that may cost
 loop          which calls already have a result
 """
 
 from .block import offered_tools
 from .canonical import canonical
+from .compaction import compaction_request, summarised
 from .copies import untrusted_strings
 from .escape import (
     Unescaper,
@@ -39,6 +42,7 @@ from .repair import (
     call_repeated,
     named_call_missing,
     nothing_said,
+    output_misfit,
     unusable_markup,
 )
 from .transcript import (
@@ -47,6 +51,7 @@ from .transcript import (
     Entry,
     Guidance,
     Image,
+    JsonAnswer,
     Part,
     PastCall,
     Text,
@@ -65,6 +70,7 @@ __all__ = [
     "Entry",
     "Guidance",
     "Image",
+    "JsonAnswer",
     "Part",
     "PastCall",
     "PromptProfile",
@@ -81,6 +87,7 @@ __all__ = [
     "call_missing",
     "call_repeated",
     "canonical",
+    "compaction_request",
     "escape",
     "escape_json",
     "indent",
@@ -88,7 +95,9 @@ __all__ = [
     "normalise_newlines",
     "nothing_said",
     "offered_tools",
+    "output_misfit",
     "render_turn",
+    "summarised",
     "unescape",
     "unescape_json",
     "untrusted_strings",

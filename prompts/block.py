@@ -10,7 +10,7 @@ from .conversation import one_line
 from .escape import escape_json
 from .profiles import PromptProfile
 from .prose import call_form, line, passage
-from .transcript import ChoiceMode, ToolChoice
+from .transcript import ChoiceMode, JsonAnswer, ToolChoice
 
 # Tools that are not the client's: a model that calls one of them gives itself away. They differ in their way to
 # write names, and one has a quote and a line break to escape.
@@ -76,3 +76,12 @@ def tool_block(tools: ToolRegistry, *, parallel: bool, profile: PromptProfile, k
     if key is not None:
         passages.append(passage("key", key=json.dumps(key)))
     return "\n\n".join(passages)
+
+
+def json_passage(wanted: JsonAnswer, *, beside_calls: bool) -> str:
+    """What form the answer must have, which with `beside_calls` may hold calls instead."""
+    if wanted.schema is None:
+        demand = line("json_object")
+    else:
+        demand = line("json_schema", schema=one_line(escape_json(wanted.schema)))
+    return passage("json_answer", answer=line("json_beside_calls" if beside_calls else "json_alone"), demand=demand)

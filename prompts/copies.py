@@ -20,6 +20,7 @@ from itertools import pairwise
 from parser import OPEN_TAG, ToolRegistry
 
 from .block import tool_line
+from .budget import Budget
 from .conversation import Page, past_call, write_conversation
 from .escape import INVISIBLE, json_unescape, normalise_newlines, unescape
 from .transcript import AssistantText, Guidance, PastCall, Text, ToolResult, Transcript, UserTurn
@@ -56,6 +57,8 @@ def _typed_characters() -> dict[int, str]:
 
 _TYPED = _typed_characters()
 _HALVES = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
+# What it costs to undo one escape, in a `Budget`'s units.
+_ESCAPE = 24
 _UNSEEN = re.compile(f"[{INVISIBLE}]+")
 _BLANK = re.compile(r"[^\S\n\t\r ]")
 # As Markdown escapes punctuation; before the others a backslash means something in JSON.
@@ -72,8 +75,9 @@ def _letter(letter: str) -> str:
 
 
 _SUSPECT = (
-    # The word alone, since its `<` may be written as `\u003c` or `&lt;`.
-    re.compile(_GAP.join(map(_letter, "tool_call"))),
+    # The word alone, since its `<` may be written as `\u003c` or `&lt;`. What may follow its first letter is
+    # looked at first: most words that begin with it are others.
+    re.compile(rf"{_letter('t')}(?=[{INVISIBLE}\\&]|{_letter('o')}){_GAP}{_GAP.join(map(_letter, 'ool_call'))}"),
     # Nobody escapes letters, but a letter of the word may be written like that.
     re.compile(r"\\u00[4-7]"),
     re.compile(r"&(?:#0*+(?:9[579]|1[0-2]\d|[68]\d|7\d)|#[xX]0*+[4-7]|lowbar|UnderBar)"),
@@ -189,9 +193,13 @@ def pages(transcript: Transcript, registry: ToolRegistry) -> Iterator[str]:
     yield "\n".join(map(tool_line, registry))
 
 
-def readings(text: str) -> Iterator[str]:
-    """`text` as it stands, as a copy may spell it, and as what it may be an encoding of."""
+def readings(text: str, budget: Budget) -> Iterator[str]:
+    """`text` as it stands, as a copy may spell it, and as what it may be an encoding of.
+
+    Raises `TooMuchToReadError`.
+    """
     for _ in range(_LEVELS + 1):
+        budget.spend(len(text) // 2 + _ESCAPE * (text.count("\\") + text.count("&")))
         yield from _spellings(text)
         if "&" in text and (decoded := html.unescape(text)) != text:
             yield from _spellings(decoded)

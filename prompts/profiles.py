@@ -13,18 +13,21 @@ class PromptProfile:
 
     `remind_after` is the length of the conversation, in characters, from which its end repeats how a
     tool is called; None means never. `after_results` adds a neutral line when tool results are the
-    newest entry. `example` shows the worked example.
+    newest entry. `example` shows the worked example. `bare_calls` says that an answer which is nothing but
+    one call is that call, also without its tags.
     """
 
     name: str
     remind_after: int | None
     after_results: bool
     example: bool = True
+    bare_calls: bool = False
 
 
 # Large models lose sight of a block far behind them, and decide well on their own whether a result is enough.
 FRONTIER = PromptProfile("frontier", remind_after=20_000, after_results=False)
-# Small models take a reminder for a part of the request, and repeat calls unless told that they may stop.
-SMALL = PromptProfile("small", remind_after=None, after_results=True)
+# Small models take a reminder for a part of the request, repeat calls unless told that they may stop, and often
+# leave the tags out.
+SMALL = PromptProfile("small", remind_after=None, after_results=True, bare_calls=True)
 
 PROFILES: Mapping[str, PromptProfile] = MappingProxyType({profile.name: profile for profile in (FRONTIER, SMALL)})

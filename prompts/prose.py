@@ -21,7 +21,10 @@ def _passage(name: str) -> Template:
     return Template((_TEMPLATES / f"{name}.txt").read_text("utf-8").rstrip("\n"))
 
 
-_PASSAGES = {name: _passage(name) for name in ("conversation", "tools", "form", "example", "key")}
+_PASSAGES = {
+    name: _passage(name)
+    for name in ("conversation", "tools", "form", "example", "key", "compaction", "summary", "json_answer")
+}
 _LINES = {
     name: Template(text) for name, _, text in (line.partition(": ") for line in _passage("lines").template.splitlines())
 }

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator
 
 from parser import CallCompleted, ParserEvent, ToolRegistry
 
+from .budget import Budget, TooMuchToReadError
 from .canonical import canonical
-from .copies import in_any_row, joined, page, pages, past_calls, readings, rows, typed
+from .copies import in_any_row, is_suspect, joined, page, pages, past_calls, readings, rows, typed
 from .escape import INVISIBLE, unescape
-from .quoted_blocks import BlockReader, TooMuchToReadError
+from .quoted_blocks import BlockReader, tags_as_read
 from .transcript import PastCall, Transcript
 
 _FOLDED_AWAY = re.compile(rf"(?<=<)\\+|\\[bfnrt]|\\u00[01][0-9a-f]|[\\\s{INVISIBLE}]+", re.IGNORECASE)
@@ -36,11 +37,11 @@ class QuoteGuard:
     """Knows the calls that stand in `strings`, which are read when the first question is asked.
 
     `transcript` is the conversation that they are from, if any. Names are compared as `registry` understands
-    them. The work is linear in the length of the request and bounded in the number of blocks; without the
-    tag's word in it, it is a few searches. What is too much to read is taken to hold every call.
+    them. The work is a few searches without the tag's word in the request, linear in its length with it, and
+    bounded by a `Budget`. What is too much to read is taken to hold every call.
     """
 
-    __slots__ = ("_calls", "_overflow", "_registry", "_rows", "_suspect", "_transcript")
+    __slots__ = ("_budget", "_calls", "_overflow", "_readings", "_registry", "_rows", "_suspect", "_transcript")
 
     def __init__(self, strings: Iterable[str], registry: ToolRegistry, transcript: Transcript | None = None) -> None:
         self._registry = registry
@@ -48,6 +49,8 @@ class QuoteGuard:
         self._rows = [tuple(strings)]
         self._suspect: bool | None = None
         self._calls: set[Call] | None = None
+        self._readings: str | None = None
+        self._budget: Budget | None = None
         self._overflow = False
 
     @classmethod
@@ -79,21 +82,58 @@ class QuoteGuard:
         block = _fold(raw)
         if len(_TAG.sub("", block)) < _LEAST_QUOTATION or not _TAG.search(block) or not self.is_suspect():
             return False
-        return any(block in _fold(reading) for text in self._texts() for reading in readings(text))
+        try:
+            folded = self._folded_readings()
+            # A search through all of it, for each block that an answer breaks off.
+            self._allowance().spend(len(folded) // 64)
+        except TooMuchToReadError:
+            self._overflow = True
+            return True
+        return block in folded
+
+    def quotes_bare(self, raw: str) -> bool:
+        """Whether the JSON of a call that was written without tags stands in the request, the same but for its folding.
+
+        Copied JSON is no call of anybody, so unlike a tagged one it needs no word of ours to be suspect.
+        """
+        call = _fold(raw[raw.find("{") : raw.rfind("}") + 1])
+        self.is_suspect()  # gathers the strings
+        return any(call in _fold("".join(row)) for row in self._rows)
 
     def _texts(self) -> Iterable[str]:
-        """All texts of the request that a model may copy; past calls only as the strings that they hold."""
+        """All suspect texts that a model may copy from the request; past calls only as the strings that they hold."""
         texts = [text for row in self._rows for text in joined(row)]
         if self._transcript:
             texts += pages(self._transcript, self._registry)
-        return dict.fromkeys(texts)
+        return filter(is_suspect, dict.fromkeys(texts))
+
+    def _folded_readings(self) -> str:
+        """All that may be copied from the request, in any order. A line each: there are no line breaks within them."""
+        if self._readings is None:
+            budget = self._allowance()
+            folded: list[str] = []
+            # White space is folded away, so that what stands in a row is found alone and together.
+            texts = ["\n".join(row) for row in self._rows]
+            if self._transcript:
+                texts += pages(self._transcript, self._registry)
+            for text in filter(is_suspect, dict.fromkeys(texts)):
+                for reading in readings(text, budget):
+                    budget.spend(len(reading))
+                    folded.append(_fold(reading))
+            self._readings = "\n".join(folded)
+        return self._readings
+
+    def _allowance(self) -> Budget:
+        if self._budget is None:
+            self._budget = Budget(sum(len(string) for row in self._rows for string in row))
+        return self._budget
 
     def _folded_name(self, name: str) -> str:
         tool = self._registry.match(name)
         return _fold(tool.name if tool else name)
 
     def _folded(self, name: str, comparable: str) -> Call:
-        return self._folded_name(name), _fold(comparable)
+        return self._folded_name(name), _fold(tags_as_read(comparable))
 
     def _read(self) -> set[Call]:
         if self._calls is None:
@@ -106,9 +146,10 @@ class QuoteGuard:
         return self._calls
 
     def _read_all(self, calls: set[Call]) -> None:
-        reader = BlockReader(sum(len(string) for row in self._rows for string in row))
+        budget = self._allowance()
+        reader = BlockReader(budget)
         for text in self._texts():
-            for reading in readings(text):
+            for reading in readings(text, budget):
                 for events in reader.read(reading):
                     calls.update(self._completed(events))
         if not self._transcript:
@@ -119,7 +160,7 @@ class QuoteGuard:
         past, shown = (
             {
                 call
-                for reading in readings(text)
+                for reading in readings(text, budget)
                 for events in reader.read(reading, more=more)
                 for call in self._completed(events)
             }

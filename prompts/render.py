@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from parser import ToolRegistry
 
-from .block import offered_tools, tool_block
+from .block import json_passage, offered_tools, tool_block
 from .conversation import Page, move_headers, visible, write_conversation
 from .escape import escape, normalise_newlines
 from .profiles import PromptProfile
 from .prose import call_form, line
-from .transcript import ChoiceMode, Guidance, Part, PastCall, Text, ToolChoice, ToolResult, Transcript
+from .transcript import ChoiceMode, Guidance, JsonAnswer, Part, PastCall, Text, ToolChoice, ToolResult, Transcript
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +37,22 @@ def render_turn(
     profile: PromptProfile,
     key: str | None = None,
     fault: str | None = None,
+    json_answer: JsonAnswer | None = None,
 ) -> RenderedTurn:
     """The text of one turn.
 
-    `developer` is the client's instructions, its guidance in order, then the tool block; the
-    conversation is in `parts`, and its end may hold lines of ours: what `choice` demands, what
+    `developer` is the client's instructions, its guidance in order, then the tool block, then what form the
+    answer must have; the conversation is in `parts`, and its end may hold lines of ours: what `choice` demands, what
     `profile` adds, and `fault`, a line of `prompts.repair`. With `key` every call must carry that key.
-    The same arguments give the same text, and only the tail of `developer` depends on `key`.
+    The same arguments give the same text, and only the tail of `developer`, from the form of a call on,
+    depends on `key`.
     """
     tools = offered_tools(registry, choice)
     if not len(tools):
         key = None
     guidance = _guidance(transcript)
     block = tool_block(tools, parallel=parallel, profile=profile, key=key) if len(tools) else ""
+    answer_form = json_passage(json_answer, beside_calls=bool(block)) if json_answer else ""
 
     page = Page()
     write_conversation(page, transcript, key)
@@ -58,7 +61,7 @@ def render_turn(
         closing.append(fault)
     if closing:
         page.write(("\n\n" if visible(transcript) else "") + "\n".join(closing))
-    return RenderedTurn("\n\n".join(filter(None, (guidance, block))) or None, page.parts())
+    return RenderedTurn("\n\n".join(filter(None, (guidance, block, answer_form))) or None, page.parts())
 
 
 def _guidance(transcript: Transcript) -> str:

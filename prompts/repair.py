@@ -44,6 +44,11 @@ def call_repeated(name: str) -> str:
     return line("call_repeated", name=_quoted(name))
 
 
+def output_misfit(problem: str) -> str:
+    """The answer should have been JSON of a certain form; `problem` says why it is not."""
+    return line("output_misfit", problem=_quoted(problem))
+
+
 def nothing_said() -> str:
     """Stands where a conversation shows nothing: without any input some backends do not ask the model at all."""
     return line("no_message")

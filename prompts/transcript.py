@@ -85,3 +85,10 @@ class ToolChoice:
 
     mode: ChoiceMode = ChoiceMode.AUTO
     names: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JsonAnswer:
+    """The answer's text must be JSON: an object, or what fits `schema` (JSON text)."""
+
+    schema: str | None = None

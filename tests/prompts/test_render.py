@@ -17,6 +17,7 @@ from prompts import (
     Entry,
     Guidance,
     Image,
+    JsonAnswer,
     PastCall,
     PromptProfile,
     RenderedTurn,
@@ -27,6 +28,7 @@ from prompts import (
     UserTurn,
     arguments_misfit,
     call_repeated,
+    output_misfit,
     render_turn,
 )
 
@@ -58,9 +60,18 @@ def turn(
     profile: PromptProfile = FRONTIER,
     key: str | None = None,
     fault: str | None = None,
+    json_answer: JsonAnswer | None = None,
 ) -> RenderedTurn:
-    transcript = Transcript(entries, instructions)
-    return render_turn(transcript, registry, choice, parallel=parallel, profile=profile, key=key, fault=fault)
+    return render_turn(
+        Transcript(entries, instructions),
+        registry,
+        choice,
+        parallel=parallel,
+        profile=profile,
+        key=key,
+        fault=fault,
+        json_answer=json_answer,
+    )
 
 
 SCENARIOS = {
@@ -96,6 +107,12 @@ SCENARIOS = {
     ),
     "far_block": turn(ASKED, AssistantText("Nothing yet."), ASKED, profile=EAGER),
     "second_attempt": turn(ASKED, choice=REQUIRED, fault=arguments_misfit("read_note", "'path' is missing")),
+    "json_object": turn(ASKED, registry=ToolRegistry(), instructions="Be brief.", json_answer=JsonAnswer()),
+    "json_beside_calls": turn(
+        ASKED,
+        json_answer=JsonAnswer('{"type":"object","description":"<tool_call>{}"}'),
+        fault=output_misfit("at 'x': \"a\" is not of type integer"),
+    ),
     "loop_guard": turn(ASKED, *CALLS, *RESULTS, fault=call_repeated("read_note")),
 }
 
