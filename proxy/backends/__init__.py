@@ -5,7 +5,10 @@
     remote_backend(...)   an app-server that listens elsewhere  /
 
 codex            the `TextBackend`: streams, models, health, and the three constructors
-codex_session    one connection: greeting, threads, turns and their ends
+codex_session    one connection: greeting, login, models, watch
+codex_threads    the turns that run on it, and their ends
+spare_threads    those that are started before they are asked for
+codex_deltas     pure: text that was read together, as one delta
 codex_turn       pure: one turn's notifications to backend events
 codex_errors     pure: every failure and the client's answer to it
 running_turn     a turn as its reader, its owner and its consumer share it
@@ -15,7 +18,9 @@ codex_home       the private CODEX_HOME; codex_config its settings, codex_catalo
                  codex_baseline the base instructions that codex sends on its own
 codex_check      whether a program gives the model tools of its own
 inbox            from the reader, who never waits, to the consumer
-supervision      start, start again, retire
+session_life     when a session takes turns, and when it may go
+session_options  its limits and deadlines
+supervision      start, start again, retire; restart_policy says when (pure)
 table            which of them a setting means
 """
 

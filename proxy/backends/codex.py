@@ -16,16 +16,19 @@ import structlog
 
 from prompts import Text
 
-from ..contracts import BackendEvent, Health, Model, Prompt
+from ..contracts import BackendEvent, Health, Load, Model, Prompt
 from ..errors import BackendError
-from ..rpc import ChildTransport, Launch, RpcClosedError, Transport, WebSocketTransport
+from ..rpc import ChildRecords, ChildTransport, Launch, Transport, WebSocketTransport
 from .codex_config import Provider
-from .codex_errors import MAX_INPUT, UNAVAILABLE, rpc_failure, too_long
+from .codex_errors import MAX_INPUT, UNAVAILABLE, too_long
 from .codex_home import empty_folder, prepare_home
 from .codex_program import locate_program
-from .codex_session import CodexSession, SessionOptions, open_session
-from .running_turn import Turn
-from .supervision import Supervisor
+from .codex_session import CodexSession, open_session
+from .codex_threads import Orphans
+from .restart_policy import RestartPolicy
+from .running_turn import Turn, TurnLostError
+from .session_options import Deadlines, SessionOptions
+from .supervision import START_FAILURES, Supervisor
 
 log = structlog.get_logger(__name__)
 
@@ -34,6 +37,9 @@ ATTEMPTS = 2
 MODELS_WAIT = 5.0
 """Seconds that a request for the models waits for the first list."""
 
+
+SPARE_THREADS = 8
+"""Threads that codex may have ready, about 1 MB each."""
 
 PASSED_ON = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TERM|XDG_\w+|RUST_LOG|CODEX_CA_CERTIFICATE"
@@ -55,16 +61,25 @@ class CodexBackend:
         *,
         models: Sequence[str] = (),
         name: str = "codex",
+        policy: RestartPolicy = RestartPolicy(),  # noqa: B008 -- frozen
     ) -> None:
-        orphans: list[tuple[str, str]] = []
-        self._open = partial(open_session, connect, options, orphans)
-        self._supervisor = Supervisor(self._open, name)
+        self.wrap: Callable[[Transport], Transport] = _as_it_is
+        """Put around the transport of each connection that is made from now on, as by a recorder."""
+        self._reach = connect
+        orphans: Orphans = []
+        self._open = partial(open_session, self._connect, options, orphans)
+        self._supervisor = Supervisor(self._open, name, policy)
         self._named = [Model(name, 0, "codex") for name in models]
         self._listed: list[Model] = []
         self._listing = asyncio.Lock()
         self._tasks = asyncio.TaskGroup()
         self._supervision: asyncio.Task[None] | None = None
         self._closing = False
+        self._turns: set[Turn] = set()
+        self._interrupts = 0
+
+    async def _connect(self) -> Transport:
+        return self.wrap(await self._reach())
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -83,15 +98,19 @@ class CodexBackend:
         characters = sum(len(part.text) for part in prompt.parts if isinstance(part, Text))
         if characters > MAX_INPUT:
             raise too_long(characters)
+        if self._closing:
+            raise _shutting_down()
         turn = Turn()
         self._tasks.create_task(self._own(turn, prompt), name="turn")
         try:
             yield turn.inbox
         finally:
+            self._interrupts += turn.awaited
             turn.leave()
 
     async def _own(self, turn: Turn, prompt: Prompt) -> None:
         """Run the turn to its end at the backend, whether or not anyone still listens."""
+        self._turns.add(turn)
         try:
             await self._run(turn, prompt)
         except BackendError as error:
@@ -100,19 +119,22 @@ class CodexBackend:
             log.exception("turn_crashed")
             turn.fail(BackendError("The proxy made a mistake; its log has more.", status=500))
         finally:
-            turn.fail(BackendError("The proxy is shutting down.", **UNAVAILABLE))
+            self._turns.discard(turn)
+            turn.fail(_shutting_down())
 
     async def _run(self, turn: Turn, prompt: Prompt) -> None:
         for attempt in range(1, ATTEMPTS + 1):
             session = await self._supervisor.current()
             try:
                 await session.run_turn(turn, prompt)
-            except RpcClosedError as error:
+            except TurnLostError as lost:
                 if not turn.awaited:
                     return
-                if turn.inbox.used or self._closing or attempt == ATTEMPTS:
-                    raise rpc_failure(error, "answer") from error
-                log.info("turn_started_again", why=str(error))
+                if self._closing:
+                    raise _shutting_down() from lost
+                if turn.inbox.used or attempt == ATTEMPTS:
+                    raise lost.failure from lost
+                log.info("turn_started_again", why=lost.failure.code)
             else:
                 return
 
@@ -131,9 +153,10 @@ class CodexBackend:
         if session.lists_aside:
             async with self._listing:
                 if not self._listed:
-                    async with self._open() as aside:
-                        await aside.list_models()
-                        self._listed = aside.models or []
+                    with suppress(*START_FAILURES):
+                        async with self._open() as aside:
+                            await aside.list_models()
+                            self._listed = aside.models or []
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(MODELS_WAIT):
@@ -144,12 +167,24 @@ class CodexBackend:
         try:
             session = await self._supervisor.current()
             try:
-                await session.check_login()
-            except RpcClosedError:
+                session.check_login()
+            except TurnLostError:
                 session = await self._supervisor.current()
         except BackendError as error:
             return Health(error.message)
         return Health(session.problem, session.version)
+
+    def load(self) -> Load:
+        backlog = sum(turn.inbox.backlog for turn in self._turns)
+        return Load(len(self._turns), backlog, self._supervisor.starts, self._interrupts)
+
+
+def _as_it_is(transport: Transport) -> Transport:
+    return transport
+
+
+def _shutting_down() -> BackendError:
+    return BackendError("The proxy is shutting down.", **UNAVAILABLE)
 
 
 def codex_backend(
@@ -162,6 +197,8 @@ def codex_backend(
     idle_timeout: float = 300.0,
     base_instructions: str | None = None,
     env: Mapping[str, str] | None = None,
+    deadlines: Deadlines = Deadlines(),  # noqa: B008 -- frozen
+    policy: RestartPolicy = RestartPolicy(),  # noqa: B008 -- frozen
 ) -> CodexBackend:
     """The codex program as a child, in the private CODEX_HOME `home`. Raises `UsageError` when there is none.
 
@@ -178,15 +215,18 @@ def codex_backend(
         # Looked up at each start: an update may have moved it.
         path = locate_program(program)
         await prepare_home(home, path, provider, idle_timeout, environment)
-        return await ChildTransport.start(Launch([str(path), "app-server"], environment, empty_folder(home)))
+        return await ChildTransport.start(Launch([str(path), "app-server"], environment, empty_folder(home), records))
 
+    records = ChildRecords(home / "children")
     options = SessionOptions(
         idle_timeout=idle_timeout,
+        deadlines=deadlines,
         cwd=str(empty_folder(home)),
         login_file=home / "auth.json",
+        spare_threads=SPARE_THREADS,
         base_instructions=base_instructions,
     )
-    return CodexBackend(connect, options, models=models)
+    return CodexBackend(connect, options, models=models, policy=policy)
 
 
 def codex_environment(home: Path, env: Mapping[str, str]) -> Mapping[str, str]:
@@ -196,16 +236,24 @@ def codex_environment(home: Path, env: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def replay_backend(
-    folder: Path, *, speed: str = "fast", models: Sequence[str] = (), idle_timeout: float = 300.0
+    folder: Path,
+    *,
+    speed: str = "fast",
+    chunk: int = 0,
+    models: Sequence[str] = (),
+    idle_timeout: float = 300.0,
 ) -> CodexBackend:
     """The small app-server that plays the fixtures in `folder`, as a child like the real one.
 
-    `speed` is `fast`, or `recorded` for the pace at which the model once wrote.
+    `speed` is `fast`, `recorded` for the pace at which the model once wrote, or the time between two pieces of
+    text, as `20ms`. `chunk` cuts the text anew, into pieces of so many characters; 0 leaves it as it was recorded.
     """
     # Where the packages are, for a checkout that is not installed.
     root = Path(__file__).resolve().parents[2]
     launch = Launch(
-        [sys.executable, "-m", "proxy.replay", "--speed", speed, str(folder.absolute())], dict(os.environ), root
+        [sys.executable, "-m", "proxy.replay", "--speed", speed, "--chunk", str(chunk), str(folder.absolute())],
+        dict(os.environ),
+        root,
     )
 
     async def connect() -> Transport:

@@ -15,11 +15,13 @@ from typing import Any, TypedDict
 import orjson
 
 from ..errors import BackendError
-from ..rpc import RpcAnswerError, RpcClosedError, RpcDeadlineError, RpcError
+from ..rpc import RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, RpcError
 
 NOT_LOGGED_IN = "codex is not logged in: run `tagcall login`."
 MAX_INPUT = 1_048_576
 """Characters of one turn's text input; codex 0.110 and later refuse more."""
+TOO_LONG = "Your input exceeds the context window of this model. Please adjust your input and try again."
+"""OpenAI's words, which clients are seen to look for."""
 
 
 class Answer(TypedDict, total=False):
@@ -37,6 +39,13 @@ CONTEXT: Answer = {
     "type": "invalid_request_error",
     "code": "context_length_exceeded",
     "param": "input",
+    "retryable": False,
+}
+BAD_SCHEMA: Answer = {
+    "status": 400,
+    "type": "invalid_request_error",
+    "code": "invalid_json_schema",
+    "param": "text.format.schema",
     "retryable": False,
 }
 BAD_REQUEST: Answer = {"status": 400, "type": "invalid_request_error", "code": "invalid_prompt", "retryable": False}
@@ -84,9 +93,12 @@ BY_STATUS: Mapping[int, Answer] = {
 BY_MESSAGE: tuple[tuple[re.Pattern[str], Answer], ...] = (
     (re.compile(r"rate limit", re.IGNORECASE), RATE),
     (re.compile(r"idle timeout waiting for SSE"), TIMEOUT),
+    (re.compile(r"exceeds? the context window|maximum context length"), CONTEXT),
+    (re.compile(r"invalid schema for response_format", re.IGNORECASE), BAD_SCHEMA),
 )
 BY_UPSTREAM_CODE: Mapping[str, Answer] = {
     "context_length_exceeded": CONTEXT,
+    "invalid_json_schema": BAD_SCHEMA,
     "insufficient_quota": QUOTA,
     "rate_limit_exceeded": RATE,
     "model_not_found": NO_MODEL,
@@ -134,6 +146,8 @@ def turn_failure(error: Mapping[str, Any] | None) -> BackendError | Cut:
         or next((answer for pattern, answer in BY_MESSAGE if pattern.search(message)), None)
         or (BAD_REQUEST if status is None and _is_refusal(kind, message, upstream_code) else FAILED)
     )
+    if answer is CONTEXT:
+        message = TOO_LONG
     if answer is LOGIN:
         message = f"The upstream refused codex's login: run `tagcall login`. It said: {message or status}"
     return BackendError(message or f"The upstream answered {status}.", retry_after=_retry_after(message), **answer)
@@ -183,15 +197,18 @@ def rpc_failure(error: RpcError, while_: str) -> BackendError:
             return BackendError(f"codex would not {while_}: {message}", **REFUSED)
         case RpcDeadlineError():
             return BackendError(f"codex did not {while_}: {error}", **TIMEOUT)
+        case RpcBusyError():
+            return BackendError(f"Too many requests wait for codex to {while_}.", retry_after=1, **RATE)
         case RpcClosedError():
-            return BackendError(f"codex ended before it could {while_}: {error}", **DISCONNECTED)
+            # Why is for the log: a child's last words are not for clients.
+            return BackendError(f"The app-server ended before it could {while_}.", **DISCONNECTED)
         case _:
             return BackendError(f"codex failed to {while_}: {error}", **FAILED)
 
 
 def too_long(characters: int | None = None) -> BackendError:
     given = "" if characters is None else f", and this one has {characters:,}"
-    return BackendError(f"The backend takes {MAX_INPUT:,} characters in one request{given}.", **CONTEXT)
+    return BackendError(f"{TOO_LONG} The backend takes {MAX_INPUT:,} characters in one request{given}.", **CONTEXT)
 
 
 def rejected(message: str) -> BackendError:

@@ -5,6 +5,9 @@ catalog.json   every model as one without tools, the unknown ones included      
 probed.json    the program that the catalog was made for, and what it is        (once for each program)
 auth.json      codex's own login; never read or written here
 empty/         where threads run
+children/      records of the processes that run on it
+
+Versions below 0.110 write every conversation down in it, whatever they are told; that is removed at each start.
 """
 
 from __future__ import annotations
@@ -12,7 +15,9 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -26,6 +31,8 @@ from .codex_program import ANSWER_TIMEOUT, CodexProgram, read_version
 
 log = structlog.get_logger(__name__)
 
+ABANDONED = 24 * 3600.0
+"""Seconds after which nobody writes on in a conversation that is not archived, as another tagcall might."""
 CATALOG_FORMAT = 1
 """Raised when catalogs that were made by an older tagcall must be made anew."""
 
@@ -35,6 +42,7 @@ async def prepare_home(
 ) -> CodexProgram:
     """Make `home` fit for `program` and say what that program is. Raises `OSError` when it cannot be written."""
     _make_folders(home)
+    await asyncio.to_thread(_forget_conversations, home)
     key = _key(program)
     known = _kept(home, program, key) or await _probe(home, program, key, env)
     _write_config(home, known, provider, idle_timeout)
@@ -50,6 +58,14 @@ def _make_folders(home: Path) -> None:
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     home.chmod(0o700)
     empty_folder(home).mkdir(mode=0o700, exist_ok=True)
+
+
+def _forget_conversations(home: Path) -> None:
+    for folder, age in (("archived_sessions", 0.0), ("sessions", ABANDONED)):
+        for file in (home / folder).rglob("*.jsonl"):
+            with suppress(OSError):
+                if time.time() - file.stat().st_mtime >= age:
+                    file.unlink()
 
 
 def _write_config(home: Path, program: CodexProgram, provider: Provider, idle_timeout: float) -> None:

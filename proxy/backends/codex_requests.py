@@ -14,6 +14,7 @@ from prompts import Image, Part, Text
 
 from ..contracts import Prompt
 from ..rpc import JsonObject, UnknownMethodError
+from .codex_output import output_schema
 
 
 def _own_version() -> str:
@@ -61,12 +62,16 @@ def thread_params(prompt: Prompt, cwd: str | None, base_instructions: str | None
 
 def turn_params(thread_id: str, prompt: Prompt) -> JsonObject:
     """Of `turn/start`."""
-    params: JsonObject = {
+    optional = {
+        "effort": prompt.effort,
+        "outputSchema": None if prompt.output_schema is None else output_schema(prompt.output_schema),
+    }
+    return {
         "threadId": thread_id,
         "input": [_input_item(part) for part in prompt.parts],
         "summary": prompt.summary or "none",
+        **{name: value for name, value in optional.items() if value is not None},
     }
-    return params if prompt.effort is None else {**params, "effort": prompt.effort}
 
 
 def _input_item(part: Part) -> JsonObject:

@@ -6,8 +6,9 @@
                                '--- willRetry or ---'  only while the turn has told nothing; else it has failed
                                     started again
 
-A message may come whole, in its `started` or its `completed` line. What was told is never taken back, and
-an item of any other kind than these two means that codex acts instead of answering: the turn has failed.
+A message may come whole, in its `started` or its `completed` line; a line that comes twice tells nothing the
+second time. What was told is never taken back, and an item of any other kind than these two means that codex
+acts instead of answering: the turn has failed.
 """
 
 from __future__ import annotations
@@ -44,12 +45,17 @@ Told = Iterator[BackendEvent | TurnFailed]
 
 
 class TurnReduction:
-    """The state of one turn. `turn_id` may be set from the answer to the request that started it."""
+    """The state of one turn. `turn_id` may be set from the answer to the request that started it.
+
+    `over`: it tells nothing any more. `completed`: codex has said so itself.
+    """
 
     def __init__(self) -> None:
         self.turn_id: str | None = None
         self.over = False
+        self.completed = False
         self._open: dict[str, _Message | _Reasoning] = {}
+        self._done: dict[str, str] = {}  # the text of messages that are whole, by item
         self._told = False
         self._usage: Usage | None = None
         self._error: JsonObject | None = None
@@ -61,7 +67,10 @@ class TurnReduction:
         notification is then best ignored.
         """
         read = self._READERS.get(method)
-        if read is None or self.over or self._of_another_turn(params):
+        if read is None or self._of_another_turn(params):
+            return []
+        if self.over:
+            self.completed = self.completed or method == "turn/completed"
             return []
         events = []
         for event in read(self, params):
@@ -70,7 +79,8 @@ class TurnReduction:
                 self.over = True
                 break
             self._told = True
-        self.over = self.over or method == "turn/completed"
+        self.completed = method == "turn/completed"
+        self.over = self.over or self.completed
         return events
 
     def _of_another_turn(self, params: JsonObject) -> bool:
@@ -85,7 +95,9 @@ class TurnReduction:
     def _item_started(self, params: JsonObject) -> Told:
         item = params["item"]
         item_id = item["id"]
-        if item_id in self._open:
+        if item_id in self._done:
+            return
+        if self._interrupts_what_was_told(item_id, item["type"]):
             yield from self._begun_again("codex began its answer again")
         match item["type"]:
             case "agentMessage":
@@ -97,7 +109,15 @@ class TurnReduction:
             case kind:
                 yield _not_text_only(kind)
 
+    def _interrupts_what_was_told(self, item_id: str, kind: str) -> bool:
+        """Whether a new item shows that another attempt began: codex writes one message at a time."""
+        begun = self._open.get(item_id)
+        others = (it for it in self._open.values() if kind == "agentMessage" and isinstance(it, _Message))
+        return (begun is not None and bool(begun.told)) or any(it.told for it in others)
+
     def _text_delta(self, params: JsonObject) -> Told:
+        if params["itemId"] in self._done:
+            yield from self._begun_again("codex began a message again")
         message = self._open.setdefault(params["itemId"], _Message(""))
         text = str(params["delta"])
         if isinstance(message, _Message) and text:
@@ -105,6 +125,8 @@ class TurnReduction:
             yield TextPiece(text)
 
     def _summary_delta(self, params: JsonObject) -> Told:
+        if params["itemId"] in self._done:
+            yield from self._begun_again("codex began its reasoning again")
         reasoning = self._open.setdefault(params["itemId"], _Reasoning())
         part, text = int(params["summaryIndex"]), str(params["delta"])
         if isinstance(reasoning, _Reasoning) and text:
@@ -115,13 +137,11 @@ class TurnReduction:
         item = params["item"]
         match item["type"]:
             case "agentMessage":
-                message = self._open.pop(item["id"], None)
-                if not isinstance(message, _Message):
-                    message = _Message("")
-                if rest := _rest(str(item.get("text") or "") or message.first, message.told):
-                    yield TextPiece(rest)
-                yield MessageEnded()
+                yield from self._message_completed(item["id"], str(item.get("text") or ""))
             case "reasoning":
+                if item["id"] in self._done:
+                    return
+                self._done[item["id"]] = ""
                 reasoning = self._open.pop(item["id"], None)
                 told = reasoning.told if isinstance(reasoning, _Reasoning) else {}
                 for part, text in enumerate(item.get("summary") or ()):
@@ -132,6 +152,19 @@ class TurnReduction:
                 pass
             case kind:
                 yield _not_text_only(kind)
+
+    def _message_completed(self, item_id: str, text: str) -> Told:
+        if item_id in self._done:
+            if text != self._done[item_id]:
+                yield from self._begun_again("codex wrote a message twice")
+            return
+        message = self._open.pop(item_id, None)
+        if not isinstance(message, _Message):
+            message = _Message("")
+        self._done[item_id] = text
+        if rest := _rest(text or message.first, message.told):
+            yield TextPiece(rest)
+        yield MessageEnded()
 
     def _token_usage(self, params: JsonObject) -> Told:
         # The thread is this turn's own, so its total is the turn's; `last` is zero after a cut answer.

@@ -10,7 +10,9 @@ from ..contracts import BackendEvent, ReasoningPiece, TextPiece
 from ..errors import BackendError
 
 MAX_BACKLOG = 2 * 2**20
-"""Characters of text that may wait for the consumer. A turn's whole answer is rarely a tenth of it."""
+"""What may wait for the consumer when more comes: characters of text, and for each event a little more."""
+EVENT_WEIGHT = 32
+"""Characters. Two million events of one letter take a hundred times the memory of their text."""
 
 
 class Inbox:
@@ -21,6 +23,7 @@ class Inbox:
         """Whether anything was ever put in: the consumer may have seen it."""
         self._events: list[BackendEvent] = []
         self._backlog = 0
+        self._fresh = False  # the consumer had no chance yet to take what is here
         self._ended = False
         self._error: BackendError | None = None
         self._wake = asyncio.Event()
@@ -29,14 +32,30 @@ class Inbox:
     def ended(self) -> bool:
         return self._ended
 
+    @property
+    def backlog(self) -> int:
+        """What waits for the consumer, in the characters of `MAX_BACKLOG`."""
+        return self._backlog
+
     def put(self, events: Sequence[BackendEvent]) -> bool:
-        """False when more is waiting than may; the events are taken all the same."""
+        """False, and nothing is taken, when too much waits already. The size of what comes is no matter.
+
+        What came in one read with what comes has not waited: no consumer is quick enough for that.
+        """
+        if self._backlog > MAX_BACKLOG and not self._fresh:
+            return False
         if events and not self._ended:
+            if not self._events:
+                self._fresh = True
+                asyncio.get_running_loop().call_soon(self._grow_old)
             self.used = True
             self._events.extend(events)
-            self._backlog += sum(len(event.text) for event in events if isinstance(event, TextPiece | ReasoningPiece))
+            self._backlog += sum(map(_weight, events))
             self._wake.set()
-        return self._backlog <= MAX_BACKLOG
+        return True
+
+    def _grow_old(self) -> None:
+        self._fresh = False
 
     def end(self, error: BackendError | None = None) -> None:
         """Nothing comes any more. Only the first call counts."""
@@ -58,3 +77,7 @@ class Inbox:
             await self._wake.wait()
         batch, self._events, self._backlog = self._events, [], 0
         return batch
+
+
+def _weight(event: BackendEvent) -> int:
+    return EVENT_WEIGHT + (len(event.text) if isinstance(event, TextPiece | ReasoningPiece) else 0)

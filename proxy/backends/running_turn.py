@@ -2,15 +2,18 @@
 
 reader --receive--> reduction --> inbox --> consumer --leave--.
                         |                                     v
-                        '--fail, end--> settled, ended --> owner: interrupts it, waits, gives up
+                        '--fail, end, lose--> settled --> owner: waits until it is known at codex,
+                                                                 interrupts it until it has ended
+
+             its first line, or the answer     its end, or the connection's
+being started ------------------------> known ------------------------> ended
+      '------------------- refused, or lost ------------------------------^
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-
-import structlog
 
 from ..contracts import BackendEvent
 from ..errors import BackendError
@@ -19,7 +22,16 @@ from .codex_errors import FAILED
 from .codex_turn import TurnFailed, TurnReduction
 from .inbox import Inbox
 
-log = structlog.get_logger(__name__)
+
+class TurnLostError(Exception):
+    """The app-server is lost to this turn, which may run on another one when nothing was told of it yet.
+
+    `failure` is what its consumer is told otherwise.
+    """
+
+    def __init__(self, failure: BackendError) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
 
 
 class Turn:
@@ -28,19 +40,20 @@ class Turn:
     def __init__(self) -> None:
         self.inbox = Inbox()
         self.left = False
-        self.settled = asyncio.Event()
-        """Nothing more is to be told: it ended, failed, or nobody listens."""
-        self.ended = asyncio.Event()
-        """codex has reported its end, or is gone."""
-        self.heard = 0.0
-        self._reduction = TurnReduction()
+        self.begin()
 
     def begin(self) -> None:
         """Forget an attempt of which nothing was told."""
-        self._reduction = TurnReduction()
         self.settled = asyncio.Event()
+        """Nothing more is to be told: it ended, failed, was lost, or nobody listens."""
+        self.known = asyncio.Event()
+        """It runs at codex under `id`, or it never will."""
         self.ended = asyncio.Event()
-        self.heard = asyncio.get_running_loop().time()
+        """codex has reported its end, or is gone, or never began."""
+        self.lost: BackendError | None = None
+        self.begun = self.heard = asyncio.get_running_loop().time()
+        self.lines = 0
+        self._reduction = TurnReduction()
 
     @property
     def awaited(self) -> bool:
@@ -51,22 +64,31 @@ class Turn:
     def id(self) -> str | None:
         return self._reduction.turn_id
 
+    @property
+    def completed(self) -> bool:
+        """Whether codex itself has reported its end."""
+        return self._reduction.completed
+
     def started_as(self, turn_id: str) -> None:
         self._reduction.turn_id = turn_id
+        self.known.set()
 
     def receive(self, method: str, params: JsonObject) -> None:
-        """Take one notification of its thread. Called by the reader."""
-        self.heard = asyncio.get_running_loop().time()
-        try:
-            events = self._reduction.receive(method, params)
-        except (LookupError, TypeError, AttributeError, ValueError) as error:
-            log.warning("codex_notification_ignored", method=method, error=repr(error))
+        """Take one notification of its thread. Called by the reader.
+
+        Raises LookupError, TypeError, AttributeError or ValueError for one that has not the shape it should have.
+        """
+        if self.ended.is_set():
             return
+        self.heard = asyncio.get_running_loop().time()
+        self.lines += 1
+        events = self._reduction.receive(method, params)
+        if self._reduction.turn_id is not None:
+            self.known.set()
         self._tell(events)
-        if method == "turn/completed" and self._reduction.over:
-            self.ended.set()
+        if self._reduction.completed:
             self.inbox.end()
-            self.settled.set()
+            self._over()
 
     def _tell(self, events: Sequence[BackendEvent | TurnFailed]) -> None:
         told = [event for event in events if not isinstance(event, TurnFailed)]
@@ -78,6 +100,22 @@ class Turn:
 
     def fail(self, error: BackendError) -> None:
         self.inbox.end(error)
+        self.settled.set()
+
+    def refuse(self, error: BackendError) -> None:
+        """It never began."""
+        self.fail(error)
+        self._over()
+
+    def lose(self, failure: BackendError) -> None:
+        """Nothing will be heard of it any more. Whether it runs again is its owner's business."""
+        if not self.ended.is_set():
+            self.lost = failure
+        self._over()
+
+    def _over(self) -> None:
+        self.ended.set()
+        self.known.set()
         self.settled.set()
 
     def leave(self) -> None:

@@ -1,15 +1,23 @@
 """Keeps one session of something that may end at any time.
 
-    starting --ready--> up --worn out or gone--> starting
-        '----failed----> down, for a while -----> starting
+            .------------------- after a pause --------------------.
+            v                                                      |
+    --> Starting --greeted--> Ready --------ended--------------> Broken
+            |                   |                                  ^
+            |                   '--worn out--> Recycling --.       |
+            |                                    |         |       |
+            |                      Ready <--greeted        |       |
+            '--------------------- does not start ---------+-------'
 
-A worn-out session finishes its work beside its successor. Work is never queued for a session that is down.
+    any --shut down--> Draining: what runs is ended, nothing starts
+
+A worn-out session finishes its work beside its successor. Work never queues for long: for a start that is under
+way or about to come it waits, otherwise it is sent away with the time of the next one.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -20,37 +28,22 @@ import structlog
 from ..errors import BackendError, TagcallError
 from ..rpc import RpcError
 from .codex_errors import UNAVAILABLE
+from .restart_policy import Pause, RestartHistory, RestartPolicy
+from .session_life import SessionLife
 
 log = structlog.get_logger(__name__)
 
-BACKOFF = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
-"""Seconds before the next start, by the number of failures in a row."""
-STEADY = 10.0
-"""Seconds a session must have lasted for its end not to count as one more failure in a row."""
 START_WAIT = 20.0
 """Seconds that work waits for a start that is under way."""
-SHORT_PAUSE = 2.0
+SHORT_PAUSE = 2.5
 """Seconds that work waits out of a pause before the next start; for longer ones it is sent away."""
 
 START_FAILURES = (OSError, RpcError, TagcallError, TimeoutError)
 
 
 class Session(Protocol):
-    async def unusable(self) -> None:
-        """Returns when it may get no new work."""
-        ...
-
-    async def finished(self) -> None:
-        """Returns when it has no work left and will get none."""
-        ...
-
     @property
-    def usable(self) -> bool: ...
-
-    @property
-    def worn(self) -> bool:
-        """It works, but a fresh one shall take over."""
-        ...
+    def life(self) -> SessionLife: ...
 
 
 S = TypeVar("S", bound=Session)
@@ -62,95 +55,127 @@ class Starting:
 
 
 @dataclass(frozen=True, slots=True)
-class Up(Generic[S]):
+class Ready(Generic[S]):
     session: S
 
 
 @dataclass(frozen=True, slots=True)
-class Down:
-    """`until` is in the loop's time."""
+class Recycling:
+    """The last one is worn out, the next is starting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """There is none until a moment in the loop's time. `problem` is one sentence for a person."""
 
     problem: str
     until: float
 
 
+@dataclass(frozen=True, slots=True)
+class Draining:
+    pass
+
+
 class Supervisor(Generic[S]):
     """`run` is its life; `current` is for everyone who needs the session."""
 
-    def __init__(self, open_session: Callable[[], AbstractAsyncContextManager[S]], name: str) -> None:
+    def __init__(
+        self,
+        open_session: Callable[[], AbstractAsyncContextManager[S]],
+        name: str,
+        policy: RestartPolicy = RestartPolicy(),  # noqa: B008 -- frozen
+    ) -> None:
         self._open = open_session
         self._name = name
-        self._state: Starting | Up[S] | Down = Starting()
+        self._history = RestartHistory(policy)
+        self.starts = 0
+        self._state: Starting | Ready[S] | Recycling | Broken | Draining = Starting()
         self._changed = asyncio.Event()
 
     @property
-    def state(self) -> Starting | Up[S] | Down:
+    def state(self) -> Starting | Ready[S] | Recycling | Broken | Draining:
         return self._state
 
     async def current(self) -> S:
-        """The session, waiting for a start that is under way. Raises a 503 `BackendError` while it is down."""
+        """The session, waiting for a start that is under way. Raises a 503 `BackendError` that names the state."""
         try:
             async with asyncio.timeout(START_WAIT):
                 while True:
                     match self._state:
-                        case Up(session) if session.usable:
+                        case Ready(session) if session.life.usable:
                             return session
-                        case Down(problem, until):
+                        case Broken(problem, until):
                             wait = until - asyncio.get_running_loop().time()
-                            if not 0 < wait <= SHORT_PAUSE:
-                                raise BackendError(problem, retry_after=max(1.0, wait), **UNAVAILABLE)
-                            await self._changed.wait()
-                        case Starting() | Up():
-                            await self._changed.wait()
+                            if wait > SHORT_PAUSE:
+                                raise BackendError(problem, retry_after=wait, **UNAVAILABLE)
+                        case Draining():
+                            raise BackendError(f"{self._name} is shutting down.", **UNAVAILABLE)
+                        case Starting() | Ready() | Recycling():
+                            pass
+                    await self._changed.wait()
         except TimeoutError:
             raise BackendError(f"{self._name} is still starting.", retry_after=5, **UNAVAILABLE) from None
 
     async def run(self) -> None:
         """Start, watch, start again, until cancelled; then every session has ended."""
-        loop = asyncio.get_running_loop()
-        failures = 0
-        try:
-            async with asyncio.TaskGroup() as group:
+        async with asyncio.TaskGroup() as group:
+            try:
+                self._become(Starting())
                 while True:
-                    self._become(Starting())
-                    ready: asyncio.Future[S] = loop.create_future()
-                    group.create_task(self._live(ready), name=f"{self._name} session")
-                    began = loop.time()
-                    try:
-                        session = await ready
-                    except START_FAILURES as error:
-                        failures += 1
-                        problem = f"{self._name} does not start: {error}"
-                    else:
-                        self._become(Up(session))
-                        await session.unusable()
-                        steady = session.worn or loop.time() - began >= STEADY
-                        failures = 0 if steady else failures + 1
-                        problem = f"{self._name} has ended and is about to start again."
-                    await self._pause(failures, problem)
-        finally:
-            self._become(Down(f"{self._name} is shut down.", loop.time()))
+                    await self._one_session(group)
+            finally:
+                self._become(Draining())
 
-    async def _pause(self, failures: int, problem: str) -> None:
-        delay = BACKOFF[min(failures, len(BACKOFF)) - 1] if failures else 0.0
-        if delay:
-            delay *= random.uniform(0.75, 1.25)  # noqa: S311 -- jitter is no secret
-            log.warning("backend_down", problem=problem, next_start_in=round(delay, 2))
-            self._become(Down(problem, asyncio.get_running_loop().time() + delay))
-            await asyncio.sleep(delay)
+    async def _one_session(self, group: asyncio.TaskGroup) -> None:
+        """From its start until the next one may start."""
+        loop = asyncio.get_running_loop()
+        self.starts += 1
+        ready: asyncio.Future[S] = loop.create_future()
+        group.create_task(self._live(ready), name=f"{self._name} session")
+        began = loop.time()
+        try:
+            session = await ready
+        except START_FAILURES as error:
+            await self._pause(self._history.failed_to_start(), f"{self._name} does not start: {error}")
+            return
+        self._become(Ready(session))
+        life = session.life
+        await life.unusable()
+        proven = life.proven or life.worn
+        pause = self._history.ended(loop.time(), lasted=loop.time() - began, proven=proven)
+        if life.worn:
+            self._become(Recycling())
+        else:
+            await self._pause(pause, f"{self._name} has ended")
+
+    async def _pause(self, pause: Pause, problem: str) -> None:
+        log.warning("backend_down", problem=problem, broken=pause.broken, next_start_in=round(pause.seconds, 2))
+        if pause.seconds:
+            again = "It has failed too often and is left alone for a while" if pause.broken else "It starts again soon"
+            self._become(Broken(f"{problem}. {again}.", asyncio.get_running_loop().time() + pause.seconds))
+            await asyncio.sleep(pause.seconds)
+        self._become(Starting())
 
     async def _live(self, ready: asyncio.Future[S]) -> None:
         try:
             async with self._open() as session:
-                ready.set_result(session)
-                await session.finished()
+                if not ready.done():
+                    ready.set_result(session)
+                    await session.life.finished()
         except START_FAILURES as error:
-            if ready.done():
-                log.debug("session_ended_badly", error=str(error))
-            else:
-                ready.set_exception(error)
+            self._end_badly(ready, error)
+        except Exception as error:  # one session's bug must not end the supervisor, which starts the next
+            log.exception("session_crashed")
+            self._end_badly(ready, RpcError(f"the proxy made a mistake ({error!r})"))
 
-    def _become(self, state: Starting | Up[S] | Down) -> None:
+    def _end_badly(self, ready: asyncio.Future[S], error: Exception) -> None:
+        if ready.done():
+            log.debug("session_ended_badly", error=str(error))
+        else:
+            ready.set_exception(error)
+
+    def _become(self, state: Starting | Ready[S] | Recycling | Broken | Draining) -> None:
         self._state = state
         self._changed.set()
         self._changed = asyncio.Event()

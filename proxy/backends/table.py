@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ..contracts import TextBackend
 from ..errors import UsageError
+from ..replay.fixture import load_fixtures
 from ..settings import Settings
-from .codex import codex_backend, remote_backend, replay_backend
+from .codex import CodexBackend, codex_backend, remote_backend, replay_backend
 
 
 def _base_instructions(settings: Settings) -> str | None:
@@ -24,7 +24,7 @@ def _base_instructions(settings: Settings) -> str | None:
                 raise UsageError(f"The base instructions in {file} cannot be read: {error}.") from None
 
 
-def _codex(settings: Settings, _: str) -> TextBackend:
+def _codex(settings: Settings, _: str) -> CodexBackend:
     return codex_backend(
         home=settings.codex_home,
         program=settings.codex,
@@ -36,14 +36,15 @@ def _codex(settings: Settings, _: str) -> TextBackend:
     )
 
 
-def _replay(settings: Settings, address: str) -> TextBackend:
+def _replay(settings: Settings, address: str) -> CodexBackend:
     folder = Path(address.partition(":")[2]).expanduser()
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder of fixtures: give one with --backend replay:DIR.")
-    return replay_backend(folder, models=settings.model, idle_timeout=settings.idle_timeout)
+    load_fixtures(folder)  # what is wrong with one is told before anything is started
+    return replay_backend(folder, speed=settings.speed, models=settings.model, idle_timeout=settings.idle_timeout)
 
 
-def _remote(settings: Settings, address: str) -> TextBackend:
+def _remote(settings: Settings, address: str) -> CodexBackend:
     return remote_backend(
         address,
         models=settings.model,
@@ -52,7 +53,7 @@ def _remote(settings: Settings, address: str) -> TextBackend:
     )
 
 
-BACKENDS: Mapping[str, Callable[[Settings, str], TextBackend]] = {
+BACKENDS: Mapping[str, Callable[[Settings, str], CodexBackend]] = {
     "auto": _codex,
     "codex": _codex,
     "replay": _replay,
@@ -62,7 +63,7 @@ BACKENDS: Mapping[str, Callable[[Settings, str], TextBackend]] = {
 }
 
 
-def make_backend(settings: Settings) -> TextBackend:
+def make_backend(settings: Settings) -> CodexBackend:
     """The backend that `settings.backend` names, not started yet. Raises `UsageError`."""
     kind, colon, address = settings.backend.partition(":")
     make = BACKENDS.get(kind)

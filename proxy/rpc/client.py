@@ -1,8 +1,8 @@
 """Requests over a transport: each has a deadline, a few at a time, and all fail at once when the transport ends.
 
 Strategy: a reader that never waits (notifications go to a plain function, answers to futures), and one
-writer behind an unbounded queue, so that answering the other side never blocks the reader either. What
-bounds the queue is the number of requests in flight.
+writer behind a queue, so that answering the other side never blocks the reader either. The gate bounds our
+requests in that queue; an other side that asks without reading the answers is cut off.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Protocol, Self
+from contextlib import asynccontextmanager, suppress
+from typing import Self
 
 import structlog
 
@@ -26,81 +26,53 @@ from .connection import (
     Response,
     RpcConnection,
 )
+from .errors import RpcAnswerError, RpcClosedError, RpcDeadlineError, UnknownMethodError
+from .gate import Gate
+from .tally import Tally
+from .transport import Transport
 
 log = structlog.get_logger(__name__)
-
-MAX_IN_FLIGHT = 32
-"""Requests. A real app-server refuses the thousandth and goes silent under more."""
 
 OVERLOADED = -32001
 METHOD_NOT_FOUND = -32601
 OVERLOAD_RETRIES = 7
 OVERLOAD_BACKOFF = 0.05
 """Seconds before the first of these retries; each later one doubles it."""
+MAX_UNSENT = 4096
+"""Lines that may wait for the other side to read. With 32 requests in flight, all others are answers to it."""
 
 FLUSH_TIMEOUT = 2.0
 """Seconds for lines that are still queued when the client is closed."""
-
-
-class RpcError(Exception):
-    """A request got no result.
-
-    RpcError
-    ├── RpcAnswerError    the other side answered with an error
-    ├── RpcDeadlineError  it did not answer in time
-    └── RpcClosedError    the connection ended
-    """
-
-
-class RpcAnswerError(RpcError):
-    def __init__(self, code: int, message: str, data: object = None) -> None:
-        super().__init__(f"{message} ({code})")
-        self.code = code
-        self.message = message
-        self.data = data
-
-
-class RpcDeadlineError(RpcError):
-    """No answer in time. Whether the request was carried out is unknown."""
-
-
-class RpcClosedError(RpcError):
-    """The connection has ended. Whether the request was carried out is unknown."""
-
-
-class Transport(Protocol):
-    """Carries lines. Only the client that owns it may use it."""
-
-    async def receive(self) -> bytes:
-        """What has arrived since the last call, at least one byte; b"" once nothing will come any more."""
-        ...
-
-    async def send(self, line: bytes) -> None:
-        """Hand one line over, waiting while the other side does not read. Raises `ConnectionError` at the end."""
-        ...
-
-    async def close(self) -> None:
-        """End it for good, in bounded time. May be called again."""
-        ...
-
-    def describe_end(self) -> str:
-        """For a log or a person: why it ended, as far as is known."""
-        ...
-
-
-class UnknownMethodError(Exception):
-    """Raised by the function that answers requests for a method it does not serve."""
 
 
 def refuse(method: str, params: JsonObject) -> object:
     raise UnknownMethodError(method)
 
 
+@asynccontextmanager
+async def _within(deadline: float, method: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(deadline):
+            yield
+    except TimeoutError:
+        raise RpcDeadlineError(f"no answer to {method} within {deadline:g} s") from None
+
+
+def ignore(reason: str) -> None:
+    pass
+
+
+def keep_all(events: list[Event]) -> list[Event]:
+    return events
+
+
 class RpcClient:
     """Carries lines while it is `running`; otherwise nothing is sent or answered.
 
-    `on_notification` and `answer` are called by the reader, so they must not block; `answer` returns the
-    result for a request of the other side or raises `UnknownMethodError`.
+    `on_notification`, `answer` and `on_end` are called by the reader, so they must not block. `answer` returns
+    the result for a request of the other side or raises `UnknownMethodError`. `on_end` is called once, with the
+    reason, as soon as nothing can be asked any more and before the transport is closed, which may take its time.
+    `condense` may make fewer of the events that were read together. It does not raise.
     """
 
     def __init__(
@@ -109,24 +81,33 @@ class RpcClient:
         *,
         on_notification: Callable[[str, JsonObject], None],
         answer: Callable[[str, JsonObject], object] = refuse,
-        max_in_flight: int = MAX_IN_FLIGHT,
+        on_end: Callable[[str], None] = ignore,
+        condense: Callable[[list[Event]], list[Event]] = keep_all,
+        gate: Gate | None = None,
     ) -> None:
+        self.heard = asyncio.get_running_loop().time()
+        """When the last bytes came, in the loop's time."""
+        self.skipped = Tally("rpc_line_skipped")
         self._transport = transport
         self._connection = RpcConnection()
         self._on_notification = on_notification
         self._answer = answer
-        self._slots = asyncio.Semaphore(max_in_flight)
+        self._on_end = on_end
+        self._condense = condense
+        self._gate = gate or Gate()
         self._waiting: dict[RequestId, asyncio.Future[JsonObject]] = {}
         self._outbox: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._flushed = asyncio.Event()
         self._end: str | None = None
+
+    # Its life
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
         """Carries lines beside the body and closes after it. What the body raises comes out as it is."""
         failure: Exception | None = None
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.run(), name="rpc connection")
+            group.create_task(self._run(), name="rpc connection")
             try:
                 yield self
             except Exception as error:  # noqa: BLE001 -- raised below, where the group does not wrap it
@@ -136,38 +117,74 @@ class RpcClient:
         if failure is not None:
             raise failure
 
-    async def run(self) -> None:
-        """Carry lines both ways until the transport ends or this is cancelled; then close it."""
+    async def close(self) -> None:
+        """Fail every waiter, send what is queued, end the transport."""
+        self._end_with("closed on this side")
+        self._outbox.put_nowait(None)
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FLUSH_TIMEOUT):
+                    await self._flushed.wait()
+        finally:
+            await self._transport.close()
+
+    def abort(self, reason: str) -> None:
+        """Fail every waiter and end the transport at once. For an other side that does not react."""
+        self._end_with(reason)
+        self._transport.abort()
+
+    async def _run(self) -> None:
+        """Carry lines both ways until the transport ends."""
         try:
             async with asyncio.TaskGroup() as group:
                 writer = group.create_task(self._write(), name="rpc writer")
                 await self._read()
                 writer.cancel()
         finally:
-            self._fail_all(self._transport.describe_end())
+            self._end_with(self._transport.describe_end())
             await self._transport.close()
 
+    def _end_with(self, reason: str) -> None:
+        if self._end is not None:
+            return
+        self._end = reason
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(RpcClosedError(reason))
+        self._on_end(reason)
+
+    def _check_open(self) -> None:
+        if self._end is not None:
+            raise RpcClosedError(self._end)
+
+    # Asking
+
     async def request(self, method: str, params: JsonObject | None = None, *, deadline: float) -> JsonObject:
-        """The result, within `deadline` seconds from now, waiting for a free slot included. Raises `RpcError`."""
-        try:
-            async with asyncio.timeout(deadline), self._slots:
-                for retry in range(OVERLOAD_RETRIES):
-                    try:
-                        return await self._request_once(method, params)
-                    except RpcAnswerError as error:
-                        if error.code != OVERLOADED:
-                            raise
-                    await asyncio.sleep(OVERLOAD_BACKOFF * 2**retry * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter is no secret
-                return await self._request_once(method, params)
-        except TimeoutError:
-            raise RpcDeadlineError(f"no answer to {method} within {deadline:g} s") from None
+        """The result, within `deadline` seconds from when it is first sent. Raises `RpcError`.
+
+        It waits for its place, and is sent again while the other side is overloaded.
+        """
+        async with self._gate.entered(), _within(deadline, method):
+            for retry in range(OVERLOAD_RETRIES):
+                try:
+                    return await self._request_once(method, params)
+                except RpcAnswerError as error:
+                    if error.code != OVERLOADED:
+                        raise
+                await asyncio.sleep(OVERLOAD_BACKOFF * 2**retry * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter is no secret
+            return await self._request_once(method, params)
+
+    async def request_at_once(self, method: str, params: JsonObject | None = None, *, deadline: float) -> JsonObject:
+        """As `request`, but past the gate and only once: any answer tells enough."""
+        async with _within(deadline, method):
+            return await self._request_once(method, params)
 
     async def _request_once(self, method: str, params: JsonObject | None) -> JsonObject:
         self._check_open()
         number, line = self._connection.send_request(method, params)
         answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
-        self._outbox.put_nowait(line)
+        self._put(line)
         try:
             return await answer
         finally:
@@ -176,34 +193,17 @@ class RpcClient:
     def post(self, method: str, params: JsonObject | None = None) -> None:
         """Send a request whose answer nobody needs: at once, without a slot. Raises `RpcClosedError`."""
         self._check_open()
-        self._outbox.put_nowait(self._connection.send_request(method, params)[1])
+        self._put(self._connection.send_request(method, params)[1])
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
         """Send a notification. Raises `RpcClosedError`."""
         self._check_open()
-        self._outbox.put_nowait(self._connection.send_notification(method, params))
+        self._put(self._connection.send_notification(method, params))
 
-    async def close(self) -> None:
-        """Fail every waiter, send what is queued, end the transport; `run` then returns."""
-        self._fail_all("closed on this side")
-        self._outbox.put_nowait(None)
-        try:
-            async with asyncio.timeout(FLUSH_TIMEOUT):
-                await self._flushed.wait()
-        except TimeoutError:
-            log.debug("rpc_flush_timed_out")
-        await self._transport.close()
-
-    def _check_open(self) -> None:
-        if self._end is not None:
-            raise RpcClosedError(self._end)
-
-    def _fail_all(self, reason: str) -> None:
-        if self._end is None:
-            self._end = reason
-        for answer in self._waiting.values():
-            if not answer.done():
-                answer.set_exception(RpcClosedError(self._end))
+    def _put(self, line: bytes) -> None:
+        self._outbox.put_nowait(line)
+        if self._outbox.qsize() > MAX_UNSENT:
+            self.abort("it asks and does not read the answers")
 
     async def _write(self) -> None:
         try:
@@ -215,11 +215,17 @@ class RpcClient:
         finally:
             self._flushed.set()
 
+    # Hearing
+
     async def _read(self) -> None:
         try:
             while data := await self._transport.receive():
-                for event in self._connection.receive_data(data):
-                    self._handle(event)
+                self.heard = asyncio.get_running_loop().time()
+                for event in self._condense(self._connection.receive_data(data)):
+                    try:
+                        self._handle(event)
+                    except Exception:  # one line must not end the connection, which is everybody's
+                        log.exception("rpc_line_crashed")
         except OSError as error:  # an end like any other
             log.debug("rpc_read_failed", error=str(error))
 
@@ -236,9 +242,9 @@ class RpcClient:
                 if answer is not None and not answer.done():
                     answer.set_exception(RpcAnswerError(code, message, data))
             case Request(id, method, params):
-                self._outbox.put_nowait(self._reply(id, method, params))
+                self._put(self._reply(id, method, params))
             case LineSkipped(reason, size):
-                log.warning("rpc_line_skipped", reason=reason, bytes=size)
+                self.skipped.add(reason, bytes=size)
 
     def _reply(self, id: RequestId, method: str, params: JsonObject) -> bytes:
         try:

@@ -129,6 +129,9 @@ def _event(line: bytes) -> Event:
         message = orjson.loads(line)
     except orjson.JSONDecodeError:
         return LineSkipped("not JSON", len(line))
+    # Nearly every line is a notification, and to match a pattern of members takes its time.
+    if isinstance(message, dict) and "id" not in message and isinstance(method := message.get("method"), str):
+        return Notification(method, _params(message))
     match message:
         case {"method": str(method), "id": int() | str() as id}:
             return Request(id, method, _params(message))

@@ -1,8 +1,12 @@
 """A child process that speaks lines on stdin and stdout, from its start to its last signal.
 
-It lives in its own session, so that a signal to its group reaches whatever it started. It is ended by
-closing its stdin; signals are for one that does not listen. On Linux it also gets SIGTERM when this process
-dies: a closed pipe is no sure end for a program that is stuck writing.
+    started --our end closes its stdin--> leaving --2 s--> SIGTERM --2 s--> SIGKILL --> reaped
+       |                                     '--------- as soon as it goes ------------>--'
+       '-- abort, or our own death on Linux -------------> SIGKILL
+
+It lives in its own session, so that a signal to its group reaches whatever it started. A closed pipe is no
+sure end for a program that is stuck writing, and SIGTERM none for one that is stuck; so on Linux the kernel
+ends it with us, and elsewhere the next start finds it by its record.
 """
 
 from __future__ import annotations
@@ -20,6 +24,10 @@ from typing import Self
 
 import structlog
 
+from .child_records import ChildRecords
+from .processes import resident_bytes
+from .stderr import StderrTail
+
 log = structlog.get_logger(__name__)
 
 READ_SIZE = 2**20
@@ -32,14 +40,14 @@ EXIT_AFTER_TERM = 2.0
 """Seconds for its group to leave once it got SIGTERM."""
 EXIT_AFTER_KILL = 2.0
 """Seconds for the kernel to report a killed child."""
-STDERR_KEPT = 4096
-"""Bytes of stderr kept to explain an early end."""
+LOOK_AGAIN = 0.02
+"""Seconds."""
 
-# Asks the kernel for SIGTERM at the parent's death (PR_SET_PDEATHSIG is 1), then becomes the program. A
+# Asks the kernel for SIGKILL at the parent's death (PR_SET_PDEATHSIG is 1), then becomes the program. A
 # preexec_fn would run Python between fork and exec of a process with threads; this one has none.
 BOUND_TO_PARENT = """\
 import ctypes, os, sys
-ctypes.CDLL(None).prctl(1, 15)
+ctypes.CDLL(None).prctl(1, 9)
 if os.getppid() == int(sys.argv[1]):
     os.execv(sys.argv[2], sys.argv[2:])
 """
@@ -47,20 +55,28 @@ if os.getppid() == int(sys.argv[1]):
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start: `argv[0]` is a path or a name on PATH, `env` the whole environment."""
+    """What to start: `argv[0]` is a path or a name on PATH, `env` the whole environment.
+
+    `records` is where a child is written down that must not outlive a killed tagcall.
+    """
 
     argv: Sequence[str]
     env: Mapping[str, str]
     cwd: Path | None = None
+    records: ChildRecords | None = None
 
 
 class ChildTransport:
     """The `Transport` to a started child. Made by `start`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, stderr: _StderrTail) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, stderr: StderrTail, records: ChildRecords | None = None
+    ) -> None:
         self._process = process
         self._stderr = stderr
+        self._records = records
         self._closing = asyncio.Lock()
+        self._gone = False
 
     @classmethod
     async def start(cls, launch: Launch) -> Self:
@@ -68,10 +84,12 @@ class ChildTransport:
         program = shutil.which(launch.argv[0], path=launch.env.get("PATH"))
         if program is None:
             raise FileNotFoundError(f"{launch.argv[0]} is not a program")
-        argv = [program, *launch.argv[1:]]
+        if launch.records is not None:
+            await launch.records.end_leftovers()
+        argv = command = [program, *launch.argv[1:]]
         if sys.platform == "linux" and sys.executable:
-            argv = [sys.executable, "-I", "-S", "-c", BOUND_TO_PARENT, str(os.getpid()), *argv]
-        stderr = _StderrTail()
+            argv = [sys.executable, "-I", "-S", "-c", BOUND_TO_PARENT, str(os.getpid()), *command]
+        stderr = StderrTail()
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv,
@@ -89,7 +107,9 @@ class ChildTransport:
         finally:
             stderr.close_write_end()
         log.debug("child_started", pid=process.pid, program=program)
-        return cls(process, stderr)
+        if launch.records is not None:
+            launch.records.write(process.pid, command)
+        return cls(process, stderr, launch.records)
 
     @property
     def pid(self) -> int:
@@ -99,7 +119,7 @@ class ChildTransport:
         assert self._process.stdout is not None  # noqa: S101 -- a pipe by `start`
         data = await self._process.stdout.read(READ_SIZE)
         if not data:
-            await self._gone_within(EXIT_AFTER_LAST_WORD)
+            await self._exited_within(EXIT_AFTER_LAST_WORD)
         return data
 
     async def send(self, line: bytes) -> None:
@@ -108,64 +128,63 @@ class ChildTransport:
         await self._process.stdin.drain()
 
     async def close(self) -> None:
-        """Flush, close stdin, wait; SIGTERM, wait; SIGKILL, reap. At most 6 s."""
+        """Close stdin, wait; SIGTERM, wait; SIGKILL, reap. At most 6 s, and at once when this is cancelled."""
         async with self._closing:
-            assert self._process.stdin is not None  # noqa: S101 -- a pipe by `start`
-            self._process.stdin.close()
-            if not await self._gone_within(EXIT_AFTER_EOF):
-                self._signal_group(signal.SIGTERM)
-                if not await self._gone_within(EXIT_AFTER_TERM):
-                    self._signal_group(signal.SIGKILL)
-                    if not await self._gone_within(EXIT_AFTER_KILL):
-                        log.error("child_outlived_sigkill", pid=self._process.pid)
-            self._stderr.close()
+            try:
+                await self._leave()
+            except asyncio.CancelledError:
+                self.abort()
+                raise
+            finally:
+                self._stderr.close()
 
-    async def _gone_within(self, seconds: float) -> bool:
+    async def _leave(self) -> None:
+        assert self._process.stdin is not None  # noqa: S101 -- a pipe by `start`
+        self._process.stdin.close()
+        if not await self._gone_within(EXIT_AFTER_EOF):
+            self._signal_group(signal.SIGTERM)
+            if not await self._gone_within(EXIT_AFTER_TERM):
+                self._signal_group(signal.SIGKILL)
+                if not await self._gone_within(EXIT_AFTER_KILL):
+                    log.error("child_outlived_sigkill", pid=self._process.pid)
+        if self._records is not None and self._gone:
+            self._records.remove(self._process.pid)
+
+    def abort(self) -> None:
+        self._signal_group(signal.SIGKILL)
+
+    async def _exited_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._process.wait()
         return self._process.returncode is not None
 
-    def _signal_group(self, number: signal.Signals) -> None:
-        # The group has the child's pid as its number for as long as any of its members lives.
-        with suppress(ProcessLookupError, PermissionError):
+    async def _gone_within(self, seconds: float) -> bool:
+        """Whether it has gone, and with it whatever it started: npm's launcher leaves its program behind."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._process.wait()
+                while self._signal_group(0):  # noqa: ASYNC110 -- nobody reports the end of a child's children
+                    await asyncio.sleep(LOOK_AGAIN)
+        return self._gone
+
+    def _signal_group(self, number: int) -> bool:
+        """Whether anybody was there. The group keeps the child's pid as its number while any member lives."""
+        if self._gone:  # the number may be another's by now
+            return False
+        try:
             os.killpg(self._process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            self._gone = self._process.returncode is not None
+            return False
+        return True
 
     def describe_end(self) -> str:
+        """How it ended, and the last line of its stderr, without secrets."""
         code = self._process.returncode
         how = "it closed its output" if code is None else f"exit status {code}" if code >= 0 else f"signal {-code}"
         tail = self._stderr.last_line()
         return f"{how}: {tail}" if tail else how
 
-
-class _StderrTail:
-    """A pipe that is always drained, of which only the end is kept."""
-
-    def __init__(self) -> None:
-        self._read_end, self.write_end = os.pipe()
-        os.set_blocking(self._read_end, False)
-        self._kept = b""
-        self._open = True
-        asyncio.get_running_loop().add_reader(self._read_end, self._drain)
-
-    def close_write_end(self) -> None:
-        os.close(self.write_end)
-
-    def _drain(self) -> None:
-        with suppress(BlockingIOError):
-            data = os.read(self._read_end, READ_SIZE)
-            if not data:
-                self.close()
-                return
-            self._kept = (self._kept + data)[-STDERR_KEPT:]
-            log.debug("child_stderr", text=data.decode(errors="replace"))
-
-    def last_line(self) -> str:
-        lines = self._kept.decode(errors="replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
-
-    def close(self) -> None:
-        if self._open:
-            self._open = False
-            asyncio.get_running_loop().remove_reader(self._read_end)
-            os.close(self._read_end)
+    async def resident_bytes(self) -> int | None:
+        return await asyncio.to_thread(resident_bytes, self._process.pid)

@@ -24,13 +24,17 @@ class RefusedError(Exception):
 class FakeAppServer:
     """`handlers` answer by method: with a result, by raising `RefusedError`, or not at all when they return None.
 
-    A method without a handler gets an empty result. `received` has every message that came, in order.
+    A method without a handler gets an empty result. `received` has every message that came, in order; `size`
+    is the memory that it claims to take, `patience` how many seconds a test waits for a request.
     """
 
     def __init__(self, **handlers: Handler) -> None:
         self.handlers: dict[str, Handler] = dict(handlers)
         self.received: list[dict[str, Any]] = []
+        self.patience = 5.0
         self.closed = asyncio.Event()
+        self.aborted = False
+        self.size: int | None = None
         self._lines: asyncio.Queue[bytes] = asyncio.Queue()
         self._arrival = asyncio.Event()
 
@@ -50,7 +54,7 @@ class FakeAppServer:
 
     async def wait_for(self, method: str, count: int = 1) -> dict[str, Any]:
         """The newest of `count` requests for `method`."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(self.patience):
             while len(self.requests(method)) < count:
                 self._arrival.clear()
                 await self._arrival.wait()
@@ -81,6 +85,14 @@ class FakeAppServer:
     async def close(self) -> None:
         self.closed.set()
         self.end()
+
+    def abort(self) -> None:
+        self.aborted = True
+        self.closed.set()
+        self.end()
+
+    async def resident_bytes(self) -> int | None:
+        return self.size
 
     def describe_end(self) -> str:
         return "the fake ended"

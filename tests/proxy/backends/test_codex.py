@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import os
 import signal
 import struct
@@ -16,6 +17,7 @@ import pytest
 
 from prompts import Image, Text
 from proxy.backends import CodexBackend, codex_backend
+from proxy.backends.codex import codex_environment
 from proxy.backends.codex_config import PROVIDER
 from proxy.contracts import (
     MessageEnded,
@@ -46,11 +48,11 @@ from tests.support.scripted_model import (
 USAGE = Usage(input_tokens=100, cached_tokens=40, output_tokens=20, reasoning_tokens=5)
 
 
-async def test_text_comes_in_the_models_own_pieces(backend: CodexBackend, model: ScriptedModel) -> None:
+async def test_text_comes_as_the_model_wrote_it(backend: CodexBackend, model: ScriptedModel) -> None:
     model.push(Reply([Message("Hello there")], chunk=1))
     async with backend:
         events = await read_turn(backend, prompt())
-    assert events == [*map(TextPiece, "Hello there"), MessageEnded(), TurnEnded(USAGE)]
+    assert merged(events) == [TextPiece("Hello there"), MessageEnded(), TurnEnded(USAGE)]
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 1000])
@@ -96,6 +98,62 @@ async def test_effort_and_summary_reach_the_model(
         pytest.skip("this version sends no reasoning settings for the model")
     assert asked == {"effort": "high", "summary": "detailed"}
     assert unasked == {"effort": "low"}
+
+
+POINT = """{
+  "type": "object",
+  "properties": {"x": {"type": "integer", "minimum": -5}, "note": {"type": ["string", "null"], "pattern": "^a"}},
+  "required": ["x", "note"], "additionalProperties": false
+}"""
+
+
+async def test_a_schema_for_the_answer_reaches_the_model_as_it_is(backend: CodexBackend, model: ScriptedModel) -> None:
+    async with backend:
+        await read_turn(backend, Prompt("gpt-5.2", None, (Text("hi"),), output_schema=POINT))
+        await read_turn(backend, prompt())
+    held, free = (request.body.get("text", {}).get("format") for request in model.requests)
+    assert held == {
+        "type": "json_schema",
+        "strict": True,
+        "name": "codex_output_schema",
+        "schema": json.loads(POINT),
+    }
+    assert free is None
+
+
+async def test_a_schema_that_strict_mode_would_refuse_is_not_sent(backend: CodexBackend, model: ScriptedModel) -> None:
+    async with backend:
+        await read_turn(backend, Prompt("gpt-5.2", None, (Text("hi"),), output_schema='{"type": "object"}'))
+    assert "format" not in model.requests[0].body.get("text", {})
+
+
+async def test_a_schema_that_the_service_refuses_is_told_apart(backend: CodexBackend, model: ScriptedModel) -> None:
+    message = "Invalid schema for response_format 'codex_output_schema': In context=(), 'x' is not permitted."
+    error = {
+        "message": message,
+        "type": "invalid_request_error",
+        "param": "text.format.schema",
+        "code": "invalid_json_schema",
+    }
+    model.push(Refusal(400, error))
+    async with backend:
+        with pytest.raises(BackendError) as caught:
+            await read_turn(backend, Prompt("gpt-5.2", None, (Text("hi"),), output_schema=POINT))
+    assert (caught.value.status, caught.value.code, caught.value.message) == (400, "invalid_json_schema", message)
+
+
+async def test_an_input_that_is_too_long_for_the_model_says_so_in_openais_words(
+    backend: CodexBackend, model: ScriptedModel
+) -> None:
+    message = "Your input exceeds the context window of this model. Please adjust your input and try again."
+    error = {"message": message, "type": "invalid_request_error", "param": "input", "code": "context_length_exceeded"}
+    model.push(Reply([], end=Failed("context_length_exceeded", message)), Refusal(400, error))
+    async with backend:
+        for _ in range(2):
+            with pytest.raises(BackendError) as caught:
+                await read_turn(backend, prompt())
+            assert caught.value.error_object() == error
+            assert caught.value.status == 400
 
 
 async def test_instructions_and_conversation_reach_the_model_unchanged(
@@ -240,7 +298,8 @@ async def test_a_prompt_beyond_the_limit_is_refused_before_it_is_sent(
         with pytest.raises(BackendError) as failed:
             await read_turn(backend, prompt("x" * 1_048_577))
         assert failed.value.error_object() == {
-            "message": "The backend takes 1,048,576 characters in one request, and this one has 1,048,577.",
+            "message": "Your input exceeds the context window of this model. Please adjust your input and try again. "
+            "The backend takes 1,048,576 characters in one request, and this one has 1,048,577.",
             "type": "invalid_request_error",
             "param": "input",
             "code": "context_length_exceeded",
@@ -264,6 +323,22 @@ async def test_a_login_made_meanwhile_is_used(home: Path, program: TestProgram) 
         assert (await backend.health()).problem is not None
         await log_in(home, program)
         assert (await backend.health()).problem is None
+
+
+def test_codex_sees_what_it_needs_and_no_keys_that_happen_to_be_set(tmp_path: Path) -> None:
+    needed = {"PATH": "/bin", "HOME": "/home/me", "LC_ALL": "C", "https_proxy": "http://proxy", "NO_PROXY": "localhost"}
+    others = {
+        "OPENAI_API_KEY": "sk",
+        "TAGCALL_API_KEY": "k",
+        "AWS_SECRET_ACCESS_KEY": "s",
+        "CODEX_HOME": "/mine",
+        "X": "1",
+    }
+    assert codex_environment(tmp_path, {**needed, **others}) == {
+        **needed,
+        "RUST_LOG": "error",
+        "CODEX_HOME": str(tmp_path),
+    }
 
 
 async def test_a_login_never_goes_to_an_upstream(home: Path, program: TestProgram, model: ScriptedModel) -> None:

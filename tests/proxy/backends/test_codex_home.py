@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
 import orjson
 import pytest
 
+from proxy.backends import CodexBackend
 from proxy.backends.codex_config import Provider
 from proxy.backends.codex_home import prepare_home
+from tests.support.backend_events import prompt, read_turn
+from tests.support.codex_programs import TestProgram, child_environment
+from tests.support.scripted_model import Message, Reply, ScriptedModel
 
 # A stand-in that has a model table but cannot be measured, and counts its starts.
 STAND_IN = """#!/bin/sh
@@ -106,3 +111,30 @@ def make_login(home: Path) -> None:
     home.mkdir()
     (home / "auth.json").write_text("{}")
     (home / "auth.json").chmod(0o600)
+
+
+async def test_conversations_that_old_versions_wrote_down_are_removed(tmp_path: Path, stand_in: Path) -> None:
+    home, day = tmp_path / "home", 24 * 3600
+    old, running, archived = (
+        home / folder / "rollout.jsonl"
+        for folder in ("sessions/2026/01/01", "sessions/2026/01/02", "archived_sessions")
+    )
+    for file in (old, running, archived):
+        file.parent.mkdir(parents=True)
+        file.write_text("what somebody said")
+    os.utime(old, (old.stat().st_atime, old.stat().st_mtime - day - 1))
+    await prepare_home(home, stand_in, Provider(), 300, {"COUNT": str(tmp_path / "count")})
+    assert [file.exists() for file in (old, running, archived)] == [False, True, False]
+
+
+async def test_what_was_said_does_not_stay_in_the_home(
+    home: Path, program: TestProgram, backend: CodexBackend, model: ScriptedModel
+) -> None:
+    model.push(Reply([Message("the answer's mark")]))
+    async with backend:
+        await read_turn(backend, prompt("the prompt's mark"))
+    assert program.path is not None
+    await prepare_home(home / "upstream", program.path, Provider(model.url), 300, child_environment(home))
+    kept = b"".join(file.read_bytes() for file in home.rglob("*") if file.is_file())
+    assert b"the prompt's mark" not in kept
+    assert b"the answer's mark" not in kept

@@ -1,296 +1,22 @@
-"""What only a scripted app-server shows: silence, refusals, lost connections, and the order of things."""
+"""What only a scripted app-server shows of a connection: its loss, its silence, its successor."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from proxy.backends import CodexBackend, codex_session
-from proxy.backends.codex_session import SessionOptions
-from proxy.backends.inbox import MAX_BACKLOG
-from proxy.contracts import MessageEnded, TextPiece, TurnEnded
+from proxy.contracts import TextPiece
 from proxy.errors import BackendError
-from proxy.rpc import JsonObject, Transport
+from proxy.rpc import JsonObject
 from tests.support.backend_events import prompt, read_turn
-from tests.support.fake_app_server import FakeAppServer, RefusedError
-
-AT = {"threadId": "t1", "turnId": "1"}
-
-
-class Server(FakeAppServer):
-    """Starts threads t1, t2, ... and a turn "1" on each; the test tells the rest."""
-
-    def __init__(self, **fields: Any) -> None:
-        super().__init__()
-        self.threads = 0
-
-        def start_thread(params: JsonObject) -> JsonObject:
-            self.threads += 1
-            return {"thread": {"id": f"t{self.threads}", "ephemeral": True, **fields}}
-
-        self.handlers = {
-            "initialize": lambda params: {"userAgent": "tagcall/0.169.0 (x)"},
-            "account/read": lambda params: {"account": None, "requiresOpenaiAuth": False},
-            "model/list": lambda params: {"data": []},
-            "thread/start": start_thread,
-            "turn/start": lambda params: {"turn": {"id": "1"}},
-            "turn/interrupt": self.interrupted,
-        }
-
-    def interrupted(self, params: JsonObject) -> None:
-        """As 0.89: the turn ends, and the request is not answered."""
-        self.tell("turn/completed", threadId=params["threadId"], turn={"id": params["turnId"], "status": "interrupted"})
-
-    def say(self, text: str, thread: str = "t1") -> None:
-        self.tell("item/agentMessage/delta", threadId=thread, turnId="1", itemId="m", delta=text)
-
-    def complete(self, thread: str = "t1") -> None:
-        self.tell("turn/completed", threadId=thread, turn={"id": "1", "status": "completed"})
+from tests.support.scripted_codex import AT, Server, backend, outcome
+from tests.support.virtual_clock import on_a_virtual_clock
 
 
-class Servers:
-    """Each connection reaches the next of these, and the last one for ever."""
-
-    def __init__(self, *servers: Server) -> None:
-        self.servers = servers
-        self.connected = 0
-
-    async def connect(self) -> Transport:
-        self.connected += 1
-        return self.servers[min(self.connected, len(self.servers)) - 1]
-
-
-def backend(*servers: Server, models: tuple[str, ...] = (), **options: Any) -> CodexBackend:
-    return CodexBackend(Servers(*servers).connect, SessionOptions(**options), models=models)
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codex_session, "INTERRUPT_WAIT", 0.01)
-    monkeypatch.setattr(codex_session, "PROBE_DEADLINE", 0.01)
-
-
-async def test_a_thread_is_asked_for_text_alone() -> None:
-    server = Server()
-    async with backend(server, cwd="/empty") as it, it.stream(prompt("hi", model="m", developer="Be brief.")):
-        await server.wait_for("turn/start")
-    [greeting] = server.requests("initialize")
-    assert greeting["params"]["capabilities"]["experimentalApi"] is True
-    [thread] = server.requests("thread/start")
-    assert thread["params"] == {
-        "model": "m",
-        "cwd": "/empty",
-        "developerInstructions": "Be brief.",
-        "approvalPolicy": "never",
-        "sandbox": "read-only",
-        "ephemeral": True,
-        "environments": [],
-    }
-    [turn] = server.requests("turn/start")
-    assert turn["params"] == {"threadId": "t1", "input": [{"type": "text", "text": "hi"}], "summary": "none"}
-
-
-async def test_a_version_without_environments_is_asked_once() -> None:
-    server = Server()
-    start = server.handlers["thread/start"]
-
-    def refuse_environments(params: JsonObject) -> JsonObject | None:
-        if "environments" in params:
-            raise RefusedError(-32600, "thread/start.environments requires experimentalApi capability")
-        return start(params)
-
-    server.handlers["thread/start"] = refuse_environments
-    async with backend(server) as it:
-        for count in (1, 2):
-            async with it.stream(prompt()):
-                await server.wait_for("turn/start", count)
-    assert ["environments" in request["params"] for request in server.requests("thread/start")] == [True, False, False]
-
-
-async def test_lines_that_come_before_the_turns_answer_count() -> None:
-    server = Server()
-
-    def answer_late(params: JsonObject) -> JsonObject:
-        server.say("early")
-        return {"turn": {"id": "1"}}
-
-    server.handlers["turn/start"] = answer_late
-    async with backend(server) as it, it.stream(prompt()) as batches:
-        assert await anext(batches) == [TextPiece("early")]
-
-
-async def test_leaving_before_the_turn_was_answered_interrupts_it_then() -> None:
-    server = Server()
-    server.handlers["turn/start"] = lambda params: None
-    async with backend(server) as it:
-        async with it.stream(prompt()):
-            request = await server.wait_for("turn/start")
-        assert not server.requests("turn/interrupt")
-        server.write({"id": request["id"], "result": {"turn": {"id": "1"}}})
-        assert (await server.wait_for("turn/interrupt"))["params"] == AT
-
-
-async def test_leaving_before_the_thread_was_answered_starts_no_turn() -> None:
-    server = Server()
-    server.handlers["thread/start"] = lambda params: None
-    async with backend(server) as it:
-        async with it.stream(prompt()):
-            request = await server.wait_for("thread/start")
-        server.write({"id": request["id"], "result": {"thread": {"id": "t1", "ephemeral": True}}})
-        await it.models()
-    assert not server.requests("turn/start")
-
-
-async def test_a_turn_that_ended_is_not_interrupted() -> None:
-    server = Server()
-    async with backend(server) as it, it.stream(prompt()) as batches:
-        await server.wait_for("turn/start")
-        server.say("done")
-        server.complete()
-        events = [event async for batch in batches for event in batch]
-    assert events == [TextPiece("done"), MessageEnded(), TurnEnded(None)]
-    assert not server.requests("turn/interrupt")
-
-
-async def test_a_thread_that_leaves_a_trace_is_archived() -> None:
-    server = Server(ephemeral=None)
-    async with backend(server) as it:
-        async with it.stream(prompt()):
-            await server.wait_for("turn/start")
-        assert (await server.wait_for("thread/archive"))["params"] == {"threadId": "t1"}
-
-
-async def test_an_item_of_another_kind_is_stopped_at_codex() -> None:
-    server = Server()
-    async with backend(server) as it, it.stream(prompt()) as batches:
-        await server.wait_for("turn/start")
-        server.tell("item/started", **AT, item={"type": "commandExecution", "id": "c"})
-        with pytest.raises(BackendError) as failed:
-            await anext(batches)
-        await server.wait_for("turn/interrupt")
-    assert failed.value.code == "backend_not_text_only"
-
-
-async def test_silence_ends_the_turn_and_interrupts_it() -> None:
-    server = Server()
-    async with backend(server, idle_timeout=0.02) as it:
-        with pytest.raises(BackendError) as failed:
-            await read_turn(it, prompt())
-        await server.wait_for("turn/interrupt")
-    assert (failed.value.status, failed.value.code) == (504, "backend_timeout")
-
-
-async def test_an_app_server_that_does_not_react_is_replaced() -> None:
-    deaf, next_one = Server(), Server()
-    deaf.handlers |= {"turn/interrupt": lambda params: None, "thread/loaded/list": lambda params: None}
-    async with backend(deaf, next_one) as it:
-        async with it.stream(prompt()):
-            await deaf.wait_for("turn/start")
-        await deaf.wait_for("thread/loaded/list")
-        await next_one.wait_for("initialize")
-    assert deaf.closed.is_set()
-
-
-async def test_an_app_server_that_still_answers_is_kept() -> None:
-    server = Server()
-    server.handlers["turn/interrupt"] = lambda params: None
-    async with backend(server) as it:
-        async with it.stream(prompt()):
-            await server.wait_for("turn/start")
-        await server.wait_for("thread/loaded/list")
-        await it.models()
-        assert not server.closed.is_set()
-    assert len(server.requests("initialize")) == 1
-
-
-async def test_a_thread_that_is_never_answered_replaces_the_app_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codex_session, "REQUEST_DEADLINE", 0.02)
-    deaf, next_one = Server(), Server()
-    deaf.handlers["thread/start"] = lambda params: None
-    async with backend(deaf, next_one) as it:
-        with pytest.raises(BackendError) as failed:
-            await read_turn(it, prompt())
-        await next_one.wait_for("initialize")
-    assert failed.value.status == 504
-
-
-async def test_a_consumer_that_does_not_read_loses_its_turn() -> None:
-    server = Server()
-    async with backend(server) as it, it.stream(prompt()) as batches:
-        await server.wait_for("turn/start")
-        server.say("x" * MAX_BACKLOG)
-        server.say("y")
-        await server.wait_for("turn/interrupt")
-        with pytest.raises(BackendError, match="not read as fast"):
-            [_ async for _ in batches]
-
-
-REFUSALS: Mapping[str, tuple[str, RefusedError, tuple[int, str]]] = {
-    "the prompt is too long": (
-        "turn/start",
-        RefusedError(-32602, "too long", {"input_error_code": "input_too_large"}),
-        (400, "context_length_exceeded"),
-    ),
-    "the turn is not to its taste": (
-        "turn/start",
-        RefusedError(-32600, "unknown variant `minimal`"),
-        (400, "invalid_prompt"),
-    ),
-    "it will start no thread": (
-        "thread/start",
-        RefusedError(-32600, "failed to load configuration"),
-        (502, "backend_error"),
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REFUSALS)
-async def test_a_refusal_has_its_answer(case: str) -> None:
-    method, refusal, expected = REFUSALS[case]
-    server = Server()
-    server.handlers[method] = refusing(refusal)
-    async with backend(server) as it:
-        with pytest.raises(BackendError) as failed:
-            await read_turn(it, prompt())
-    assert (failed.value.status, failed.value.code) == expected
-
-
-def refusing(refusal: RefusedError) -> Callable[[JsonObject], None]:
-    def refuse(params: JsonObject) -> None:
-        raise refusal
-
-    return refuse
-
-
-async def test_lines_of_no_known_shape_or_place_disturb_no_turn() -> None:
-    server = Server()
-    async with backend(server) as it, it.stream(prompt()) as batches:
-        await server.wait_for("turn/start")
-        server.tell("item/started", **AT, item="no object")
-        server.tell("item/completed", **AT)
-        server.tell("turn/completed", threadId="t1")
-        server.tell("item/agentMessage/delta", threadId="other", turnId="1", itemId="m", delta="not ours")
-        server.tell("codex/event/agent_message", conversationId="t1", msg={})
-        server.tell("something/new", **AT)
-        server.say("ours")
-        server.complete()
-        assert TextPiece("ours") in [event async for batch in batches for event in batch]
-
-
-async def test_what_codex_asks_is_answered_and_not_granted() -> None:
-    server = Server()
-    async with backend(server) as it, it.stream(prompt()):
-        await server.wait_for("turn/start")
-        server.write({"id": 0, "method": "item/commandExecution/requestApproval", "params": AT})
-        await it.health()
-        await asyncio.sleep(0)
-    assert {"id": 0, "result": {"decision": "decline"}} in server.received
-
-
+@on_a_virtual_clock
 async def test_a_lost_turn_that_told_nothing_runs_on_the_next_connection() -> None:
     first, second = Server(), Server()
     async with backend(first, second) as it, it.stream(prompt()) as batches:
@@ -301,6 +27,7 @@ async def test_a_lost_turn_that_told_nothing_runs_on_the_next_connection() -> No
         assert await anext(batches) == [TextPiece("hello")]
 
 
+@on_a_virtual_clock
 async def test_a_lost_turn_that_told_something_fails() -> None:
     first, second = Server(), Server()
     async with backend(first, second) as it, it.stream(prompt()) as batches:
@@ -314,6 +41,7 @@ async def test_a_lost_turn_that_told_something_fails() -> None:
     assert not second.requests("turn/start")
 
 
+@on_a_virtual_clock
 async def test_a_turn_is_tried_twice_at_most() -> None:
     servers = [Server() for _ in range(3)]
     for server in servers:
@@ -328,6 +56,7 @@ def ending(server: Server) -> Callable[[JsonObject], None]:
     return lambda params: server.end()
 
 
+@on_a_virtual_clock
 async def test_turns_left_behind_by_a_lost_connection_are_ended_by_the_next() -> None:
     first, second = Server(), Server()
     async with backend(first, second, turns_outlive_connection=True) as it, it.stream(prompt()) as batches:
@@ -338,6 +67,7 @@ async def test_turns_left_behind_by_a_lost_connection_are_ended_by_the_next() ->
         assert (await second.wait_for("turn/interrupt"))["params"] == AT
 
 
+@on_a_virtual_clock
 async def test_a_running_turn_is_interrupted_before_the_connection_is_closed() -> None:
     server = Server()
     async with backend(server) as it:
@@ -347,6 +77,7 @@ async def test_a_running_turn_is_interrupted_before_the_connection_is_closed() -
     assert server.requests("turn/interrupt")
 
 
+@on_a_virtual_clock
 async def test_after_its_last_thread_an_app_server_is_succeeded_and_ends_with_its_turns() -> None:
     first, second = Server(), Server()
     async with backend(first, second, thread_limit=1) as it, it.stream(prompt()) as batches:
@@ -360,6 +91,7 @@ async def test_after_its_last_thread_an_app_server_is_succeeded_and_ends_with_it
         await first.closed.wait()
 
 
+@on_a_virtual_clock
 async def test_a_new_login_is_taken_up(tmp_path: Path) -> None:
     login = tmp_path / "auth.json"
     first, second = Server(), Server()
@@ -372,7 +104,8 @@ async def test_a_new_login_is_taken_up(tmp_path: Path) -> None:
     assert not first.requests("thread/start")
 
 
-async def test_models_come_from_every_page_without_the_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+@on_a_virtual_clock
+async def test_models_come_from_every_page_without_the_hidden() -> None:
     pages: dict[str | None, JsonObject] = {
         None: {"data": [{"id": "a"}, {"id": "b", "hidden": True}], "nextCursor": "2"},
         "2": {"data": [{"id": "c"}, {"id": "mine"}, {"id": ""}], "nextCursor": None},
@@ -383,9 +116,111 @@ async def test_models_come_from_every_page_without_the_hidden(monkeypatch: pytes
         assert [model.id for model in await it.models()] == ["mine", "a", "c"]
 
 
-async def test_a_list_that_never_comes_leaves_the_configured_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proxy.backends.codex.MODELS_WAIT", 0.01)
+@on_a_virtual_clock
+async def test_a_list_that_never_comes_leaves_the_configured_models() -> None:
     server = Server()
     server.handlers["model/list"] = lambda params: None
     async with backend(server, models=("mine",)) as it:
         assert [model.id for model in await it.models()] == ["mine"]
+
+
+@on_a_virtual_clock
+async def test_an_app_server_that_says_nothing_while_turns_are_open_is_probed_and_replaced() -> None:
+    """Long before the turn's own silence counts."""
+    deaf, next_one = Server(), Server()
+    async with backend(deaf, next_one) as it, it.stream(prompt()) as batches:
+        await deaf.wait_for("turn/start")
+        deaf.handlers["thread/loaded/list"] = lambda params: None
+        await next_one.wait_for("turn/start")
+        assert asyncio.get_running_loop().time() == 35
+        next_one.say("hello")
+        assert await anext(batches) == [TextPiece("hello")]
+    assert deaf.aborted
+
+
+@on_a_virtual_clock
+async def test_an_app_server_that_answers_the_probe_is_left_to_think() -> None:
+    server = Server()
+    async with backend(server) as it, it.stream(prompt()) as batches:
+        await server.wait_for("turn/start")
+        await server.wait_for("thread/loaded/list", 5)
+        server.say("hm")
+        assert await anext(batches) == [TextPiece("hm")]
+
+
+@on_a_virtual_clock
+async def test_an_idle_app_server_is_not_probed() -> None:
+    server = Server()
+    async with backend(server) as it:
+        await it.health()
+        await asyncio.sleep(1000)
+    assert not server.requests("thread/loaded/list")
+
+
+@on_a_virtual_clock
+async def test_an_app_server_that_grew_too_large_is_succeeded_and_ends_with_its_turns() -> None:
+    first, second = Server(), Server()
+    first.size = 2**30 + 1
+    second.size = 2**30
+    async with backend(first, second) as it, it.stream(prompt()) as batches:
+        await first.wait_for("turn/start")
+        await second.wait_for("initialize")
+        assert not first.closed.is_set()
+        first.say("still here")
+        first.complete()
+        assert TextPiece("still here") in [event async for batch in batches for event in batch]
+        await first.closed.wait()
+        await asyncio.sleep(100)
+        assert not second.closed.is_set()
+
+
+@on_a_virtual_clock
+async def test_a_turn_left_behind_before_it_had_a_name_is_ended_too() -> None:
+    first, second = Server(), Server()
+    first.handlers["turn/start"] = lambda params: None
+    async with backend(first, second, turns_outlive_connection=True) as it, it.stream(prompt()) as batches:
+        await first.wait_for("turn/start")
+        first.end()
+        await second.wait_for("turn/start")
+        assert second.requests("turn/interrupt")[0]["params"] == {"threadId": "t1", "turnId": ""}
+        methods = [message.get("method") for message in second.received]
+        assert methods.index("turn/interrupt") < methods.index("thread/start")
+        second.say("hello")
+        assert await anext(batches) == [TextPiece("hello")]
+
+
+@on_a_virtual_clock
+async def test_a_childs_last_words_are_not_for_clients() -> None:
+    class Talkative(Server):
+        def describe_end(self) -> str:
+            return "exit status 1: somebody's prompt"
+
+    servers = [Talkative(), Talkative()]
+    for server in servers:
+        server.handlers["thread/start"] = ending(server)
+    async with backend(*servers) as it:
+        error = await outcome(it)
+    assert error.code == "backend_disconnected"
+    assert "prompt" not in error.message
+
+
+@on_a_virtual_clock
+async def test_after_the_end_a_turn_is_refused() -> None:
+    server = Server()
+    async with backend(server) as it:
+        await it.health()
+    error = await outcome(it)
+    assert (error.status, error.code) == (503, "backend_unavailable")
+
+
+@on_a_virtual_clock
+async def test_at_the_end_running_turns_are_told_that_it_is_the_end() -> None:
+    server = Server()
+    it = backend(server)
+    async with asyncio.TaskGroup() as group:
+        async with it:
+            turn = group.create_task(outcome(it))
+            await server.wait_for("turn/start")
+    error = turn.result()
+    assert (error.status, error.message) == (503, "The proxy is shutting down.")
+    assert len(server.requests("turn/start")) == 1

@@ -159,11 +159,61 @@ def test_a_retry_before_anything_was_told_is_silent() -> None:
     assert events == [TextPiece("whole"), MessageEnded(), TurnEnded(None)]
 
 
+def summary(text: str) -> tuple[str, JsonObject]:
+    return "item/reasoning/summaryTextDelta", {"turnId": "0", "itemId": "r", "summaryIndex": 0, "delta": text}
+
+
+def test_reasoning_that_begins_again_after_it_was_told_fails() -> None:
+    begun = item("started", "reasoning", id="r")
+    *before, failure = told(begun, summary("so"), begun, summary("so"))
+    assert before == [ReasoningPiece(0, "so")]
+    assert isinstance(failure, TurnFailed)
+
+
 @pytest.mark.parametrize("again", [error(will_retry=True), item("started", "agentMessage")])
 def test_an_answer_that_begins_again_after_it_was_told_fails(again: tuple[str, JsonObject]) -> None:
     *before, failure = told(item("started", "agentMessage"), delta("w0 w1"), again, delta("w0 w1"))
     assert before == [TextPiece("w0 w1")]
     assert isinstance(failure, TurnFailed)
+
+
+def test_a_second_message_in_the_middle_of_a_first_is_the_answer_begun_again() -> None:
+    *before, failure = told(item("started", "agentMessage"), delta("w0"), item("started", "agentMessage", id="i2"))
+    assert before == [TextPiece("w0")]
+    assert isinstance(failure, TurnFailed)
+
+
+WHOLE_MESSAGE = (item("started", "agentMessage"), delta("hi"), item("completed", "agentMessage", text="hi"))
+WHOLE_REASONING = (item("started", "reasoning", id="r"), item("completed", "reasoning", id="r", summary=["so"]))
+
+
+def test_a_line_that_comes_twice_tells_nothing_the_second_time() -> None:
+    lines = (*WHOLE_REASONING, *WHOLE_MESSAGE, completed())
+    doubled = [line for line in lines for _ in range(1 if "delta" in line[1] else 2)]
+    assert told(*doubled) == told(*lines)
+
+
+@pytest.mark.parametrize(
+    "again", [delta("hi"), item("completed", "agentMessage", text="ho"), error(will_retry=True)], ids=str
+)
+def test_a_message_that_is_written_again_after_its_end_fails(again: tuple[str, JsonObject]) -> None:
+    *before, failure = told(*WHOLE_MESSAGE, item("started", "agentMessage"), again)
+    assert before == [TextPiece("hi"), MessageEnded()]
+    assert isinstance(failure, TurnFailed)
+
+
+def test_reasoning_that_is_written_again_after_its_end_fails() -> None:
+    assert isinstance(told(*WHOLE_REASONING, summary("so"))[-1], TurnFailed)
+
+
+def test_a_failed_turn_is_over_and_not_completed_until_codex_says_so() -> None:
+    reduction = TurnReduction()
+    reduction.receive(*item("started", "commandExecution"))
+    assert (reduction.over, reduction.completed) == (True, False)
+    reduction.receive("turn/completed", {"turn": {"id": "another", "status": "completed"}})
+    assert not reduction.completed
+    assert reduction.receive(*completed()) == []
+    assert reduction.completed
 
 
 @pytest.mark.parametrize("method", ["started", "completed"])

@@ -47,15 +47,33 @@ async def test_an_error_comes_after_what_was_before_it() -> None:
             await anext(inbox)
 
 
-async def test_what_waits_is_bounded_by_its_text() -> None:
+async def test_what_waits_is_bounded_and_what_comes_is_not() -> None:
     inbox = Inbox()
-    assert inbox.put([TextPiece("x" * MAX_BACKLOG)])
+    assert inbox.put([TextPiece("x" * 5 * MAX_BACKLOG)])
+    await asyncio.sleep(0)
     assert not inbox.put([TextPiece("y")])
-    await anext(inbox)
+    assert await anext(inbox) == [TextPiece("x" * 5 * MAX_BACKLOG)]
     assert inbox.put([TextPiece("z")])
 
 
-def test_an_inbox_is_used_once_something_was_in_it() -> None:
+async def test_what_comes_at_once_has_not_waited() -> None:
+    inbox = Inbox()
+    assert inbox.put([TextPiece("x" * 2 * MAX_BACKLOG)])
+    assert inbox.put([MessageEnded()])
+    await asyncio.sleep(0)
+    assert not inbox.put([MessageEnded()])
+
+
+async def test_a_flood_of_small_events_is_bounded_too() -> None:
+    inbox = Inbox()
+    taken = 0
+    while inbox.put([TextPiece("x")]):
+        taken += 1
+        await asyncio.sleep(0)
+    assert taken < 100_000
+
+
+async def test_an_inbox_is_used_once_something_was_in_it() -> None:
     inbox = Inbox()
     inbox.put([])
     assert not inbox.used

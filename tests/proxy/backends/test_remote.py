@@ -11,7 +11,9 @@ import pytest
 from proxy.backends import remote_backend
 from proxy.backends.codex_config import Provider
 from proxy.backends.codex_home import prepare_home
+from proxy.backends.codex_threads import WHATEVER_RUNS
 from proxy.contracts import TextPiece
+from proxy.rpc import RpcClient, WebSocketTransport
 from tests.support.backend_events import merged, prompt, read_turn
 from tests.support.codex_programs import TestProgram, child_environment, installed_programs
 from tests.support.scripted_model import Message, Reply, ScriptedModel
@@ -74,3 +76,19 @@ async def test_nobody_listening_is_said_with_a_time_to_try_again() -> None:
         health = await backend.health()
     assert health.problem is not None
     assert "ws://127.0.0.1:9" in health.problem
+
+
+async def test_a_turn_that_has_no_name_yet_can_be_ended(address: str, model: ScriptedModel) -> None:
+    """As it must be when the connection is lost between a turn's start and its answer."""
+    model.push(Reply([Message("word " * 10_000)], chunk=5, pace=0.01))
+    client = RpcClient(await WebSocketTransport.connect(address), on_notification=lambda method, params: None)
+    async with client.running():
+        await client.request("initialize", {"clientInfo": {"name": "test", "version": "0"}}, deadline=20)
+        client.notify("initialized")
+        thread = await client.request("thread/start", {"model": "m", "ephemeral": True}, deadline=20)
+        turn = {"threadId": thread["thread"]["id"], "input": [{"type": "text", "text": "hi"}]}
+        await client.request("turn/start", turn, deadline=20)
+        await model.called.wait()
+        client.post("turn/interrupt", {"threadId": thread["thread"]["id"], "turnId": WHATEVER_RUNS})
+        async with asyncio.timeout(5):
+            await model.stream_closed.wait()

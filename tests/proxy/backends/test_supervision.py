@@ -1,55 +1,42 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 
-from proxy.backends import supervision
-from proxy.backends.supervision import Down, Supervisor
+from proxy.backends.session_life import SessionLife
+from proxy.backends.supervision import Broken, Draining, Ready, Recycling, Starting, Supervisor
 from proxy.errors import BackendError
+from tests.support.virtual_clock import on_a_virtual_clock
 
 
 class FakeSession:
     def __init__(self) -> None:
-        self.worn = False
+        self.life = SessionLife()
         self.closed = asyncio.Event()
-        self._unusable = asyncio.Event()
-        self._finished = asyncio.Event()
 
-    @property
-    def usable(self) -> bool:
-        return not self._unusable.is_set()
 
-    async def unusable(self) -> None:
-        await self._unusable.wait()
-
-    async def finished(self) -> None:
-        await self._finished.wait()
-
-    def wear_out(self) -> None:
-        self.worn = True
-        self._unusable.set()
-
-    def finish(self) -> None:
-        self._unusable.set()
-        self._finished.set()
+async def at_once() -> None:
+    await asyncio.sleep(0)
 
 
 class Starter:
-    """Opens sessions; `failures` of them do not come up first."""
+    """Opens sessions; `failures` of them do not come up first. `start` is awaited by each."""
 
-    def __init__(self, failures: int = 0) -> None:
+    def __init__(self, failures: int = 0, start: Callable[[], Awaitable[None]] = at_once) -> None:
         self.failures = failures
         self.tries = 0
         self.sessions: list[FakeSession] = []
         self.opened = asyncio.Event()
+        self._start = start
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[FakeSession]:
         self.tries += 1
-        await asyncio.sleep(0)
+        await self._start()
         if self.tries <= self.failures:
             raise OSError("no such program")
         session = FakeSession()
@@ -64,52 +51,64 @@ class Starter:
 @asynccontextmanager
 async def supervised(starter: Starter) -> AsyncIterator[Supervisor[FakeSession]]:
     supervisor = Supervisor(starter.open, "it")
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.TaskGroup() as group:
         task = group.create_task(supervisor.run())
         yield supervisor
         task.cancel()
 
 
+@on_a_virtual_clock
 async def test_who_asks_during_the_start_waits_for_it() -> None:
     starter = Starter()
     async with supervised(starter) as supervisor:
-        assert await supervisor.current() is starter.sessions[0]
-    assert starter.sessions[0].closed.is_set()
+        states = [supervisor.state]
+        session = await supervisor.current()
+        assert session is starter.sessions[0]
+        assert [*states, supervisor.state] == [Starting(), Ready(session)]
+    assert session.closed.is_set()
 
 
+@on_a_virtual_clock
+async def test_a_start_that_takes_too_long_sends_who_waits_away() -> None:
+    async with supervised(Starter(start=partial(asyncio.sleep, 100))) as supervisor:
+        with pytest.raises(BackendError, match="it is still starting"):
+            await supervisor.current()
+
+
+@on_a_virtual_clock
 async def test_a_session_that_ends_is_followed_by_another_at_once() -> None:
     starter = Starter()
     async with supervised(starter) as supervisor:
-        (await supervisor.current()).finish()
+        (await supervisor.current()).life.finish()
         assert await supervisor.current() is starter.sessions[1]
 
 
+@on_a_virtual_clock
 async def test_the_first_failure_to_start_is_tried_again_at_once() -> None:
     starter = Starter(failures=1)
     async with supervised(starter) as supervisor:
         assert await supervisor.current() is starter.sessions[0]
 
 
-async def test_while_it_is_down_requests_fail_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervision, "BACKOFF", (0.0, 30.0))
+@on_a_virtual_clock
+async def test_what_does_not_start_is_left_alone_for_a_while_and_says_so() -> None:
     starter = Starter(failures=1000)
     async with supervised(starter) as supervisor:
         with pytest.raises(BackendError) as failed:
             await supervisor.current()
-        assert isinstance(supervisor.state, Down)
+        assert isinstance(supervisor.state, Broken)
+        await asyncio.sleep(15)
+        assert starter.tries == 3
     error = failed.value
-    assert (error.status, error.code, error.message) == (
-        503,
-        "backend_unavailable",
-        "it does not start: no such program",
+    assert (error.status, error.code) == (503, "backend_unavailable")
+    assert error.message == (
+        "it does not start: no such program. It has failed too often and is left alone for a while."
     )
-    assert error.retry_after is not None
-    assert 20 < error.retry_after < 40
-    assert starter.tries == 2
+    assert error.retry_after == 30
 
 
-async def test_it_heals_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervision, "BACKOFF", (0.0, 0.001))
+@on_a_virtual_clock
+async def test_it_heals_by_itself() -> None:
     starter = Starter(failures=4)
     async with supervised(starter) as supervisor:
         await starter.opened.wait()
@@ -118,24 +117,65 @@ async def test_it_heals_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert starter.tries == 5
 
 
+@on_a_virtual_clock
+async def test_what_ends_again_and_again_is_left_alone_too() -> None:
+    starter = Starter()
+    async with supervised(starter) as supervisor:
+        for _ in range(5):
+            (await supervisor.current()).life.finish()
+        with pytest.raises(BackendError, match="it has ended"):
+            await supervisor.current()
+
+
+@on_a_virtual_clock
+async def test_what_does_its_work_between_its_ends_is_always_started_again() -> None:
+    starter = Starter()
+    async with supervised(starter) as supervisor:
+        for _ in range(20):
+            life = (await supervisor.current()).life
+            life.proven = True
+            life.finish()
+        assert asyncio.get_running_loop().time() == 0
+
+
+@on_a_virtual_clock
+async def test_a_session_that_crashes_is_followed_by_another_and_hurts_nobody() -> None:
+    crashes = iter([True])
+
+    async def crash_once() -> None:
+        if next(crashes, False):
+            raise ZeroDivisionError
+
+    starter = Starter(start=crash_once)
+    async with supervised(starter) as supervisor:
+        assert await supervisor.current() is starter.sessions[0]
+
+
+@on_a_virtual_clock
 async def test_a_worn_session_finishes_its_work_beside_its_successor() -> None:
     starter = Starter()
     async with supervised(starter) as supervisor:
         old = await supervisor.current()
-        old.wear_out()
-        new = await supervisor.current()
-        assert new is not old
-        assert not old.closed.is_set()
-        old.finish()
+        with old.life.turn():
+            old.life.retire()
+            await asyncio.sleep(0)
+            assert supervisor.state == Recycling()
+            new = await supervisor.current()
+            assert new is not old
+            assert not old.closed.is_set()
         await old.closed.wait()
         assert await supervisor.current() is new
 
 
+@on_a_virtual_clock
 async def test_the_end_closes_every_session() -> None:
     starter = Starter()
     async with supervised(starter) as supervisor:
-        (await supervisor.current()).wear_out()
-        await supervisor.current()
+        old = await supervisor.current()
+        with old.life.turn():
+            old.life.retire()
+            await supervisor.current()
     assert [session.closed.is_set() for session in starter.sessions] == [True, True]
-    with pytest.raises(BackendError, match="shut down"):
+    assert supervisor.state == Draining()
+    with pytest.raises(BackendError, match="it is shutting down"):
         await supervisor.current()

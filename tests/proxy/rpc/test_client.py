@@ -1,23 +1,34 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from proxy.rpc import JsonObject, RpcAnswerError, RpcClient, RpcClosedError, RpcDeadlineError, UnknownMethodError
+from proxy.rpc import (
+    Event,
+    Gate,
+    JsonObject,
+    RpcAnswerError,
+    RpcClient,
+    RpcClosedError,
+    RpcDeadlineError,
+    UnknownMethodError,
+)
 from proxy.rpc import client as client_module
 from tests.support.fake_app_server import FakeAppServer, RefusedError
+from tests.support.virtual_clock import on_a_virtual_clock
 
 
 def running(
     server: FakeAppServer,
     on_notification: Callable[[str, JsonObject], None] = lambda method, params: None,
     answer: Callable[[str, JsonObject], object] = lambda method, params: {},
-    max_in_flight: int = 32,
+    gate: Gate | None = None,
 ) -> AbstractAsyncContextManager[RpcClient]:
-    client = RpcClient(server, on_notification=on_notification, answer=answer, max_in_flight=max_in_flight)
+    client = RpcClient(server, on_notification=on_notification, answer=answer, gate=gate)
     return client.running()
 
 
@@ -59,7 +70,7 @@ async def test_an_answer_after_its_deadline_is_dropped() -> None:
 
 async def test_requests_in_flight_are_bounded_and_go_in_order() -> None:
     server = FakeAppServer(ask=never)
-    async with running(server, max_in_flight=2) as client, asyncio.TaskGroup() as group:
+    async with running(server, gate=Gate(2)) as client, asyncio.TaskGroup() as group:
         for n in range(4):
             group.create_task(client.request("ask", {"n": n}, deadline=5))
         await server.wait_for("ask", 2)
@@ -73,7 +84,7 @@ async def test_requests_in_flight_are_bounded_and_go_in_order() -> None:
 
 async def test_a_posted_request_needs_no_slot_and_no_answer() -> None:
     server = FakeAppServer(ask=never, interrupt=never)
-    async with running(server, max_in_flight=1) as client, asyncio.TaskGroup() as group:
+    async with running(server, gate=Gate(1)) as client, asyncio.TaskGroup() as group:
         waiting = group.create_task(client.request("ask", deadline=5))
         await server.wait_for("ask")
         client.post("interrupt", {"turn": "1"})
@@ -160,6 +171,24 @@ async def test_notifications_come_in_order_and_before_a_later_answer_is_seen() -
         assert heard == [("a", {"n": 1}), ("b", {})]
 
 
+async def test_what_was_read_together_may_be_condensed_before_it_is_told() -> None:
+    server = FakeAppServer()
+    told: list[JsonObject] = []
+
+    def keep_the_last(events: list[Event]) -> list[Event]:
+        return events[-1:]
+
+    def note(method: str, params: JsonObject) -> None:
+        told.append(params)
+
+    client = RpcClient(server, on_notification=note, condense=keep_the_last)
+    async with client.running():
+        server.write(*({"method": "said", "params": {"n": n}} for n in range(3)))
+        server.tell("said", n=3)
+        await client.request("ask", deadline=5)
+    assert told == [{"n": 2}, {"n": 3}]
+
+
 async def test_the_other_sides_requests_are_answered_by_the_table_or_refused() -> None:
     def answer(method: str, params: JsonObject) -> object:
         if method != "approve":
@@ -186,3 +215,101 @@ async def test_what_the_body_raises_comes_out_as_it_is() -> None:
     with pytest.raises(ZeroDivisionError):
         async with running(FakeAppServer()):
             raise ZeroDivisionError
+
+
+async def test_a_line_that_crashes_its_reader_disturbs_nothing() -> None:
+    def crash(method: str, params: JsonObject) -> None:
+        raise ZeroDivisionError
+
+    server = FakeAppServer()
+    async with running(server, crash) as client:
+        server.write({"method": "a"}, {"id": 0, "method": "b"})
+        assert await client.request("ask", deadline=5) == {}
+
+
+@pytest.mark.parametrize("who", ["server", "client", "abort"])
+async def test_the_end_is_told_once_and_before_the_transport_is_closed(who: str) -> None:
+    server = FakeAppServer()
+    ends: list[tuple[str, bool]] = []
+    client = RpcClient(
+        server,
+        on_notification=lambda method, params: None,
+        on_end=lambda reason: ends.append((reason, server.closed.is_set())),
+    )
+    async with client.running():
+        await client.request("ask", deadline=5)
+        if who == "server":
+            server.end()
+            await server.closed.wait()
+        elif who == "abort":
+            client.abort("it is stuck")
+    assert ends == [
+        {
+            "server": ("the fake ended", False),
+            "client": ("closed on this side", False),
+            "abort": ("it is stuck", False),
+        }[who]
+    ]
+    assert server.aborted is (who == "abort")
+
+
+async def test_who_asks_without_reading_the_answers_is_cut_off() -> None:
+    class Deaf(FakeAppServer):
+        async def send(self, line: bytes) -> None:
+            await self.closed.wait()
+            raise ConnectionResetError
+
+    server = Deaf()
+    async with running(server):
+        server.write(*({"id": n, "method": "approve"} for n in range(client_module.MAX_UNSENT + 100)))
+        async with asyncio.timeout(5):
+            await server.closed.wait()
+    assert server.aborted
+
+
+@on_a_virtual_clock
+async def test_overload_is_waited_out_with_growing_jittered_pauses() -> None:
+    at: list[float] = []
+
+    def refuse(params: JsonObject) -> None:
+        at.append(asyncio.get_running_loop().time())
+        raise RefusedError(-32001)
+
+    async with running(FakeAppServer(ask=refuse)) as client:
+        with pytest.raises(RpcAnswerError):
+            await client.request("ask", deadline=30)
+    pauses = [after - before for before, after in itertools.pairwise(at)]
+    assert len(pauses) == 7
+    for k, pause in enumerate(pauses):
+        assert 0.5 <= pause / (0.05 * 2**k) <= 1.0
+
+
+@on_a_virtual_clock
+async def test_a_deadline_begins_when_the_request_is_sent() -> None:
+    server = FakeAppServer(ask=never, quick=never)
+    server.patience = 100
+    async with running(server, gate=Gate(1)) as client, asyncio.TaskGroup() as group:
+        first = group.create_task(client.request("ask", deadline=9))
+        await server.wait_for("ask")
+        second = group.create_task(client.request("quick", deadline=2))
+        await asyncio.sleep(8)
+        server.write({"id": 1, "result": {}})
+        await server.wait_for("quick")
+        await asyncio.sleep(1)
+        server.write({"id": 2, "result": {"late": False}})
+    assert (first.result(), second.result()) == ({}, {"late": False})
+
+
+async def test_a_request_at_once_passes_the_gate_and_is_not_repeated() -> None:
+    def busy(params: JsonObject) -> None:
+        raise RefusedError(-32001)
+
+    server = FakeAppServer(ask=never, probe=busy)
+    async with running(server, gate=Gate(1)) as client, asyncio.TaskGroup() as group:
+        waiting = group.create_task(client.request("ask", deadline=5))
+        await server.wait_for("ask")
+        with pytest.raises(RpcAnswerError):
+            await client.request_at_once("probe", deadline=5)
+        server.write({"id": 1, "result": {}})
+    assert waiting.result() == {}
+    assert len(server.requests("probe")) == 1

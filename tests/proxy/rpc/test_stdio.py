@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from proxy.rpc import ChildTransport, Launch, stdio
+from proxy.rpc.processes import find_process
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -109,15 +110,68 @@ async def test_the_child_has_its_own_session_and_the_given_place(tmp_path: Path)
     await transport.close()
 
 
+async def test_what_a_child_started_goes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """npm's launcher is such a child. Its own child holds the pipes, so their end tells nothing."""
+    monkeypatch.setattr(stdio, "EXIT_AFTER_EOF", 0.2)
+    grandchild = "import time\nprint('ready', flush=True)\nwhile True: time.sleep(60)"
+    code = (
+        f"import os, subprocess, sys\nit = subprocess.Popen([sys.executable, '-c', {grandchild!r}])\n"
+        "print(it.pid, flush=True)\nsys.stdin.read()"
+    )
+    transport = await ChildTransport.start(python(code))
+    read = b""
+    while read.count(b"\n") < 2:
+        read += await transport.receive()
+    pid = next(int(word) for word in read.split() if word.isdigit())
+    await transport.close()
+    assert find_process(pid) is None
+
+
+async def test_an_aborted_child_is_gone_at_once() -> None:
+    code = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(flush=True)\ntime.sleep(600)"
+    transport = await ChildTransport.start(python(code))
+    await transport.receive()
+    transport.abort()
+    async with asyncio.timeout(stdio.EXIT_AFTER_EOF):
+        await transport.close()
+    assert transport.describe_end() == "signal 9"
+    transport.abort()
+
+
+async def test_a_closing_that_is_cancelled_kills() -> None:
+    code = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(flush=True)\ntime.sleep(600)"
+    transport = await ChildTransport.start(python(code))
+    await transport.receive()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await transport.close()
+    async with asyncio.timeout(stdio.EXIT_AFTER_EOF):
+        await transport.close()
+    assert transport.describe_end() == "signal 9"
+
+
+async def test_a_child_tells_its_size() -> None:
+    transport = await ChildTransport.start(python("x = 'x' * 2**25\nprint(flush=True)\ninput()"))
+    await transport.receive()
+    size = await transport.resident_bytes()
+    assert size is not None
+    assert size > 2**25
+    await transport.close()
+    assert await transport.resident_bytes() is None
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's death")
 async def test_the_child_ends_with_a_parent_that_was_killed() -> None:
-    """The pipes stay open in this process, so only the signal can end it."""
+    """The pipes stay open in this process, and it is deaf to SIGTERM: only the kernel can end it."""
     keeper = f"""
 import asyncio, os
 from proxy.rpc import ChildTransport, Launch
 
 async def main():
-    code = "import time\\nprint('ready', flush=True)\\nwhile True: time.sleep(60)"
+    code = (
+        "import os, signal, time\\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\\nos.write(1, b'ready')\\n"
+        "while True: time.sleep(60)"
+    )
     transport = await ChildTransport.start(Launch([{sys.executable!r}, "-c", code], dict(os.environ)))
     await transport.receive()
     print(transport.pid, flush=True)

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from websockets.asyncio.server import ServerConnection, serve, unix_serve
+from websockets.asyncio.server import ServerConnection, serve
 
 from proxy.rpc import WebSocketTransport
 
@@ -27,7 +27,7 @@ async def address(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
             yield f"ws://{host}:{port}"
     else:
         path = tmp_path / "socket"
-        async with unix_serve(echo, str(path), max_size=None):
+        async with serve(echo, unix=True, path=str(path), max_size=None):
             yield f"unix:{path}" if request.param == "unix" else f"unix://{path}"
 
 
@@ -70,3 +70,11 @@ async def test_where_nobody_listens_is_an_os_error(tmp_path: Path) -> None:
         await WebSocketTransport.connect(f"unix:{tmp_path / 'none'}")
     with pytest.raises(OSError, match=r"."):
         await WebSocketTransport.connect("http://127.0.0.1:9")
+
+
+async def test_an_aborted_connection_is_over_at_once(address: str) -> None:
+    transport = await WebSocketTransport.connect(address)
+    transport.abort()
+    assert await transport.receive() == b""
+    assert await transport.resident_bytes() is None
+    await transport.close()

@@ -1,0 +1,79 @@
+"""When a backend that ended may start again. Pure: times come in as numbers of seconds.
+
+    closed --3 starts in vain, or 5 ends within a minute--> open --after 30 s--> half open: one start
+      ^                                                       ^                       |
+      '----------------- it proved itself --------------------|-----------------------+
+                                                              '---- it did not -------'
+
+Closed, there is a pause before each start that grows with the failures in a row. A session that brought a turn
+to its end, or lasted, has proved itself: its end is no failure, so whoever kills a backend now and then does
+not keep others waiting, while one that cannot do its work is left alone soon.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartPolicy:
+    """Seconds and counts."""
+
+    backoff: Sequence[float] = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+    """Before the next start, by the number of failures in a row."""
+    jitter: float = 0.2
+    """As a part of the pause, to either side."""
+    steady: float = 60.0
+    """That a session must have lasted to have proved itself."""
+    ends: int = 5
+    ends_within: float = 60.0
+    starts_in_vain: int = 3
+    open_for: float = 30.0
+    """Without any start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Before the next start. `broken`: the breaker is open."""
+
+    seconds: float
+    broken: bool = False
+
+
+class RestartHistory:
+    def __init__(self, policy: RestartPolicy, jitter: Callable[[float, float], float] = random.uniform) -> None:
+        self._policy = policy
+        self._jitter = jitter
+        self._ends: deque[float] = deque()
+        self._in_vain = 0
+        self._failures = 0
+        self._half_open = False
+
+    def failed_to_start(self) -> Pause:
+        self._in_vain += 1
+        return self._failed(too_many=self._in_vain >= self._policy.starts_in_vain)
+
+    def ended(self, now: float, *, lasted: float, proven: bool) -> Pause:
+        """A session that had started has ended, or is worn out."""
+        self._in_vain = 0
+        if proven or lasted >= self._policy.steady:
+            self._failures = 0
+            self._half_open = False
+            self._ends.clear()
+            return Pause(0.0)
+        self._ends.append(now)
+        while self._ends[0] < now - self._policy.ends_within:
+            self._ends.popleft()
+        return self._failed(too_many=len(self._ends) >= self._policy.ends)
+
+    def _failed(self, *, too_many: bool) -> Pause:
+        self._failures += 1
+        if too_many or self._half_open:
+            self._half_open = True
+            return Pause(self._policy.open_for, broken=True)
+        backoff, jitter = self._policy.backoff, self._policy.jitter
+        seconds = backoff[min(self._failures, len(backoff)) - 1]
+        return Pause(seconds * self._jitter(1 - jitter, 1 + jitter))

@@ -1,0 +1,53 @@
+"""What a session with an app-server is told from outside: its limits, and how long it waits for what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+INTERRUPTS = 5
+"""How often a turn is interrupted before the app-server is doubted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadlines:
+    """Seconds."""
+
+    greeting: float = 10.0
+    """For each request before the first turn; a cold start takes up to 0.5."""
+    request: float = 30.0
+    """For starting a thread or a turn; 3 were seen of a version that looks for models first."""
+    models: float = 20.0
+    """For the list of models, which nothing waits for."""
+    total: float = 3600.0
+    """For a whole turn, however much it says."""
+    interrupt: float = 1.0
+    """For an interrupted turn to be reported as ended, each of `INTERRUPTS` times; 0.1 is usual."""
+    refusal: float = 5.0
+    """For a sign of life of a turn after a request that is not served: some versions wait for ever then."""
+    quiet: float = 30.0
+    """Without a single line of an app-server that has turns, after which it is probed."""
+    probe: float = 5.0
+    """For any answer at all from an app-server that is doubted; then it is killed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOptions:
+    """`cwd` is where threads run, in the app-server's eyes; None leaves that to it.
+
+    `login_file` is codex's own, of which only the time is looked at. `base_instructions` replace codex's own;
+    None leaves them as they are. After `thread_limit` threads, or with `memory_limit` bytes in RAM, a fresh
+    process takes over: codex keeps about 1 MB of each thread. At most `spare_threads` wait for requests.
+    With `turns_outlive_connection` a lost connection leaves turns behind that the next one ends. `idle_timeout` is
+    in seconds without a line for a turn.
+    """
+
+    idle_timeout: float = 300.0
+    deadlines: Deadlines = Deadlines()
+    cwd: str | None = None
+    login_file: Path | None = None
+    base_instructions: str | None = None
+    thread_limit: int = 500
+    memory_limit: int = 2**30
+    spare_threads: int = 0
+    turns_outlive_connection: bool = False

@@ -1,0 +1,94 @@
+"""A child's stderr: always drained, so that the child never waits for us; only its end is kept.
+
+Nothing of it is logged above debug level, there without what looks like a secret, and only a few lines a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from contextlib import suppress
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+READ_SIZE = 2**16
+"""Bytes: what a pipe holds."""
+KEPT = 4096
+"""Bytes kept to explain an early end."""
+LINES_PER_SECOND = 20
+"""Lines that are logged; the others are counted."""
+
+# Each pattern's first group stays.
+SECRETS = (
+    re.compile(r"((?i:bearer|basic)\s+)[\w.~+/=-]+"),
+    re.compile(
+        r"((?i:api[-_]?key|authorization|cookie|password|passwd|secret|[a-z_]*token)[\"']?\s*[:=]\s*[\"']?)"
+        r"(?!(?i:bearer|basic)\b)[^\s\"',;}]+"
+    ),
+    re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^/\s@]+(?=@)"),
+    re.compile(r"(\bsk-)[\w-]{6,}"),
+    re.compile(r"(\beyJ)[\w-]+\.[\w-]+(?:\.[\w-]*)?"),
+)
+
+
+def redact(text: str) -> str:
+    """`text` without keys, tokens, passwords and what else looks like one."""
+    for pattern in SECRETS:
+        text = pattern.sub(r"\1***", text)
+    return text
+
+
+class StderrTail:
+    """`write_end` is for the child; close ours once it has it."""
+
+    def __init__(self) -> None:
+        self._read_end, self.write_end = os.pipe()
+        os.set_blocking(self._read_end, False)
+        self._kept = b""
+        self._begun = b""
+        self._second = 0
+        self._logged = 0
+        self._open = True
+        asyncio.get_running_loop().add_reader(self._read_end, self._drain)
+
+    def close_write_end(self) -> None:
+        os.close(self.write_end)
+
+    def _drain(self) -> None:
+        with suppress(BlockingIOError):
+            data = os.read(self._read_end, READ_SIZE)
+            if data:
+                self._kept = (self._kept + data)[-KEPT:]
+                self._log(data)
+            else:
+                self.close()
+
+    def _log(self, data: bytes) -> None:
+        # Whole lines only: half a key does not look like one.
+        *lines, begun = data.split(b"\n")
+        if lines:
+            lines[0] = self._begun + lines[0]
+            self._begun = b""
+        self._begun = (self._begun + begun)[:KEPT]
+        second = int(asyncio.get_running_loop().time())
+        if second != self._second:
+            if self._logged > LINES_PER_SECOND:
+                log.debug("child_stderr_not_logged", lines=self._logged - LINES_PER_SECOND)
+            self._second, self._logged = second, 0
+        for line in lines[: max(0, LINES_PER_SECOND - self._logged)]:
+            log.debug("child_stderr", text=redact(line[:KEPT].decode(errors="replace")))
+        self._logged += len(lines)
+
+    def last_line(self) -> str:
+        """The last line with anything in it, without secrets."""
+        lines = self._kept.decode(errors="replace").split("\n")
+        return redact(next((line.strip() for line in reversed(lines) if line.strip()), ""))
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            asyncio.get_running_loop().remove_reader(self._read_end)
+            os.close(self._read_end)

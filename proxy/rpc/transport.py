@@ -1,0 +1,33 @@
+"""What a client needs of whatever carries its lines."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Transport(Protocol):
+    """Carries lines. Only the client that owns it may use it."""
+
+    async def receive(self) -> bytes:
+        """What has arrived since the last call, at least one byte; b"" once nothing will come any more."""
+        ...
+
+    async def send(self, line: bytes) -> None:
+        """Hand one line over, waiting while the other side does not read. Raises `ConnectionError` at the end."""
+        ...
+
+    async def close(self) -> None:
+        """End it for good, in bounded time. May be called again."""
+        ...
+
+    def abort(self) -> None:
+        """End it now, with no farewell: `receive` returns b"" soon. `close` still has to follow."""
+        ...
+
+    def describe_end(self) -> str:
+        """For a log or a person: why it ended, as far as is known."""
+        ...
+
+    async def resident_bytes(self) -> int | None:
+        """Memory that the other side takes; None where that cannot be known."""
+        ...

@@ -1,0 +1,204 @@
+"""The whole server over an app-server that goes wrong: what an HTTP client sees of it, and what is left at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from proxy.rpc.processes import find_process
+from proxy.server import running_server
+from proxy.settings import Settings
+from tests.support.faulty_backend import FaultyAppServer
+
+ROOT = Path(__file__).resolve().parents[2]
+BODY: dict[str, Any] = {"model": "m", "input": "hi"}
+
+
+@dataclass
+class Endpoint:
+    http: aiohttp.ClientSession
+    url: str
+
+    async def events(self) -> list[dict[str, Any]]:
+        """Of one streamed Response. Every event stream ends with [DONE]."""
+        async with self.http.post(f"{self.url}/responses", json={**BODY, "stream": True}) as response:
+            assert response.status == 200, await response.text()
+            blocks = (await response.text()).split("\n\n")
+        assert blocks[-2:] == ["data: [DONE]", ""]
+        return [orjson.loads(block.partition("data: ")[2]) for block in blocks[:-2] if block.startswith("event")]
+
+    async def text(self) -> str:
+        async with self.http.post(f"{self.url}/responses", json=BODY) as response:
+            body = await response.json()
+        assert response.status == 200, body
+        return str(body["output"][0]["content"][0]["text"])
+
+
+@asynccontextmanager
+async def serving(fault: str, folder: Path, **settings: Any) -> AsyncIterator[tuple[Endpoint, FaultyAppServer]]:
+    server = FaultyAppServer(fault, folder)
+    chosen = Settings(port=0, codex=str(server.script()), codex_home=folder / "home", **settings)
+    async with asyncio.timeout(30), running_server(chosen) as url, aiohttp.ClientSession() as http:
+        yield Endpoint(http, url), server
+
+
+FATAL = ["killed after text", "exit 0 after text", "closes stdout after text", "retry after text"]
+
+
+@pytest.mark.parametrize("fault", FATAL)
+async def test_a_fault_in_mid_answer_is_one_failure_at_its_end_and_the_next_request_works(
+    fault: str, tmp_path: Path
+) -> None:
+    async with serving(fault, tmp_path) as (endpoint, server):
+        events = await endpoint.events()
+        kinds = [event["type"] for event in events]
+        assert [kind for kind in kinds if kind in {"response.failed", "response.completed", "error"}] == [
+            "response.failed"
+        ]
+        assert kinds[-1] == "response.failed"
+        assert [event["sequence_number"] for event in events] == list(range(len(events)))
+        assert "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta") == "one "
+        assert events[-1]["response"]["error"]["message"]
+        if not fault.startswith("retry"):
+            assert await endpoint.text() == "one two"
+    assert [find_process(pid) for pid in server.pids] == [None] * server.lives
+
+
+@pytest.mark.parametrize("fault", ["killed at start", "killed at thread", "killed before text", "garbage"])
+async def test_a_fault_before_the_answer_does_not_show(fault: str, tmp_path: Path) -> None:
+    async with serving(fault, tmp_path) as (endpoint, _):
+        events = await endpoint.events()
+        assert events[-1]["type"] == "response.completed"
+        assert "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta") == "one two"
+        assert await endpoint.text() == "one two"
+
+
+async def test_an_app_server_that_never_starts_is_a_503_that_says_when_and_why(tmp_path: Path) -> None:
+    async with serving("exit 0 at start:always", tmp_path) as (endpoint, server):
+        async with endpoint.http.post(f"{endpoint.url}/responses", json=BODY) as response:
+            assert response.status == 503
+            assert 20 < int(response.headers["retry-after"]) <= 30
+            error = (await response.json())["error"]
+        assert error["code"] == "backend_unavailable"
+        async with endpoint.http.get(endpoint.url.removesuffix("/v1") + "/readyz") as response:
+            assert response.status == 503
+            assert (await response.json())["problem"] == error["message"]
+        async with endpoint.http.get(endpoint.url.removesuffix("/v1") + "/healthz") as response:
+            assert response.status == 200
+    assert server.lives == 3
+
+
+async def test_a_hundred_requests_at_once_are_served_or_sent_away_politely(tmp_path: Path) -> None:
+    async with serving("overloaded at thread", tmp_path) as (endpoint, _):
+
+        async def ask() -> tuple[int, str | None]:
+            async with endpoint.http.post(f"{endpoint.url}/responses", json=BODY) as response:
+                await response.read()
+                return response.status, response.headers.get("retry-after")
+
+        async with asyncio.TaskGroup() as group:
+            requests = [group.create_task(ask()) for _ in range(100)]
+    answers = {request.result() for request in requests}
+    assert (200, None) in answers
+    assert all(retry_after for status, retry_after in answers - {(200, None)} if status in {429, 503})
+    assert {status for status, _ in answers} <= {200, 429, 503}
+
+
+# The whole process
+
+
+@asynccontextmanager
+async def process(server: FaultyAppServer, *arguments: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+    """`tagcall serve` and its base URL, with a turn that is running."""
+    home = server.folder / "home"
+    command = ["-m", "proxy.cli", "serve", "--port", "0", "--codex", str(server.script()), "--codex-home", str(home)]
+    child = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *command,
+        *arguments,
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    assert child.stdout is not None
+    try:
+        async with asyncio.timeout(30), aiohttp.ClientSession() as http:
+            url = (await child.stdout.readline()).decode().strip().removeprefix("tagcall is ready on ")
+            async with http.post(f"{url}/responses", json={**BODY, "stream": True}) as response:
+                async for line in response.content:
+                    if b"response.output_text.delta" in line:
+                        break
+                yield child, url
+    finally:
+        if child.returncode is None:
+            child.kill()
+        await child.wait()
+
+
+async def all_gone(pids: list[int]) -> None:
+    async with asyncio.timeout(3):
+        while any(find_process(pid) for pid in pids):  # noqa: ASYNC110 -- they are nobody's children any more
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
+async def test_a_killed_tagcall_leaves_no_child_even_a_deaf_one(tmp_path: Path) -> None:
+    server = FaultyAppServer("deaf", tmp_path)
+    async with process(server) as (child, _):
+        child.kill()
+        await all_gone(server.pids)
+    assert server.lives == 1
+
+
+async def test_a_tagcall_that_is_told_twice_to_stop_leaves_no_child(tmp_path: Path) -> None:
+    server = FaultyAppServer("turn mute after text", tmp_path)
+    async with process(server) as (child, _):
+        child.send_signal(signal.SIGINT)
+        child.send_signal(signal.SIGTERM)
+        await child.wait()
+        await all_gone(server.pids)
+
+
+async def test_a_second_tagcall_on_the_same_home_hurts_no_turn_of_the_first(tmp_path: Path) -> None:
+    server = FaultyAppServer("turn mute after text", tmp_path)
+    async with process(server) as (first, _):
+        async with process(FaultyAppServer("turn mute after text:always", tmp_path)):
+            assert server.lives == 2
+            assert first.returncode is None
+            assert all(find_process(pid) for pid in server.pids)
+        await all_gone(server.pids[1:])
+        assert find_process(server.pids[0]) is not None
+        os.kill(first.pid, signal.SIGKILL)
+        await first.wait()
+
+
+async def test_what_a_killed_tagcall_left_behind_is_ended_by_the_next_one(tmp_path: Path) -> None:
+    """The kernel would do it on Linux; here the child is out of its reach, as on other systems."""
+    server = FaultyAppServer("none", tmp_path)
+    home = tmp_path / "home"
+    async with serving("none", tmp_path) as (endpoint, _):
+        assert await endpoint.text() == "one two"
+        [record] = (home / "children").iterdir()
+        content = orjson.loads(record.read_bytes())
+    assert not list((home / "children").iterdir())
+    stray = await asyncio.create_subprocess_exec(
+        str(server.script()), "app-server", stdin=asyncio.subprocess.PIPE, start_new_session=True
+    )
+    known = find_process(stray.pid)
+    assert known is not None
+    left = {**content, "pid": stray.pid, "started": known.started, "owner_started": "another time"}
+    (home / "children" / f"{stray.pid}.json").write_bytes(orjson.dumps(left))
+    async with serving("none", tmp_path) as (endpoint, _):
+        assert await endpoint.text() == "one two"
+        assert await stray.wait() == -signal.SIGTERM

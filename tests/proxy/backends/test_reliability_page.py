@@ -1,0 +1,49 @@
+"""docs/reference/reliability.md is held against the code that it describes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import proxy.server
+from prompts import budget
+from proxy import logs
+from proxy import settings as proxy_settings
+from proxy.backends import codex, codex_errors, inbox, restart_policy, session_options, supervision
+from proxy.ingress import background, connections, requests, stream
+from proxy.ingress.websocket import socket
+from proxy.rpc import child_records, client, connection, gate, stderr, stdio
+from proxy.wire import input_items, json_body, reader, tools
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "reliability.md").read_text("utf-8")
+MODULES = {
+    module.__name__.rpartition(".")[2]: module
+    for module in (
+        child_records, client, codex, connection, gate, inbox, proxy.server, restart_policy, session_options, stderr,
+        stdio, supervision,
+        background, budget, codex_errors, connections, input_items, json_body, logs, proxy_settings, reader, requests,
+        socket, stream, tools,
+    )
+}  # fmt: skip
+ROWS = {name: float(value) for value, name in re.findall(r"\| ([\d.]+)[^|]* \| `([\w.]+)` \|", PAGE)}
+
+
+def in_the_code(name: str) -> object:
+    module, *path = name.split(".")
+    if len(path) == 1:
+        return getattr(MODULES[module], path[0])
+    [default] = [field.default for field in fields(getattr(MODULES[module], path[0])) if field.name == path[1]]
+    return default
+
+
+def test_every_number_is_the_codes() -> None:
+    assert len(ROWS) > 30
+    assert {name: in_the_code(name) for name in ROWS} == ROWS
+
+
+def test_every_deadline_is_on_the_page() -> None:
+    for cls in (session_options.Deadlines, restart_policy.RestartPolicy):
+        module = cls.__module__.rpartition(".")[2]
+        missing = {f"{module}.{cls.__name__}.{field.name}" for field in fields(cls)} - set(ROWS)
+        assert missing <= {f"{module}.RestartPolicy.backoff", f"{module}.RestartPolicy.jitter"}

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from structlog.testing import capture_logs
+
+from proxy.rpc.stderr import KEPT, LINES_PER_SECOND, StderrTail, redact
+
+SECRETS = {
+    "Authorization: Bearer abc.def-ghi": "Authorization: Bearer ***",
+    "authorization: Basic dXNlcjpwYXNz": "authorization: Basic ***",
+    "key sk-proj-1234567890 refused": "key sk-*** refused",
+    '{"access_token": "abc123", "n": 1}': '{"access_token": "***", "n": 1}',
+    "OPENAI_API_KEY=hunter2": "OPENAI_API_KEY=***",
+    "http://user:word@proxy:3128/": "http://***@proxy:3128/",
+    "token: eyJhbGciOi.eyJzdWIi.c2ln end": "token: *** end",
+    "id eyJhbGciOi.eyJzdWIi.c2ln end": "id eyJ*** end",
+}
+
+
+@pytest.mark.parametrize("line", SECRETS)
+def test_a_secret_does_not_show(line: str) -> None:
+    assert redact(line) == SECRETS[line]
+
+
+@pytest.mark.parametrize("line", ["no such file: /etc/tokens", "stream error: unexpected EOF", "ask for a password"])
+def test_other_words_stay(line: str) -> None:
+    assert redact(line) == line
+
+
+@asynccontextmanager
+async def open_tail() -> AsyncIterator[StderrTail]:
+    tail = StderrTail()
+    try:
+        yield tail
+    finally:
+        tail.close_write_end()
+        tail.close()
+
+
+async def write(tail: StderrTail, data: bytes) -> None:
+    """In pieces that fit the pipe, each drained before the next."""
+    for start in range(0, len(data), 4096):
+        os.write(tail.write_end, data[start : start + 4096])
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+
+async def test_the_last_line_is_told_without_its_secrets() -> None:
+    async with open_tail() as tail:
+        await write(tail, b"first\n  refused sk-12345678 \n\n")
+        assert tail.last_line() == "refused sk-***"
+
+
+async def test_of_a_flood_the_end_is_kept() -> None:
+    async with open_tail() as tail:
+        await write(tail, b"x" * 10 * KEPT + b"\nthe end")
+        assert tail.last_line() == "the end"
+
+
+async def test_a_secret_does_not_show_in_a_log_however_it_is_cut() -> None:
+    async with open_tail() as tail:
+        with capture_logs() as logs:
+            for byte in b"key sk-proj-1234567890 refused\n":
+                await write(tail, bytes([byte]))
+    assert [entry["text"] for entry in logs if entry["event"] == "child_stderr"] == ["key sk-*** refused"]
+    assert {entry["log_level"] for entry in logs} == {"debug"}
+
+
+async def test_few_lines_of_a_flood_are_logged() -> None:
+    async with open_tail() as tail:
+        with capture_logs() as logs:
+            await write(tail, b"noise\n" * 50_000)
+    assert len([entry for entry in logs if entry["event"] == "child_stderr"]) <= 3 * LINES_PER_SECOND
