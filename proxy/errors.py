@@ -4,6 +4,7 @@ TagcallError
 ├── ApiError            has an HTTP status and an OpenAI error object
 │   ├── RequestError    the client's request cannot be served: 4xx, before any backend work
 │   └── BackendError    the backend failed, refused or vanished
+│       └── ModelError  the model did not do what was asked of it, also when asked again
 └── UsageError          the person at the terminal must change something: one sentence, exit 2
 """
 
@@ -83,6 +84,15 @@ class BackendError(ApiError):
     """The backend failed, refused or vanished."""
 
     default_status = 502
+
+
+class ModelError(BackendError):
+    """The model did not do what was asked of it. A 4xx: clients repeat every 5xx, and this one costs two answers."""
+
+    default_status = 422
+
+    def __init__(self, message: str, *, code: str, param: str | None = None) -> None:
+        super().__init__(message, code=code, param=param, retryable=False)
 
 
 class StoreError(ApiError):

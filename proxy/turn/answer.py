@@ -4,10 +4,16 @@ Text leaves as it comes. It is held back from the point on where the whole answe
 anew, and released or dropped when that is decided:
 
     free --- choice demands a call, none came yet ----> held (REQUIRED)
+    free --- the text must be JSON, no call came yet -> held (FORMAT)
     free --- a block that cannot be read -------------> held (MALFORMED)
     free --- a call that already has its result ------> held (REPEATED)
     free --- text, in an answer asked for anew -------> held (SHOWN)
+    free, held --- a good call, some tool is strict --> held (STRICT)
     held --- a good call -----------------------------> free
+
+STRICT lasts until the answer is over: its calls leave together or not at all, so that a second answer,
+asked for because one of them does not fit, repeats nothing that has left. FORMAT lasts as long: JSON is
+worth nothing in part, and no backend promises that what it held its model to is what the client asked for.
 """
 
 from __future__ import annotations
@@ -17,6 +23,7 @@ from enum import Enum
 
 from parser import (
     ArgumentsDelta,
+    BareAnswerParser,
     CallCompleted,
     CallMalformed,
     CallStarted,
@@ -25,8 +32,8 @@ from parser import (
     SentinelParser,
     StrayCloser,
     TextDelta,
+    Tier,
 )
-from prompts import Unescaper
 
 from ..contracts import (
     AnswerMessageEnded,
@@ -46,9 +53,11 @@ from ..contracts import (
     Usage,
 )
 from ..errors import BackendError
-from .calls import Accepted, CallGate, Refusal
+from .calls import Accepted, CallGate, Misfit, Refusal
 from .options import CallRelease
 from .report import TurnReport
+from .text import VisibleText
+from .tokens import CHARACTERS_PER_TOKEN, TokenMeter
 
 
 class Hold(Enum):
@@ -58,12 +67,16 @@ class Hold(Enum):
     MALFORMED = "malformed"
     REPEATED = "repeated"
     SHOWN = "shown"
+    FORMAT = "format"
+    STRICT = "strict"
 
 
 class Answer:
     """Feed it the backend's batches, then `finish`. What it returns may leave at once.
 
     `stop` set: nothing more of this answer is wanted, the backend's turn can be ended.
+    `written` is the text that was held back because of its format, its escaped tags not restored.
+    `misfit` set: a strict tool's call does not fit, and nothing of this answer may leave any more.
     `broken` set: a call that was already leaving live turned out to be none; the turn must fail.
     """
 
@@ -76,26 +89,33 @@ class Answer:
         release: CallRelease = CallRelease.WHOLE,
         parallel: bool = True,
         may_repeat: bool = False,
+        bare_calls: bool = False,
+        stop_strings: Sequence[str] = (),
+        meter: TokenMeter | None = None,
     ) -> None:
         self._gate = gate
         self._report = report
         self._live = release is CallRelease.LIVE
         self._parallel = parallel
         self._may_repeat = may_repeat
-        self._parser = SentinelParser()
-        self._unescaper = Unescaper()
+        self._meter = meter
+        self._bare_calls = bare_calls
+        self._parser = self._new_parser()
+        self._visible = VisibleText(stop_strings)
         self._out: list[TurnEvent] = []
         self._refused_last = False
         self._live_call: int | None = None
         self._after_call: list[TurnEvent] = []
         self.hold = hold
         self.held: list[TurnEvent] = []
+        self.written: list[str] = []
         self.calls = 0
         self.undeclared = 0
         self.shown = False
         self.characters = 0
         self.malformed: str | None = None
         self.repeated: str | None = None
+        self.misfit: Misfit | None = None
         self.stop: str | None = None
         self.broken: str | None = None
         self.usage: Usage | None = None
@@ -118,14 +138,25 @@ class Answer:
         return self._taken()
 
     def finish(self) -> list[TurnEvent]:
-        """Turn events for the end of the backend's stream, whether it was whole or was cut."""
+        """Turn events for the end of the backend's stream, whether it was whole or was cut; `error` is set before."""
         self._end_message()
+        if self.hold is Hold.STRICT and not (self.misfit or self.error):
+            self._release()
         return self._taken()
 
     @property
     def empty(self) -> bool:
         """Nothing was shown, nothing is held: the client would get an empty answer."""
         return not self.shown and not self.held and not self.calls
+
+    @property
+    def ended_at_stop_string(self) -> bool:
+        return self._visible.stopped
+
+    @property
+    def estimated_tokens(self) -> int:
+        """What was read of it, for want of the backend's own count."""
+        return self.characters // CHARACTERS_PER_TOKEN if self._meter is None else self._meter.spent
 
     # Reading
 
@@ -145,7 +176,9 @@ class Answer:
             case ReasoningEnded():
                 self._reason(ReasoningItemEnded())
             case TurnEnded(usage, incomplete):
-                self.usage, self.incomplete = usage, incomplete
+                # Of an answer that was cut here the backend counted more than the client gets.
+                if self.incomplete is None:
+                    self.usage, self.incomplete = usage, incomplete
                 self._end_message()
 
     def _reason(self, event: Reasoning | ReasoningItemEnded) -> None:
@@ -153,13 +186,24 @@ class Answer:
         (self._out if self._live_call is None else self._after_call).append(event)
 
     def _read(self, text: str) -> None:
+        if self._meter is not None:
+            text = self._meter.take(text)
         self.characters += len(text)
-        if self.stop:
+        if self.stop or self.misfit:
             return
         if self._gate is None:
             self._text(text)
         else:
             self._parse(text)
+        if self._meter is not None and self._meter.exhausted:
+            self._cut("max_output_tokens")
+
+    def _cut(self, reason: str) -> None:
+        """The answer ends here, unless it had ended before."""
+        if not (self.stop or self.misfit):
+            self.incomplete = reason
+            self._end_message()
+            self._report.interrupted = self.stop = reason
 
     def _parse(self, text: str) -> None:
         rest = self._obey(self._parser.receive_text(text))
@@ -168,16 +212,21 @@ class Answer:
 
     def _end_message(self) -> None:
         """A call does not reach over the end of a message: each is read by itself."""
-        if not self.stop and self._gate is not None:
+        if not (self.stop or self.misfit) and self._gate is not None:
             while (rest := self._obey(self._parser.receive_eof())) is not None:
                 self._parse(rest)
-            self._parser = SentinelParser()
+            self._parser = self._new_parser()
         self._flush_text()
+
+    def _new_parser(self) -> SentinelParser | BareAnswerParser:
+        if self._bare_calls and self._gate is not None:
+            return BareAnswerParser(self._gate.registry)
+        return SentinelParser()
 
     def _obey(self, events: Sequence[ParserEvent]) -> str | None:
         """Acts on events of the parser. Returns text that is to be read on with the parser that is there then."""
         for event in events:
-            if self.stop:
+            if self.stop or self.misfit:
                 break
             match event:
                 case TextDelta(text):
@@ -205,12 +254,18 @@ class Answer:
     # Text
 
     def _text(self, text: str) -> None:
-        if text := self._unescaper.feed(text):
+        if self.hold is Hold.FORMAT:
+            self.written.append(text)
+        if text := self._visible.feed(text):
             self._show(AnswerText(text))
+        if self._visible.stopped:
+            self._report.interrupted = self.stop = "a stop string came"
 
     def _flush_text(self) -> None:
-        if text := self._unescaper.flush():
+        if text := self._visible.flush():
             self._show(AnswerText(text))
+        if self._visible.stopped:
+            self._report.interrupted = self.stop = "a stop string came"
 
     def _show(self, event: TurnEvent) -> None:
         if self.hold is not None:
@@ -230,6 +285,9 @@ class Answer:
 
     def _completed(self, call: CallCompleted) -> None:
         assert self._gate is not None  # noqa: S101  # the parser is only fed when there is a gate
+        if self.incomplete and call.tier is Tier.BARE:
+            self._malformed(CallMalformed("the answer was cut in the middle of it", call.before + call.raw, call.index))
+            return
         self._flush_text()
         live = self._live_call == call.index
         verdict = self._gate.judge(call)
@@ -245,19 +303,30 @@ class Answer:
                 else:
                     self._text(call.before + call.raw)
                     self._flush_text()
+            case Misfit():
+                self._report.refused["arguments_misfit"] += 1
+                self.misfit = verdict
             case Accepted():
+                self._report.tiers[call.tier.value] += 1
                 self._report.repairs.update(call.repairs)
+                if not live:
+                    self._report.repairs.update(verdict.coercions)
                 self._pass_on(verdict, live=live)
 
     def _pass_on(self, call: Accepted, *, live: bool) -> None:
-        self._report.calls.append(call.name)
         whole = (ToolCallStarted(call.call_id, call.name), ToolCallArguments(call.arguments), ToolCallEnded())
         if call.repeated and not (live or self._may_repeat or self.calls):
             self._keep(Hold.REPEATED)
             self.repeated = call.name
             self.held.extend(whole)
+        elif self._gate is not None and self._gate.keeps_calls_together:
+            self.calls += 1
+            self._drop_what_was_shown()
+            self.hold = Hold.STRICT
+            self.held.extend(whole)
         else:
             self.calls += 1
+            self._report.calls.append(call.name)
             if live:
                 self._end_live(ToolCallEnded())
             else:
@@ -268,10 +337,15 @@ class Answer:
 
     def _release(self) -> None:
         """A good call came: what was held leaves before it, unless it repeats what was shown before."""
-        if self.hold is not Hold.SHOWN:
-            self._out.extend(self.held)
+        self._drop_what_was_shown()
+        self._out.extend(self.held)
+        self._report.calls += names_of_calls(self.held)
         self.held.clear()
         self.hold = None
+
+    def _drop_what_was_shown(self) -> None:
+        if self.hold is Hold.SHOWN:
+            self.held.clear()
 
     def _malformed(self, block: CallMalformed) -> None:
         self._flush_text()
@@ -304,4 +378,10 @@ class Answer:
 
     def _break(self, reason: str) -> None:
         self._end_live(ToolCallEnded(complete=False))
-        self.broken = self.stop = reason
+        self.stop = reason
+        if not self.incomplete:
+            self.broken = reason
+
+
+def names_of_calls(events: Sequence[TurnEvent]) -> list[str]:
+    return [event.name for event in events if isinstance(event, ToolCallStarted)]

@@ -9,10 +9,11 @@ from enum import Enum
 
 import orjson
 
-from parser import CallCompleted, ToolRegistry
+from parser import CallCompleted, Tier, ToolRegistry, coerce, read_schema
 from prompts import PastCall, QuoteGuard, answered_calls, canonical, unescape_json
 
 from ..contracts import TurnRequest
+from .strictness import StrictTools
 
 CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 
@@ -26,13 +27,26 @@ class Refusal(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Misfit:
+    """A call of a strict tool whose arguments do not fit, and why."""
+
+    name: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class Accepted:
-    """A call for the client: `arguments` are the model's own characters, escaped tags restored."""
+    """A call for the client.
+
+    `arguments` are the model's own characters, escaped tags restored, but for the `coercions` that the
+    tool's schema took.
+    """
 
     call_id: str
     name: str
     arguments: str
     repeated: bool
+    coercions: tuple[str, ...] = ()
 
 
 class CallGate:
@@ -44,32 +58,44 @@ class CallGate:
         registry: ToolRegistry,
         *,
         mint: Callable[[str], str],
+        strict: StrictTools,
         key: str | None = None,
     ) -> None:
         self.registry = registry
+        self._strict = strict
         self._mint = mint
         self._key = key
         self._guard = QuoteGuard.of(request.transcript, registry)
         self._answered = answered_calls(request.transcript)
         self._ids = {entry.call_id for entry in request.transcript.entries if isinstance(entry, PastCall)}
 
-    def judge(self, call: CallCompleted) -> Accepted | Refusal:
+    def judge(self, call: CallCompleted) -> Accepted | Refusal | Misfit:
         arguments = unescape_json(call.arguments)
         # First, so that a quoted call is shown whatever it is a call of.
-        if self._guard.is_quotation(call.name, arguments):
+        if self._guard.is_quotation(call.name, arguments) or (
+            call.tier is Tier.BARE and self._guard.quotes_bare(call.raw)
+        ):
             return Refusal.QUOTED
         tool = self.registry.match(call.name)
         if tool is None:
             return Refusal.UNDECLARED
         if self._key is not None and dict(call.extra).get("key") != orjson.dumps(self._key).decode():
             return Refusal.NO_KEY
-        repeated = (tool.name, canonical(arguments)) in self._answered
-        return Accepted(self.take_id(call.id), tool.name, arguments, repeated)
+        coerced = coerce(arguments, read_schema(tool.parameters or ""))
+        if (problem := self._strict.problem(tool.name, coerced.arguments)) is not None:
+            return Misfit(tool.name, problem)
+        repeated = any((tool.name, canonical(told)) in self._answered for told in {arguments, coerced.arguments})
+        return Accepted(self.take_id(call.id), tool.name, coerced.arguments, repeated, coerced.coercions)
 
     @property
     def may_leave_unfinished(self) -> bool:
-        """Whether a call's end can bring nothing that changes or stops it: no key, no quotation, no escaped tag."""
-        return self._key is None and not self._guard.is_suspect()
+        """Whether a call's end can bring nothing that changes or stops it: no key, schema, quotation or escaped tag."""
+        return self._key is None and not self._strict.offered and not self._guard.is_suspect()
+
+    @property
+    def keeps_calls_together(self) -> bool:
+        """Whether one call of an answer may be the reason to refuse all: some tool is strict."""
+        return self._strict.offered
 
     def is_quoted_text(self, raw: str) -> bool:
         """Whether a block that cannot be read stands just so in the request."""

@@ -10,13 +10,18 @@ from dataclasses import dataclass, field
 class TurnReport:
     """Filled while the turn runs; read once it is over.
 
-    `refused` counts blocks that did not leave as calls, by reason; `repairs` the parser's rules by
-    name; `again` the reasons for which one more answer was asked for.
+    `tiers` counts calls by how much they had to be helped, `repairs` the rules that helped, by name;
+    `refused` counts blocks that did not leave as calls, by reason; `again` the reasons for which one more
+    answer was asked for; `unchecked` the checks against a schema that could not be made, by reason.
+    `truncated` counts the entries of the conversation that were left out because it was too long.
     """
 
     tools: tuple[str, ...] = ()
     calls: list[str] = field(default_factory=list)
+    tiers: Counter[str] = field(default_factory=Counter)
     repairs: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     again: list[str] = field(default_factory=list)
     interrupted: str | None = None
+    unchecked: Counter[str] = field(default_factory=Counter)
+    truncated: int = 0

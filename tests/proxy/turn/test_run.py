@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import replace
 
 import pytest
 
-from parser import Tool, ToolRegistry, write_call
+from parser import ToolRegistry, write_call
 from prompts import (
     AssistantText,
     ChoiceMode,
@@ -22,7 +20,6 @@ from prompts import (
     UserTurn,
 )
 from proxy.contracts import (
-    AnswerText,
     MessageEnded,
     Prompt,
     Reasoning,
@@ -34,79 +31,13 @@ from proxy.contracts import (
     ToolCallEnded,
     ToolCallStarted,
     TurnEnded,
-    TurnEvent,
-    TurnFailed,
     TurnFinished,
-    TurnRequest,
     Usage,
 )
 from proxy.errors import BackendError
 from proxy.turn import CallRelease, TurnOptions, TurnReport, run_turn
-from tests.support.memory_backend import USAGE, MemoryBackend, Script
-
-TOOLS = ToolRegistry([Tool("read_note", "Read a note.", '{"type":"object"}'), Tool("search", "Search.", None)])
-READ_A = write_call("read_note", '{"path": "a.md"}')
-READ_B = write_call("read_note", '{"path": "b.md"}')
-BROKEN = '<tool_call>{"name": "read_note", "arguments": [1}}</tool_call>'
-
-
-def ask(text: str = "What is in a.md?", **changes: object) -> TurnRequest:
-    request = TurnRequest("m", Transcript((UserTurn((Text(text),)),)), TOOLS, ToolChoice())
-    return replace(request, **changes)  # type: ignore[arg-type]  # names are checked by the dataclass
-
-
-class Outcome:
-    """The events of a turn, and views of them that tests ask for."""
-
-    def __init__(self, events: Sequence[TurnEvent], backend: MemoryBackend, report: TurnReport) -> None:
-        self.events = events
-        self.backend = backend
-        self.report = report
-
-    @property
-    def text(self) -> str:
-        return "".join(event.text for event in self.events if isinstance(event, AnswerText))
-
-    @property
-    def calls(self) -> list[tuple[str, str]]:
-        calls: list[tuple[str, str]] = []
-        for event in self.events:
-            match event:
-                case ToolCallStarted(_, name):
-                    calls.append((name, ""))
-                case ToolCallArguments(text):
-                    name, arguments = calls[-1]
-                    calls[-1] = (name, arguments + text)
-                case _:
-                    pass
-        return calls
-
-    @property
-    def end(self) -> TurnEvent:
-        return self.events[-1]
-
-    @property
-    def finished(self) -> bool:
-        return isinstance(self.end, TurnFinished)
-
-    @property
-    def error(self) -> BackendError:
-        assert isinstance(self.end, TurnFailed)
-        assert isinstance(self.end.error, BackendError)
-        return self.end.error
-
-
-async def play(
-    *answers: Script, request: TurnRequest | None = None, chunk: int = 0, options: TurnOptions | None = None
-) -> Outcome:
-    backend, report = MemoryBackend(list(answers), chunk), TurnReport()
-    events: list[TurnEvent] = []
-    async with aclosing(run_turn(request or ask(), backend, options or TurnOptions(), report)) as turn:
-        async for batch in turn:
-            assert batch
-            events += batch
-    assert not backend.answers, "an answer was not asked for"
-    return Outcome(events, backend, report)
+from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, ask, play
+from tests.support.memory_backend import USAGE, MemoryBackend
 
 
 @pytest.mark.parametrize("chunk", [0, 1, 3, 7])

@@ -1,0 +1,81 @@
+"""One check of a value, and what it says in a sentence."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from jsonschema.exceptions import ValidationError, best_match
+from referencing.exceptions import Unresolvable
+
+from .budget import SchemaUnusable, one_budget
+from .dialects import Document
+from .keywords import Json
+
+MAX_VALUES = 10_000  # of any kind: in one another, a schema's or a call's
+MAX_DEPTH = 64
+MOST_ERRORS = 32  # that the most telling one is chosen from
+
+# Characters in a message.
+LONGEST_VALUE = 60
+LONGEST_PLACE = 120
+LONGEST_PROBLEM = 240
+
+
+def member_names(value: Json) -> set[str] | None:
+    """Those of all objects in `value`; None when it has too many values in it or is too deep."""
+    names: set[str] = set()
+    level, seen, depth = [value], 0, 0
+    while level:
+        seen, depth = seen + len(level), depth + 1
+        if seen > MAX_VALUES or depth > MAX_DEPTH:
+            return None
+        below: list[Json] = []
+        for each in level:
+            if isinstance(each, dict):
+                names.update(each)
+                below += each.values()
+            elif isinstance(each, list):
+                below += each
+        level = below
+    return names
+
+
+def problem_of(document: Document, value: Json) -> str | None:
+    """The most telling of the first misfits, as a short sentence without its stop; None when there is none.
+
+    Raises `SchemaUnusable` when the check goes wrong before the first.
+    """
+    errors: list[ValidationError] = []
+    try:
+        with one_budget():
+            errors.extend(islice(document.errors(value), MOST_ERRORS))
+    # A schema that was not looked through to its end may be of any shape.
+    except Exception as error:
+        if not errors:
+            raise _unusable(error) from error
+    return _sentence(best_match(errors)) if errors else None
+
+
+def _unusable(error: Exception) -> SchemaUnusable:
+    match error:
+        case SchemaUnusable():
+            return error
+        case RecursionError():
+            return SchemaUnusable("the check goes too deep")
+        case Unresolvable():
+            return SchemaUnusable("a reference leads nowhere")
+        case _:
+            return SchemaUnusable(f"the schema breaks the check ({type(error).__name__})")
+
+
+def _sentence(error: ValidationError) -> str:
+    shown, said = repr(error.instance), error.message
+    if said.startswith(shown):  # as most do; without cutting it nothing else may be left
+        said = cut(shown, LONGEST_VALUE) + said[len(shown) :]
+    said = cut(said, LONGEST_PROBLEM)
+    place = cut(error.json_path.removeprefix("$").removeprefix("."), LONGEST_PLACE)
+    return f"at '{place}': {said}" if place else said
+
+
+def cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"

@@ -1,0 +1,83 @@
+"""The drafts of JSON Schema: for each a validator whose keywords spend, and its metaschema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import urljoin
+
+import attrs
+import orjson
+from jsonschema import Draft4Validator, Draft6Validator, Draft7Validator, Draft201909Validator, Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from jsonschema.protocols import Validator
+from jsonschema.validators import extend
+from jsonschema_specifications import REGISTRY
+from referencing.jsonschema import EMPTY_REGISTRY, SchemaRegistry, SchemaResource, specification_with
+
+from .budget import current_budget
+from .keywords import KEYWORDS, Json, spending
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A schema whose references lead within it or nowhere. Its name is its own `$id`, or empty."""
+
+    validator: Draft202012Validator
+    resource: SchemaResource
+    registry: SchemaRegistry
+    name: str
+
+    def errors(self, value: Json) -> Iterator[ValidationError]:
+        """One after the other, within the current budget. Raises `SchemaUnusable` and what the library trips over."""
+        return self.validator.descend(value, self.resource.contents, resolver=self.registry.resolver(self.name))
+
+
+class Dialect:
+    def __init__(self, library: type[Validator]) -> None:
+        table = {name: spending(KEYWORDS.get(name, keyword)) for name, keyword in library.VALIDATORS.items()}
+        bounded = extend(library, table)
+        # The library's own follows `$schema` to a class without bounds.
+        bounded.evolve = _evolve
+        self._validator = bounded({}, registry=EMPTY_REGISTRY)
+        self.uri: str = (library.META_SCHEMA.get("$id") or library.META_SCHEMA["id"]).rstrip("#")
+        self.metaschema = self.document(_in_one_piece(library.META_SCHEMA))
+
+    def document(self, root: Json, *, crawled: bool = False) -> Document:
+        """May raise anything when `root` does not fit the metaschema.
+
+        `crawled` spares each `$dynamicRef` to go through all of it.
+        """
+        resource: SchemaResource = specification_with(self.uri).create_resource(root)
+        name = resource.id() or ""
+        registry = EMPTY_REGISTRY.with_resource(name, resource)
+        return Document(self._validator, resource, registry.crawl() if crawled else registry, name)
+
+
+def _evolve(validator: Json, **changes: Json) -> Json:
+    current_budget().spend()
+    return attrs.evolve(validator, **changes)
+
+
+def _in_one_piece(metaschema: Mapping[str, Json]) -> Json:
+    """Since 2019-09 it is spread over vocabularies, each of which would go through all of a schema by itself."""
+    if "allOf" not in metaschema:
+        return metaschema
+    parts = [metaschema, *(REGISTRY.contents(urljoin(metaschema["$id"], part["$ref"])) for part in metaschema["allOf"])]
+    whole = {"type": metaschema["type"]}
+    for keyword in ("properties", "$defs"):
+        whole[keyword] = {name: each for part in parts for name, each in part.get(keyword, {}).items()}
+    text = re.sub(rb'"\$(dynamicRef":"#meta|recursiveRef":"#)"', b'"$ref":"#"', orjson.dumps(whole))
+    return orjson.loads(re.sub(rb"meta/\w+#", b"#", text))
+
+
+_LATEST = Dialect(Draft202012Validator)
+_OLDER = map(Dialect, (Draft4Validator, Draft6Validator, Draft7Validator, Draft201909Validator))
+_DIALECTS: Mapping[str, Dialect] = {each.uri: each for each in (_LATEST, *_OLDER)}
+
+
+def dialect_of(root: Json) -> Dialect:
+    """The one that `$schema` names, or the latest."""
+    uri = root.get("$schema") if isinstance(root, dict) else None
+    return _DIALECTS.get(uri.rstrip("#"), _LATEST) if isinstance(uri, str) else _LATEST

@@ -1,0 +1,96 @@
+"""The prompts of one turn, and what becomes of one that the backend refuses before it answers.
+
+too long, and the client lets us ----> without the oldest part of the conversation
+a schema that it will not take ------> without the schema that it should hold its model to
+"""
+
+from __future__ import annotations
+
+from parser import ToolRegistry
+from prompts import (
+    ChoiceMode,
+    Image,
+    JsonAnswer,
+    Part,
+    PromptProfile,
+    Text,
+    ToolChoice,
+    nothing_said,
+    render_turn,
+)
+
+from ..contracts import Prompt, TurnRequest, Usage
+from ..errors import BackendError
+from .report import TurnReport
+from .tokens import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
+from .truncation import without_oldest
+
+# Prompts that are too long, each at least a quarter shorter than the one before: the last has a tenth of the first.
+TRUNCATIONS = 8
+
+
+class Prompts:
+    """Makes the prompts for `request`, whose tools on offer are those of `registry`."""
+
+    def __init__(
+        self, request: TurnRequest, registry: ToolRegistry, profile: PromptProfile, key: str | None, report: TurnReport
+    ) -> None:
+        self._request = request
+        self._registry = registry
+        self._profile = profile
+        self._key = key
+        self._report = report
+        self._transcript = request.transcript
+        self._truncations = 0
+        self._schema_refused = False
+
+    def prompt(self, fault: str | None, *, plain: bool) -> Prompt:
+        """With `fault` as its last line; `plain` without any tool."""
+        request = self._request
+        registry = ToolRegistry() if plain else self._registry
+        wanted = request.output_format
+        rendered = render_turn(
+            self._transcript,
+            registry,
+            ToolChoice(ChoiceMode.NONE) if plain else request.choice,
+            parallel=request.parallel,
+            profile=self._profile,
+            key=None if plain else self._key,
+            fault=fault,
+            json_answer=JsonAnswer(wanted.schema) if wanted else None,
+        )
+        parts = rendered.parts if any(map(_shows, rendered.parts)) else (Text(nothing_said()),)
+        # A model that is held to a schema has no way to write a call.
+        held_to = wanted.schema if wanted and not (len(registry) or self._schema_refused) else None
+        return Prompt(request.model, rendered.developer, parts, request.effort, request.summary, held_to)
+
+    def ease(self, refused: Prompt, error: BackendError) -> bool:
+        """Whether the next prompt may be taken where this one was refused."""
+        match error.code:
+            case "context_length_exceeded" if self._request.truncate and self._truncations < TRUNCATIONS:
+                shorter = without_oldest(self._transcript)
+                if shorter is None:
+                    return False
+                self._report.truncated += len(self._transcript.entries) - len(shorter.entries)
+                self._transcript = shorter
+                self._truncations += 1
+                return True
+            case "invalid_json_schema" if refused.output_schema is not None:
+                self._schema_refused = True
+                return True
+            case _:
+                return False
+
+
+def _shows(part: Part) -> bool:
+    return isinstance(part, Image) or bool(part.text.strip())
+
+
+def estimated_usage(prompt: Prompt, answered: int) -> Usage:
+    """Usage of a turn that was ended before the backend counted it; `answered` are tokens."""
+    asked = len(prompt.developer or "") // CHARACTERS_PER_TOKEN + sum(map(_weight, prompt.parts))
+    return Usage(input_tokens=asked, output_tokens=answered)
+
+
+def _weight(part: Part) -> int:
+    return IMAGE_TOKENS if isinstance(part, Image) else len(part.text) // CHARACTERS_PER_TOKEN

@@ -1,0 +1,82 @@
+"""An answer that has to be JSON: taken out of what the model wrote round it, and held against its schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import orjson
+
+from prompts import unescape_json
+
+from .. import schema
+from ..contracts import OutputFormat
+from ..errors import RequestError
+from .report import TurnReport
+
+_FENCED = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
+_OPENING = re.compile(r"[{\[]")
+
+# An answer is checked once, and may be a table of hundreds of rows.
+OUTPUT_SHARES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """`problem` is a short sentence without its stop."""
+
+    problem: str
+
+
+class JsonOutput:
+    """What `wanted` asks of an answer's text. Raises `RequestError` when its schema is none."""
+
+    def __init__(self, wanted: OutputFormat, report: TurnReport) -> None:
+        self._report = report
+        try:
+            self._schema = None if wanted.schema is None else schema.read_schema(wanted.schema)
+        except schema.SchemaError as error:
+            raise RequestError(
+                f"Invalid schema for response_format '{wanted.name or 'json_schema'}': {error}.",
+                code="invalid_json_schema",
+                param="text.format.schema",
+            ) from error
+        # Without a schema JSON mode is asked for, and that is an object.
+        self._object = wanted.schema is None
+
+    def fit(self, answer: str) -> str | Unfit:
+        """The JSON text in `answer`, in the model's own characters but for escaped tags, or why none fits."""
+        with schema.one_budget(OUTPUT_SHARES):
+            return self._fit(answer)
+
+    def _fit(self, answer: str) -> str | Unfit:
+        unfit = Unfit("it is not one JSON value")
+        for text in map(unescape_json, _candidates(answer)):
+            try:
+                value = orjson.loads(text)
+            except orjson.JSONDecodeError:
+                continue
+            problem = self._problem(value)
+            if problem is None:
+                return text
+            unfit = Unfit(problem)
+        return unfit
+
+    def _problem(self, value: object) -> str | None:
+        if self._object and not isinstance(value, dict):
+            return "it is not a JSON object"
+        try:
+            return None if self._schema is None else self._schema.misfit(value)
+        except schema.SchemaUnusable as error:
+            self._report.unchecked[str(error)] += 1
+            return None
+
+
+def _candidates(answer: str) -> Iterator[str]:
+    """The whole answer, then what stands in its last code fence, then what its outermost brackets hold."""
+    yield answer.strip()
+    if fenced := _FENCED.findall(answer):
+        yield fenced[-1].strip()
+    if opening := _OPENING.search(answer):
+        yield answer[opening.start() : max(answer.rfind("}"), answer.rfind("]")) + 1]

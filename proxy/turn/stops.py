@@ -1,0 +1,73 @@
+"""Stop strings in text that arrives in pieces; how it is cut does not show.
+
+Strategy: Knuth, Morris and Pratt's automaton for each string, so that a character is looked at once and what
+is held back is exactly what may yet become a stop string. Where none is begun, `str.find` goes ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class _Matcher:
+    """Where one string ends in a text. `begun` is how much of it stands at the end of what was read."""
+
+    def __init__(self, string: str) -> None:
+        self.string = string
+        self.begun = 0
+        # For each beginning of the string: the length of the longest shorter one that it ends in.
+        self._shorter = [0] * len(string)
+        length = 0
+        for index in range(1, len(string)):
+            length = self._shorter[index] = self._step(length, string[index])
+
+    def _step(self, length: int, char: str) -> int:
+        while length and self.string[length] != char:
+            length = self._shorter[length - 1]
+        return length + (self.string[length] == char)
+
+    def end_in(self, text: str) -> int | None:
+        """The index behind the first occurrence's last character, None when there is none yet."""
+        index = 0
+        while index < len(text):
+            if not self.begun:
+                index = text.find(self.string[0], index)
+                if index < 0:
+                    break
+            self.begun = self._step(self.begun, text[index])
+            index += 1
+            if self.begun == len(self.string):
+                return index
+        return None
+
+
+class StopStrings:
+    """Lets text through up to the stop string that is complete first; of two that end together the longer counts."""
+
+    def __init__(self, strings: Sequence[str]) -> None:
+        self._matchers = [_Matcher(string) for string in strings if string]
+        self._held = ""
+        self.reached = False
+
+    def feed(self, text: str) -> str:
+        """The text that may be shown now."""
+        if self.reached:
+            return ""
+        if not self._matchers:
+            return text
+        ends = [(end, -len(matcher.string)) for matcher in self._matchers if (end := matcher.end_in(text)) is not None]
+        text, before = self._held + text, len(self._held)
+        if ends:
+            end, length = min(ends)
+            self.reached, self._held = True, ""
+            return text[: before + end + length]
+        hold = max(matcher.begun for matcher in self._matchers)
+        self._held = text[len(text) - hold :]
+        return text[: len(text) - hold]
+
+    def flush(self) -> str:
+        """What was held back, where the text ends; the next `feed` begins a new one."""
+        held, self._held = self._held, ""
+        for matcher in self._matchers:
+            matcher.begun = 0
+        return held

@@ -1,0 +1,91 @@
+"""Playing a turn in memory, and views of what left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from parser import Tool, ToolRegistry, write_call
+from prompts import Text, ToolChoice, Transcript, UserTurn
+from proxy.contracts import (
+    AnswerText,
+    ToolCallArguments,
+    ToolCallStarted,
+    TurnEvent,
+    TurnFailed,
+    TurnFinished,
+    TurnRequest,
+)
+from proxy.errors import ApiError
+from proxy.turn import TurnOptions, TurnReport, run_turn
+from tests.support.memory_backend import MemoryBackend, Script
+
+TOOLS = ToolRegistry([Tool("read_note", "Read a note.", '{"type":"object"}'), Tool("search", "Search.", None)])
+READ_A = write_call("read_note", '{"path": "a.md"}')
+READ_B = write_call("read_note", '{"path": "b.md"}')
+BROKEN = '<tool_call>{"name": "read_note", "arguments": [1}}</tool_call>'
+
+
+def ask(text: str = "What is in a.md?", **changes: object) -> TurnRequest:
+    request = TurnRequest("m", Transcript((UserTurn((Text(text),)),)), TOOLS, ToolChoice())
+    return replace(request, **changes)  # type: ignore[arg-type]  # names are checked by the dataclass
+
+
+class Outcome:
+    """The events of a turn, and views of them that tests ask for."""
+
+    def __init__(self, events: Sequence[TurnEvent], backend: MemoryBackend, report: TurnReport) -> None:
+        self.events = events
+        self.backend = backend
+        self.report = report
+
+    @property
+    def text(self) -> str:
+        return "".join(event.text for event in self.events if isinstance(event, AnswerText))
+
+    @property
+    def calls(self) -> list[tuple[str, str]]:
+        calls: list[tuple[str, str]] = []
+        for event in self.events:
+            match event:
+                case ToolCallStarted(_, name):
+                    calls.append((name, ""))
+                case ToolCallArguments(text):
+                    name, arguments = calls[-1]
+                    calls[-1] = (name, arguments + text)
+                case _:
+                    pass
+        return calls
+
+    @property
+    def end(self) -> TurnEvent:
+        return self.events[-1]
+
+    @property
+    def finished(self) -> bool:
+        return isinstance(self.end, TurnFinished)
+
+    @property
+    def error(self) -> ApiError:
+        assert isinstance(self.end, TurnFailed)
+        return self.end.error
+
+
+async def outcome_of(request: TurnRequest, backend: MemoryBackend, options: TurnOptions | None = None) -> Outcome:
+    report, events = TurnReport(), list[TurnEvent]()
+    async with aclosing(run_turn(request, backend, options or TurnOptions(), report)) as turn:
+        async for batch in turn:
+            assert batch
+            events += batch
+    return Outcome(events, backend, report)
+
+
+async def play(
+    *answers: Script, request: TurnRequest | None = None, chunk: int = 0, options: TurnOptions | None = None
+) -> Outcome:
+    """The outcome of a turn that asks for just these answers."""
+    backend = MemoryBackend(list(answers), chunk)
+    outcome = await outcome_of(request or ask(), backend, options)
+    assert not backend.answers, "an answer was not asked for"
+    return outcome

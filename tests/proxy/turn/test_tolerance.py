@@ -1,0 +1,105 @@
+"""What calls are helped to be: read without tags where that is allowed, and made to fit their schema."""
+
+from __future__ import annotations
+
+import pytest
+
+from parser import Tool, ToolRegistry, write_call
+from prompts import PROFILES, ChoiceMode, PastCall, Text, ToolChoice, ToolResult, Transcript, UserTurn
+from proxy.contracts import BackendEvent, MessageEnded, OutputFormat, TextPiece, TurnEnded, TurnRequest
+from proxy.turn import CallRelease, TurnOptions
+from tests.proxy.turn.playing import ask, play
+
+SCHEMA = '{"type":"object","properties":{"path":{"type":"string"},"line":{"type":"integer"}},"required":["path"]}'
+TOOLS = ToolRegistry([Tool("read_note", "Read a note.", SCHEMA)])
+BARE = '{"name": "read_note", "arguments": {"path": "a.md"}}'
+NOTE = [("read_note", '{"path": "a.md"}')]
+SMALL = TurnOptions(profile=PROFILES["small"])
+
+
+@pytest.mark.parametrize(
+    ("request_", "options"),
+    [
+        (ask(choice=ToolChoice(ChoiceMode.REQUIRED)), TurnOptions()),
+        (ask(choice=ToolChoice(ChoiceMode.REQUIRED, ("read_note",))), TurnOptions()),
+        (ask(), SMALL),
+    ],
+    ids=["a call is required", "a call of this tool is required", "the model is small"],
+)
+@pytest.mark.parametrize("answer", [BARE, f"```json\n{BARE}\n```", f"```\n<tool_call>{BARE}</tool_call>\n```"])
+async def test_an_answer_that_is_nothing_but_a_call_is_that_call(
+    answer: str, request_: TurnRequest, options: TurnOptions
+) -> None:
+    outcome = await play(answer, request=request_, options=options, chunk=5)
+    assert (outcome.text, outcome.calls, dict(outcome.report.tiers)) == ("", NOTE, {"C": 1})
+    assert set(outcome.report.repairs) <= {"bare-answer", "fenced-answer"}
+
+
+async def test_elsewhere_it_is_an_answer() -> None:
+    outcome = await play(BARE)
+    assert (outcome.text, outcome.calls) == (BARE, [])
+
+
+async def test_each_message_of_an_answer_is_read_by_itself() -> None:
+    messages: list[BackendEvent] = [TextPiece("I look."), MessageEnded(), TextPiece(BARE), TurnEnded(None)]
+    outcome = await play(messages, options=SMALL)
+    assert (outcome.text, outcome.calls) == ("I look.", NOTE)
+
+
+async def test_where_json_is_asked_for_it_is_the_answer() -> None:
+    outcome = await play(BARE, request=ask(output_format=OutputFormat()), options=SMALL)
+    assert (outcome.text, outcome.calls) == (BARE, [])
+
+
+async def test_json_that_stands_in_the_request_is_copied_and_not_called() -> None:
+    outcome = await play(BARE, request=ask(f"Show me my note: {BARE}"), options=SMALL)
+    assert (outcome.text, outcome.calls, dict(outcome.report.refused)) == (BARE, [], {"quoted": 1})
+
+
+async def test_an_answer_that_was_cut_is_not_known_to_be_nothing_but_a_call() -> None:
+    outcome = await play([TextPiece(BARE), TurnEnded(None, "max_output_tokens")], options=SMALL)
+    assert (outcome.text, outcome.calls) == (BARE, [])
+
+
+async def test_a_number_in_a_string_leaves_as_a_number() -> None:
+    answer = write_call("read_note", '{ "path":"5", "line": "12" }')
+    outcome = await play(answer, request=ask(registry=TOOLS))
+    assert outcome.calls == [("read_note", '{ "path":"5", "line": 12 }')]
+    assert dict(outcome.report.repairs) == {"coerced_number": 1}
+    assert dict(outcome.report.tiers) == {"A": 1}
+
+
+async def test_what_fits_leaves_as_it_was_written() -> None:
+    arguments = '{ "path" : "\\u0061" ,"line":1e0, "other": "5" }'
+    outcome = await play(write_call("read_note", arguments), request=ask(registry=TOOLS))
+    assert outcome.calls == [("read_note", arguments)]
+    assert not outcome.report.repairs
+
+
+async def test_a_strict_tool_is_checked_after_that() -> None:
+    request = ask(registry=ToolRegistry([Tool("read_note", None, SCHEMA, strict=True)]))
+    outcome = await play(write_call("read_note", '{"path": "a", "line": "3"}'), request=request)
+    assert outcome.calls == [("read_note", '{"path": "a", "line": 3}')]
+    assert not outcome.report.again
+
+
+async def test_what_has_left_live_is_not_changed() -> None:
+    arguments = '{"path": "a", "line": "3"}'
+    options = TurnOptions(release=CallRelease.LIVE)
+    outcome = await play(write_call("read_note", arguments), request=ask(registry=TOOLS), options=options, chunk=5)
+    assert outcome.calls == [("read_note", arguments)]
+    assert not outcome.report.repairs
+
+
+async def test_a_call_that_was_made_to_fit_is_known_again() -> None:
+    past = PastCall("c1", "read_note", '{"path": "a", "line": 3}')
+    transcript = Transcript((UserTurn((Text("Read."),)), past, ToolResult("c1", (Text("x"),))))
+    said = write_call("read_note", '{"path": "a", "line": "3"}')
+    outcome = await play(said, "Done.", request=ask(registry=TOOLS, transcript=transcript))
+    assert (outcome.text, outcome.calls, outcome.report.again) == ("Done.", [], ["repeated"])
+
+
+async def test_tiers_count_the_calls() -> None:
+    outcome = await play(write_call(*NOTE[0]) + write_call("read_note", '{"path": "b",}'))
+    assert len(outcome.calls) == 2
+    assert dict(outcome.report.tiers) == {"A": 1, "B": 1}

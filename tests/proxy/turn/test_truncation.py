@@ -1,0 +1,128 @@
+"""`truncation: auto`: the oldest part goes when the whole is too long."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prompts import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, Transcript, UserTurn
+from proxy.contracts import Prompt
+from proxy.errors import BackendError
+from proxy.turn.truncation import without_oldest
+from tests.proxy.turn.playing import ask, play
+
+TOO_LONG = BackendError("too long", status=400, code="context_length_exceeded", param="input")
+
+
+def user(text: str) -> UserTurn:
+    return UserTurn((Text(text),))
+
+
+def step(name: str, result: str = "done") -> list[Entry]:
+    return [PastCall(f"call_{name}", "read_note", "{}"), ToolResult(f"call_{name}", (Text(result),))]
+
+
+def shown(prompt: Prompt) -> str:
+    return "".join(part.text for part in prompt.parts if isinstance(part, Text))
+
+
+LONG = Transcript(
+    (user("first " * 50), AssistantText("answer " * 50), user("second " * 50), *step("a"), user("third")),
+    "Be brief.",
+)
+
+
+async def test_the_oldest_turns_go_until_the_prompt_fits() -> None:
+    outcome = await play(TOO_LONG, TOO_LONG, "ok", request=ask(transcript=LONG, truncate=True))
+    assert outcome.text == "ok"
+    first, second, third = map(shown, outcome.backend.prompts)
+    assert "first" in first
+    assert "first" not in second
+    assert "answer" not in second
+    assert "second" in second
+    assert third == "third"
+    developers = {prompt.developer for prompt in outcome.backend.prompts}
+    assert len(developers) == 1
+    assert outcome.report.truncated == 5
+    assert outcome.report.again == []
+
+
+async def test_without_leave_to_truncate_the_error_is_the_answer() -> None:
+    outcome = await play(TOO_LONG, request=ask(transcript=LONG))
+    assert outcome.error is TOO_LONG
+
+
+async def test_what_cannot_be_made_shorter_is_an_error() -> None:
+    outcome = await play(TOO_LONG, request=ask(truncate=True))
+    assert outcome.error is TOO_LONG
+
+
+async def test_the_number_of_attempts_has_a_limit() -> None:
+    many = Transcript(tuple(user("x" * 100) for _ in range(500)))
+    outcome = await play(*[TOO_LONG] * 9, request=ask(transcript=many, truncate=True))
+    assert outcome.error is TOO_LONG
+    assert 0 < shown(outcome.backend.prompts[-1]).count("[user]") < 60
+
+
+async def test_a_later_answer_is_asked_for_with_the_shorter_conversation() -> None:
+    broken = '<tool_call>{"name": "read_note", "arguments": [1}}</tool_call>'
+    outcome = await play(TOO_LONG, broken, "ok", request=ask(transcript=LONG, truncate=True))
+    assert "first first" not in shown(outcome.backend.prompts[2])
+
+
+def test_of_one_long_turn_the_oldest_calls_go_with_their_results() -> None:
+    entries = (Guidance("g"), user("ask"), *step("a", "x" * 100), *step("b", "x" * 100), *step("c"), *step("d"))
+    shorter = without_oldest(Transcript(entries))
+    assert shorter == Transcript((Guidance("g"), user("ask"), *step("b", "x" * 100), *step("c"), *step("d")))
+
+
+def test_calls_that_were_made_together_stay_together() -> None:
+    together: list[Entry] = [
+        PastCall("a", "f", "{}"),
+        PastCall("b", "f", "{}"),
+        ToolResult("a", ()),
+        ToolResult("b", ()),
+    ]
+    entries = (user("ask"), *together, *step("c"))
+    assert without_oldest(Transcript(entries)) == Transcript((user("ask"), *step("c")))
+
+
+def test_a_result_goes_with_its_call_wherever_it_stands() -> None:
+    entries = (user("x" * 100), PastCall("a", "f", "{}"), user("wait"), ToolResult("a", ()), AssistantText("done"))
+    assert without_oldest(Transcript(entries)) == Transcript((user("wait"), AssistantText("done")))
+
+
+ENTRIES = st.lists(
+    st.sampled_from(["user", "assistant", "guidance", "step"]).flatmap(
+        lambda kind: st.integers(0, 50).map(lambda size: (kind, size))
+    ),
+    max_size=12,
+)
+
+
+@given(ENTRIES)
+def test_what_is_left_is_a_conversation_in_its_order_with_its_newest_message(kinds: list[tuple[str, int]]) -> None:
+    entries: list[Entry] = []
+    for number, (kind, size) in enumerate(kinds):
+        match kind:
+            case "user":
+                entries.append(user("x" * size + str(number)))
+            case "assistant":
+                entries.append(AssistantText("x" * size + str(number)))
+            case "guidance":
+                entries.append(Guidance(str(number)))
+            case _:
+                entries += step(str(number), "x" * size)
+    shorter = Transcript(tuple(entries))
+    users = [entry for entry in entries if isinstance(entry, UserTurn)]
+    while (next_one := without_oldest(shorter)) is not None:
+        assert len(next_one.entries) < len(shorter.entries)
+        shorter = next_one
+        kept = list(shorter.entries)
+        assert kept == [entry for entry in entries if entry in kept]
+        assert [entry for entry in kept if isinstance(entry, Guidance)] == [
+            entry for entry in entries if isinstance(entry, Guidance)
+        ]
+        assert users[-1:] == [entry for entry in kept if isinstance(entry, UserTurn)][-1:]
+        calls = {entry.call_id for entry in kept if isinstance(entry, PastCall)}
+        assert calls == {entry.call_id for entry in kept if isinstance(entry, ToolResult)}
