@@ -1,8 +1,9 @@
-"""Stored Responses: what a request continues, and what becomes of its own."""
+"""What a request continues, and what becomes of its own answer."""
 
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Protocol
 
 import structlog
 from aiohttp import web
@@ -10,82 +11,97 @@ from aiohttp import web
 from ..contracts import StoredResponse, WireObject
 from ..errors import RequestError, StoreError
 from ..wire.input_items import History
-from ..wire.json_body import JsonObject
-from ..wire.responses import ResponsesBuilder
-from ..wire.responses_request import ResponsesRequest, lookups, stored_input
-from .replies import json_reply
-from .state import STORE
+from ..wire.responses_request import Lookups
+from .admission import key_of
+from .drafts import Draft
+from .state import NOT_STORED, STORE
 
 # A chain of Responses that is longer than this is not followed further back.
 MAX_CHAIN = 1_000
 
+# Responses that can be continued.
+CONTINUABLE = frozenset({"completed", "incomplete"})
+
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.store")
+
+
+class Library(Protocol):
+    """What a request may refer to: a `ResponseStore`, or one with more in front of it."""
+
+    async def load(self, response_id: str, owner: str) -> StoredResponse | None: ...
+
+    async def find_item(self, item_id: str, owner: str) -> WireObject | None: ...
+
+    async def items(self, conversation_id: str, owner: str) -> tuple[WireObject, ...] | None: ...
 
 
 def owner_of(request: web.Request) -> str:
     """Whose Responses these are: those of one key are not for another."""
-    key = request.headers.get("Authorization") or request.headers.get("X-Api-Key") or ""
-    return sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
+    return sha256(key_of(request.headers).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-async def find_history(request: web.Request, body: JsonObject) -> History:
-    """What `body` refers to. Raises `RequestError` for a previous Response that is not there."""
-    wanted = lookups(body)
-    store, owner = request.app[STORE], owner_of(request)
-    referred: dict[str, WireObject] = {}
-    for identifier in wanted.referred:
-        if (item := await store.find_item(identifier, owner)) is not None:
-            referred[identifier] = item
+async def find_items(store: Library, owner: str, identifiers: tuple[str, ...]) -> dict[str, WireObject]:
+    """The stored items with these ids, as far as they are there."""
+    found = {identifier: await store.find_item(identifier, owner) for identifier in identifiers}
+    return {identifier: item for identifier, item in found.items() if item is not None}
+
+
+async def find_chain(store: Library, owner: str, response_id: str) -> list[StoredResponse]:
+    """A Response and those it continues, oldest first, as far back as they are still there."""
     chain: list[StoredResponse] = []
-    step = wanted.previous_response_id
-    while step is not None and len(chain) < MAX_CHAIN:
-        stored = await store.load(step, owner)
-        if stored is None:
-            raise RequestError(
-                f"Previous response with id '{step[:80]}' not found.",
-                code="previous_response_not_found",
-                param="previous_response_id",
-            )
+    step: str | None = response_id
+    while step is not None and len(chain) < MAX_CHAIN and (stored := await store.load(step, owner)) is not None:
         chain.append(stored)
         step = stored.previous
-    items = [item for stored in reversed(chain) for item in (*stored.input, *stored.response["output"])]
-    return History(tuple(items), referred)
+    return chain[::-1]
 
 
-async def keep(request: web.Request, parsed: ResponsesRequest, builder: ResponsesBuilder) -> None:
-    """Stores a Response that is over, before its last event leaves. A store that fails does not fail the answer."""
-    if not parsed.echo["store"]:
-        return
-    stored = StoredResponse(
-        id=builder.id,
-        previous=parsed.echo["previous_response_id"],
-        owner=owner_of(request),
-        created_at=builder.created_at,
-        input=stored_input(parsed.input),
-        response=builder.response,
-    )
-    try:
-        await request.app[STORE].save(stored)
-    except StoreError as error:
-        log.warning("not_stored", response=builder.id, error=error.message)
+def said(chain: list[StoredResponse]) -> tuple[WireObject, ...]:
+    """The items of a chain, input and output."""
+    return tuple(item for stored in chain for item in (*stored.input, *stored.output))
 
 
-def _not_found(response_id: str) -> RequestError:
-    return RequestError(f"Response with id '{response_id[:80]}' not found.", status=404)
+def conversation_not_found(conversation_id: str) -> RequestError:
+    return RequestError(f"Conversation with id '{conversation_id[:80]}' not found.", status=404)
 
 
-async def get_response(request: web.Request, response_id: str) -> web.StreamResponse:
-    if request.query.get("stream") == "true":
+async def find_history(request: web.Request, wanted: Lookups, library: Library | None = None) -> History:
+    """What a request refers to, in `library` or else in the store. Raises `RequestError` for what is not there."""
+    store, owner = library or request.app[STORE], owner_of(request)
+    referred = await find_items(store, owner, wanted.referred)
+    if wanted.conversation is not None:
+        items = await store.items(wanted.conversation, owner)
+        if items is None:
+            raise conversation_not_found(wanted.conversation)
+        return History(items, referred)
+    if wanted.previous_response_id is None:
+        return History((), referred)
+    chain = await find_chain(store, owner, wanted.previous_response_id)
+    # A chain with a hole in it would be another conversation.
+    if not chain or (chain[0].previous is not None and len(chain) < MAX_CHAIN):
+        missing = chain[0].previous if chain else wanted.previous_response_id
         raise RequestError(
-            "A stored response cannot be streamed: leave 'stream' out.", code="unsupported_parameter", param="stream"
+            f"Previous response with id '{str(missing)[:80]}' not found.",
+            code="previous_response_not_found",
+            param="previous_response_id",
         )
-    stored = await request.app[STORE].load(response_id, owner_of(request))
-    if stored is None:
-        raise _not_found(response_id)
-    return json_reply(stored.response)
+    if (status := chain[-1].response["status"]) not in CONTINUABLE:
+        raise RequestError(
+            f"Previous response with id '{wanted.previous_response_id[:80]}' cannot be continued: it is {status}.",
+            code="previous_response_not_completed",
+            param="previous_response_id",
+        )
+    return History(said(chain), referred)
 
 
-async def delete_response(request: web.Request, response_id: str) -> web.StreamResponse:
-    if not await request.app[STORE].delete(response_id, owner_of(request)):
-        raise _not_found(response_id)
-    return json_reply({"id": response_id, "object": "response", "deleted": True})
+async def keep(request: web.Request, draft: Draft) -> None:
+    """Stores a Response that is over, before its last event leaves. A store that fails does not fail the answer."""
+    store, stored = request.app[STORE], draft.stored()
+    try:
+        if draft.request.echo["store"]:
+            await store.save(stored, append_to=draft.conversation)
+        elif draft.conversation is not None:
+            await store.add_items(draft.conversation, draft.owner, [*stored.input, *stored.output])
+    except StoreError as error:
+        request[NOT_STORED] = True
+        log.warning("not_stored", response=stored.id, error=error.message)

@@ -1,9 +1,12 @@
-"""Where Responses are kept for `previous_response_id`, `item_reference` and GET.
+"""Where Responses and conversations are kept, and what that stands on.
 
-memory   in this process, the newest only
-sqlite   in a file
-none     nowhere
-table    which of them a setting means
+keyed        a store as keys and values: what is written together, and whose it is
+records      records as bytes, and back
+key_value    what such a store needs of a place, and the places:
+  sqlite       a file (`sqlite_file`: whether it is one of ours)
+  memory       this process, or nowhere
+  redis        a Redis server
+table        which of them a setting means
 """
 
 from .table import make_store

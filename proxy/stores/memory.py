@@ -1,82 +1,95 @@
-"""Responses in this process's memory: the newest, as many as fit."""
+"""Keys and values in this process's memory: the newest, as many as fit."""
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Self
 
-import orjson
+from .key_value import Append, Change, Drop, Put, Take
 
-from ..contracts import StoredResponse, WireObject
-
-MAX_RESPONSES = 1_000
 MAX_BYTES = 64 << 20
 
+# What a key costs besides its text.
+OVERHEAD = 400
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class _Kept:
-    """A Response as JSON text: as objects it would take several times its size."""
+    expires_at: float
+    value: bytes = b""
+    values: list[bytes] = field(default_factory=list)
 
-    owner: str
-    text: bytes
-    items: tuple[str, ...]
+    def size(self, key: str) -> int:
+        return OVERHEAD + len(key) + len(self.value) + sum(map(len, self.values))
 
 
-class MemoryStore:
-    """Forgets the oldest Responses when there are more than `limit`, or when they take more than `max_bytes`."""
+class MemoryKeyValue:
+    """Forgets what was written longest ago when all that is kept takes more than `max_bytes`."""
 
-    def __init__(self, limit: int = MAX_RESPONSES, max_bytes: int = MAX_BYTES) -> None:
-        self._limit = limit
+    def __init__(self, max_bytes: int = MAX_BYTES, clock: Callable[[], float] = time.time) -> None:
         self._max_bytes = max_bytes
+        self._clock = clock
         self._bytes = 0
-        self._responses: OrderedDict[str, _Kept] = OrderedDict()
-        self._item_of: dict[str, str] = {}
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        self._responses.clear()
-        self._item_of.clear()
+        self._kept.clear()
         self._bytes = 0
 
-    async def save(self, stored: StoredResponse) -> None:
-        kept = _Kept(stored.owner, orjson.dumps(stored), tuple(item["id"] for item in items_of(stored)))
-        self._responses[stored.id] = kept
-        self._bytes += len(kept.text)
-        self._item_of.update(dict.fromkeys(kept.items, stored.id))
-        while len(self._responses) > self._limit or self._bytes > self._max_bytes:
-            self._forget(next(iter(self._responses)))
+    async def read(self, key: str) -> bytes | None:
+        kept = self._find(key)
+        return None if kept is None else kept.value
 
-    async def load(self, response_id: str, owner: str) -> StoredResponse | None:
-        kept = self._responses.get(response_id)
-        if kept is None or kept.owner != owner:
-            return None
-        members = orjson.loads(kept.text)
-        return StoredResponse(**{**members, "input": tuple(members["input"])})
+    async def values(self, key: str) -> list[bytes]:
+        kept = self._find(key)
+        return [] if kept is None else list(kept.values)
 
-    async def delete(self, response_id: str, owner: str) -> bool:
-        kept = self._responses.get(response_id)
-        if kept is None or kept.owner != owner:
+    async def commit(self, changes: Sequence[Change], *, require: Sequence[str] = ()) -> bool:
+        if any(self._find(key) is None for key in require):
             return False
-        self._forget(response_id)
+        for change in changes:
+            self._apply(change)
+        while self._bytes > self._max_bytes:
+            self._forget(next(iter(self._kept)))
         return True
 
-    async def find_item(self, item_id: str, owner: str) -> WireObject | None:
-        stored = await self.load(self._item_of.get(item_id, ""), owner)
-        items = [] if stored is None else items_of(stored)
-        return next((item for item in items if item["id"] == item_id), None)
+    def _apply(self, change: Change) -> None:
+        kept = self._find(change.key)
+        if kept is not None:
+            self._forget(change.key)
+        match change:
+            case Drop():
+                return
+            case Put(_, value, ttl):
+                kept = kept or _Kept(0)
+                kept.value, kept.expires_at = value, self._clock() + ttl
+            case Append(_, values, ttl) if kept is not None:
+                kept.values += values
+                kept.expires_at = self._clock() + ttl
+            case Take(_, value) if kept is not None and value in kept.values:
+                kept.values.remove(value)
+        if kept is not None:
+            self._kept[change.key] = kept
+            self._bytes += kept.size(change.key)
 
-    def _forget(self, response_id: str) -> None:
-        kept = self._responses.pop(response_id)
-        self._bytes -= len(kept.text)
-        for item_id in kept.items:
-            if self._item_of.get(item_id) == response_id:
-                del self._item_of[item_id]
+    def _find(self, key: str) -> _Kept | None:
+        kept = self._kept.get(key)
+        if kept is not None and kept.expires_at <= self._clock():
+            self._forget(key)
+            return None
+        return kept
+
+    def _forget(self, key: str) -> None:
+        self._bytes -= self._kept.pop(key).size(key)
 
 
-class NoStore:
+class NoKeyValue:
     """Keeps nothing."""
 
     async def __aenter__(self) -> Self:
@@ -85,20 +98,11 @@ class NoStore:
     async def __aexit__(self, *exc: object) -> None:
         pass
 
-    async def save(self, stored: StoredResponse) -> None:
-        pass
-
-    async def load(self, response_id: str, owner: str) -> None:
+    async def read(self, key: str) -> None:
         return None
 
-    async def delete(self, response_id: str, owner: str) -> bool:
-        return False
+    async def values(self, key: str) -> list[bytes]:
+        return []
 
-    async def find_item(self, item_id: str, owner: str) -> None:
-        return None
-
-
-def items_of(stored: StoredResponse) -> list[WireObject]:
-    """The items of a Response that can be referred to."""
-    output: list[Any] = stored.response["output"]
-    return [item for item in (*stored.input, *output) if isinstance(item.get("id"), str)]
+    async def commit(self, changes: Sequence[Change], *, require: Sequence[str] = ()) -> bool:
+        return not require

@@ -1,61 +1,89 @@
-"""Responses in an SQLite file, readable by its owner only.
+"""Keys and values in an SQLite file, readable by its owner only.
 
-A Response is committed before its last event is sent. The write-ahead log survives the end of this
-process at any moment; `synchronous=FULL` survives that of the machine.
+The write-ahead log survives the end of this process at any moment; `synchronous = FULL` survives that of
+the machine. Processes may share a file: a transaction takes its lock at once and waits for the others'.
+Not on a network file system, whose locks SQLite cannot trust.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Self
 
 import aiosqlite
-import orjson
+import structlog
 
-from ..contracts import StoredResponse, WireObject
 from ..errors import StoreError, UsageError
-from .memory import items_of
+from .key_value import Append, Change, Drop, Put, Take
+from .sqlite_file import BUSY_TIMEOUT, prepare
 
-# Milliseconds that a write waits for another process on the same file.
-BUSY_TIMEOUT = 5_000
+MAX_BYTES = 256 << 20
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS responses (
-  id TEXT PRIMARY KEY, previous TEXT, owner TEXT NOT NULL, created_at INTEGER NOT NULL,
-  input BLOB NOT NULL, response BLOB NOT NULL
-) STRICT;
-CREATE TABLE IF NOT EXISTS items (
-  id TEXT NOT NULL, owner TEXT NOT NULL, response TEXT NOT NULL REFERENCES responses ON DELETE CASCADE,
-  item BLOB NOT NULL, PRIMARY KEY (id, owner)
-) STRICT;
-CREATE INDEX IF NOT EXISTS items_response ON items (response);
+# Records forgotten at once, besides as many as were just written: over their time, and for want of room. The
+# second is small and repeated, for records may be large.
+EXPIRED_STEP = 50
+OLDEST_STEP = 2
+MAX_STEPS = 10
+
+# The log shrinks to this again after a large transaction.
+MAX_LOG_BYTES = 16 << 20
+
+READ = "SELECT value FROM records WHERE key = ? AND expires_at > ?"
+IS_THERE = "SELECT 1 FROM records WHERE key = ? AND expires_at > ?"
+LIST = "SELECT value FROM entries WHERE key = ? ORDER BY position"
+PUT = """
+INSERT INTO records VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE
+SET value = excluded.value, written_at = excluded.written_at, expires_at = excluded.expires_at
 """
+APPEND = "INSERT INTO entries (key, value) SELECT key, ? FROM records WHERE key = ?"
+TOUCH = "UPDATE records SET written_at = ?, expires_at = ? WHERE key = ?"
+TAKE = """
+DELETE FROM entries
+WHERE position = (SELECT position FROM entries WHERE key = ? AND value = ? ORDER BY position LIMIT 1)
+"""
+DROP = "DELETE FROM records WHERE key = ?"
+FORGET_EXPIRED = """
+DELETE FROM records
+WHERE rowid IN (SELECT rowid FROM records WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)
+"""
+FORGET_OLDEST = "DELETE FROM records WHERE rowid IN (SELECT rowid FROM records ORDER BY written_at LIMIT ?)"
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.store")
 
 
-class SqliteStore:
-    """One connection; writes take turns on it. Raises `StoreError` when the file cannot be read or written."""
+class SqliteKeyValue:
+    """One connection, whose thread does the waiting; operations take turns on it.
 
-    def __init__(self, path: Path) -> None:
+    What is over its time or over `max_bytes`, oldest first, is forgotten in small steps after each write.
+    """
+
+    def __init__(self, path: Path, max_bytes: int = MAX_BYTES, clock: Callable[[], float] = time.time) -> None:
         self._path = path
+        self._max_bytes = max_bytes
+        self._clock = clock
         self._open: aiosqlite.Connection | None = None
-        self._writing = asyncio.Lock()
+        self._turn = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
+        aside = await asyncio.to_thread(prepare, self._path)
+        if aside is not None:
+            log.warning("damaged_store_set_aside", moved_to=str(aside))
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # The file first, so that it is never readable by others, not even for a moment.
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
-            self._open = await aiosqlite.connect(self._path)
-            await self._open.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT}")
-            await self._open.execute("PRAGMA journal_mode = WAL")
-            await self._open.execute("PRAGMA synchronous = FULL")
-            await self._open.execute("PRAGMA foreign_keys = ON")
-            await self._open.executescript(SCHEMA)
-        except (OSError, aiosqlite.Error) as error:
+            self._open = await aiosqlite.connect(self._path, isolation_level=None)
+            for pragma in (
+                f"busy_timeout = {BUSY_TIMEOUT}",
+                "synchronous = FULL",
+                "foreign_keys = ON",
+                f"journal_size_limit = {MAX_LOG_BYTES}",
+            ):
+                await self._open.execute(f"PRAGMA {pragma}")
+        except aiosqlite.Error as error:
             await self.__aexit__()
             raise UsageError(f"Responses cannot be kept in {self._path} ({error}): choose another --store.") from None
         return self
@@ -65,56 +93,82 @@ class SqliteStore:
             await self._open.close()
             self._open = None
 
+    async def read(self, key: str) -> bytes | None:
+        async with self._database() as database, database.execute(READ, (key, self._clock())) as cursor:
+            row = await cursor.fetchone()
+        return None if row is None else bytes(row[0])
+
+    async def values(self, key: str) -> list[bytes]:
+        async with self._database() as database, database.execute(LIST, (key,)) as cursor:
+            return [bytes(row[0]) for row in await cursor.fetchall()]
+
+    async def commit(self, changes: Sequence[Change], *, require: Sequence[str] = ()) -> bool:
+        async with self._database() as database:
+            async with _transaction(database):
+                for key in require:
+                    async with database.execute(IS_THERE, (key, self._clock())) as cursor:
+                        if await cursor.fetchone() is None:
+                            return False
+                now = self._clock()
+                steps = [step for change in changes for step in _statements(change, now)]
+                # Every call goes to the thread and back: neighbours that differ in their values only go together.
+                for statement, group in groupby(steps, key=itemgetter(0)):
+                    await database.executemany(statement, [parameters for _, parameters in group])
+            await self._forget(database, len(changes))
+        return True
+
     @asynccontextmanager
     async def _database(self) -> AsyncIterator[aiosqlite.Connection]:
         if self._open is None:
             raise RuntimeError("the store is not open")
-        try:
-            yield self._open
-        except aiosqlite.Error as error:
-            raise StoreError(str(error)) from error
-
-    @asynccontextmanager
-    async def _transaction(self) -> AsyncIterator[aiosqlite.Connection]:
-        """All of it or nothing, and nothing of another task in between."""
-        async with self._writing, self._database() as database:
+        async with self._turn:
             try:
-                yield database
-                await database.commit()
-            except BaseException:
-                await database.rollback()
-                raise
+                yield self._open
+            except aiosqlite.Error as error:
+                raise StoreError(str(error)) from error
 
-    async def save(self, stored: StoredResponse) -> None:
-        row = (stored.id, stored.previous, stored.owner, stored.created_at)
-        async with self._transaction() as database:
-            await database.execute(
-                "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?)",
-                (*row, orjson.dumps(stored.input), orjson.dumps(stored.response)),
-            )
-            await database.executemany(
-                "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?)",
-                [(item["id"], stored.owner, stored.id, orjson.dumps(item)) for item in items_of(stored)],
-            )
+    async def _forget(self, database: aiosqlite.Connection, written: int) -> None:
+        """Forgets a little more than was written. What fails here fails no write: that one is done."""
+        try:
+            async with _transaction(database):
+                await database.execute(FORGET_EXPIRED, (self._clock(), EXPIRED_STEP + written))
+            for _ in range(MAX_STEPS):
+                if await self._used(database) <= self._max_bytes:
+                    break
+                async with _transaction(database):
+                    await database.execute(FORGET_OLDEST, (OLDEST_STEP + written,))
+        except aiosqlite.Error as error:
+            log.warning("not_forgotten", error=str(error))
 
-    async def load(self, response_id: str, owner: str) -> StoredResponse | None:
-        query = "SELECT id, previous, owner, created_at, input, response FROM responses WHERE id = ? AND owner = ?"
-        async with self._database() as database, database.execute(query, (response_id, owner)) as cursor:
-            row = await cursor.fetchone()
-        if row is None:
-            return None
-        return StoredResponse(row[0], row[1], row[2], row[3], tuple(orjson.loads(row[4])), orjson.loads(row[5]))
+    async def _used(self, database: aiosqlite.Connection) -> int:
+        pages, free, size = [
+            row[0]
+            for name in ("page_count", "freelist_count", "page_size")
+            for row in await database.execute_fetchall(f"PRAGMA {name}")
+        ]
+        return int((pages - free) * size)
 
-    async def delete(self, response_id: str, owner: str) -> bool:
-        query = "DELETE FROM responses WHERE id = ? AND owner = ?"
-        async with self._transaction() as database, database.execute(query, (response_id, owner)) as cursor:
-            return cursor.rowcount > 0
 
-    async def find_item(self, item_id: str, owner: str) -> WireObject | None:
-        query = "SELECT item FROM items WHERE id = ? AND owner = ?"
-        async with self._database() as database, database.execute(query, (item_id, owner)) as cursor:
-            row = await cursor.fetchone()
-        if row is None:
-            return None
-        item: WireObject = orjson.loads(row[0])
-        return item
+@asynccontextmanager
+async def _transaction(database: aiosqlite.Connection) -> AsyncIterator[None]:
+    """All of it or nothing, also for a task that is cancelled in the middle of it."""
+    try:
+        await database.execute("BEGIN IMMEDIATE")
+        yield
+        await database.execute("COMMIT")
+    except BaseException:
+        await database.rollback()
+        raise
+
+
+def _statements(change: Change, now: float) -> Sequence[tuple[str, tuple[object, ...]]]:
+    """The statements that make a change."""
+    match change:
+        case Put(key, value, ttl):
+            return [(PUT, (key, value, now, now + ttl))]
+        case Append(key, values, ttl):
+            return [*((APPEND, (value, key)) for value in values), (TOUCH, (now, now + ttl, key))]
+        case Take(key, value):
+            return [(TAKE, (key, value))]
+        case Drop(key):
+            return [(DROP, (key,))]

@@ -7,21 +7,41 @@ from pathlib import Path
 
 from ..contracts import ResponseStore
 from ..errors import UsageError
-from .memory import MemoryStore, NoStore
-from .sqlite import SqliteStore
+from .keyed import KeyedStore
+from .memory import MemoryKeyValue, NoKeyValue
+from .sqlite import SqliteKeyValue
 
-STORES: Mapping[str, Callable[[str], ResponseStore]] = {
-    "memory": lambda _: MemoryStore(),
-    "none": lambda _: NoStore(),
-    "sqlite": lambda path: SqliteStore(Path(path).expanduser()),
+
+def _redis(url: str) -> ResponseStore:
+    try:
+        from .redis import RedisKeyValue  # noqa: PLC0415  # needs the `redis` extra
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "redis":
+            raise
+        raise UsageError("--store redis://... needs the package redis: pip install 'tagcall[redis]'.") from None
+    return KeyedStore(RedisKeyValue(url))
+
+
+# What stands before the first colon -> what makes the store; it is given the whole setting and what follows the colon.
+STORES: Mapping[str, Callable[[str, str], ResponseStore]] = {
+    "sqlite": lambda _, path: KeyedStore(SqliteKeyValue(Path(path).expanduser())),
+    "memory": lambda _, __: KeyedStore(MemoryKeyValue()),
+    "none": lambda _, __: KeyedStore(NoKeyValue(), keeps=False),
+    "redis": lambda url, _: _redis(url),
+    "rediss": lambda url, _: _redis(url),
 }
+
+# Kinds that have no address; all others need one.
+PLACELESS = frozenset({"memory", "none"})
 
 
 def make_store(setting: str) -> ResponseStore:
     """The store that `--store` names, not opened yet. Raises `UsageError`."""
     kind, colon, address = setting.partition(":")
     make = STORES.get(kind)
-    # Only a file has a place.
-    if make is None or (kind == "sqlite") is not bool(colon and address):
-        raise UsageError(f"--store {setting} is unknown: use memory, none or sqlite:PATH.")
-    return make(address)
+    if make is None or (kind in PLACELESS) is bool(colon or address) or (kind not in PLACELESS and not address):
+        # What stands behind the kind may hold a password.
+        raise UsageError(
+            f"--store {kind}{colon and ':...'} is unknown: use sqlite:PATH, memory, none or redis://HOST:PORT."
+        )
+    return make(setting, address)

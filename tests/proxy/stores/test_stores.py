@@ -2,134 +2,201 @@
 
 from __future__ import annotations
 
-import stat
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from proxy.contracts import ResponseStore, StoredResponse
-from proxy.errors import StoreError, UsageError
+from proxy.contracts import ResponseStore
+from proxy.errors import UsageError
 from proxy.stores import make_store
-from proxy.stores.memory import MemoryStore
-
-RESPONSE = StoredResponse(
-    id="resp_1",
-    previous=None,
-    owner="me",
-    created_at=1_000,
-    input=({"id": "msg_1", "type": "message", "role": "user", "content": "h\u00e9llo"},),
-    response={"id": "resp_1", "output": [{"id": "msg_2", "type": "message", "content": []}]},
-)
-SECOND = replace(RESPONSE, id="resp_2", previous="resp_1", response={"id": "resp_2", "output": []}, input=())
+from proxy.stores.table import STORES
+from tests.support.fake_redis import FakeRedis
+from tests.support.stored import CONVERSATION, ITEMS, RESPONSE, SECOND
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "redis"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ResponseStore]:
-    async with make_store("memory" if request.param == "memory" else f"sqlite:{tmp_path}/folder/r.db") as opened:
-        yield opened
+    async with FakeRedis() as redis:
+        setting = {"memory": "memory", "sqlite": f"sqlite:{tmp_path}/folder/r.db", "redis": redis.url}
+        async with make_store(setting[request.param]) as opened:
+            yield opened
+
+
+def test_every_kind_of_store_is_held_to_this_suite() -> None:
+    assert set(STORES) == {"memory", "sqlite", "redis", "rediss", "none"}
 
 
 async def test_what_was_saved_is_found(store: ResponseStore) -> None:
-    await store.save(RESPONSE)
-    await store.save(SECOND)
+    assert store.keeps
+    assert await store.save(RESPONSE)
+    assert await store.save(SECOND)
     assert await store.load("resp_1", "me") == RESPONSE
     assert await store.load("resp_2", "me") == SECOND
+
+
+async def test_what_is_saved_again_is_replaced(store: ResponseStore) -> None:
+    await store.save(RESPONSE)
+    again = replace(RESPONSE, response={**RESPONSE.response, "status": "incomplete"})
+    await store.save(again)
+    assert await store.load("resp_1", "me") == again
 
 
 async def test_items_of_input_and_output_are_found(store: ResponseStore) -> None:
     await store.save(RESPONSE)
     assert await store.find_item("msg_1", "me") == RESPONSE.input[0]
-    assert await store.find_item("msg_2", "me") == RESPONSE.response["output"][0]
+    assert await store.find_item("msg_2", "me") == RESPONSE.output[0]
     assert await store.find_item("msg_3", "me") is None
 
 
 async def test_nobody_finds_what_is_anothers(store: ResponseStore) -> None:
-    await store.save(RESPONSE)
+    await store.save(RESPONSE, events=b"events")
+    await store.save_conversation(CONVERSATION, ITEMS)
     assert await store.load("resp_1", "you") is None
+    assert await store.load_events("resp_1", "you") is None
     assert await store.find_item("msg_1", "you") is None
     assert not await store.delete("resp_1", "you")
     assert await store.load("resp_1", "me") == RESPONSE
+    assert await store.load_conversation("conv_1", "you") is None
+    assert await store.update_conversation("conv_1", "you", {}) is None
+    assert await store.items("conv_1", "you") is None
+    assert not await store.add_items("conv_1", "you", ITEMS)
+    assert not await store.delete_item("conv_1", "msg_c0", "you")
+    assert not await store.delete_conversation("conv_1", "you")
+    assert await store.items("conv_1", "me") == ITEMS
 
 
-async def test_what_was_deleted_is_gone_with_its_items(store: ResponseStore) -> None:
-    await store.save(RESPONSE)
+async def test_nobody_appends_to_a_conversation_of_another(store: ResponseStore) -> None:
+    await store.save_conversation(CONVERSATION)
+    assert await store.save(replace(RESPONSE, owner="you"), append_to="conv_1")
+    assert await store.items("conv_1", "me") == ()
+
+
+async def test_what_was_deleted_is_gone_with_its_items_and_events(store: ResponseStore) -> None:
+    await store.save(RESPONSE, events=b"events")
     assert await store.delete("resp_1", "me")
     assert not await store.delete("resp_1", "me")
     assert await store.load("resp_1", "me") is None
+    assert await store.load_events("resp_1", "me") is None
     assert await store.find_item("msg_1", "me") is None
 
 
-async def test_a_hostile_id_is_just_not_there(store: ResponseStore) -> None:
-    assert await store.load("' OR 1=1 --", "me") is None
-    assert await store.load("../../etc/passwd\0", "me") is None
+async def test_events_come_back_as_they_were(store: ResponseStore) -> None:
+    events = b"event: a\ndata: {}\n\n" * 1_000
+    await store.save(RESPONSE)
+    assert await store.load_events("resp_1", "me") is None
+    await store.save(RESPONSE, events=events)
+    assert await store.load_events("resp_1", "me") == events
 
 
-async def test_memory_forgets_the_oldest() -> None:
-    async with MemoryStore(limit=1) as store:
-        await store.save(RESPONSE)
-        await store.save(SECOND)
-        assert await store.load("resp_1", "me") is None
-        assert await store.find_item("msg_1", "me") is None
-        assert await store.load("resp_2", "me") == SECOND
+@pytest.mark.parametrize("identifier", ["' OR 1=1 --", "../../etc/passwd\0", "\ud800", "", "x" * 10_000, "\u00e9"])
+async def test_a_hostile_id_is_just_not_there(store: ResponseStore, identifier: str) -> None:
+    assert await store.load(identifier, "me") is None
+    assert await store.load_events(identifier, "me") is None
+    assert await store.find_item(identifier, "me") is None
+    assert await store.items(identifier, "me") is None
+    assert not await store.is_leased(identifier)
+    assert not await store.delete(identifier, "me")
 
 
-async def test_memory_keeps_no_more_than_its_size() -> None:
-    async with MemoryStore(max_bytes=100_000) as store:
-        for number in range(100):
-            large = {"id": f"msg_{number}", "type": "message", "role": "user", "content": "x" * 9_000}
-            await store.save(replace(SECOND, id=f"resp_{number}", input=(large,)))
-        kept = [number for number in range(100) if await store.load(f"resp_{number}", "me")]
-        assert kept == list(range(90, 100))
-        assert await store.find_item("msg_0", "me") is None
-        assert await store.find_item("msg_99", "me") is not None
+async def test_a_lease_lasts_until_it_is_given_back_or_its_response_is_gone(store: ResponseStore) -> None:
+    assert not await store.is_leased("resp_1")
+    assert not await store.renew("resp_1", 60)
+    await store.save(RESPONSE, lease=60)
+    assert await store.is_leased("resp_1")
+    assert await store.renew("resp_1", 60)
+    await store.save(RESPONSE)
+    assert not await store.is_leased("resp_1")
+    await store.save(RESPONSE, lease=60)
+    await store.delete("resp_1", "me")
+    assert not await store.renew("resp_1", 60)
 
 
-async def test_an_item_that_was_sent_again_outlives_the_first_response_it_was_in() -> None:
-    async with MemoryStore(limit=1) as store:
-        await store.save(RESPONSE)
-        await store.save(replace(RESPONSE, id="resp_2"))
-        assert await store.find_item("msg_1", "me") == RESPONSE.input[0]
+async def test_who_has_lost_the_lease_writes_nothing(store: ResponseStore) -> None:
+    await store.save_conversation(CONVERSATION)
+    await store.save(RESPONSE, lease=60)
+    cancelled = replace(RESPONSE, response={**RESPONSE.response, "status": "cancelled"})
+    await store.save(cancelled)
+    assert not await store.save(RESPONSE, append_to="conv_1", if_leased=True)
+    assert await store.load("resp_1", "me") == cancelled
+    assert await store.items("conv_1", "me") == ()
+    await store.save(cancelled, lease=60)
+    assert await store.save(RESPONSE, append_to="conv_1", if_leased=True)
+    assert await store.load("resp_1", "me") == RESPONSE
+    assert not await store.is_leased("resp_1")
+
+
+async def test_a_conversation_is_its_items_in_order(store: ResponseStore) -> None:
+    await store.save_conversation(CONVERSATION, ITEMS[:1])
+    assert await store.load_conversation("conv_1", "me") == CONVERSATION
+    assert await store.add_items("conv_1", "me", ITEMS[1:])
+    assert await store.items("conv_1", "me") == ITEMS
+    assert await store.delete_item("conv_1", "msg_c1", "me")
+    assert not await store.delete_item("conv_1", "msg_c1", "me")
+    assert await store.items("conv_1", "me") == (ITEMS[0], ITEMS[2])
+
+
+async def test_new_metadata_leaves_the_items(store: ResponseStore) -> None:
+    await store.save_conversation(CONVERSATION, ITEMS)
+    updated = await store.update_conversation("conv_1", "me", {"topic": "peas"})
+    assert updated == replace(CONVERSATION, metadata={"topic": "peas"})
+    assert await store.load_conversation("conv_1", "me") == updated
+    assert await store.items("conv_1", "me") == ITEMS
+
+
+async def test_an_answer_joins_its_conversation_in_one_go(store: ResponseStore) -> None:
+    await store.save_conversation(CONVERSATION, ITEMS)
+    await store.save(RESPONSE, append_to="conv_1")
+    assert await store.items("conv_1", "me") == (*ITEMS, *RESPONSE.input, *RESPONSE.output)
+
+
+async def test_a_response_is_kept_though_its_conversation_is_gone(store: ResponseStore) -> None:
+    await store.save_conversation(CONVERSATION, ITEMS)
+    assert await store.delete_conversation("conv_1", "me")
+    assert not await store.delete_conversation("conv_1", "me")
+    assert await store.save(RESPONSE, append_to="conv_1")
+    assert await store.load("resp_1", "me") == RESPONSE
+    assert not await store.add_items("conv_1", "me", ITEMS)
+    assert await store.update_conversation("conv_1", "me", {}) is None
+    assert await store.items("conv_1", "me") is None
+    await store.save_conversation(CONVERSATION)
+    assert await store.items("conv_1", "me") == ()
+
+
+async def test_many_at_once_do_not_mix(store: ResponseStore) -> None:
+    await store.save_conversation(CONVERSATION)
+
+    async def one(number: int) -> None:
+        items = ({"id": f"in_{number}"},)
+        response = {"id": f"resp_{number}", "status": "completed", "output": [{"id": f"out_{number}"}]}
+        stored = replace(RESPONSE, id=f"resp_{number}", input=items, response=response)
+        await store.save(stored, append_to="conv_1")
+        assert await store.load(stored.id, "me") == stored
+
+    await asyncio.gather(*map(one, range(8)))
+    items = await store.items("conv_1", "me")
+    assert items is not None
+    ids = [item["id"] for item in items]
+    assert sorted(ids) == sorted([f"{end}_{number}" for number in range(8) for end in ("in", "out")])
+    assert all(first[3:] == second[4:] for first, second in zip(ids[::2], ids[1::2], strict=True))
 
 
 async def test_none_keeps_nothing() -> None:
     async with make_store("none") as store:
-        await store.save(RESPONSE)
+        assert not store.keeps
+        await store.save(RESPONSE, events=b"x", lease=60)
         assert await store.load("resp_1", "me") is None
         assert await store.find_item("msg_1", "me") is None
         assert not await store.delete("resp_1", "me")
+        assert not await store.is_leased("resp_1")
 
 
-async def test_a_file_outlives_the_process_and_is_its_owners_alone(tmp_path: Path) -> None:
-    path = tmp_path / "r.db"
-    async with make_store(f"sqlite:{path}") as store:
-        await store.save(RESPONSE)
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    async with make_store(f"sqlite:{path}") as store:
-        assert await store.load("resp_1", "me") == RESPONSE
-
-
-async def test_a_file_that_breaks_while_it_is_used_is_a_store_error(tmp_path: Path) -> None:
-    path = tmp_path / "r.db"
-    async with make_store(f"sqlite:{path}") as store:
-        await store.save(RESPONSE)
-        for file in tmp_path.iterdir():
-            file.write_bytes(b"not a database" * 1_000)
-        with pytest.raises(StoreError) as caught:
-            await store.load("resp_1", "me")
-    assert caught.value.status == 503
-
-
-async def test_a_file_that_is_no_database_is_told_at_the_start(tmp_path: Path) -> None:
-    path = tmp_path / "r.db"
-    path.write_bytes(b"not a database" * 1_000)
-    with pytest.raises(UsageError, match="cannot be kept"):
-        async with make_store(f"sqlite:{path}"):
-            pass
-
-
-@pytest.mark.parametrize("setting", ["", "sqlite", "sqlite:", "memory:x", "none:x", "redis://localhost", "magic"])
-def test_an_unknown_store_is_one_sentence(setting: str) -> None:
-    with pytest.raises(UsageError, match=r"use memory, none or sqlite:PATH"):
+@pytest.mark.parametrize(
+    "setting", ["", "sqlite", "sqlite:", "memory:x", "none:x", "redis", "magic", "magic://me:secret@host"]
+)
+def test_an_unknown_store_is_one_sentence_without_its_address(setting: str) -> None:
+    with pytest.raises(UsageError, match=r"use sqlite:PATH, memory, none or redis://HOST:PORT") as caught:
         make_store(setting)
+    assert "secret" not in str(caught.value)

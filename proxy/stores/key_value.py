@@ -1,0 +1,63 @@
+"""What a store stands on: values by key, with lists behind them.
+
+    key -> value, expiry          written by `Put`, gone with `Drop` or when its time is over
+        -> first, second, ...     written by `Append`, gone with their key or one by one by `Take`
+
+Every change goes through `commit`, which is the one place where a store must be atomic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """`value` in place of the key's; its list stays. It is kept for `ttl` seconds from now."""
+
+    key: str
+    value: bytes
+    ttl: float
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """`values` at the end of the list of a key that is there, which is kept for `ttl` seconds from now."""
+
+    key: str
+    values: tuple[bytes, ...]
+    ttl: float
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """The first of these values leaves the list."""
+
+    key: str
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    key: str
+
+
+Change = Put | Append | Take | Drop
+
+
+class KeyValue(Protocol):
+    """Entered once for its whole life. Raises `UsageError` when it is entered, `StoreError` later."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *exc: object) -> None: ...
+
+    async def read(self, key: str) -> bytes | None: ...
+
+    async def values(self, key: str) -> list[bytes]:
+        """The list of a key, first one first."""
+
+    async def commit(self, changes: Sequence[Change], *, require: Sequence[str] = ()) -> bool:
+        """All of the changes or none of them. False, and none: a key of `require` is not there."""

@@ -1,0 +1,221 @@
+"""Responses and conversations as keys and values: one store over every `KeyValue`.
+
+    response:<id>        a Response          events:<id>          its event stream
+    lease:<id>           somebody works on it
+    item:<owner>:<id>    the Response in which an item stands
+    conversation:<id>    a conversation, its items as the list
+
+A record that cannot be read is as good as none: waiting would not bring it back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Self
+
+import structlog
+
+from ..contracts import StoredConversation, StoredResponse, WireObject
+from .key_value import Append, Change, Drop, KeyValue, Put, Take
+from .records import Json, decode, encode, pack, unpack
+
+# Seconds that a Response is kept, and a conversation after it was written to last: OpenAI's 30 days.
+TTL = 30 * 24 * 3600.0
+
+# Nothing else comes near a key. Ids of ours are shorter, those of other servers may be longer.
+ID = re.compile(r"[\x21-\x7e]{1,256}")
+
+# So many items of a Response, its newest, can be referred to by id. More is a history that was sent again.
+MAX_INDEXED = 1_000
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.store")
+
+
+class KeyedStore:
+    """A `ResponseStore` over `keys`."""
+
+    def __init__(self, keys: KeyValue, *, keeps: bool = True) -> None:
+        self._keys = keys
+        self.keeps = keeps
+
+    async def __aenter__(self) -> Self:
+        await self._keys.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._keys.__aexit__(*exc)
+
+    # Responses
+
+    async def save(
+        self,
+        stored: StoredResponse,
+        *,
+        append_to: str | None = None,
+        events: bytes | None = None,
+        lease: float | None = None,
+        if_leased: bool = False,
+    ) -> bool:
+        changes: list[Change] = [Put(f"response:{stored.id}", encode(_response_record(stored)), TTL)]
+        items = [*stored.input, *stored.output]
+        ids = [identifier for item in items if (identifier := _item_id(item)) is not None]
+        mark = stored.id.encode()
+        changes += [Put(f"item:{stored.owner}:{identifier}", mark, TTL) for identifier in ids[-MAX_INDEXED:]]
+        if events is not None:
+            changes.append(Put(f"events:{stored.id}", await asyncio.to_thread(pack, events), TTL))
+        changes.append(Drop(f"lease:{stored.id}") if lease is None else Put(f"lease:{stored.id}", b"1", lease))
+        require = [f"lease:{stored.id}"] if if_leased else []
+        if append_to is not None and await self.load_conversation(append_to, stored.owner) is not None:
+            whole = [*changes, _appended(append_to, items)]
+            if await self._keys.commit(whole, require=[*require, f"conversation:{append_to}"]):
+                return True
+        # Also when the conversation was deleted meanwhile: the Response is still the client's.
+        return await self._keys.commit(changes, require=require)
+
+    async def renew(self, response_id: str, lease: float) -> bool:
+        key = f"lease:{response_id}"
+        return await self._keys.commit([Put(key, b"1", lease)], require=[key])
+
+    async def is_leased(self, response_id: str) -> bool:
+        return _is_id(response_id) and await self._keys.read(f"lease:{response_id}") is not None
+
+    async def load(self, response_id: str, owner: str) -> StoredResponse | None:
+        match await self._record(f"response:{response_id}", response_id, owner):
+            case {
+                "previous": str() | None as previous,
+                "created_at": int(created_at),
+                "input": list(items),
+                "response": dict(response),
+            } if _are_objects(items) and _is_response(response, response_id):
+                objects = tuple(item for item in items if isinstance(item, dict))
+                return StoredResponse(response_id, previous, owner, created_at, objects, response)
+            case _:
+                return None
+
+    async def load_events(self, response_id: str, owner: str) -> bytes | None:
+        if await self._record(f"response:{response_id}", response_id, owner) is None:
+            return None
+        packed = await self._keys.read(f"events:{response_id}")
+        return None if packed is None else await asyncio.to_thread(unpack, packed)
+
+    async def delete(self, response_id: str, owner: str) -> bool:
+        key = f"response:{response_id}"
+        if await self._record(key, response_id, owner) is None:
+            return False
+        return await self._keys.commit(
+            [Drop(key), Drop(f"events:{response_id}"), Drop(f"lease:{response_id}")], require=[key]
+        )
+
+    async def find_item(self, item_id: str, owner: str) -> WireObject | None:
+        if not _is_id(item_id) or (response_id := await self._keys.read(f"item:{owner}:{item_id}")) is None:
+            return None
+        stored = await self.load(response_id.decode("ascii", "replace"), owner)
+        items = [] if stored is None else [*stored.input, *stored.output]
+        return next((item for item in items if item.get("id") == item_id), None)
+
+    # Conversations
+
+    async def save_conversation(self, conversation: StoredConversation, items: Sequence[WireObject] = ()) -> None:
+        changes: list[Change] = [Put(f"conversation:{conversation.id}", encode(asdict(conversation)), TTL)]
+        if items:
+            changes.append(_appended(conversation.id, items))
+        await self._keys.commit(changes)
+
+    async def load_conversation(self, conversation_id: str, owner: str) -> StoredConversation | None:
+        match await self._record(f"conversation:{conversation_id}", conversation_id, owner):
+            case {"created_at": int(created_at), "metadata": dict(metadata)}:
+                return StoredConversation(conversation_id, owner, created_at, metadata)
+            case _:
+                return None
+
+    async def update_conversation(
+        self, conversation_id: str, owner: str, metadata: WireObject
+    ) -> StoredConversation | None:
+        conversation = await self.load_conversation(conversation_id, owner)
+        if conversation is None:
+            return None
+        conversation = replace(conversation, metadata=metadata)
+        key = f"conversation:{conversation_id}"
+        written = await self._keys.commit([Put(key, encode(asdict(conversation)), TTL)], require=[key])
+        return conversation if written else None
+
+    async def delete_conversation(self, conversation_id: str, owner: str) -> bool:
+        key = f"conversation:{conversation_id}"
+        if await self.load_conversation(conversation_id, owner) is None:
+            return False
+        return await self._keys.commit([Drop(key)], require=[key])
+
+    async def items(self, conversation_id: str, owner: str) -> tuple[WireObject, ...] | None:
+        if await self.load_conversation(conversation_id, owner) is None:
+            return None
+        return tuple(item for _, item in await self._list(conversation_id))
+
+    async def add_items(self, conversation_id: str, owner: str, items: Sequence[WireObject]) -> bool:
+        if await self.load_conversation(conversation_id, owner) is None:
+            return False
+        changes = [_appended(conversation_id, items)] if items else []
+        return await self._keys.commit(changes, require=[f"conversation:{conversation_id}"])
+
+    async def delete_item(self, conversation_id: str, item_id: str, owner: str) -> bool:
+        if await self.load_conversation(conversation_id, owner) is None:
+            return False
+        for written, item in await self._list(conversation_id):
+            if item.get("id") == item_id:
+                key = f"conversation:{conversation_id}"
+                return await self._keys.commit([Take(key, written)], require=[key])
+        return False
+
+    # Records
+
+    async def _record(self, key: str, identifier: str, owner: str) -> dict[str, Json] | None:
+        """The record of a key, if it is there, can be read and is `owner`'s."""
+        if not _is_id(identifier) or (written := await self._keys.read(key)) is None:
+            return None
+        record = decode(written)
+        if record is None:
+            log.warning("unreadable_record", kind=key.partition(":")[0])
+            return None
+        return record if record.get("owner") == owner else None
+
+    async def _list(self, conversation_id: str) -> list[tuple[bytes, WireObject]]:
+        """The readable items of a conversation, and how each is written."""
+        written = await self._keys.values(f"conversation:{conversation_id}")
+        return [(value, item) for value in written if (item := decode(value)) is not None]
+
+
+def _is_id(identifier: str) -> bool:
+    return ID.fullmatch(identifier) is not None
+
+
+def _item_id(item: WireObject) -> str | None:
+    identifier = item.get("id")
+    return identifier if isinstance(identifier, str) and _is_id(identifier) else None
+
+
+def _are_objects(values: list[Json]) -> bool:
+    return all(isinstance(value, dict) for value in values)
+
+
+def _is_response(value: dict[str, Json], response_id: str) -> bool:
+    match value:
+        case {"id": str(identifier), "status": str(), "output": list(output)}:
+            return identifier == response_id and _are_objects(output)
+        case _:
+            return False
+
+
+def _response_record(stored: StoredResponse) -> WireObject:
+    return {
+        "owner": stored.owner,
+        "previous": stored.previous,
+        "created_at": stored.created_at,
+        "input": stored.input,
+        "response": stored.response,
+    }
+
+
+def _appended(conversation_id: str, items: Sequence[WireObject]) -> Append:
+    return Append(f"conversation:{conversation_id}", tuple(map(encode, items)), TTL)

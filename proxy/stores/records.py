@@ -1,0 +1,68 @@
+"""Records as bytes, and back: what is read is not trusted.
+
+A record is its digest and its JSON text. A file can be cut or edited and a server can give back half a
+value; what does not fit its digest or nests too deep reads as nothing.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import TypeAlias
+
+import orjson
+
+Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+
+DIGEST_SIZE = 16
+
+# An event stream repeats itself: it takes a tenth of its size. What unpacks to more than this was not written here.
+MAX_EVENTS = 256 << 20
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=DIGEST_SIZE).digest()
+
+
+def _sealed(content: bytes) -> bytes:
+    return _digest(content) + content
+
+
+def _opened(record: bytes) -> bytes | None:
+    """The content of a record, or None when it is not as it was written."""
+    content = record[DIGEST_SIZE:]
+    return content if _digest(content) == record[:DIGEST_SIZE] else None
+
+
+def encode(record: Mapping[str, object]) -> bytes:
+    return _sealed(orjson.dumps(record))
+
+
+def decode(record: bytes) -> dict[str, Json] | None:
+    """The JSON object of a record, or None when it cannot be read."""
+    content = _opened(record)
+    if content is None:
+        return None
+    try:
+        value: Json = orjson.loads(content)
+        orjson.dumps(value)  # refuses what nests too deep to be written to a client
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def pack(events: bytes) -> bytes:
+    return _sealed(zlib.compress(events, 1))
+
+
+def unpack(record: bytes) -> bytes | None:
+    content = _opened(record)
+    if content is None:
+        return None
+    unpacking = zlib.decompressobj()
+    try:
+        events = unpacking.decompress(content, MAX_EVENTS)
+    except zlib.error:
+        return None
+    return events if unpacking.eof else None

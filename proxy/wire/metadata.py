@@ -1,0 +1,35 @@
+"""`metadata`, which responses and conversations carry for their clients."""
+
+from __future__ import annotations
+
+from ..errors import RequestError
+from .json_body import JsonObject
+from .reader import Reader, wrong_type
+
+MAX_METADATA = 16
+
+
+def parse_metadata(request: Reader) -> JsonObject:
+    """`metadata` of a request, checked; none is an empty one."""
+    metadata = request.object("metadata")
+    if metadata is None:
+        return {}
+    if len(metadata.raw) > MAX_METADATA:
+        raise RequestError(
+            f"Invalid 'metadata': too many properties. Expected an object with at most {MAX_METADATA} properties, but "
+            f"got an object with {len(metadata.raw)} properties instead.",
+            code="object_above_max_properties",
+            param="metadata",
+        )
+    for key in metadata.raw:
+        if len(key) > 64:
+            raise RequestError(
+                f"Invalid 'metadata': property name too long. Expected a string with maximum length 64, but got a "
+                f"string with length {len(key)} instead.",
+                code="string_above_max_length",
+                param="metadata",
+            )
+        if metadata.get(key) is None:
+            raise wrong_type(metadata.at(key), "a string", None)
+        metadata.string(key, max_length=512)
+    return metadata.raw

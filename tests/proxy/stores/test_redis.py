@@ -1,0 +1,88 @@
+"""A Redis server that is there, away, slow, or used by others at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import pytest
+
+from proxy.errors import StoreError, UsageError
+from proxy.stores import make_store
+from proxy.stores.key_value import Append, Put
+from proxy.stores.redis import RedisKeyValue
+from tests.support.fake_redis import FakeRedis
+from tests.support.stored import CONVERSATION, ITEMS, RESPONSE
+
+
+async def test_keys_have_our_prefix_and_their_time() -> None:
+    async with FakeRedis() as redis, make_store(redis.url) as store:
+        await store.save(RESPONSE)
+        await store.save_conversation(CONVERSATION, ITEMS)
+        assert all(key.startswith(b"tagcall:") for key in redis.values)
+        assert redis.expiries[b"tagcall:response:resp_1"] == 30 * 86_400_000
+        assert redis.expiries[b"tagcall:conversation:conv_1:list"] == 30 * 86_400_000
+
+
+async def test_a_write_that_another_one_crossed_is_begun_anew() -> None:
+    async with FakeRedis() as redis, RedisKeyValue(redis.url) as keys:
+        await keys.commit([Put("a", b"1", 60)])
+        crossings = [b"tagcall:a", b"tagcall:a"]
+
+        def cross() -> None:
+            if crossings:
+                redis.touch(crossings.pop())
+
+        redis.before_exec = cross
+        assert await keys.commit([Append("a", (b"x",), 60)], require=["a"])
+        assert await keys.values("a") == [b"x"]
+
+        redis.before_exec = lambda: redis.touch(b"tagcall:a")
+        with pytest.raises(StoreError, match="too many others"):
+            await keys.commit([Append("a", (b"y",), 60)], require=["a"])
+        assert await keys.values("a") == [b"x"]
+
+
+async def test_nothing_is_appended_to_what_is_not_there() -> None:
+    async with FakeRedis() as redis, RedisKeyValue(redis.url) as keys:
+        assert await keys.commit([Append("a", (b"x",), 60), Put("b", b"1", 60)])
+        assert (await keys.values("a"), await keys.read("b")) == ([], b"1")
+
+
+async def test_a_slow_server_is_given_up_in_time_and_used_again_later() -> None:
+    async with FakeRedis() as redis, make_store(redis.url) as store:
+        await store.save(RESPONSE)
+        redis.stalled = True
+        async with asyncio.timeout(2):
+            with pytest.raises(StoreError, match="in time") as caught:
+                await store.load("resp_1", "me")
+        assert caught.value.status == 503
+        redis.stalled = False
+        assert await store.load("resp_1", "me") == RESPONSE
+
+
+async def test_a_server_that_went_away_is_a_store_error() -> None:
+    async with FakeRedis() as redis, make_store(redis.url) as store:
+        await redis.stop()
+        for _ in range(2):
+            with pytest.raises(StoreError):
+                await store.save(RESPONSE)
+
+
+async def test_a_server_that_is_not_there_is_told_at_the_start_without_its_password() -> None:
+    with pytest.raises(UsageError, match="Redis server") as caught:
+        async with make_store("redis://me:secret@127.0.0.1:9/0"):
+            pass
+    assert "secret" not in str(caught.value)
+
+
+def test_a_url_that_is_none_is_told() -> None:
+    with pytest.raises(UsageError, match="no Redis URL"):
+        make_store("redis://localhost:port")
+
+
+def test_without_the_package_one_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "proxy.stores.redis")
+    monkeypatch.setitem(sys.modules, "redis.asyncio", None)
+    with pytest.raises(UsageError, match=r"pip install 'tagcall\[redis\]'"):
+        make_store("redis://localhost")

@@ -1,0 +1,90 @@
+"""Which files are taken, which are refused, and what becomes of a damaged one."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from proxy.errors import UsageError
+from proxy.stores.sqlite_file import prepare
+
+CRASH = """
+import os, sqlite3, sys
+from pathlib import Path
+from proxy.stores.sqlite_file import prepare
+prepare(Path(sys.argv[1]))
+database = sqlite3.connect(sys.argv[1])
+database.execute("INSERT INTO records VALUES ('key', x'00', 1, 1)")
+database.commit()
+os._exit(9)
+"""
+
+
+def test_a_new_file_and_an_empty_one_are_made_into_stores(tmp_path: Path) -> None:
+    assert prepare(tmp_path / "new" / "r.db") is None
+    (tmp_path / "empty.db").touch()
+    assert prepare(tmp_path / "empty.db") is None
+    assert prepare(tmp_path / "empty.db") is None
+
+
+def test_a_file_whose_process_was_killed_is_ours_and_whole(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+    for _ in range(2):
+        path.unlink(missing_ok=True)
+        assert subprocess.run([sys.executable, "-c", CRASH, str(path)], check=False).returncode == 9
+        assert prepare(path) is None
+        with closing(sqlite3.connect(path)) as database:
+            assert database.execute("SELECT key FROM records").fetchall() == [("key",)]
+
+
+@pytest.mark.parametrize("content", [b"my diary", b"not a database" * 1_000])
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "diary.txt"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match="is no store of tagcall"):
+        prepare(path)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("statement", ["CREATE TABLE bookmarks (url)", "PRAGMA application_id = 1"])
+def test_the_database_of_another_program_is_refused(tmp_path: Path, statement: str) -> None:
+    path = tmp_path / "places.sqlite"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(statement)
+        database.commit()
+    with pytest.raises(UsageError, match="database of another program"):
+        prepare(path)
+
+
+def test_another_version_is_refused_with_both_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+    prepare(path)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version = 7")
+    with pytest.raises(UsageError, match=r"another version of tagcall \(format 7, this one has 1\)"):
+        prepare(path)
+
+
+@pytest.mark.parametrize("at", [100, 4096, 9_000])
+def test_a_damaged_store_is_set_aside_and_begun_anew(tmp_path: Path, at: int) -> None:
+    path = tmp_path / "r.db"
+    prepare(path)
+    damaged = bytearray(path.read_bytes())
+    damaged[at : at + 4_000] = b"\x99" * 4_000
+    path.write_bytes(damaged)
+    aside = prepare(path)
+    assert aside is not None
+    assert aside.read_bytes().startswith(b"SQLite format 3\0")
+    assert prepare(path) is None
+
+
+def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for path in (tmp_path / "file" / "r.db", tmp_path):
+        with pytest.raises(UsageError, match="cannot be kept"):
+            prepare(path)
