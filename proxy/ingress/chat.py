@@ -1,0 +1,21 @@
+"""POST /v1/chat/completions."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from ..wire.chat import ChatBuilder
+from ..wire.chat_request import parse_chat_request
+from ..wire.json_body import parse_json_object
+from ..wire.sse import encode_chunks
+from .exchange import Exchange, answer
+from .requests import read_json_body
+from .state import REASONING_CONTENT
+
+
+async def create_completion(request: web.Request) -> web.StreamResponse:
+    reasoning = request.app[REASONING_CONTENT]
+    body = parse_json_object(await read_json_body(request))
+    parsed = parse_chat_request(body, summary="auto" if reasoning else None)
+    builder = ChatBuilder(parsed, reasoning=reasoning)
+    return await answer(request, Exchange(parsed.turn, parsed.stream, builder, encode_chunks))

@@ -1,0 +1,44 @@
+"""The backend's models and the owner's aliases for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from ..contracts import Model, TextBackend
+from ..errors import BackendError
+from ..wire.models import with_aliases
+
+# Seconds to wait for the backend's list: for the first one, and for a newer one than is known already.
+# Plugins look at the list to see whether the server is there at all, and give up after 8.
+FIRST_WAIT = 5.0
+NEWER_WAIT = 0.05
+
+
+class ModelList:
+    """The models of one server, known from the first answer of its backend on; `aliases` is name to model."""
+
+    def __init__(self, backend: TextBackend, aliases: Mapping[str, str], named: Sequence[str]) -> None:
+        self._backend = backend
+        self._aliases = dict(aliases)
+        self._named = [Model(name, 0, "tagcall") for name in named]
+        self._known: Sequence[Model] = ()
+
+    def behind(self, name: str) -> str:
+        """What the backend is asked for when a client asks for `name`."""
+        return self._aliases.get(name, name)
+
+    async def current(self) -> list[Model]:
+        """All that can be listed now. Raises `BackendError` when that is nothing."""
+        try:
+            async with asyncio.timeout(NEWER_WAIT if self._known else FIRST_WAIT):
+                self._known = await self._backend.models() or self._known
+        except TimeoutError:
+            trouble = BackendError("The backend is still starting: ask again in a moment.", status=503, retry_after=2)
+        except BackendError as error:
+            trouble = error
+        else:
+            return with_aliases(self._known, self._aliases)
+        if models := with_aliases(self._known or self._named, self._aliases):
+            return models
+        raise trouble

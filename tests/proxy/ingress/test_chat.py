@@ -1,0 +1,241 @@
+"""Chat Completions as clients meet them, in front of a backend in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+from openai import APIError, AsyncOpenAI, BadRequestError, RateLimitError
+
+from parser import write_call
+from prompts import Text
+from proxy.contracts import ReasoningEnded, ReasoningPiece, TextPiece, TurnEnded
+from proxy.errors import BackendError
+from proxy.server import running_server
+from proxy.settings import Settings
+from tests.support.http_client import client, error_of
+from tests.support.memory_backend import USAGE, MemoryBackend, Script
+
+READ = {"name": "read_note", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}
+TOOLS: list[Any] = [{"type": "function", "function": READ}]
+ASK: Any = {"role": "user", "content": "What is in a.md?"}
+BODY: dict[str, Any] = {"model": "m", "messages": [ASK]}
+CALLS = "I look.\n" + write_call("read_note", '{"path": "a.md"}') + "\n" + write_call("read_note", '{"path": "b.md"}')
+
+
+class FailingBackend(MemoryBackend):
+    """Says one word and fails."""
+
+    @asynccontextmanager
+    async def stream(self, prompt: object) -> AsyncIterator[Any]:
+        async def batches() -> AsyncIterator[Any]:
+            yield [TextPiece("word")]
+            raise BackendError("The backend went away.", code="backend_gone")
+
+        yield batches()
+
+
+@asynccontextmanager
+async def talking(*answers: Script, **settings: Any) -> AsyncIterator[tuple[AsyncOpenAI, MemoryBackend]]:
+    backend = MemoryBackend(list(answers), chunk=3)
+    async with (
+        running_server(Settings(port=0, **settings), backend) as url,
+        AsyncOpenAI(base_url=url, api_key="any", max_retries=0) as openai,
+    ):
+        yield openai, backend
+
+
+async def streamed(openai: AsyncOpenAI, **members: Any) -> Any:
+    async with openai.chat.completions.stream(model="m", messages=[ASK], **members) as stream:
+        return await stream.get_final_completion()
+
+
+def shown(backend: MemoryBackend) -> str:
+    return "".join(part.text for part in backend.prompts[-1].parts if isinstance(part, Text))
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_tool_loop_goes_round(stream: bool) -> None:
+    async with talking(CALLS, "Both are empty.") as (openai, backend):
+        if stream:
+            first = await streamed(openai, tools=TOOLS)
+        else:
+            first = await openai.chat.completions.create(model="m", messages=[ASK], tools=TOOLS)
+        message = first.choices[0].message
+        assert first.choices[0].finish_reason == "tool_calls"
+        assert message.content.strip() == "I look."
+        assert [call.function.arguments for call in message.tool_calls] == ['{"path": "a.md"}', '{"path": "b.md"}']
+        results: list[Any] = [
+            {"role": "tool", "tool_call_id": call.id, "content": f"result {number}"}
+            for number, call in enumerate(message.tool_calls)
+        ]
+        kept = message.model_dump()
+        second = await openai.chat.completions.create(model="m", messages=[ASK, kept, *results], tools=TOOLS)
+    assert second.choices[0].message.content == "Both are empty."
+    assert second.choices[0].finish_reason == "stop"
+    text = shown(backend)
+    assert text.index("What is in a.md?") < text.index("I look.") < text.index("result 0") < text.index("result 1")
+
+
+async def test_the_older_form_of_calls_goes_round() -> None:
+    async with talking(CALLS, "It is empty.") as (openai, backend):
+        first = await openai.chat.completions.create(model="m", messages=[ASK], functions=[READ])  # type: ignore[list-item]  # a dict is what people send
+        choice = first.choices[0]
+        assert choice.finish_reason == "function_call"
+        assert choice.message.function_call is not None
+        assert choice.message.function_call.arguments == '{"path": "a.md"}'
+        assert choice.message.tool_calls is None
+        messages: list[Any] = [
+            ASK,
+            choice.message.model_dump(),
+            {"role": "function", "name": "read_note", "content": "R"},
+        ]
+        second = await openai.chat.completions.create(model="m", messages=messages)
+    assert second.choices[0].message.content == "It is empty."
+    assert "R" in shown(backend)
+
+
+async def test_a_call_can_leave_while_it_is_written() -> None:
+    async with talking(CALLS, calls="live") as (openai, _):
+        stream = await openai.chat.completions.create(model="m", messages=[ASK], tools=TOOLS, stream=True)
+        calls = [call async for chunk in stream for call in chunk.choices[0].delta.tool_calls or ()]
+    pieces = [call.function.arguments for call in calls if call.index == 0 and call.function]
+    assert len(pieces) > 2
+    assert "".join(piece or "" for piece in pieces) == '{"path": "a.md"}'
+    assert [(call.index, call.function and call.function.name) for call in calls if call.id] == [
+        (0, "read_note"), (1, "read_note"),
+    ]  # fmt: skip
+
+
+async def test_a_stream_is_chunks_and_one_done() -> None:
+    async with client("Hello", CALLS) as (session, url):
+        for tools in ([], TOOLS):
+            async with session.post(
+                f"{url}/chat/completions", json={**BODY, "stream": True, "tools": tools}
+            ) as response:
+                assert response.content_type == "text/event-stream"
+                blocks = (await response.text()).split("\n\n")
+            assert blocks[-2:] == ["data: [DONE]", ""]
+            chunks = [orjson.loads(block.removeprefix("data: ")) for block in blocks[:-2]]
+            assert all(len(chunk["choices"]) == 1 for chunk in chunks)
+            assert len({(chunk["id"], chunk["created"], chunk["model"]) for chunk in chunks}) == 1
+
+
+async def test_the_answer_keeps_to_its_limits() -> None:
+    async with talking("one END two", "word " * 100, '{"a": 1}') as (openai, backend):
+        stopped = await streamed(openai, stop=["", "END"])
+        assert (stopped.choices[0].message.content, stopped.choices[0].finish_reason) == ("one ", "stop")
+        cut = await openai.chat.completions.create(model="m", messages=[ASK], max_tokens=5)
+        assert cut.choices[0].finish_reason == "length"
+        assert 0 < len(cut.choices[0].message.content or "") < 100
+        form: Any = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}
+        completion = await openai.chat.completions.create(model="m", messages=[ASK], response_format=form)
+    assert completion.choices[0].message.content == '{"a": 1}'
+    assert backend.prompts[2].output_schema == '{"type":"object"}'
+
+
+async def test_usage_comes_when_it_is_asked_for() -> None:
+    async with talking("Hello") as (openai, _):
+        completion = await streamed(openai, stream_options={"include_usage": True})
+    assert (completion.usage.prompt_tokens, completion.usage.completion_tokens) == (100, 20)
+
+
+async def test_a_backend_error_before_the_first_chunk_is_an_http_error() -> None:
+    error = BackendError("Slow down.", status=429, code="rate_limit_exceeded", retry_after=3)
+    async with talking(error, error) as (openai, _):
+        for stream in (True, False):
+            with pytest.raises(RateLimitError, match="Slow down"):
+                await openai.chat.completions.create(model="m", messages=[ASK], stream=stream)
+
+
+async def test_a_failure_in_mid_stream_is_told_and_the_stream_is_ended() -> None:
+    """For clients that wait for `[DONE]` and for those that look for an error alike."""
+    async with running_server(Settings(port=0), FailingBackend([])) as url:
+        async with aiohttp.ClientSession() as session:
+            async with session.post(f"{url}/chat/completions", json={**BODY, "stream": True}) as response:
+                *_, failed, done, _ = (await response.text()).split("\n\n")
+        assert orjson.loads(failed.removeprefix("data: ")) == {
+            "error": {
+                "message": "The backend went away.",
+                "type": "server_error",
+                "param": None,
+                "code": "backend_gone",
+            }
+        }
+        assert done == "data: [DONE]"
+        async with AsyncOpenAI(base_url=url, api_key="any", max_retries=0) as openai:
+            with pytest.raises(APIError, match="The backend went away"):
+                await streamed(openai)
+
+
+async def test_a_bad_request_is_openais_error() -> None:
+    async with talking() as (openai, _):
+        with pytest.raises(BadRequestError, match="must be a response to a preceeding message"):
+            await openai.chat.completions.create(
+                model="m", messages=[ASK, {"role": "tool", "tool_call_id": "call_1", "content": "x"}]
+            )
+
+
+@pytest.mark.parametrize(("told", "expected"), [(True, "Think."), (False, None)])
+async def test_reasoning_is_told_by_option(told: bool, expected: str | None) -> None:
+    script: Script = [ReasoningPiece(0, "Think."), ReasoningEnded(), TextPiece("Hello"), TurnEnded(USAGE)]
+    async with talking(script, reasoning_content=told) as (openai, backend):
+        completion = await openai.chat.completions.create(model="m", messages=[ASK])
+    assert (completion.choices[0].message.model_extra or {}).get("reasoning_content") == expected
+    assert backend.prompts[0].summary == ("auto" if told else None)
+
+
+async def test_an_alias_is_another_name_for_a_model_in_both_apis() -> None:
+    async with talking("Hello", "Hello", alias=(("notes", "gpt-5.5"),)) as (openai, backend):
+        completion = await openai.chat.completions.create(model="notes", messages=[ASK])
+        response = await openai.responses.create(model="notes", input="hi")
+    assert completion.model == response.model == "notes"
+    assert [prompt.model for prompt in backend.prompts] == ["gpt-5.5", "gpt-5.5"]
+
+
+async def read_by_line(stream: aiohttp.StreamReader) -> AsyncIterator[dict[str, Any]]:
+    """As BMO: each network read is cut at line ends, and nothing is kept for the next."""
+    async for piece in stream.iter_any():
+        for line in piece.decode().split("\n"):
+            if line == "data: [DONE]":
+                return
+            if line:
+                yield orjson.loads(line.removeprefix("data: "))
+
+
+async def read_by_cut(stream: aiohttp.StreamReader) -> AsyncIterator[dict[str, Any]]:
+    """As Smart Connections: of each block, what stands behind the first `data: ` and before the next."""
+    for block in (await stream.read()).decode().split("\n\n"):
+        if block == "data: [DONE]":
+            return
+        yield orjson.loads(block.split("data: ")[1])
+
+
+@pytest.mark.parametrize("read", [read_by_line, read_by_cut])
+async def test_readers_written_by_hand_get_the_whole_text(read: Any) -> None:
+    """All of them look for `choices[0].delta` in every chunk, as Text Generator does."""
+    text = "The stream has lines `data: {}` and ends with\ndata: [DONE]\n\nThat is all."
+    backend = MemoryBackend([text], chunk=7)
+    async with running_server(Settings(port=0), backend) as url, aiohttp.ClientSession() as session:
+        async with session.post(f"{url}/chat/completions", json={**BODY, "stream": True, "stop": ""}) as response:
+            deltas = [chunk["choices"][0]["delta"] async for chunk in read(response.content)]
+    assert "".join(delta.get("content", "") for delta in deltas) == text
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/chat/completions", "/chat/completions/", "//v1//chat//completions", "/v1/v1/chat/completions"]
+)
+async def test_every_spelling_of_the_path_is_served(path: str) -> None:
+    async with client("Hello") as (session, url):
+        async with session.post(url.removesuffix("/v1") + path, json=BODY) as response:
+            assert response.status == 200
+
+
+async def test_stored_completions_are_not_listed() -> None:
+    async with client() as (session, url), session.get(f"{url}/chat/completions") as response:
+        assert response.status == 405
+        assert (await error_of(response))["code"] == "method_not_supported"
