@@ -1,0 +1,188 @@
+"""One WebSocket, from the upgrade of a request that was let in to its close.
+
+    GET with Upgrade --> messages --> closed      by the client: what runs for it ends
+                                      1001        the server stops, and nothing runs on it any more
+                                      1009        a message over --max-body
+                                      cut off     its client has stopped reading, or answers no ping
+
+A message is one JSON object. What is wrong with one is told, and the next is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+import orjson
+import structlog
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from ...errors import ApiError, RequestError
+from ...wire.builder import WireEvent
+from ...wire.ids import mint_id
+from ...wire.json_body import JsonObject, parse_json_object
+from ..metrics import METRICS
+from ..replies import FAULT, error_reply
+from ..request_log import RequestLog
+from ..state import ACTIVITY, REQUEST_LOG, STOPPING
+
+# Seconds of silence after which the client is pinged; who has not answered after half as many has gone.
+HEARTBEAT = 20.0
+
+# Seconds that a write may wait for its client to read.
+WRITE_DEADLINE = 15.0
+
+# Seconds that the other side may take to say goodbye.
+CLOSING = 1.0
+
+STOPPED = ApiError("The server is shutting down.", status=503, code="server_shutting_down", retry_after=2)
+
+fault_log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.socket")
+
+
+class Socket:
+    """What a session writes to, and where its work runs: work that is left when the client goes is ended."""
+
+    def __init__(self, request: web.Request, response: web.WebSocketResponse, group: asyncio.TaskGroup) -> None:
+        self.request = request
+        self._response = response
+        self._group = group
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._writing = asyncio.Lock()
+        self._running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def stopping(self) -> bool:
+        return self.request.app[STOPPING].is_set()
+
+    def start(self, work: Coroutine[object, object, None], name: str) -> Callable[[], object]:
+        """Runs `work` until it is over or the client has gone. Returns what ends it earlier."""
+        task = self._group.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task.cancel
+
+    async def send(self, events: Iterable[WireEvent]) -> None:
+        """Each event as a frame, in order. Raises `ConnectionError` when the client is not there to read them."""
+        async with self._writing:
+            try:
+                async with asyncio.timeout(WRITE_DEADLINE):
+                    for event in events:
+                        await self._response.send_frame(orjson.dumps(event), WSMsgType.TEXT)
+            except TimeoutError:
+                if self.request.transport is not None:
+                    self.request.transport.abort()
+                raise ConnectionResetError("the client does not read") from None
+
+    @contextmanager
+    def working(self) -> Iterator[RequestLog]:
+        """A turn: a stopping server waits for it, and its line is written when it is over."""
+        upgrade = self.request[REQUEST_LOG]
+        entry = RequestLog(mint_id("req"), "WS", upgrade.path, upgrade.origin, upgrade.route, stream=True)
+        self._running += 1
+        self._idle.clear()
+        status: int | None = None
+        try:
+            with self.request.app[ACTIVITY].working():
+                yield entry
+                status = 200 if entry.failed is None else entry.failed.status
+        finally:
+            entry.write(status)
+            self.request.app[METRICS].request(entry, status)
+            self._running -= 1
+            if not self._running:
+                self._idle.set()
+
+    async def close_when_stopped(self) -> None:
+        await self.request.app[STOPPING].wait()
+        await self._idle.wait()
+        await self._response.close(code=WSCloseCode.GOING_AWAY, message=b"The server is shutting down.")
+
+    def leave(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+
+class Session(Protocol):
+    """What is spoken on a socket. `receive` raises `ApiError` for what `refuse` is to tell."""
+
+    async def open(self) -> None: ...
+
+    async def receive(self, message: JsonObject, size: int) -> None: ...
+
+    async def refuse(self, error: ApiError, message: JsonObject | None) -> None:
+        """`message` None: it could not be read at all."""
+
+
+async def serve(
+    request: web.Request, begin: Callable[[Socket], Session], *, protocols: Sequence[str] = ()
+) -> web.StreamResponse:
+    """Makes a WebSocket of `request` and talks on it to its end."""
+    if request.headers.get("Upgrade", "").lower() != "websocket":
+        return _wants_upgrade(request)
+    if request.app[STOPPING].is_set():
+        raise STOPPED
+    response = web.WebSocketResponse(
+        timeout=CLOSING,
+        heartbeat=HEARTBEAT,
+        protocols=protocols,
+        compress=False,
+        max_msg_size=request.client_max_size,
+    )
+    await response.prepare(request)
+    try:
+        with request.app[ACTIVITY].resting():
+            async with asyncio.TaskGroup() as group:
+                socket = Socket(request, response, group)
+                socket.start(socket.close_when_stopped(), f"end of socket {request[REQUEST_LOG].id}")
+                session = begin(socket)
+                await session.open()
+                await _listen(response, session)
+                # It was closed in good order, and its transport is being closed: that may end this request first.
+                request[REQUEST_LOG].whole = True
+                socket.leave()
+    except* ConnectionError:
+        request[REQUEST_LOG].client_gone = True
+    except* Exception:  # noqa: BLE001  # a fault of ours: logged with its trace
+        fault_log.exception("fault on a socket", id=request[REQUEST_LOG].id)
+    return response
+
+
+def _wants_upgrade(request: web.Request) -> web.Response:
+    error = RequestError(
+        f"GET {request.path[:200]} is a WebSocket: send 'Upgrade: websocket'.", status=426, code="upgrade_required"
+    )
+    request[REQUEST_LOG].failed = error
+    reply = error_reply(error)
+    reply.headers["Upgrade"] = "websocket"
+    return reply
+
+
+async def _listen(response: web.WebSocketResponse, session: Session) -> None:
+    """Hands messages to `session` as long as there are any."""
+    async for frame in response:
+        match frame.type:
+            case WSMsgType.TEXT:
+                await _hand_over(frame.data, session)
+            case WSMsgType.BINARY:
+                await session.refuse(RequestError("Send text frames: each is one JSON object."), None)
+            case _:
+                return
+
+
+async def _hand_over(text: str, session: Session) -> None:
+    message: JsonObject | None = None
+    try:
+        message = parse_json_object(text.encode())
+        await session.receive(message, len(text))
+    except ApiError as error:
+        await session.refuse(error, message)
+    except ConnectionError:
+        raise
+    except Exception:  # noqa: BLE001  # a fault of ours: logged with its trace, told without it
+        fault_log.exception("fault in a message")
+        await session.refuse(FAULT, message)
