@@ -3,6 +3,8 @@
 serve    the server
 login    log the private CODEX_HOME in, by codex's own login
 doctor   what works and what to do about what does not
+record   the server, which writes each turn as a fixture
+replay   fixtures through the whole proxy, held against what they promise
 demo     one whole tool loop on recorded answers
 """
 

@@ -13,7 +13,7 @@ from ..contracts import TextBackend
 from ..errors import ApiError, UsageError
 from ..server import base_url, bind, read_keys
 from ..settings import Settings
-from .obsidian import copilot_settings
+from .obsidian import client_settings
 
 # Seconds that a server on our port may take to say whether it is one of ours.
 NEIGHBOUR_TIMEOUT = 2.0
@@ -37,7 +37,7 @@ async def run_doctor(settings: Settings) -> int:
     async for finding in examine(settings):
         _show(finding)
         healthy = healthy and finding.good is not False
-    print(copilot_settings(base_url(settings.host, settings.port), settings))
+    print(client_settings(base_url(settings.host, settings.port), settings))
     return 0 if healthy else 1
 
 

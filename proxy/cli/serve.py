@@ -6,19 +6,31 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Sequence
+
+from aiohttp.typedefs import Middleware
 
 from ..backends import make_backend
 from ..contracts import TextBackend
 from ..server import running_server
 from ..settings import Settings
-from .obsidian import copilot_settings
+from .obsidian import client_settings
 
 # Exit status of a process that was told to stop a second time and did.
 INTERRUPTED = 130
 
 
 async def run_serve(settings: Settings) -> int:
-    """Serves until SIGINT or SIGTERM; running turns may finish. A second signal ends it at once."""
+    return await serve(settings, make_backend(settings))
+
+
+async def serve(
+    settings: Settings, backend: TextBackend, middlewares: Sequence[Middleware] = (), more: str | None = None
+) -> int:
+    """Serves until SIGINT or SIGTERM; running turns may finish. A second signal ends it at once.
+
+    `more` is printed behind what is always said at the beginning.
+    """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -29,10 +41,11 @@ async def run_serve(settings: Settings) -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
-    backend = make_backend(settings)
-    async with running_server(settings, backend) as url, asyncio.TaskGroup() as group:
+    async with running_server(settings, backend, middlewares) as url, asyncio.TaskGroup() as group:
         print(f"tagcall is ready on {url}")
-        print(copilot_settings(url, settings), flush=True)
+        print(client_settings(url, settings), flush=True)
+        if more is not None:
+            print(more, flush=True)
         complaint = group.create_task(_complain(backend), name="first look at the backend")
         await stop.wait()
         complaint.cancel()

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .fixture import FixtureError, load_fixtures
+from .playback import Speed, parse_speed
 from .server import ReplayServer
 
 _STDOUT = 1
@@ -31,10 +32,17 @@ def _length(text: str) -> int:
     return length
 
 
+def _speed(text: str) -> Speed:
+    try:
+        return parse_speed(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m proxy.replay", description="Play recorded turns on stdin/stdout.")
     parser.add_argument("folder", type=Path, help="a folder of fixtures, or one fixture")
-    parser.add_argument("--speed", choices=("recorded", "fast"), default="fast", help="fast (default): without waiting")
+    parser.add_argument("--speed", type=_speed, default="fast", metavar="fast|recorded|20ms", help="default: fast")
     parser.add_argument("--chunk", type=_length, default=0, metavar="N", help="cut the text into N characters a delta")
     options = parser.parse_args(arguments)
     try:
@@ -42,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FixtureError as error:
         print(error, file=sys.stderr)
         return 2
-    server = ReplayServer(fixtures, _write, recorded_speed=options.speed == "recorded", chunk=options.chunk)
+    server = ReplayServer(fixtures, _write, speed=options.speed, chunk=options.chunk)
     for line in sys.stdin.buffer:
         server.receive(line)
     return 0

@@ -1,130 +1,130 @@
-"""Which fixture answers a turn: by the conversation that it shows, never by the tool prompt around it.
+"""Which recorded turn answers a turn: by what the client asked, never by the words of the prompt around it.
 
-A fixture asks in one of two ways. `Verbatim` is the text of a recorded turn's input. `Described` is
-for fixtures written by hand, which should not break when the prompt is worded anew:
+A fixture asks with the newest user message and the names of the tools called since:
 
     "ask": {"last_user": "What did I plant?", "after_tools": ["search_notes"]}
 
-fits when the newest user turn begins with that text (what the proxy appends to it does not count) and
-the calls made since have exactly these names, in this order (left out: none yet).
+It fits a turn when that turn's newest user message is this text, or this text and more lines behind it,
+and exactly these tools were called since, in this order. White space does not count, nor do call ids,
+arguments, results and what was said before. These decide only between fixtures that fit; the first
+difference in this list does:
 
-Of a conversation with headers only what begins with the first header is compared, and of `[tool:call_x]`
-only `[tool]`: the introduction is the prompt's, and call ids differ between runs.
+    more lines of the user message     the same model     tools offered or not
+    the same text of the whole prompt  the same number of lines that the proxy added
+    more messages at the end that are the same
+
+What is still equal is played in the order of the names.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
+from functools import cached_property
+from typing import TypeAlias, TypeVar
 
-_HEADER = re.compile(r"^\[(?:user\]|assistant\]|tool:)", re.MULTILINE)
-_RESULT_HEADER = re.compile(r"^\[tool:[^\]\s]*\]", re.MULTILINE)
-_USER_HEADER = re.compile(r"^\[user\]", re.MULTILINE)
-_CALL = re.compile(r'<tool_call>\s*\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")')
+from .conversation import Conversation, closing_lines, common_end, folded, folded_lines, read_conversation
 
 # How many characters of a text an explanation shows, on either side of the first difference.
 _SHOWN = 40
 
+# A model of this name is answered by the fixture that is named behind it, and by no other.
+BY_NAME = "fixture:"
 
-@dataclass(frozen=True, slots=True)
-class Verbatim:
+_Rank: TypeAlias = tuple[int, bool, bool, bool, bool, int]
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A turn: the text of its input, and what is known beside it. None: it is not known."""
+
     text: str
+    model: str | None = None
+    with_tools: bool | None = None
+
+    @cached_property
+    def conversation(self) -> Conversation:
+        return read_conversation(self.text)
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class Ask:
+    """What a recorded turn answers; `seen` is that turn, None when it was written by hand."""
+
     last_user: str
     after_tools: tuple[str, ...] = ()
+    model: str | None = None
+    with_tools: bool | None = None
+    seen: Seen | None = None
 
 
-Ask = Verbatim | Described
+def asked_by(seen: Seen) -> Ask:
+    """The ask of a recorded turn that says nothing else."""
+    return Ask(seen.conversation.last_user, seen.conversation.after_tools, seen.model, seen.with_tools, seen)
 
 
-class Fit(IntEnum):
-    """How well an ask fits a conversation; more is better."""
-
-    NONE = 0
-    DESCRIBED = 1
-    FOLDED = 2
-    EXACT = 3
+def fits(ask: Ask, seen: Seen) -> bool:
+    wanted = folded_lines(ask.last_user)
+    lines = folded_lines(seen.conversation.last_user)
+    return lines[: len(wanted)] == wanted and seen.conversation.after_tools == ask.after_tools
 
 
-def folded(text: str) -> str:
-    """`text` with every run of white space as one blank."""
-    return " ".join(text.split())
+def _rank(ask: Ask, seen: Seen) -> _Rank:
+    recorded = ask.seen
+    closing = closing_lines(seen.conversation, seen.text, ask.last_user)
+    return (
+        len(folded_lines(ask.last_user)),
+        ask.model == seen.model,
+        ask.with_tools is None or ask.with_tools == seen.with_tools,
+        recorded is not None and folded(recorded.text) == folded(seen.text),
+        closing == (closing_lines(recorded.conversation, recorded.text, ask.last_user) if recorded else 0),
+        common_end(recorded.conversation, seen.conversation) if recorded else 0,
+    )
 
 
-def comparable(conversation: str) -> str:
-    """A rendered conversation without its introduction and its call ids."""
-    first = _HEADER.search(conversation)
-    return _RESULT_HEADER.sub("[tool]", conversation[first.start() :] if first else conversation)
+def choose(asks: Mapping[Key, Ask], seen: Seen) -> tuple[Key, ...]:
+    """The keys of the asks that fit best and equally well, in their order; none if nothing fits."""
+    ranks = {key: _rank(ask, seen) for key, ask in asks.items() if fits(ask, seen)}
+    best = max(ranks.values(), default=None)
+    return tuple(key for key, rank in ranks.items() if rank == best)
 
 
-def described(conversation: str) -> Described:
-    """The newest user turn of a rendered conversation with all that follows it, and the calls made since."""
-    newest = _USER_HEADER.split(conversation)[-1]
-    return Described(folded(newest), tuple(json.loads(name, strict=False) for name in _CALL.findall(newest)))
+def explain(asks: Mapping[str, Ask], seen: Seen) -> str:
+    """One sentence on why nothing fits: the nearest fixture and where it first differs."""
+    if not asks:
+        return "No fixture answers this turn: there is none."
+    pairs = {name: _compared(ask, seen.conversation) for name, ask in sorted(asks.items())}
+    nearest = max(pairs, key=lambda name: _likeness(*pairs[name]))
+    wanted, shown = pairs[nearest]
+    shorter = min(len(wanted), len(shown))
+    at = next((index for index in range(shorter) if wanted[index] != shown[index]), shorter)
+    return (
+        f"No fixture answers this turn. The nearest is {nearest}: at character {at} it has "
+        f"{_around(wanted, at)} where the turn has {_around(shown, at)}."
+    )
 
 
-def fit(ask: Ask, conversation: str) -> Fit:
-    match ask:
-        case Verbatim(text):
-            asked, seen = comparable(text), comparable(conversation)
-            if asked == seen:
-                return Fit.EXACT
-            return Fit.FOLDED if folded(asked) == folded(seen) else Fit.NONE
-        case Described(last_user, after_tools):
-            turn = described(conversation)
-            fits = turn.after_tools == after_tools and turn.last_user.startswith(folded(last_user))
-            return Fit.DESCRIBED if fits else Fit.NONE
-
-
-def choose(asks: Mapping[str, Ask], conversation: str) -> tuple[str, ...]:
-    """The names of the fixtures that fit best and equally well, sorted; none if nothing fits."""
-    fits = {name: fit(ask, conversation) for name, ask in asks.items()}
-    best = max(fits.values(), default=Fit.NONE)
-    return tuple(sorted(name for name in fits if fits[name] is best)) if best else ()
-
-
-def _compared(ask: Ask, conversation: str) -> tuple[str, str]:
+def _compared(ask: Ask, conversation: Conversation) -> tuple[str, str]:
     """What the ask wants and what the turn has, as two texts that can be laid side by side."""
-    match ask:
-        case Verbatim(text):
-            return folded(comparable(text)), folded(comparable(conversation))
-        case Described(last_user, after_tools):
-            wanted, turn = folded(last_user), described(conversation)
-            # What follows the wanted text may differ: only the calls count there.
-            seen = turn.last_user
-            seen = wanted if seen.startswith(wanted) else seen
-            return f"{wanted} {_after(after_tools)}", f"{seen} {_after(turn.after_tools)}"
+    wanted, lines = folded_lines(ask.last_user), folded_lines(conversation.last_user)
+    # What follows the wanted lines may differ: only the calls count there.
+    shown = wanted if lines[: len(wanted)] == wanted else lines
+    return (
+        f"{' '.join(wanted)} {_after(ask.after_tools)}",
+        f"{' '.join(shown)} {_after(conversation.after_tools)}",
+    )
 
 
 def _after(names: tuple[str, ...]) -> str:
     return f"(after {', '.join(names)})" if names else "(before any call)"
 
 
-def explain(asks: Mapping[str, Ask], conversation: str) -> str:
-    """One sentence on why nothing fits: the nearest fixture and where it first differs."""
-    if not asks:
-        return "No fixture answers this turn: there is none."
-    pairs = {name: _compared(ask, conversation) for name, ask in sorted(asks.items())}
-    nearest = max(pairs, key=lambda name: _likeness(*pairs[name]))
-    wanted, seen = pairs[nearest]
-    shorter = min(len(wanted), len(seen))
-    at = next((index for index in range(shorter) if wanted[index] != seen[index]), shorter)
-    return (
-        f"No fixture answers this turn. The nearest is {nearest}: at character {at} it has "
-        f"{_around(wanted, at)} where the turn has {_around(seen, at)}."
-    )
-
-
-def _likeness(wanted: str, seen: str) -> float:
+def _likeness(wanted: str, shown: str) -> float:
     # Words, and only how many are shared: a prompt may be a megabyte long.
-    return difflib.SequenceMatcher(None, wanted.split(), seen.split(), autojunk=False).quick_ratio()
+    return difflib.SequenceMatcher(None, wanted.split(), shown.split(), autojunk=False).quick_ratio()
 
 
 def _around(text: str, at: int) -> str:

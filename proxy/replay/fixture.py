@@ -1,37 +1,39 @@
-"""Fixture format 1: one folder for each turn.
+"""Fixture format 1: one folder for each request of a client.
 
-    <case>/request.json    what the client sent to the proxy, or would send
-    <case>/backend.jsonl   what the proxy and the app-server said to each other
-    <case>/response.sse    what the client got, or should get
+    <case>/request.json                     the body that the client sent to the proxy
+    <case>/backend.jsonl                    what the proxy and the app-server said to each other
+    <case>/response.sse or response.json    what the client got, see `answers`
 
 Playing needs `backend.jsonl` only. Its first line says what it is, the others are messages as they
 went over the wire, `t` in seconds on any clock; empty lines may part them:
 
-    {"tagcall_fixture": 1, "note": "...", "model": "gpt-x", "ask": {...}}
+    {"tagcall_fixture": 1, "note": "...", "model": "gpt-x", "path": "/v1/responses", "ask": {...}}
     {"t": 0.0, "dir": "client", "msg": {"method": "turn/start", "id": 3, "params": {...}}}
     {"t": 0.2, "dir": "server", "msg": {"method": "item/started", "params": {...}}}
 
-`note` is for readers, `model` is one more name in the list of models; members that are not named
-here are kept in `Fixture.meta` and change nothing. The turn is what the server said on its thread from
-`turn/start` to `turn/completed`; a handshake before it and lines of other threads do no harm. What the
-turn answers is the text input of its `turn/start`, or `ask` (see `asks`), which needs no `turn/start`.
+Members that are not named here are kept in `Fixture.meta` and change nothing. A turn is what the server
+said on its thread from `turn/start` to `turn/completed`; a handshake before it and lines of other threads do
+no harm. There are several when the proxy asked its model again. What they answer is `ask` (see `asks`),
+or else the text input of each `turn/start`; with an `ask` there may be one turn without a `turn/start`.
+docs/reference/fixtures.md is for those who write fixtures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
 import orjson
 
 from ..errors import UsageError
-from .asks import Ask, Described, Verbatim
+from .asks import Ask, Seen, asked_by
 
 FORMAT = 1
 REQUEST_FILE = "request.json"
 BACKEND_FILE = "backend.jsonl"
+DEFAULT_PATH = "/v1/responses"
 
 Message: TypeAlias = dict[str, object]
 
@@ -52,20 +54,29 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Fixture:
-    """One recorded turn. The last of `steps` is its `turn/completed`."""
+class RecordedTurn:
+    """The last of `steps` is its `turn/completed`. `interrupted`: the proxy had read enough before that."""
 
-    name: str
-    meta: Message
     ask: Ask
     thread_id: str
     turn_id: str
     steps: tuple[Step, ...]
+    interrupted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fixture:
+    """The turns of one request, at least one. `settings` are those that its answer depends on."""
+
+    name: str
+    meta: Message
+    turns: tuple[RecordedTurn, ...]
+    path: str = DEFAULT_PATH
+    settings: Mapping[str, str | bool] = field(default_factory=dict)
 
     @property
     def model(self) -> str | None:
-        model = self.meta.get("model")
-        return model if isinstance(model, str) else None
+        return _model_of(self.meta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +87,15 @@ class _Line:
 
 
 def load_fixtures(folder: Path) -> dict[str, Fixture]:
-    """All fixtures in `folder` by name, sorted; `folder` may also be a single one."""
+    """All fixtures in `folder` by name, sorted; `folder` may also be a single one.
+
+    Folders whose name begins with a dot are none: they are still being written.
+    """
     if not folder.is_dir():
         raise FixtureError(f"There is no folder {folder} to play fixtures from.")
     cases = [folder] if (folder / BACKEND_FILE).is_file() else sorted(folder.iterdir())
-    fixtures = {case.name: _load(case / BACKEND_FILE) for case in cases if (case / BACKEND_FILE).is_file()}
+    cases = [case for case in cases if (case / BACKEND_FILE).is_file() and not case.name.startswith(".")]
+    fixtures = {case.absolute().name: _load(case / BACKEND_FILE) for case in cases}
     if not fixtures:
         raise FixtureError(f"There is no fixture in {folder}: a fixture is a folder with a {BACKEND_FILE} in it.")
     return fixtures
@@ -88,7 +103,7 @@ def load_fixtures(folder: Path) -> dict[str, Fixture]:
 
 def _load(path: Path) -> Fixture:
     try:
-        return parse_fixture(path.parent.name, path.read_bytes())
+        return parse_fixture(path.parent.absolute().name, path.read_bytes())
     except FixtureError as error:
         raise FixtureError(f"{path}: {error}") from None
     except OSError as error:
@@ -102,27 +117,55 @@ def parse_fixture(name: str, data: bytes) -> Fixture:
         raise FixtureError("the file is empty.")
     meta = _parse_meta(*numbered[0])
     lines = [_parse_line(number, line) for number, line in numbered[1:]]
+    ask = _parse_ask(meta)
     starts = [index for index, line in enumerate(lines) if _is_turn_start(line)]
-    if len(starts) > 1:
-        raise FixtureError("it holds more than one turn/start; a fixture is one turn.")
-    described = _parse_ask(meta)
-    ask: Ask
     if starts:
-        opening = lines[starts[0]]
-        begin, ask = opening.at, described or Verbatim(_input_of(opening.message))
-        thread = _thread_of(opening.message)
-        lines = [line for line in lines[starts[0] + 1 :] if _thread_of(line.message) == thread]
-    elif described is not None:
-        begin, ask = min((line.at for line in lines), default=0.0), described
+        turns = [_started_turn(lines[index], lines[index + 1 :], ask, _model_of(meta)) for index in starts]
+    elif ask is not None:
+        turns = [_parse_turn(lines, ask, min((line.at for line in lines), default=0.0))]
     else:
         raise FixtureError('it has neither a turn/start line nor an "ask" in its first line.')
+    return Fixture(name, meta, tuple(turns), _parse_path(meta), _parse_settings(meta))
+
+
+def _started_turn(opening: _Line, rest: list[_Line], ask: Ask | None, model: str | None) -> RecordedTurn:
+    thread = _thread_of(opening.message)
+    seen = Seen(_input_of(opening.message), model)
+    own = replace(ask, seen=seen) if ask else asked_by(seen)
+    return _parse_turn([line for line in rest if _thread_of(line.message) == thread], own, opening.at)
+
+
+def _parse_turn(lines: list[_Line], ask: Ask, begin: float) -> RecordedTurn:
     end, thread_id, turn_id = _find_end(lines)
+    own = [line for line in lines[: end + 1] if _thread_of(line.message) == thread_id]
     steps = tuple(
         Step(max(0.0, line.at - begin), line.message)
-        for line in lines[: end + 1]
-        if not line.from_client and _thread_of(line.message) == thread_id and _is_played(line.message)
+        for line in own
+        if not line.from_client and _is_played(line.message)
     )
-    return Fixture(name, meta, ask, thread_id, turn_id, steps)
+    interrupted = any(line.from_client and line.message.get("method") == "turn/interrupt" for line in own)
+    return RecordedTurn(ask, thread_id, turn_id, steps, interrupted)
+
+
+def load_request(case: Path) -> Message | None:
+    """The body of a fixture's request; None when it was written for playing only."""
+    path = case / REQUEST_FILE
+    if not path.is_file():
+        return None
+    return read_json_object(path)
+
+
+def read_json_object(path: Path) -> Message:
+    """The one JSON object that a file holds, or `FixtureError` with one sentence."""
+    try:
+        value: object = orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError as error:
+        raise FixtureError(f"{path} is not JSON: {error.msg} (line {error.lineno}, column {error.colno}).") from None
+    except OSError as error:
+        raise FixtureError(f"{path} cannot be read: {error.strerror}.") from None
+    if not isinstance(value, dict):
+        raise FixtureError(f"{path} is not a JSON object.")
+    return value
 
 
 def _parse_object(number: int, line: bytes) -> Message:
@@ -152,17 +195,46 @@ def _parse_line(number: int, line: bytes) -> _Line:
             raise FixtureError(f'line {number} is not {{"t": seconds, "dir": "client" or "server", "msg": {{...}}}}.')
 
 
+def _model_of(meta: Message) -> str | None:
+    match meta.get("model"):
+        case str(model):
+            return model
+        case _:
+            return None
+
+
 def _parse_ask(meta: Message) -> Ask | None:
     match meta.get("ask"):
         case None:
             return None
-        case {"last_user": str(last_user), **rest} if not set(rest) - {"after_tools"}:
-            names = rest.get("after_tools", [])
+        case {"last_user": str(last_user), **rest} if not set(rest) - {"after_tools", "with_tools"}:
+            names, with_tools = rest.get("after_tools", []), rest.get("with_tools")
             if isinstance(names, list) and all(isinstance(name, str) for name in names):
-                return Described(last_user, tuple(names))
+                return Ask(
+                    last_user,
+                    tuple(names),
+                    _model_of(meta),
+                    with_tools if isinstance(with_tools, bool) else None,
+                )
         case _:
             pass
-    raise FixtureError('its "ask" is not {"last_user": text, "after_tools": [names]}.')
+    raise FixtureError('its "ask" is not {"last_user": text, "after_tools": [names], "with_tools": true or false}.')
+
+
+def _parse_path(meta: Message) -> str:
+    match meta.get("path", DEFAULT_PATH):
+        case str(path) if path.startswith("/"):
+            return path
+        case _:
+            raise FixtureError('its "path" is not the path of a request, as "/v1/responses".')
+
+
+def _parse_settings(meta: Message) -> Mapping[str, str | bool]:
+    match meta.get("settings", {}):
+        case dict(settings) if all(isinstance(value, str | bool) for value in settings.values()):
+            return settings
+        case _:
+            raise FixtureError('its "settings" are not {"name": text, true or false}.')
 
 
 def _is_turn_start(line: _Line) -> bool:

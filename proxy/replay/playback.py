@@ -5,23 +5,52 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from .fixture import Fixture, Message, Step
+from .fixture import Message, RecordedTurn, Step
 
 _ID_MEMBERS = frozenset({"id", "itemId", "rootTurnId", "threadId", "turnId"})
 
 
-def play(fixture: Fixture, thread_id: str, turn_id: str, *, chunk: int = 0) -> Iterator[Step]:
-    """The fixture's steps as part of that turn. `chunk` is the length of the deltas, 0 as recorded."""
-    fresh = {fixture.thread_id: thread_id, fixture.turn_id: turn_id}
-    fresh |= {item_id: f"msg_{uuid.uuid4().hex}" for item_id in _item_ids(fixture) - fresh.keys()}
-    for step in recut(fixture.steps, chunk) if chunk else fixture.steps:
+# Recorded, without any waiting, or so many seconds between two pieces of text.
+Speed: TypeAlias = Literal["recorded", "fast"] | float
+
+
+def parse_speed(text: str) -> Speed:
+    """`recorded`, `fast`, or the milliseconds between two pieces of text, as `20ms`."""
+    match text:
+        case "recorded" | "fast":
+            return text
+        case _ if text.endswith("ms") and text[:-2].isdecimal():
+            return int(text[:-2]) / 1000
+        case _:
+            raise ValueError(f"'{text}' is not a speed: write fast, recorded or for instance 20ms")
+
+
+def play(turn: RecordedTurn, thread_id: str, turn_id: str, *, chunk: int = 0, speed: Speed = "fast") -> Iterator[Step]:
+    """The recorded steps as part of that turn. `chunk` is the length of the deltas, 0 as recorded."""
+    fresh = {turn.thread_id: thread_id, turn.turn_id: turn_id}
+    fresh |= {item_id: f"msg_{uuid.uuid4().hex}" for item_id in _item_ids(turn) - fresh.keys()}
+    for step in _timed(recut(turn.steps, chunk) if chunk else turn.steps, speed):
         yield Step(step.at, with_ids(step.message, fresh))
 
 
-def _item_ids(fixture: Fixture) -> set[str]:
+def _timed(steps: Iterable[Step], speed: Speed) -> Iterator[Step]:
+    pieces = 0
+    for step in steps:
+        match speed:
+            case "recorded":
+                yield step
+            case "fast":
+                yield Step(0.0, step.message)
+            case float(seconds):
+                pieces += _as_delta(step) is not None
+                yield Step(pieces * seconds, step.message)
+
+
+def _item_ids(turn: RecordedTurn) -> set[str]:
     ids: set[str] = set()
-    for step in fixture.steps:
+    for step in turn.steps:
         match step.message:
             case {"params": {"item": {"id": str(item_id)}}} | {"params": {"itemId": str(item_id)}}:
                 ids.add(item_id)

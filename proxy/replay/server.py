@@ -19,9 +19,9 @@ from typing import ClassVar, TypeAlias
 
 import orjson
 
-from .asks import choose, explain
-from .fixture import Fixture, Message, input_text
-from .playback import play
+from .asks import BY_NAME, Seen, choose, explain
+from .fixture import Fixture, Message, RecordedTurn, input_text
+from .playback import Speed, play
 
 # The version whose behaviour is spoken; clients read it from the user agent.
 SPOKEN_VERSION = "0.169.0"
@@ -29,11 +29,24 @@ MODEL = "replay"
 
 _INVALID_REQUEST = -32600
 
+# What a prompt holds that asks for calls.
+_OPEN_TAG = "<tool_call>"
+
 RequestId: TypeAlias = int | str
+
+# A fixture and the number of the turn in it.
+_Place: TypeAlias = tuple[str, int]
 
 
 class _RefusedError(Exception):
     """The request gets an error with this message."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Thread:
+    ephemeral: bool
+    model: str
+    with_tools: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +80,22 @@ class ReplayServer:
         fixtures: Mapping[str, Fixture],
         write: Callable[[bytes], None],
         *,
-        recorded_speed: bool = False,
+        speed: Speed = "fast",
         chunk: int = 0,
     ) -> None:
         self._fixtures = fixtures
-        self._asks = {name: fixture.ask for name, fixture in fixtures.items()}
+        self._turns: Mapping[_Place, RecordedTurn] = {
+            (name, number): turn for name, fixture in fixtures.items() for number, turn in enumerate(fixture.turns)
+        }
         self._write = write
-        self._recorded_speed = recorded_speed
+        self._speed = speed
         self._chunk = chunk
         self._lock = threading.Lock()
         self._initialized = False
         self._opted_out: frozenset[object] = frozenset()
-        self._threads: dict[str, bool] = {}  # thread id: is it ephemeral?
+        self._threads: dict[str, _Thread] = {}
         self._running: dict[str, _Turn] = {}  # by thread id: one turn at a time on a thread
-        self._played: Counter[tuple[str, ...]] = Counter()
+        self._played: Counter[tuple[_Place, ...]] = Counter()
         self._request_ids = itertools.count()
 
     def receive(self, line: bytes) -> None:
@@ -153,9 +168,10 @@ class ReplayServer:
     def _thread_start(self, id: RequestId, params: Message) -> None:
         thread_id = str(uuid.uuid4())
         ephemeral = params.get("ephemeral") is True
-        self._threads[thread_id] = ephemeral
+        with_tools = _OPEN_TAG in str(params.get("developerInstructions"))
+        self._threads[thread_id] = _Thread(ephemeral, str(params.get("model") or MODEL), with_tools)
         thread = {"id": thread_id, "ephemeral": ephemeral, "status": {"type": "idle"}, "turns": []}
-        model = params.get("model") or MODEL
+        model = self._threads[thread_id].model
         self._reply(id, {"thread": thread, "model": model, "modelProvider": MODEL, "cwd": params.get("cwd")})
         self._notify("thread/started", {"thread": thread})
 
@@ -170,7 +186,7 @@ class ReplayServer:
 
     def _thread_archive(self, id: RequestId, params: Message) -> None:
         thread_id = self._known_thread(params)
-        if self._threads[thread_id]:
+        if self._threads[thread_id].ephemeral:
             raise _RefusedError(f"no rollout found for thread id {thread_id}")
         del self._threads[thread_id]
         self._reply(id, {})
@@ -192,11 +208,8 @@ class ReplayServer:
         self._reply(id, {"turn": turn.as_json("inProgress")})
         self._notify("turn/started", {"threadId": thread_id, "turn": turn.as_json("inProgress")})
         self._echo_input(turn)
-        fixture = self._next_fixture(turn)
-        if fixture is None:
-            self._fail(turn, explain(self._asks, input_text(items)))
-        else:
-            threading.Thread(target=self._play, args=(turn, fixture), name=f"turn {turn.id}", daemon=True).start()
+        thread = self._threads[thread_id]
+        self._answer_turn(turn, Seen(input_text(items), thread.model, thread.with_tools))
 
     def _turn_interrupt(self, id: RequestId, params: Message) -> None:
         turn = self._running.get(self._known_thread(params))
@@ -228,24 +241,33 @@ class ReplayServer:
             raise _RefusedError(f"thread not found: {thread_id}")
         return thread_id
 
-    def _next_fixture(self, turn: _Turn) -> Fixture | None:
-        """Fixtures with the same ask are played one after the other, then the last of them again."""
-        names = choose(self._asks, input_text(turn.input))
-        if not names:
-            return None
-        played = self._played[names]
-        self._played[names] += 1
-        return self._fixtures[names[min(played, len(names) - 1)]]
+    def _answer_turn(self, turn: _Turn, seen: Seen) -> None:
+        asks = {place: recorded.ask for place, recorded in self._turns.items() if _is_meant(place, seen)}
+        places = choose(asks, seen)
+        if places:
+            arguments = (turn, self._turns[self._next_of(places)])
+            threading.Thread(target=self._play, args=arguments, name=f"turn {turn.id}", daemon=True).start()
+        else:
+            self._fail(turn, explain({name: ask for (name, _), ask in asks.items()}, seen))
+
+    def _next_of(self, places: tuple[_Place, ...]) -> _Place:
+        """Turns that fit equally well are played one after the other, then those of the last fixture again."""
+        played = self._played[places]
+        self._played[places] += 1
+        if played < len(places):
+            return places[played]
+        last = [place for place in places if place[0] == places[-1][0]]
+        return last[(played - len(places)) % len(last)]
 
     def _echo_input(self, turn: _Turn) -> None:
         item = {"type": "userMessage", "id": str(uuid.uuid4()), "content": list(_as_content(turn.input))}
         for method in ("item/started", "item/completed"):
             self._notify(method, {"item": item, "threadId": turn.thread_id, "turnId": turn.id})
 
-    def _play(self, turn: _Turn, fixture: Fixture) -> None:
+    def _play(self, turn: _Turn, recorded: RecordedTurn) -> None:
         begin = time.monotonic()
-        for step in play(fixture, turn.thread_id, turn.id, chunk=self._chunk):
-            if self._recorded_speed:
+        for step in play(recorded, turn.thread_id, turn.id, chunk=self._chunk, speed=self._speed):
+            if step.at:
                 turn.stop.wait(begin + step.at - time.monotonic())
             with self._lock:
                 if turn.stop.is_set():
@@ -281,6 +303,12 @@ class ReplayServer:
 
 
 _Handler: TypeAlias = Callable[[ReplayServer, RequestId, Message], None]
+
+
+def _is_meant(place: _Place, seen: Seen) -> bool:
+    """Whether a turn may answer that model: one that names a fixture wants no other."""
+    model = seen.model or ""
+    return not model.startswith(BY_NAME) or place[0] == model.removeprefix(BY_NAME)
 
 
 def _as_content(items: Iterable[object]) -> Iterable[object]:

@@ -49,7 +49,7 @@ async def show_loop(view: View | None = None) -> int:
     try:
         async with asyncio.timeout(_PATIENCE):
             folder = samples_folder()
-            settings = Settings(port=0, backend=f"replay:{folder}", log_level="error")
+            settings = Settings(port=0, backend=f"replay:{folder}", store="memory", log_level="error")
             configure(settings.log_level, settings.log_format)
             backend = RecordingBackend(replay_backend(folder, speed="recorded"))
             async with running_server(settings, backend=backend) as base_url:

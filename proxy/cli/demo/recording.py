@@ -9,7 +9,7 @@ from typing import Self
 
 from prompts import Image, Part, Text
 
-from ...contracts import BackendEvent, Health, Model, Prompt, TextBackend, TextPiece
+from ...contracts import BackendEvent, Health, Load, Model, Prompt, TextBackend, TextPiece
 
 
 @dataclass(slots=True)
@@ -55,6 +55,9 @@ class RecordingBackend:
 
     async def health(self) -> Health:
         return await self._backend.health()
+
+    def load(self) -> Load:
+        return self._backend.load()
 
 
 async def _noted(

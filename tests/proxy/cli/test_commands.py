@@ -70,7 +70,7 @@ async def test_serve_says_where_it_is_and_how_to_use_it_and_stops_on_a_signal() 
         output, errors = stopped(child)
         assert child.returncode == 0
     assert "Obsidian Copilot" in output
-    assert f"Base URL   {url}" in output
+    assert f"Base URL     {url}" in output
     assert "Traceback" not in errors
 
 

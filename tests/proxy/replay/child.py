@@ -88,9 +88,9 @@ class ReplayChild:
         self.say({"method": "initialized"})
         return answer
 
-    async def start_turn(self, text: str) -> tuple[str, str]:
+    async def start_turn(self, text: str, **thread: object) -> tuple[str, str]:
         """A turn on a new thread: the ids of thread and turn."""
-        thread_id: str = (await self.request("thread/start", ephemeral=True))["result"]["thread"]["id"]
+        thread_id: str = (await self.request("thread/start", ephemeral=True, **thread))["result"]["thread"]["id"]
         answer = await self.request("turn/start", threadId=thread_id, input=[{"type": "text", "text": text}])
         return thread_id, answer["result"]["turn"]["id"]
 
@@ -100,9 +100,9 @@ class ReplayChild:
         turn: Message = end["params"]["turn"]
         return turn
 
-    async def ask(self, text: str) -> str:
+    async def ask(self, text: str, **thread: object) -> str:
         """The text of the answer to a whole turn."""
-        thread_id, turn_id = await self.start_turn(text)
+        thread_id, turn_id = await self.start_turn(text, **thread)
         turn = await self.finish(thread_id)
         assert turn["status"] == "completed", turn
         return "".join(self.deltas(turn_id))

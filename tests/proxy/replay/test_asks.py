@@ -1,91 +1,99 @@
-"""Which fixture answers."""
+"""Which recorded turn answers."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.replay.asks import Ask, Described, Fit, Verbatim, choose, described, explain, fit
+from proxy.replay.asks import Ask, Seen, asked_by, choose, explain, fits
 
 QUESTION = "What did I plant?"
 SEARCHED = (
-    f"[user] {QUESTION}\n"
+    f"[user] {QUESTION}\n\n"
     "[assistant] I'll look.\n"
-    '<tool_call>{"name": "search_notes", "arguments": {"query": "north"}}</tool_call>\n'
+    '<tool_call>{"name": "search_notes", "arguments": {"query": "north"}}</tool_call>\n\n'
     "[tool:call_8c1] Garden.md\n"
-    "  [user] a quoted header\n"
+    "  [user] a quoted header"
 )
+SEARCH = ("search_notes",)
 
 
-def test_the_same_text_is_an_exact_fit() -> None:
-    assert fit(Verbatim(SEARCHED), SEARCHED) is Fit.EXACT
+def recorded(text: str, last_user: str = QUESTION, after_tools: tuple[str, ...] = ()) -> Ask:
+    return Ask(last_user, after_tools, seen=Seen(text))
 
 
-def test_call_ids_take_no_part() -> None:
-    assert fit(Verbatim(SEARCHED), SEARCHED.replace("call_8c1", "call_other")) is Fit.EXACT
+def test_the_newest_question_and_the_calls_since_decide() -> None:
+    assert fits(Ask(QUESTION, SEARCH), Seen(SEARCHED))
+    assert not fits(Ask(QUESTION), Seen(SEARCHED))
+    assert not fits(Ask(QUESTION, ("read_note",)), Seen(SEARCHED))
+    assert fits(Ask("Thanks!"), Seen(f"{SEARCHED}\n\n[assistant] Beans.\n\n[user] Thanks!"))
 
 
-def test_the_introduction_takes_no_part() -> None:
-    assert fit(Verbatim(f"So far:\n\n{SEARCHED}"), f"This is the conversation.\n\n{SEARCHED}") is Fit.EXACT
+def test_call_ids_arguments_results_and_the_introduction_take_no_part() -> None:
+    other = SEARCHED.replace("call_8c1", "call_2").replace("north", "south").replace("Garden.md", "nothing")
+    assert fits(Ask(QUESTION, SEARCH), Seen(f"Once upon a time.\n\n{other}"))
 
 
-def test_other_white_space_still_fits() -> None:
-    assert fit(Verbatim(SEARCHED), SEARCHED.replace("\n", "\n\n")) is Fit.FOLDED
+def test_white_space_takes_no_part() -> None:
+    assert fits(Ask("What  did\tI plant?"), Seen(f"{QUESTION}\n"))
 
 
-def test_another_text_does_not_fit() -> None:
-    assert fit(Verbatim(SEARCHED), SEARCHED.replace("north", "south")) is Fit.NONE
+def test_more_lines_may_follow_the_question_but_not_more_words() -> None:
+    assert fits(Ask(QUESTION), Seen(f"{QUESTION}\n\nRemember: tools are called with tags."))
+    assert not fits(Ask(QUESTION), Seen(f"{QUESTION} And where?"))
 
 
-def test_a_lone_question_fits_its_description() -> None:
-    assert fit(Described(QUESTION), QUESTION) is Fit.DESCRIBED
+def test_the_longer_question_goes_first() -> None:
+    asks = {"short": Ask(QUESTION), "long": Ask(f"{QUESTION}\nAnd where?")}
+    assert choose(asks, Seen(f"{QUESTION}\nAnd where?")) == ("long",)
 
 
-def test_a_description_ignores_what_is_appended_to_the_question() -> None:
-    assert fit(Described(QUESTION), f"{QUESTION}\n\nRemember: tools are called with tags.") is Fit.DESCRIBED
+def test_the_same_model_goes_first_then_whether_there_are_tools() -> None:
+    asks = {"other": Ask(QUESTION, with_tools=True), "same": Ask(QUESTION, model="m", with_tools=False)}
+    assert choose(asks, Seen(QUESTION, "m", with_tools=True)) == ("same",)
+    assert choose(asks, Seen(QUESTION, "n", with_tools=True)) == ("other",)
 
 
-def test_a_description_counts_the_calls_since_the_question() -> None:
-    assert fit(Described(QUESTION, ("search_notes",)), SEARCHED) is Fit.DESCRIBED
-    assert fit(Described(QUESTION), SEARCHED) is Fit.NONE
+def test_of_two_attempts_the_one_with_as_many_lines_of_the_proxy_goes_first() -> None:
+    asks = {
+        "first": recorded(QUESTION),
+        "second": recorded(f"{QUESTION}\n\nThe words of that version: try again."),
+    }
+    assert choose(asks, Seen(QUESTION)) == ("first",)
+    assert choose(asks, Seen(f"{QUESTION}\n\nOther words for the same.")) == ("second",)
 
 
-def test_calls_of_earlier_turns_do_not_count() -> None:
-    assert described(f"{SEARCHED}[assistant] Beans.\n[user] Thanks!") == Described("Thanks!", ())
+def test_the_most_alike_past_goes_first() -> None:
+    south = SEARCHED.replace("Garden.md", "Lawn.md")
+    asks = {"south": recorded(south, after_tools=SEARCH), "north": recorded(SEARCHED, after_tools=SEARCH)}
+    assert choose(asks, Seen(f"Other words.\n\n{SEARCHED}")) == ("north",)
 
 
-def test_an_exact_fit_goes_before_a_folded_one_and_that_before_a_described_one() -> None:
-    asks: dict[str, Ask] = {"a": Described("hi"), "b": Verbatim("hi  there"), "c": Verbatim("hi there")}
-    assert choose(asks, "hi there") == ("c",)
-    assert choose({"a": asks["a"], "b": asks["b"]}, "hi there") == ("b",)
-    assert choose({"a": asks["a"]}, "hi there") == ("a",)
-
-
-def test_fixtures_with_the_same_ask_come_in_the_order_of_their_names() -> None:
-    assert choose({"b": Verbatim("hi"), "a": Verbatim("hi"), "c": Verbatim("ho")}, "hi") == ("a", "b")
+def test_equal_asks_come_in_their_order() -> None:
+    assert choose({"a": Ask("hi"), "b": Ask("hi"), "c": Ask("ho")}, Seen("hi")) == ("a", "b")
 
 
 def test_the_explanation_names_the_nearest_fixture_and_the_first_difference() -> None:
-    asks = {"far": Verbatim("Tell me a joke."), "near": Verbatim("What grows in the north bed now?")}
-    assert explain(asks, "What grows in the south bed now?") == (
-        "No fixture answers this turn. The nearest is near: at character 18 "
-        'it has "What grows in the north bed now?" where the turn has "What grows in the south bed now?".'
+    asks = {"far": Ask("Tell me a joke."), "near": Ask("What grows in the north bed now?")}
+    assert explain(asks, Seen("What grows in the south bed now?")) == (
+        "No fixture answers this turn. The nearest is near: at character 18 it has "
+        '"What grows in the north bed now? (before any call)" where the turn has '
+        '"What grows in the south bed now? (before any call)".'
     )
 
 
-def test_the_explanation_of_a_description_names_the_calls() -> None:
-    sentence = explain({"case": Described(QUESTION, ("read_note",))}, SEARCHED)
+def test_the_explanation_names_the_calls() -> None:
+    sentence = explain({"case": Ask(QUESTION, ("read_note",))}, Seen(SEARCHED))
     assert "(after read_note)" in sentence
     assert "(after search_notes)" in sentence
 
 
-@given(st.dictionaries(st.sampled_from("abc"), st.text().map(Verbatim) | st.text().map(Described)), st.text())
-def test_any_conversation_is_answered_or_explained(asks: dict[str, Ask], conversation: str) -> None:
-    names = choose(asks, conversation)
-    assert list(names) == sorted(names)
-    assert "\n" not in explain(asks, conversation)
+@given(st.dictionaries(st.sampled_from("abc"), st.builds(Ask, st.text())), st.text())
+def test_any_turn_is_answered_or_explained(asks: dict[str, Ask], text: str) -> None:
+    assert set(choose(asks, Seen(text))) <= asks.keys()
+    assert "\n" not in explain(asks, Seen(text))
 
 
 @given(st.text())
-def test_a_recorded_conversation_always_finds_its_fixture(conversation: str) -> None:
-    assert choose({"a": Verbatim(conversation), "b": Described("")}, conversation) == ("a",)
+def test_a_recorded_turn_always_finds_itself(text: str) -> None:
+    assert "a" in choose({"a": asked_by(Seen(text)), "b": Ask("")}, Seen(text))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.replay.asks import Described, Verbatim
-from proxy.replay.fixture import FixtureError, load_fixtures, parse_fixture
+from proxy.replay.asks import Ask, Seen
+from proxy.replay.fixture import FixtureError, RecordedTurn, load_fixtures, load_request, parse_fixture
 from tests.proxy.replay.child import Message, answered, asked, jsonl, said, write_fixture
 
 
@@ -20,36 +20,63 @@ def sentence_on(data: bytes) -> str:
     return str(caught.value)
 
 
+def turn_of(data: bytes) -> RecordedTurn:
+    (turn,) = parse_fixture("case", data).turns
+    return turn
+
+
 def methods(data: bytes) -> list[object]:
-    return [step.message["method"] for step in parse_fixture("case", data).steps]
+    return [step.message["method"] for step in turn_of(data).steps]
 
 
 def test_a_recorded_turn_is_asked_for_by_its_input() -> None:
-    fixture = parse_fixture("case", jsonl([asked("hi"), *answered(["Hel", "lo"])]))
-    assert fixture.ask == Verbatim("hi")
-    assert (fixture.thread_id, fixture.turn_id) == ("T", "U")
+    turn = turn_of(jsonl([asked("hi"), *answered(["Hel", "lo"])]))
+    assert turn.ask == Ask("hi", seen=Seen("hi"))
+    assert (turn.thread_id, turn.turn_id, turn.interrupted) == ("T", "U", False)
 
 
 def test_the_ask_of_the_first_line_goes_before_the_input() -> None:
     data = jsonl([asked("hi"), *answered(["Hello"])], ask={"last_user": "ho", "after_tools": ["search"]})
-    assert parse_fixture("case", data).ask == Described("ho", ("search",))
+    assert turn_of(data).ask == Ask("ho", ("search",), seen=Seen("hi"))
 
 
 def test_a_fixture_with_an_ask_needs_no_turn_start() -> None:
-    fixture = parse_fixture("case", jsonl(answered(["Hello"], at=5.0), ask={"last_user": "hi"}))
-    assert fixture.ask == Described("hi")
-    assert fixture.steps[0].at == 0.0
+    turn = turn_of(jsonl(answered(["Hello"], at=5.0), model="m", ask={"last_user": "hi", "with_tools": True}))
+    assert turn.ask == Ask("hi", model="m", with_tools=True)
+    assert turn.steps[0].at == 0.0
 
 
 def test_time_runs_from_the_start_of_the_turn() -> None:
-    fixture = parse_fixture("case", jsonl([asked("hi", at=2.0), *answered(["Hello"], at=3.5)]))
-    assert {step.at for step in fixture.steps} == {1.5}
+    turn = turn_of(jsonl([asked("hi", at=2.0), *answered(["Hello"], at=3.5)]))
+    assert {step.at for step in turn.steps} == {1.5}
+
+
+def test_a_request_that_was_asked_again_has_a_turn_for_each_attempt() -> None:
+    again = [asked("hi\n\nTry again."), *answered(["Better"])]
+    for line in again:
+        line["msg"]["params"]["threadId"] = "T2"
+    first = answered(["Bad"])
+    lines = [asked("hi"), *first[:-1], *again, first[-1]]
+    turns = parse_fixture("case", jsonl(lines, ask={"last_user": "hi"})).turns
+    assert [(turn.thread_id, turn.ask.last_user, len(turn.steps)) for turn in turns] == [
+        ("T", "hi", 4),
+        ("T2", "hi", 4),
+    ]
+
+
+def test_a_turn_that_the_proxy_left_is_known() -> None:
+    lines = [asked("hi"), *answered(["Hello"])]
+    interrupt = {"id": 4, "method": "turn/interrupt", "params": {"threadId": "T", "turnId": "U"}}
+    lines.insert(3, {"t": 0.0, "dir": "client", "msg": interrupt})
+    assert turn_of(jsonl(lines)).interrupted
+    assert "turn/interrupt" not in methods(jsonl(lines))
 
 
 def test_unknown_members_of_the_first_line_are_kept() -> None:
     fixture = parse_fixture("case", jsonl(answered(["x"]), ask={"last_user": "hi"}, model="gpt-x", recorded="today"))
     assert fixture.meta["recorded"] == "today"
     assert fixture.model == "gpt-x"
+    assert fixture.path == "/v1/responses"
 
 
 def test_only_the_turn_itself_is_played() -> None:
@@ -67,7 +94,7 @@ def test_empty_lines_may_part_the_others() -> None:
     assert methods(data.replace(b"\n", b"\n\r\n\n")) == methods(data)
 
 
-BAD_ASK = 'its "ask" is not {"last_user": text, "after_tools": [names]}.'
+BAD_ASK = 'its "ask" is not {"last_user": text, "after_tools": [names], "with_tools": true or false}.'
 DAMAGED: list[tuple[bytes, str]] = [
     (b"\n \n", "the file is empty."),
     (b"[]\n", "line 1 is not a JSON object."),
@@ -75,7 +102,14 @@ DAMAGED: list[tuple[bytes, str]] = [
     (b'{"tagcall_fixture": 2}\n', "it is of format 2; this tagcall reads format 1."),
     (jsonl([]) + b'{"t": 0,', "line 2 is not JSON: unexpected end of data (column 9)."),
     (jsonl([{"t": 0}]), 'line 2 is not {"t": seconds, "dir": "client" or "server", "msg": {...}}.'),
-    (jsonl([asked("a"), asked("b")]), "it holds more than one turn/start; a fixture is one turn."),
+    (
+        jsonl(answered(["x"]), ask={"last_user": "hi"}, path=1),
+        'its "path" is not the path of a request, as "/v1/responses".',
+    ),
+    (
+        jsonl(answered(["x"]), ask={"last_user": "hi"}, settings={"calls": 1}),
+        'its "settings" are not {"name": text, true or false}.',
+    ),
     (jsonl(answered(["x"])), 'it has neither a turn/start line nor an "ask" in its first line.'),
     (jsonl([], ask={"user": "hi"}), BAD_ASK),
     (jsonl([], ask={"last_user": "hi", "after_tools": [1]}), BAD_ASK),
@@ -107,6 +141,24 @@ def test_a_folder_gives_its_fixtures_by_name_and_skips_the_rest(tmp_path: Path) 
     (tmp_path / "vault").mkdir()
     (tmp_path / "README.md").write_text("notes", encoding="utf-8")
     assert list(load_fixtures(tmp_path)) == ["a", "b"]
+
+
+def test_what_is_still_being_written_is_no_fixture(tmp_path: Path) -> None:
+    write_fixture(tmp_path, "a", [asked("hi"), *answered(["Hello"])])
+    (tmp_path / ".b.unfinished").mkdir()
+    (tmp_path / ".b.unfinished" / "backend.jsonl").write_text("{", encoding="utf-8")
+    assert list(load_fixtures(tmp_path)) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [("{", "is not JSON: unexpected end of data (line 1, column 2)."), ("[]", "is not a JSON object.")],
+)
+def test_a_damaged_request_is_told(tmp_path: Path, text: str, sentence: str) -> None:
+    (tmp_path / "request.json").write_text(text, encoding="utf-8")
+    with pytest.raises(FixtureError) as caught:
+        load_request(tmp_path)
+    assert str(caught.value) == f"{tmp_path / 'request.json'} {sentence}"
 
 
 def test_a_single_fixture_is_a_folder_too(tmp_path: Path) -> None:

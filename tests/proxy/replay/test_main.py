@@ -16,7 +16,7 @@ def test_a_damaged_fixture_is_told_and_ends_the_program(tmp_path: Path, capsys: 
     assert said.err == f"There is no folder {tmp_path / 'none'} to play fixtures from.\n"
 
 
-@pytest.mark.parametrize("length", ["-1", "many"])
-def test_the_length_of_a_chunk_is_a_number(length: str) -> None:
+@pytest.mark.parametrize("options", [["--chunk", "-1"], ["--chunk", "many"], ["--speed", "20"]])
+def test_what_is_no_length_or_speed_is_refused(options: list[str]) -> None:
     with pytest.raises(SystemExit):
-        main([".", "--chunk", length])
+        main([".", *options])

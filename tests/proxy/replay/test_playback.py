@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.replay.fixture import Fixture, Message, Step, parse_fixture
-from proxy.replay.playback import play, recut
+from proxy.replay.fixture import Message, RecordedTurn, Step, parse_fixture
+from proxy.replay.playback import Speed, parse_speed, play, recut
 from tests.proxy.replay.child import answered, asked, jsonl, said
 
 
-def fixture_of(pieces: list[str]) -> Fixture:
-    return parse_fixture("case", jsonl([asked("hi"), *answered(pieces)]))
+def fixture_of(pieces: list[str]) -> RecordedTurn:
+    (turn,) = parse_fixture("case", jsonl([asked("hi"), *answered(pieces, at=2.0)])).turns
+    return turn
 
 
 def delta_of(message: Message) -> str | None:
@@ -53,8 +55,22 @@ def test_a_message_ends_before_the_next_one_begins() -> None:
         said(1.0, "item/agentMessage/delta", turnId="U", itemId="two", delta="fgh"),
         said(2.0, "turn/completed", turn={"id": "U"}),
     ]
-    fixture = parse_fixture("case", jsonl(lines, ask={"last_user": "hi"}))
-    assert deltas(list(recut(fixture.steps, 2))) == ["ab", "cd", "e", "fg", "h"]
+    (turn,) = parse_fixture("case", jsonl(lines, ask={"last_user": "hi"})).turns
+    assert deltas(list(recut(turn.steps, 2))) == ["ab", "cd", "e", "fg", "h"]
+
+
+@pytest.mark.parametrize(
+    ("speed", "times"),
+    [("fast", [0, 0, 0, 0, 0]), ("recorded", [2, 2, 2, 2, 2]), (0.5, [0, 0.5, 1, 1, 1])],
+)
+def test_the_speed_is_chosen(speed: Speed, times: list[float]) -> None:
+    assert [step.at for step in play(fixture_of(["a", "b"]), "thread", "turn", speed=speed)] == times
+
+
+def test_a_speed_is_a_word_or_milliseconds() -> None:
+    assert [parse_speed(text) for text in ("fast", "recorded", "20ms")] == ["fast", "recorded", 0.02]
+    with pytest.raises(ValueError, match="is not a speed"):
+        parse_speed("20")
 
 
 @given(st.lists(st.text()), st.integers(1, 12))

@@ -21,7 +21,7 @@ def demo_fixtures() -> list[Fixture]:
 
 def text_pieces(fixture: Fixture) -> list[str]:
     pieces = []
-    for step in fixture.steps:
+    for step in fixture.turns[0].steps:
         match step.message:
             case {"method": "item/agentMessage/delta", "params": {"delta": str(delta)}}:
                 pieces.append(delta)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -108,8 +109,8 @@ async def test_a_turn_that_nothing_answers_fails_and_says_why(folder: Path) -> N
     assert turn["status"] == "failed"
     assert turn["error"]["codexErrorInfo"] == "badRequest"
     assert turn["error"]["message"] == (
-        'No fixture answers this turn. The nearest is story: at character 10 it has "tell me a story" '
-        'where the turn has "tell me a joke".'
+        'No fixture answers this turn. The nearest is story: at character 10 it has "tell me a story '
+        '(before any call)" where the turn has "tell me a joke (before any call)".'
     )
     error = child.heard[-2]
     assert error["method"] == "error"
@@ -122,6 +123,35 @@ async def test_fixtures_with_one_ask_are_played_in_turn_and_the_last_one_again(t
     async with replay_child(tmp_path) as child:
         await child.initialize()
         assert [await child.ask("again") for _ in range(3)] == ["1", "2", "2"]
+
+
+async def test_the_attempts_of_one_request_are_played_in_turn_and_then_anew(tmp_path: Path) -> None:
+    again = [asked("hi"), *answered(["second"])]
+    for line in again:
+        line["msg"]["params"]["threadId"] = "T2"
+    write_fixture(tmp_path, "case", [asked("hi"), *answered(["first"]), *again])
+    async with replay_child(tmp_path) as child:
+        await child.initialize()
+        assert [await child.ask("hi") for _ in range(4)] == ["first", "second", "first", "second"]
+
+
+async def test_a_model_may_name_the_fixture(tmp_path: Path) -> None:
+    for name in ("1", "2"):
+        write_fixture(tmp_path, name, [asked("again"), *answered([name])])
+    async with replay_child(tmp_path) as child:
+        await child.initialize()
+        assert await child.ask("again", model="fixture:2") == "2"
+        thread_id, _ = await child.start_turn("something else", model="fixture:2")
+        turn = await child.finish(thread_id)
+    assert "The nearest is 2:" in turn["error"]["message"]
+
+
+async def test_pieces_come_at_a_fixed_pace(folder: Path) -> None:
+    async with replay_child(folder, "--speed", "50ms") as child:
+        await child.initialize()
+        begin = asyncio.get_running_loop().time()
+        assert await child.ask("hi") == "Hello you"
+        assert asyncio.get_running_loop().time() - begin >= 0.15
 
 
 async def test_developer_instructions_do_not_decide(folder: Path) -> None:

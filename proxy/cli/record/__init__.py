@@ -1,0 +1,62 @@
+"""`tagcall record DIR`: serve as usual, and write each turn as a fixture.
+
+tap        the lines of each turn, heard where they pass
+recorder   which lines and which answer belong to which request
+document   one exchange as the files of a fixture
+standalone a request that needs nothing from the store
+scrub      without keys, people and private paths
+shelf      the folder in which they stand
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+from pathlib import Path
+
+from ...backends import make_backend
+from ...errors import UsageError
+from ...server import read_keys
+from ...settings import Settings
+from ..serve import serve
+from .recorder import Recorder
+from .scrub import Scrubber
+from .shelf import sweep
+
+# Settings that change what is answered to the same words of a model.
+SHAPING = ("calls", "profile", "reasoning_content")
+
+
+async def run_record(settings: Settings, folder: Path) -> int:
+    """As `run_serve`. `folder` is made when it is not there."""
+    if settings.require_nonce:
+        raise UsageError("A recording made with --require-nonce cannot be replayed: its key is new each time.")
+    _prepare(folder)
+    backend = make_backend(settings)
+    scrubber = Scrubber(keys=_keys(settings), folders=_private_folders(settings, folder))
+    async with Recorder(backend, folder, scrubber, shaping_settings(settings)) as recorder:
+        more = f"  Each turn is written to {folder}. Read what was written before you give it to others.\n"
+        return await serve(settings, recorder.backend, [recorder.middleware], more)
+
+
+def _prepare(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        sweep(folder)
+    except OSError as error:
+        raise UsageError(f"Nothing can be written to {folder}: {error.strerror}.") from None
+
+
+def shaping_settings(settings: Settings) -> dict[str, str | bool]:
+    """Those of `SHAPING` that are not the default."""
+    default = {item.name: item.default for item in fields(Settings)}
+    return {name: value for name in SHAPING if (value := getattr(settings, name)) != default[name]}
+
+
+def _keys(settings: Settings) -> list[str]:
+    named = (value for name, value in os.environ.items() if name.endswith(("_API_KEY", "_TOKEN", "_SECRET")))
+    return [*read_keys(settings), *(value for value in named if len(value) >= 8)]
+
+
+def _private_folders(settings: Settings, folder: Path) -> list[Path]:
+    return [Path.home(), settings.codex_home.absolute(), folder.absolute(), Path.cwd()]

@@ -1,0 +1,165 @@
+"""Takes out of a recording what is nobody else's business: keys, people, and where things lie on this machine.
+
+Equal things become equal placeholders, in everything that is scrubbed by one `Scrubber`, so that a request,
+what the model wrote on it and what the client got still belong together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+KEY = "[key]"
+PERSON = "somebody"
+HOME = "/home/user"
+
+_KEYS = re.compile(
+    r"\bsk-[\w-]{12,}"
+    r"|\b(?:gh[opsur]|github_pat|glpat|hf|npm|pypi|xox[abeoprs])[_-][\w-]{16,}"
+    r"|\bAKIA[0-9A-Z]{16}\b"
+    r"|\bAIza[\w-]{35}"
+    r"|\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"
+    r"|(?<=[Bb]earer )[\w.~+/-]{12,}=*"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----"
+)
+_HOMES = re.compile(r"/(?:home|Users)/[^/\s\"'`:;,<>()]+|(?<![\w/])/root(?=/|\b)")
+_WINDOWS_HOMES = re.compile(r"\b[A-Za-z]:\\+Users\\+[^\\\s\"'`:;,<>()]+")
+_EMAILS = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b")
+
+# Members that name a person or an account, wherever they stand.
+_PERSONAL = frozenset({"user", "safety_identifier", "account_id", "organization", "chatgpt_account_id", "user_id"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    start: int
+    end: int
+    instead: str
+
+
+@dataclass(slots=True)
+class Scrubber:
+    """`keys` and `folders` are known ones, whatever they look like."""
+
+    keys: Iterable[str] = ()
+    folders: Iterable[Path] = ()
+    _emails: dict[str, str] = field(default_factory=dict)
+
+    def text(self, text: str) -> str:
+        return self.pieces([text])[0]
+
+    def pieces(self, pieces: Sequence[str]) -> list[str]:
+        """A text that came in pieces. What goes over a cut is replaced in the piece where it begins."""
+        whole = "".join(pieces)
+        scrubbed: list[str] = []
+        begin = 0
+        cuts = list(self._cuts(whole))
+        for piece in pieces:
+            end = begin + len(piece)
+            scrubbed.append(_without(whole, begin, end, cuts))
+            begin = end
+        return scrubbed
+
+    def value(self, value: object) -> object:
+        """A copy of a JSON value with all its texts scrubbed."""
+        match value:
+            case dict():
+                return {
+                    key: PERSON if key in _PERSONAL and isinstance(member, str) else self.value(member)
+                    for key, member in value.items()
+                }
+            case list():
+                return [self.value(member) for member in value]
+            case str():
+                return self.text(value)
+            case _:
+                return value
+
+    def _cuts(self, text: str) -> Iterator[_Cut]:
+        """What is to be replaced, from left to right, none over another."""
+        found = [
+            *(_Cut(at.start(), at.end(), KEY) for pattern in self._known_keys() for at in pattern.finditer(text)),
+            *(_Cut(at.start(), at.end(), HOME) for pattern in self._known_homes() for at in pattern.finditer(text)),
+            *(_Cut(at.start(), at.end(), r"C:\Users\user") for at in _WINDOWS_HOMES.finditer(text)),
+            *(_Cut(at.start(), at.end(), self._email(at[0])) for at in _EMAILS.finditer(text)),
+        ]
+        end = 0
+        for cut in sorted(found, key=lambda cut: (cut.start, -cut.end)):
+            if cut.start >= end:
+                yield cut
+                end = cut.end
+
+    def _known_keys(self) -> Iterator[re.Pattern[str]]:
+        yield from (re.compile(re.escape(key)) for key in self.keys if key)
+        yield _KEYS
+
+    def _known_homes(self) -> Iterator[re.Pattern[str]]:
+        for folder in sorted(map(str, self.folders), key=len, reverse=True):
+            if folder.strip("/"):
+                yield re.compile(re.escape(folder.rstrip("/")) + r"(?=/|\b)")
+        yield _HOMES
+
+    def _email(self, address: str) -> str:
+        number = len(self._emails) + 1
+        return self._emails.setdefault(address, f"user{'' if number == 1 else number}@example.com")
+
+
+def _without(whole: str, begin: int, end: int, cuts: Iterable[_Cut]) -> str:
+    out: list[str] = []
+    at = begin
+    for cut in cuts:
+        if cut.end <= at or cut.start >= end:
+            continue
+        if cut.start >= begin:
+            out += [whole[at : cut.start], cut.instead]
+        at = min(end, cut.end)
+    out.append(whole[at:end])
+    return "".join(out)
+
+
+# The deltas of one item, which are one text: method, and what tells its items apart.
+_DELTAS: Mapping[str, tuple[str, ...]] = {
+    "item/agentMessage/delta": ("itemId",),
+    "item/reasoning/summaryTextDelta": ("itemId", "summaryIndex"),
+    "item/reasoning/textDelta": ("itemId", "contentIndex"),
+}
+
+
+def scrub_messages(messages: Sequence[dict[str, object]], scrubber: Scrubber) -> list[object]:
+    """The messages of an app-server, their deltas scrubbed as the texts that they make."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for at, message in enumerate(messages):
+        if (group := _group(message)) is not None:
+            groups.setdefault(group, []).append(at)
+    deltas = {
+        at: piece
+        for places in groups.values()
+        for at, piece in zip(places, scrubber.pieces([_delta(messages[at]) for at in places]), strict=True)
+    }
+    return [_with_delta(scrubber.value(message), deltas.get(at)) for at, message in enumerate(messages)]
+
+
+def _group(message: Mapping[str, object]) -> tuple[object, ...] | None:
+    match message:
+        case {"method": str(method), "params": {"delta": str(), **params}} if method in _DELTAS:
+            return (method, params.get("threadId"), *(params.get(name) for name in _DELTAS[method]))
+        case _:
+            return None
+
+
+def _delta(message: Mapping[str, object]) -> str:
+    match message:
+        case {"params": {"delta": str(delta)}}:
+            return delta
+        case _:
+            return ""
+
+
+def _with_delta(message: object, delta: str | None) -> object:
+    match message:
+        case {"params": dict(params), **rest} if delta is not None:
+            return {**rest, "params": {**params, "delta": delta}}
+        case _:
+            return message

@@ -1,0 +1,111 @@
+"""`tagcall replay DIR`: fixtures through the whole proxy, held against what they promise.
+
+run      asks for each fixture over HTTP, at several cuts of the model's text
+report   what is told of it
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import UsageError
+from ...logs import configure
+from ...replay.answers import BODY_FILE, STREAM_FILE, Answer, file_of
+
+if TYPE_CHECKING:
+    from .run import Outcome
+
+JOBS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayOptions:
+    """`only` are patterns of names, of which one has to fit; none: all do."""
+
+    update: bool = False
+    jobs: int = JOBS
+    only: list[str] = field(default_factory=list)
+    junit: Path | None = None
+
+
+def add_replay_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--update", action="store_true", help="write down what came instead of what was promised")
+    parser.add_argument("--jobs", type=_count, default=JOBS, metavar="N", help=f"fixtures at a time [{JOBS}]")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="PATTERN", help="only fixtures of such names, as 'codex-*'"
+    )
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the outcome as JUnit XML as well")
+
+
+def replay_options(arguments: Mapping[str, Any]) -> ReplayOptions:
+    return ReplayOptions(**{item.name: arguments[item.name] for item in fields(ReplayOptions)})
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 on")
+    return int(text)
+
+
+async def run_replay(folder: Path, options: ReplayOptions) -> int:
+    """0: everything came as promised, or was updated; 1: something did not. Raises `UsageError`."""
+    # All commands load this module for its flags, and need no second server.
+    from .report import Progress, tell, write_junit  # noqa: PLC0415
+    from .run import load_cases, run_cases  # noqa: PLC0415
+
+    configure("error", "console")
+    cases, unasked = load_cases(folder)
+    cases = [case for case in cases if _wanted(case.fixture.name, options.only)]
+    unasked = [name for name in unasked if _wanted(name, options.only)]
+    if not cases:
+        which = "fixture of such a name" if options.only else "fixture"
+        raise UsageError(f"Nothing in {folder} can be run: no {which} has a request.json.")
+    begin = time.monotonic()
+    progress = Progress(len(cases))
+    try:
+        outcomes = await run_cases(folder, cases, jobs=options.jobs, on_outcome=progress.count)
+    finally:
+        progress.clear()
+    updated = sum(map(_update, outcomes)) if options.update else None
+    tell(outcomes, unasked, time.monotonic() - begin, updated)
+    if options.junit is not None:
+        try:
+            write_junit(options.junit, outcomes, unasked)
+        except OSError as error:
+            raise UsageError(f"{options.junit} cannot be written: {error.strerror}.") from None
+    # An update mends what is promised, not what depends on the cuts.
+    left = [outcome.against_cuts if options.update else outcome.lines for outcome in outcomes]
+    return 1 if any(left) else 0
+
+
+def _wanted(name: str, patterns: list[str]) -> bool:
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _update(outcome: Outcome) -> bool:
+    """Whether the fixture's answer was written anew."""
+    if not outcome.against_promise:
+        return False
+    kept, other = (outcome.case.folder / name for name in _files(outcome.got))
+    _replace(kept, outcome.got.encode())
+    other.unlink(missing_ok=True)
+    return True
+
+
+def _files(answer: Answer) -> tuple[str, str]:
+    """The file of an answer, and the one that is not beside it."""
+    name = file_of(answer)
+    return name, BODY_FILE if name == STREAM_FILE else STREAM_FILE
+
+
+def _replace(file: Path, data: bytes) -> None:
+    """As a whole or not at all."""
+    unfinished = file.with_name(f".{file.name}.unfinished")
+    unfinished.write_bytes(data)
+    unfinished.replace(file)

@@ -1,0 +1,196 @@
+"""Fixtures through the whole proxy: a real server, its replay app-server, real HTTP; and what came of each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import aiohttp
+import orjson
+
+from ...backends import replay_backend
+from ...errors import UsageError
+from ...replay.answers import HEADERS, Answer, Body, Event, Json, Stream, load_answer, read_events, without_comments
+from ...replay.asks import BY_NAME
+from ...replay.difference import differences
+from ...replay.fixture import Fixture, Message, load_fixtures, load_request
+from ...replay.normal import Names, error_alone, normal, without_usage
+from ...server import running_server
+from ...settings import Settings
+from ..record import SHAPING
+
+# Sizes into which the model's text is cut anew: what a client gets must not depend on it. The last is any text whole.
+CHUNKS = (1, 3, 7, 1 << 30)
+RECORDED = 0
+
+# Seconds for one answer; what is played takes milliseconds.
+PATIENCE = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A fixture that can be run. `promised` is None as long as it promises nothing."""
+
+    fixture: Fixture
+    folder: Path
+    request: Message
+    promised: Answer | None
+
+    @property
+    def estimated(self) -> bool:
+        """Whether a turn was left before its model was done: its tokens are estimated then."""
+        return any(turn.interrupted for turn in self.fixture.turns)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`got` is the answer at the recorded cuts; the lines say how it differs from what was promised, and from the
+    answers at other cuts.
+    """
+
+    case: Case
+    got: Answer
+    against_promise: tuple[str, ...]
+    against_cuts: tuple[str, ...]
+    seconds: float
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return self.against_promise + self.against_cuts
+
+    @property
+    def good(self) -> bool:
+        return not self.lines
+
+
+def load_cases(folder: Path) -> tuple[list[Case], list[str]]:
+    """What can be run, and the names of what was written for playing only. Raises `FixtureError`."""
+    cases: list[Case] = []
+    unasked: list[str] = []
+    for name, fixture in load_fixtures(folder).items():
+        place = folder / name if (folder / name).is_dir() else folder
+        request = load_request(place)
+        if request is None:
+            unasked.append(name)
+        else:
+            unknown = set(fixture.settings) - set(SHAPING)
+            if unknown:
+                raise UsageError(f"{place}: no answer depends on the setting {min(unknown)}.")
+            cases.append(Case(fixture, place, request, load_answer(place)))
+    return cases, unasked
+
+
+# Where a fixture is asked for: the settings that it needs, and the cuts.
+_Way: TypeAlias = tuple[tuple[tuple[str, str | bool], ...], int]
+
+
+class Servers:
+    """One server for each way in which something is asked, all over the same fixtures. Made by `open_servers`."""
+
+    def __init__(self, urls: Mapping[_Way, str], http: aiohttp.ClientSession) -> None:
+        self._urls = urls
+        self._http = http
+
+    async def ask(self, case: Case, chunk: int) -> Answer:
+        """The answer to a fixture's request, at those cuts, in its normal form."""
+        url = self._urls[_way(case.fixture, chunk)].removesuffix("/v1") + case.fixture.path
+        # Which fixture is meant; whether it answers what is asked is still for it to say.
+        model = f"{BY_NAME}{case.fixture.name}"
+        async with self._http.post(url, json=case.request | {"model": model}) as response:
+            data = await response.read()
+            if response.content_type == "text/event-stream":
+                answer: Answer = Stream(read_events(without_comments(data)))
+            else:
+                headers = {name: response.headers[name] for name in HEADERS if name in response.headers}
+                answer = Body(response.status, headers, orjson.loads(data))
+        return normal(_with_model(answer, model, case.request.get("model")), Names(case.request))
+
+
+def _way(fixture: Fixture, chunk: int) -> _Way:
+    return tuple(sorted(fixture.settings.items())), chunk
+
+
+def _with_model(answer: Answer, asked: str, meant: Json) -> Answer:
+    def renamed(value: Json) -> Json:
+        match value:
+            case dict():
+                return {key: meant if inner == asked else renamed(inner) for key, inner in value.items()}
+            case list():
+                return [renamed(inner) for inner in value]
+            case _:
+                return value
+
+    match answer:
+        case Stream(events):
+            return Stream(tuple(Event(event.name, renamed(event.data)) for event in events))
+        case Body():
+            return replace(answer, body=renamed(answer.body))
+
+
+@asynccontextmanager
+async def open_servers(folder: Path, cases: Sequence[Case]) -> AsyncIterator[Servers]:
+    ways = {_way(case.fixture, chunk) for case in cases for chunk in (RECORDED, *CHUNKS)}
+    async with AsyncExitStack() as stack:
+        urls = {way: await stack.enter_async_context(_server(folder, *way)) for way in sorted(ways, key=str)}
+        timeout = aiohttp.ClientTimeout(total=PATIENCE)
+        yield Servers(urls, await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout)))
+
+
+@asynccontextmanager
+async def _server(folder: Path, shaping: tuple[tuple[str, Any], ...], chunk: int) -> AsyncIterator[str]:
+    settings = Settings(port=0, backend=f"replay:{folder}", store="memory", **dict(shaping))
+    async with running_server(settings, replay_backend(folder, chunk=chunk)) as url:
+        yield url
+
+
+async def run_cases(
+    folder: Path, cases: Sequence[Case], *, jobs: int, on_outcome: Callable[[Outcome], None]
+) -> list[Outcome]:
+    """Runs all cases, `jobs` at a time. The outcomes are in the order of the cases."""
+    places = asyncio.Semaphore(jobs)
+
+    async def run(case: Case, servers: Servers) -> Outcome:
+        async with places:
+            outcome = await _run_case(case, servers)
+        on_outcome(outcome)
+        return outcome
+
+    async with open_servers(folder, cases) as servers, asyncio.TaskGroup() as group:
+        tasks = [group.create_task(run(case, servers), name=case.fixture.name) for case in cases]
+    return [task.result() for task in tasks]
+
+
+async def _run_case(case: Case, servers: Servers) -> Outcome:
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
+    got = await servers.ask(case, RECORDED)
+    against_cuts: list[str] = []
+    for chunk in CHUNKS:
+        other = await servers.ask(case, chunk)
+        if differing := differences(_comparable(case, got), _comparable(case, other)):
+            size = "one piece" if chunk == CHUNKS[-1] else f"pieces of {chunk}"
+            against_cuts += [f"the answer is another when the model's text comes in {size}", *_indented(differing)]
+    return Outcome(case, got, tuple(_against_promise(case, got)), tuple(against_cuts), loop.time() - begin)
+
+
+def _against_promise(case: Case, got: Answer) -> list[str]:
+    if case.promised is None:
+        return ["it promises no answer yet (--update writes the one that came)"]
+    # Also of a file that was written by hand.
+    promised = normal(case.promised, Names(case.request))
+    # A slow backend's error comes in a stream that was opened meanwhile; what is played fast has a status.
+    if (error := error_alone(promised)) is not None and error == error_alone(got):
+        return []
+    return differences(_comparable(case, promised), _comparable(case, got))
+
+
+def _comparable(case: Case, answer: Answer) -> Answer:
+    return without_usage(answer) if case.estimated else answer
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"  {line}" for line in lines]

@@ -1,0 +1,115 @@
+"""What a client got for a request, and the file in which a fixture keeps it.
+
+response.sse    an event stream: status 200, the events as they went over the wire
+response.json   anything else: {"status": 200, "headers": {...}, "body": {...}}
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import orjson
+
+from .fixture import FixtureError, read_json_object
+
+STREAM_FILE = "response.sse"
+BODY_FILE = "response.json"
+
+HEADERS = ("retry-after", "x-should-retry")
+
+Json: TypeAlias = object
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`name` is None where the stream names none. `data` that is no JSON is its text."""
+
+    name: str | None
+    data: Json
+
+    @property
+    def kind(self) -> str:
+        return self.name or "data"
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    events: tuple[Event, ...]
+
+    def encode(self) -> bytes:
+        return b"".join(_encode_event(event) for event in self.events)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """`headers` are those of `HEADERS` that were there."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Json
+
+    def encode(self) -> bytes:
+        value = {"status": self.status, "headers": dict(self.headers), "body": self.body}
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+Answer: TypeAlias = Stream | Body
+
+
+def file_of(answer: Answer) -> str:
+    return STREAM_FILE if isinstance(answer, Stream) else BODY_FILE
+
+
+def _encode_event(event: Event) -> bytes:
+    data = event.data.encode() if isinstance(event.data, str) else orjson.dumps(event.data)
+    name = b"" if event.name is None else b"event: %b\n" % event.name.encode()
+    return name + b"data: %b\n\n" % data
+
+
+def load_answer(case: Path) -> Answer | None:
+    """What a fixture promises; None when it promises nothing yet. Raises `FixtureError`."""
+    stream = case / STREAM_FILE
+    if stream.is_file():
+        try:
+            return Stream(read_events(stream.read_bytes()))
+        except ValueError as error:
+            raise FixtureError(f"{stream} is not an event stream: {error}.") from None
+    if not (case / BODY_FILE).is_file():
+        return None
+    match read_json_object(case / BODY_FILE):
+        case {"status": int(status), "body": body, **rest}:
+            headers = rest.get("headers", {})
+            if isinstance(headers, dict):
+                return Body(status, headers, body)
+        case _:
+            pass
+    raise FixtureError(f'{case / BODY_FILE} is not {{"status": number, "headers": {{...}}, "body": {{...}}}}.')
+
+
+def read_events(data: bytes) -> tuple[Event, ...]:
+    """The events of a stream, without its comments. Raises `ValueError` for what is none."""
+    return tuple(_read_event(block) for block in data.decode().split("\n\n") if block.strip("\n"))
+
+
+def _read_event(block: str) -> Event:
+    name: str | None = None
+    data: list[str] = []
+    for line in block.strip("\n").split("\n"):
+        field, colon, value = line.partition(": ")
+        match field:
+            case "event" if colon:
+                name = value
+            case "data" if colon:
+                data.append(value)
+            case _:
+                raise ValueError(f"no line of an event: {line[:40]!r}")
+    text = "\n".join(data)
+    return Event(name, orjson.loads(text) if text.startswith("{") else text)
+
+
+def without_comments(data: bytes) -> bytes:
+    return re.sub(rb"^:.*\n\n", b"", data, flags=re.MULTILINE)

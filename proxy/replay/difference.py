@@ -1,0 +1,109 @@
+"""How one answer differs from another, for a person to read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+
+import orjson
+
+from .answers import Answer, Body, Event, Json, Stream
+
+# Characters of a value that are shown, and how many of them before the first difference.
+_SHOWN = 100
+_BEFORE = 30
+
+_ABSENT = object()
+
+
+def differences(promised: Answer, got: Answer) -> list[str]:
+    """One line or more for each difference; none when both are equal. `-` is promised, `+` is what came."""
+    match promised, got:
+        case Stream(wanted), Stream(came):
+            return list(_of_streams(wanted, came))
+        case Body(), Body():
+            return list(_of_bodies(promised, got))
+        case Stream(), Body():
+            return [f"- {_told(promised)}", f"+ {_told(got)}"]
+        case _:
+            return [f"- {_told(promised)}", f"+ {_told(got)}"]
+
+
+def _told(answer: Answer) -> str:
+    match answer:
+        case Stream(events):
+            return f"a stream of {len(events)} events"
+        case Body(status, _, body):
+            return f"status {status}: {_cut(_text(body))}"
+
+
+def _of_bodies(promised: Body, got: Body) -> Iterator[str]:
+    if promised.status != got.status:
+        yield from ("status", f"- {promised.status}", f"+ {got.status}")
+    yield from _members(dict(promised.headers), dict(got.headers), "headers")
+    yield from _members(promised.body, got.body, "body")
+
+
+def _of_streams(wanted: Sequence[Event], came: Sequence[Event]) -> Iterator[str]:
+    one, other = [_line(event) for event in wanted], [_line(event) for event in came]
+    for tag, begin, end, start, stop in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield from _of_events(list(enumerate(wanted))[begin:end], list(enumerate(came))[start:stop])
+
+
+def _of_events(wanted: Sequence[tuple[int, Event]], came: Sequence[tuple[int, Event]]) -> Iterator[str]:
+    """Events of one kind are laid side by side, the others stand alone."""
+    kinds = [event.kind for _, event in wanted], [event.kind for _, event in came]
+    for tag, begin, end, start, stop in SequenceMatcher(None, *kinds, autojunk=False).get_opcodes():
+        if tag == "equal":
+            for (number, one), (_, other) in zip(wanted[begin:end], came[start:stop], strict=True):
+                yield f"event {number + 1}, {one.kind}"
+                yield from (f"  {line}" for line in _members(one.data, other.data))
+            continue
+        yield from (
+            f"- event {number + 1}, {event.kind} {_cut(_text(event.data))}" for number, event in wanted[begin:end]
+        )
+        yield from (
+            f"+ event {number + 1}, {event.kind} {_cut(_text(event.data))}" for number, event in came[start:stop]
+        )
+
+
+def _members(one: Json, other: Json, path: str = "") -> Iterator[str]:
+    """The places at which two values differ, each with what stands there."""
+    match one, other:
+        case dict(), dict():
+            for key in [*one, *(key for key in other if key not in one)]:
+                inner = f"{path}.{key}" if path else str(key)
+                yield from _members(one.get(key, _ABSENT), other.get(key, _ABSENT), inner)
+        case list(), list():
+            for at in range(max(len(one), len(other))):
+                first, second = (values[at] if at < len(values) else _ABSENT for values in (one, other))
+                yield from _members(first, second, f"{path}[{at}]")
+        case _ if one != other or type(one) is not type(other):
+            yield path
+            yield from (f"{mark} {text}" for mark, text in zip("-+", _pair(one, other), strict=True))
+        case _:
+            pass
+
+
+def _pair(one: Json, other: Json) -> tuple[str, str]:
+    """Both as texts, each cut to where they begin to differ."""
+    first, second = _text(one), _text(other)
+    shorter = min(len(first), len(second))
+    at = next((index for index in range(shorter) if first[index] != second[index]), shorter)
+    begin = max(0, at - _BEFORE)
+    return _cut(first, begin), _cut(second, begin)
+
+
+def _cut(text: str, begin: int = 0) -> str:
+    end = begin + _SHOWN
+    return f"{'...' if begin else ''}{text[begin:end]}{'...' if end < len(text) else ''}"
+
+
+def _text(value: Json) -> str:
+    return "(absent)" if value is _ABSENT else json.dumps(value, ensure_ascii=False)
+
+
+def _line(event: Event) -> bytes:
+    return orjson.dumps([event.name, event.data])

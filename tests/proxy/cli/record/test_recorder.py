@@ -1,0 +1,188 @@
+"""A turn recorded from the real codex program is played back as its client saw it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from parser import write_call
+from proxy.backends import make_backend
+from proxy.cli.record.recorder import Recorder
+from proxy.cli.record.scrub import Scrubber
+from proxy.cli.replay import ReplayOptions, run_replay
+from proxy.replay.answers import Body, Json, Stream, load_answer, read_events, without_comments
+from proxy.replay.fixture import load_fixtures
+from proxy.replay.normal import Names, normal
+from proxy.server import running_server
+from proxy.settings import Settings
+from tests.support.codex_programs import TestProgram, installed_programs
+from tests.support.scripted_model import Message, Reasoning, Reply, ScriptedModel
+
+PARAMETERS = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+QUESTION = "What is in a.md?"
+TEXT = "I will read it.\n" + write_call("read_note", '{"path": "a.md"}')
+RESPONSES = {
+    "model": "gpt-5.5",
+    "input": QUESTION,
+    "tools": [{"type": "function", "name": "read_note", "parameters": PARAMETERS}],
+    "reasoning": {"summary": "auto"},
+}
+CHAT = {
+    "model": "gpt-5.5",
+    "messages": [{"role": "user", "content": QUESTION}],
+    "tools": [{"type": "function", "function": {"name": "read_note", "parameters": PARAMETERS}}],
+}
+
+pytestmark = pytest.mark.timeout(120)
+
+
+class Recording:
+    """A server that records into `folder`, and what its client got."""
+
+    def __init__(self, url: str, http: aiohttp.ClientSession, model: ScriptedModel) -> None:
+        self.model = model
+        self._url = url
+        self._http = http
+
+    async def ask(self, path: str, body: Json) -> Stream | Body:
+        async with self._http.post(self._url.removesuffix("/v1") + path, json=body) as response:
+            data = await response.read()
+            if response.content_type == "text/event-stream":
+                return Stream(read_events(without_comments(data)))
+            return Body(response.status, {}, orjson.loads(data))
+
+
+@asynccontextmanager
+async def recording(folder: Path, home: Path, program: TestProgram, **options: Any) -> AsyncIterator[Recording]:
+    assert program.path is not None, "openai-codex-cli-bin is not installed"
+    async with ScriptedModel() as model, aiohttp.ClientSession() as http:
+        settings = Settings(port=0, codex=str(program.path), codex_home=home, upstream=model.url, store="memory")
+        async with Recorder(make_backend(settings), folder, Scrubber(**options), {}) as recorder:
+            async with running_server(settings, recorder.backend, [recorder.middleware]) as url:
+                yield Recording(url, http, model)
+
+
+def kept(folder: Path) -> list[Path]:
+    return [folder / name for name in load_fixtures(folder)]
+
+
+@pytest.fixture
+def program() -> TestProgram:
+    return installed_programs()[0]
+
+
+async def test_every_attempt_of_a_turn_is_recorded(program: TestProgram, tmp_path: Path) -> None:
+    folder = tmp_path / "fixtures"
+    async with recording(folder, tmp_path / "home", program) as server:
+        broken, undeclared = write_call("read_note", "[1}"), write_call("no_such_tool", "{}")
+        server.model.push(*(Reply([Message(text)]) for text in (broken, TEXT, undeclared, "Nothing.")))
+        await server.ask("/v1/responses", RESPONSES)
+        await server.ask("/v1/responses", RESPONSES | {"input": "And what in b.md?"})
+    assert [len(fixture.turns) for fixture in load_fixtures(folder).values()] == [2, 2]
+    assert await run_replay(folder, ReplayOptions()) == 0
+
+
+async def test_the_proxys_own_lines_are_not_taken_for_the_users(program: TestProgram, tmp_path: Path) -> None:
+    folder = tmp_path / "fixtures"
+    async with recording(folder, tmp_path / "home", program) as server:
+        server.model.push(Reply([Message(TEXT)]))
+        await server.ask("/v1/responses", RESPONSES | {"tool_choice": "required"})
+    (fixture,) = load_fixtures(folder).values()
+    assert fixture.meta["ask"] == {"last_user": QUESTION, "after_tools": [], "with_tools": True}
+    (turn,) = fixture.turns
+    assert turn.ask.seen is not None
+    assert turn.ask.seen.text != QUESTION
+
+
+async def test_what_the_proxy_left_early_is_replayed_all_the_same(program: TestProgram, tmp_path: Path) -> None:
+    folder = tmp_path / "fixtures"
+    async with recording(folder, tmp_path / "home", program) as server:
+        server.model.push(Reply([Message(f"{TEXT}\n{TEXT} and so on" + " and on" * 500)], chunk=5, pace=0.001))
+        await server.ask("/v1/responses", RESPONSES | {"parallel_tool_calls": False, "stream": True})
+    (fixture,) = load_fixtures(folder).values()
+    assert fixture.turns[0].interrupted
+    assert await run_replay(folder, ReplayOptions()) == 0
+
+
+async def test_requests_at_once_do_not_get_each_others_lines(program: TestProgram, tmp_path: Path) -> None:
+    folder = tmp_path / "fixtures"
+    async with recording(folder, tmp_path / "home", program) as server:
+        server.model.push(*(Reply([Message(f"Answer {number}.")], chunk=1) for number in range(6)))
+        same, others = [QUESTION] * 3, [f"Question {number}?" for number in range(3)]
+        async with asyncio.TaskGroup() as group:
+            for question in same + others:
+                group.create_task(server.ask("/v1/responses", RESPONSES | {"input": question}), name=question)
+    assert len(kept(folder)) == 6
+    assert await run_replay(folder, ReplayOptions()) == 0
+
+
+async def test_nothing_private_is_written(program: TestProgram, tmp_path: Path) -> None:
+    folder, key = tmp_path / "fixtures", "sk-" + "k3Y" * 9
+    async with recording(folder, tmp_path / "home", program, keys=["mine-alone"]) as server:
+        server.model.push(Reply([Message(f"Use {key} and mine-alone in /home/alice/x, ann@corp.org.")], chunk=2))
+        body = {"model": "gpt-5.5", "input": f"Is {key} in /home/alice/x?", "user": "ann-17", "stream": True}
+        await server.ask("/v1/responses", body)
+    (case,) = kept(folder)
+    written = case.name + "".join(path.read_text("utf-8") for path in case.iterdir())
+    assert not [word for word in (key, "mine-alone", "alice", "ann@", "ann-17", str(tmp_path)) if word in written]
+    assert "Use [key] and [key] in /home/user/x, user@example.com." in written
+    assert await run_replay(folder, ReplayOptions()) == 0
+
+
+async def test_what_continues_a_stored_response_needs_no_store_to_be_replayed(
+    program: TestProgram, tmp_path: Path
+) -> None:
+    folder = tmp_path / "fixtures"
+    async with recording(folder, tmp_path / "home", program) as server:
+        server.model.push(Reply([Message(TEXT)]), Reply([Message("It says hello.")]))
+        first = await server.ask("/v1/responses", RESPONSES)
+        assert isinstance(first, Body)
+        assert isinstance(first.body, dict)
+        call = next(item for item in first.body["output"] if item["type"] == "function_call")
+        result = {"type": "function_call_output", "call_id": call["call_id"], "output": "hello"}
+        continued = {"previous_response_id": first.body["id"], "input": [result]}
+        await server.ask("/v1/responses", RESPONSES | continued)
+    asked = load_fixtures(folder)["002-what-is-in-a-md"].meta["ask"]
+    assert asked == {"last_user": QUESTION, "after_tools": ["read_note"], "with_tools": True}
+    assert await run_replay(folder, ReplayOptions()) == 0
+
+
+async def test_what_cannot_be_asked_again_is_not_written(
+    program: TestProgram, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "fixtures"
+    async with recording(folder, tmp_path / "home", program) as server:
+        conversation = await server.ask("/v1/conversations", {})
+        assert isinstance(conversation, Body)
+        assert isinstance(conversation.body, dict)
+        await server.ask("/v1/responses", RESPONSES | {"conversation": conversation.body["id"]})
+        await server.ask("/v1/responses", {"model": "m", "input": 1})
+    assert not folder.exists()
+    assert (
+        capsys.readouterr().err == "not recorded: it belongs to what is stored here, so it could not be asked again.\n"
+    )
+
+
+@pytest.mark.parametrize("program", installed_programs(), ids=lambda program: program.version)
+async def test_every_form_of_an_answer_is_replayed_as_it_was(program: TestProgram, tmp_path: Path) -> None:
+    got: list[Stream | Body] = []
+    requests = [(path, body | {"stream": stream}) for path, body in
+                (("/v1/responses", RESPONSES), ("/v1/chat/completions", CHAT)) for stream in (True, False)]  # fmt: skip
+    async with recording(tmp_path / "fixtures", tmp_path / "home", program) as server:
+        for path, body in requests:
+            server.model.push(Reply([Reasoning(["A note."]), Message(TEXT)], chunk=3))
+            got.append(await server.ask(path, body))
+    cases = kept(tmp_path / "fixtures")
+    assert [case.name for case in cases] == [f"{number:03}-what-is-in-a-md" for number in (1, 2, 3, 4)]
+    for case, answer in zip(cases, got, strict=True):
+        promised = load_answer(case)
+        assert promised is not None
+        assert promised.encode() == normal(answer, Names()).encode()
+    assert await run_replay(tmp_path / "fixtures", ReplayOptions()) == 0

@@ -1,0 +1,66 @@
+"""What a recording does not tell."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.cli.record.scrub import Scrubber, scrub_messages
+
+KEY = "sk-proj-" + "a1B2" * 8
+
+
+@pytest.mark.parametrize(
+    ("text", "scrubbed"),
+    [
+        (f"use {KEY}, please", "use [key], please"),
+        ("Authorization: Bearer abcdefghijklmnop", "Authorization: Bearer [key]"),
+        ("ghp_" + "x" * 36, "[key]"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc", "[key]"),
+        ("-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----", "[key]"),
+        ("/home/alice/vault/a.md and /Users/bob", "/home/user/vault/a.md and /home/user"),
+        ("/root/.codex but not /rooted", "/home/user/.codex but not /rooted"),
+        (r"C:\Users\Alice\vault", r"C:\Users\user\vault"),
+        (
+            "ask ann@corp.org or bo@corp.org, ann@corp.org",
+            "ask user@example.com or user2@example.com, user@example.com",
+        ),
+        ("the token is my-own-key", "the token is [key]"),
+        ("in /srv/secret-project/notes", "in /home/user/notes"),
+        ("nothing at all: sk-1, a@b, /homework", "nothing at all: sk-1, a@b, /homework"),
+    ],
+)
+def test_keys_people_and_private_folders_are_replaced(text: str, scrubbed: str) -> None:
+    scrubber = Scrubber(keys=["my-own-key"], folders=[Path("/srv/secret-project")])
+    assert scrubber.text(text) == scrubbed
+
+
+def test_members_that_name_a_person_are_replaced_and_everything_else_keeps_its_shape() -> None:
+    value = {"user": "u-17", "safety_identifier": "x", "input": [{"role": "user", "content": "hi"}], "n": 1}
+    assert Scrubber().value(value) == {**value, "user": "somebody", "safety_identifier": "somebody"}
+
+
+def test_a_key_that_comes_in_pieces_is_found() -> None:
+    pieces = ["use ", KEY[:5], KEY[5:20], f"{KEY[20:]} he", "re"]
+    assert Scrubber().pieces(pieces) == ["use ", "[key]", "", " he", "re"]
+
+
+def test_deltas_are_scrubbed_as_the_text_that_they_make() -> None:
+    def delta(text: str, item: str) -> dict[str, object]:
+        return {"method": "item/agentMessage/delta", "params": {"threadId": "T", "itemId": item, "delta": text}}
+
+    messages = [delta(KEY[:9], "a"), delta("hello", "b"), delta(KEY[9:], "a")]
+    assert scrub_messages(messages, Scrubber()) == [delta("[key]", "a"), delta("hello", "b"), delta("", "a")]
+
+
+@given(st.text(), st.lists(st.integers(0, 60)))
+def test_however_a_text_is_cut_the_same_is_left(text: str, cuts: list[int]) -> None:
+    whole = f"{text} {KEY} /home/alice/x {text}"
+    places = [0, *sorted(min(cut, len(whole)) for cut in cuts), len(whole)]
+    pieces = [whole[begin:end] for begin, end in pairwise(places)]
+    assert "".join(Scrubber().pieces(pieces)) == Scrubber().text(whole)
+    assert KEY not in Scrubber().text(whole)

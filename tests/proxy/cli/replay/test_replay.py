@@ -1,0 +1,143 @@
+"""`tagcall replay` as a person sees it, and every fixture of the repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from proxy.cli.replay import ReplayOptions, run_replay
+
+ROOT = Path(__file__).resolve().parents[4]
+FIXTURES = ROOT / "fixtures"
+ONE = "codex-0.169.0-two-calls"
+
+
+async def test_every_fixture_of_the_repository_is_as_promised(capsys: pytest.CaptureFixture[str]) -> None:
+    assert await run_replay(FIXTURES, ReplayOptions()) == 0, capsys.readouterr().out
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in (ONE, "codex-0.169.0-rate-limit"):
+        shutil.copytree(FIXTURES / name, tmp_path / name)
+    return tmp_path
+
+
+def replay(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TAGCALL_")}
+    return subprocess.run(
+        [sys.executable, "-m", "proxy.cli", "replay", *map(str, arguments)],
+        cwd=ROOT, env=environment, capture_output=True, encoding="utf-8", timeout=50, check=False,
+    )  # fmt: skip
+
+
+def change(folder: Path, file: str, old: str, new: str) -> None:
+    path = folder / ONE / file
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), "utf-8")
+
+
+def test_what_is_as_promised_is_one_line(folder: Path) -> None:
+    done = replay(folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("2 fixtures in ")
+    assert done.stdout.endswith(" s, all as promised\n")
+
+
+def test_a_difference_is_shown_with_its_place_and_ends_with_1(folder: Path) -> None:
+    change(folder, "response.sse", "I will check the weather", "I will ask the weather")
+    done = replay(folder)
+    assert done.returncode == 1
+    assert f"{ONE}\n  event 5, response.output_text.delta\n    delta\n" in done.stdout
+    assert '- "I will ask the weather.' in done.stdout
+    assert '+ "I will check the weather.' in done.stdout
+    assert done.stdout.endswith(" s, 1 not as promised\n")
+
+
+def test_update_writes_what_came(folder: Path) -> None:
+    promised = (folder / ONE / "response.sse").read_bytes()
+    change(folder, "response.sse", "I will check the weather", "I will ask the weather")
+    assert replay(folder, "--update").stdout.endswith(", 1 not as promised, 1 rewritten\n")
+    assert (folder / ONE / "response.sse").read_bytes() == promised
+    assert replay(folder).returncode == 0
+
+
+def test_an_update_may_turn_a_stream_into_an_error(folder: Path) -> None:
+    (folder / ONE / "response.sse").rename(folder / "codex-0.169.0-rate-limit" / "response.sse")
+    assert replay(folder, "--update").returncode == 0
+    assert (folder / ONE / "response.sse").is_file()
+    assert sorted(path.name for path in (folder / "codex-0.169.0-rate-limit").iterdir()) == [
+        "backend.jsonl", "request.json", "response.json",
+    ]  # fmt: skip
+
+
+def test_an_error_that_came_late_in_the_recording_may_come_at_once(folder: Path) -> None:
+    case = folder / "codex-0.169.0-rate-limit"
+    error = json.dumps({"error": json.loads((case / "response.json").read_bytes())["body"]["error"]})
+    (case / "response.json").unlink()
+    stream = ["event: response.created", "data: {}", "", "event: response.failed", f"data: {error}", "", "data: [DONE]"]
+    (case / "response.sse").write_text("\n".join([*stream, "", ""]), "utf-8")
+    assert replay(folder, "--update").stdout.endswith("all as promised, 0 rewritten\n")
+    assert (case / "response.sse").is_file()
+
+
+def test_a_request_that_its_fixture_does_not_answer_is_told(folder: Path) -> None:
+    change(folder, "request.json", "Weather in Paris and Rome?", "Weather in Oslo?")
+    done = replay(folder)
+    assert done.returncode == 1
+    assert f"No fixture answers this turn. The nearest is {ONE}" in done.stdout
+
+
+def test_only_some_may_be_run(folder: Path) -> None:
+    change(folder, "response.sse", "I will check the weather", "I will ask the weather")
+    assert replay(folder, "--only", "*-rate-*", "--jobs", "1").returncode == 0
+    nothing = replay(folder, "--only", "none")
+    assert nothing.returncode == 2
+    assert "no fixture of such a name" in nothing.stderr
+
+
+def test_junit_has_a_case_for_each(folder: Path, tmp_path: Path) -> None:
+    change(folder, "response.sse", "I will check the weather", "I will ask the weather")
+    shutil.copytree(folder / ONE, folder / "played-only")
+    (folder / "played-only" / "request.json").unlink()
+    done = replay(folder, "--junit", tmp_path / "junit.xml")
+    assert "played-only was not run: it has no request.json" in done.stdout
+    suite = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314  # our own
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
+    assert [case.get("name") for case in suite.iter("testcase")] == ["codex-0.169.0-rate-limit", ONE, "played-only"]
+    assert "I will ask" in "".join(failure.text or "" for failure in suite.iter("failure"))
+
+
+def test_another_setting_may_be_a_part_of_the_promise(folder: Path) -> None:
+    meta, _, rest = (folder / ONE / "backend.jsonl").read_text("utf-8").partition("\n")
+    live = json.dumps(json.loads(meta) | {"settings": {"calls": "live"}})
+    (folder / ONE / "backend.jsonl").write_text(f"{live}\n{rest}", "utf-8")
+    assert replay(folder).returncode == 0
+    (folder / ONE / "backend.jsonl").write_text(f"{live.replace('calls', 'port')}\n{rest}", "utf-8")
+    assert "no answer depends on the setting port" in replay(folder).stderr
+
+
+DAMAGE = [
+    ("backend.jsonl", "{", "backend.jsonl: line 1 is not JSON: unexpected end of data (column 2)."),
+    ("backend.jsonl", '{"tagcall_fixture": 2}', "backend.jsonl: it is of format 2; this tagcall reads format 1."),
+    ("request.json", "hello", "request.json is not JSON"),
+    ("response.sse", "hello", "response.sse is not an event stream"),
+]
+
+
+@pytest.mark.parametrize(("file", "text", "sentence"), DAMAGE, ids=[sentence[:24] for _, _, sentence in DAMAGE])
+def test_damage_is_one_sentence_and_ends_with_2(folder: Path, file: str, text: str, sentence: str) -> None:
+    (folder / ONE / file).write_text(text, "utf-8")
+    done = replay(folder)
+    assert done.returncode == 2
+    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
+    assert done.stderr.startswith(f"tagcall: {folder}/{ONE}/")
+    assert sentence in done.stderr
