@@ -7,6 +7,7 @@
 contracts   what the layers tell each other: events and protocols
 errors      every error and the answer it gives
 settings    one table for flags, environment, help and docs
+schema      pure: whether a value fits a JSON schema, told in bounds
 wire        pure: requests in, events and bodies out
 turn        pure: one turn, from request to answer; what the client may see and when
 rpc         JSON-RPC lines, over stdio or WebSocket
@@ -17,4 +18,5 @@ ingress     HTTP: who is let in, routes, streams
 server      settings to a running server
 logs        one harmless line an event
 cli         the commands
+pytest_plugin  recorded answers for the tests of others
 """

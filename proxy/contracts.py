@@ -103,6 +103,20 @@ class Health:
     version: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a backend has to do now, and what it has done since it was entered.
+
+    `open_turns` have not ended at the backend; `backlog` are characters that wait for their consumers. `starts` are
+    its own, those in vain too; `interrupts` the turns that were left before their end.
+    """
+
+    open_turns: int = 0
+    backlog: int = 0
+    starts: int = 0
+    interrupts: int = 0
+
+
 class TextBackend(Protocol):
     """A model that takes text and images and gives text.
 
@@ -121,6 +135,8 @@ class TextBackend(Protocol):
     async def models(self) -> Sequence[Model]: ...
 
     async def health(self) -> Health: ...
+
+    def load(self) -> Load: ...
 
 
 # What a turn tells the wire builder. Calls are whole and checked unless `--calls live` is on.
@@ -162,7 +178,7 @@ class ToolCallArguments:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallEnded:
-    """`complete` False: the call broke off (only with `--calls live`), and the turn is about to fail."""
+    """`complete` False: the call broke off (only with `--calls live`); the turn is about to fail, or to end cut."""
 
     complete: bool = True
 
@@ -226,7 +242,7 @@ WireObject = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """A Response that is over, with what it answered.
+    """A Response, with what it answered.
 
     `input` are the items of its own request, each with an id; what stood before them is found through
     `previous`. `owner` tells apart those who may ask for it: an id alone is no authority.
@@ -239,21 +255,82 @@ class StoredResponse:
     input: tuple[WireObject, ...]
     response: WireObject
 
+    @property
+    def output(self) -> tuple[WireObject, ...]:
+        return tuple(self.response["output"])
+
+
+@dataclass(frozen=True, slots=True)
+class StoredConversation:
+    """A conversation without its items."""
+
+    id: str
+    owner: str
+    created_at: int
+    metadata: WireObject
+
 
 class ResponseStore(Protocol):
-    """Keeps Responses by id. Entered once for its whole life; nothing raises for what is not there."""
+    """Keeps Responses and conversations by id. Entered once for its whole life.
+
+    Nothing raises for what is not there or is another's. `StoreError` means that the store itself cannot
+    be read or written. What is written is written as a whole or not at all, and once a method returns it
+    would survive the end of this process, as far as the store can keep anything.
+    """
+
+    keeps: bool
+    """False: nothing is kept, whatever is saved."""
 
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(self, *exc: object) -> None: ...
 
-    async def save(self, stored: StoredResponse) -> None:
-        """Returns once the Response would survive the end of this process, as far as the store can keep anything."""
+    async def save(
+        self,
+        stored: StoredResponse,
+        *,
+        append_to: str | None = None,
+        events: bytes | None = None,
+        lease: float | None = None,
+        if_leased: bool = False,
+    ) -> bool:
+        """Writes a Response, in place of the one with its id.
+
+        `append_to` is a conversation that gets its input and output at the same moment. `events` is what
+        `load_events` gives back. With `lease` somebody works on it for so many seconds more, without one
+        nobody does any more. `if_leased`: nothing is written and the result is False when the lease is gone.
+        """
+
+    async def renew(self, response_id: str, lease: float) -> bool:
+        """Whether the lease was still there; it holds for `lease` seconds more then."""
+
+    async def is_leased(self, response_id: str) -> bool: ...
 
     async def load(self, response_id: str, owner: str) -> StoredResponse | None: ...
 
+    async def load_events(self, response_id: str, owner: str) -> bytes | None: ...
+
     async def delete(self, response_id: str, owner: str) -> bool:
-        """Whether it was there."""
+        """Whether it was there. Its lease ends with it."""
 
     async def find_item(self, item_id: str, owner: str) -> WireObject | None:
         """An input or output item of any stored Response."""
+
+    async def save_conversation(self, conversation: StoredConversation, items: Sequence[WireObject] = ()) -> None:
+        """Writes a new conversation that begins with `items`."""
+
+    async def load_conversation(self, conversation_id: str, owner: str) -> StoredConversation | None: ...
+
+    async def update_conversation(
+        self, conversation_id: str, owner: str, metadata: WireObject
+    ) -> StoredConversation | None:
+        """The conversation with this metadata in place of its own."""
+
+    async def delete_conversation(self, conversation_id: str, owner: str) -> bool: ...
+
+    async def items(self, conversation_id: str, owner: str) -> tuple[WireObject, ...] | None:
+        """The items of a conversation, oldest first."""
+
+    async def add_items(self, conversation_id: str, owner: str, items: Sequence[WireObject]) -> bool: ...
+
+    async def delete_item(self, conversation_id: str, item_id: str, owner: str) -> bool: ...

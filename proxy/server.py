@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
 
 from aiohttp import web
+from aiohttp.http_parser import HttpRequestParser, HttpRequestParserPy
+from aiohttp.typedefs import Middleware
 
 from prompts import PROFILES
 
@@ -15,11 +20,26 @@ from .contracts import TextBackend
 from .errors import UsageError
 from .ingress import create_app
 from .ingress.admission import is_loopback
-from .ingress.state import ACTIVITY
+from .ingress.background import JOBS, background_jobs
+from .ingress.connections import Connections, Handler
+from .ingress.state import ACTIVITY, STOPPING
 from .settings import Settings
 from .stores import make_store
 from .turn import CallRelease, TurnOptions
 
+# Connections that the system keeps until they are accepted.
+BACKLOG = 128
+# Seconds that what is left of a refused body is read, so that its sender comes to read the answer.
+LINGERING = 2.0
+# Seconds that a connection may wait for its next request.
+KEEP_ALIVE = 75.0
+# aiohttp's protocol of one connection.
+HANDLING: dict[str, Any] = {
+    "access_log": None,
+    "auto_decompress": False,
+    "keepalive_timeout": KEEP_ALIVE,
+    "lingering_time": LINGERING,
+}
 # Seconds that running turns may take to finish once the server was told to stop.
 DRAIN = 20.0
 # Seconds for the last events of the turns that did not.
@@ -44,11 +64,17 @@ def read_keys(settings: Settings) -> tuple[str, ...]:
     return tuple(keys)
 
 
+def check_parser() -> None:
+    """Raises `UsageError` when aiohttp would read requests in Python: most ways to smuggle one were found there."""
+    if HttpRequestParser is HttpRequestParserPy:
+        raise UsageError("aiohttp is here without its C extension, which tagcall needs: install it from its wheel.")
+
+
 def bind(settings: Settings) -> socket.socket:
     """A bound socket, so that a port in use is found before anything is started."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return socket.create_server((settings.host, settings.port), family=family, backlog=128)
+        return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except OSError as error:
         reason = error.strerror or str(error)
         raise UsageError(
@@ -69,36 +95,49 @@ def turn_options(settings: Settings) -> TurnOptions:
     )
 
 
+async def _listen(runner: web.AppRunner, bound: socket.socket) -> asyncio.Server:
+    """Starts to accept; aiohttp's own site has no place for `Connections`."""
+    server = runner.server
+    if server is None:
+        raise RuntimeError("the runner is not set up")
+    loop = asyncio.get_running_loop()
+    connections = Connections(partial(Handler, server, loop=loop, **HANDLING))
+    return await loop.create_server(connections, sock=bound, backlog=BACKLOG)
+
+
 @asynccontextmanager
-async def running_server(settings: Settings, backend: TextBackend | None = None) -> AsyncIterator[str]:
+async def running_server(
+    settings: Settings, backend: TextBackend | None = None, middlewares: Sequence[Middleware] = ()
+) -> AsyncIterator[str]:
     """A server that answers as long as the context is open; yields its base URL.
 
-    `backend` replaces the one that the settings name. Leaving the context lets running turns finish
-    for `DRAIN` seconds; what runs on then fails with its backend, and its client is told so.
+    `backend` replaces the one that the settings name, `middlewares` stand before everything else. Leaving the
+    context lets running turns finish for `DRAIN` seconds; what runs on then fails with its backend, and its client
+    is told so.
     """
+    check_parser()
     keys = read_keys(settings)
     chosen = make_backend(settings) if backend is None else backend
     store = make_store(settings.store)
     with bind(settings) as bound:
-        async with store:
+        async with store, background_jobs(store) as jobs:
             app = create_app(settings, chosen, store, turn_options(settings), keys)
+            app[JOBS] = jobs
+            app.middlewares[:0] = middlewares
             runner = web.AppRunner(
                 app,
-                access_log=None,
-                auto_decompress=False,
                 handler_cancellation=True,  # a client that vanishes must end its turn
-                keepalive_timeout=75.0,
                 shutdown_timeout=FAREWELL,
             )
             await runner.setup()
             try:
                 async with chosen:
-                    site = web.SockSite(runner, bound)
-                    await site.start()
+                    listening = await _listen(runner, bound)
                     try:
                         yield base_url(settings.host, bound.getsockname()[1])
                     finally:
-                        await site.stop()
+                        listening.close()
+                        app[STOPPING].set()
                         await app[ACTIVITY].wait_idle(DRAIN)
                 # Leaving the backend has failed what was still running; those answers end now.
                 await app[ACTIVITY].wait_idle(FAREWELL)

@@ -20,6 +20,7 @@ from .errors import UsageError
 PREFIX = "TAGCALL_"
 
 URL = re.compile(r"https?://[^\s/]+")
+SPEED = re.compile(r"fast|recorded|\d+ms")
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/*]+/?")
 
 UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "k": 1_000, "m": 1_000_000}
@@ -35,10 +36,32 @@ def byte_size(text: str) -> int:
     return int(number) * UNITS[unit]
 
 
+def speed(text: str) -> str:
+    """`fast`, `recorded` or milliseconds, as `20ms`; the same text again."""
+    if not SPEED.fullmatch(text):
+        raise ValueError(f"'{text}' is not a speed: write fast, recorded or for instance 20ms")
+    return text
+
+
+def alias(text: str) -> tuple[str, str]:
+    """`NAME=MODEL` as a pair."""
+    name, _, model = (part.strip() for part in text.partition("="))
+    if not (name and model):
+        raise ValueError(f"'{text}' is not an alias: write for instance notes=gpt-5.5")
+    return name, model
+
+
+def _data_folder() -> Path:
+    return Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "tagcall"
+
+
 def default_codex_home() -> Path:
     """A folder of our own, so that the user's codex configuration does not reach the model."""
-    data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(data).expanduser() / "tagcall" / "codex"
+    return _data_folder() / "codex"
+
+
+def default_store() -> str:
+    return f"sqlite:{_data_folder() / 'responses.sqlite'}"
 
 
 def _setting(
@@ -115,16 +138,24 @@ class Settings:
         metavar="NAME",
         commands=("serve", "doctor"),
     )
+    alias: tuple[tuple[str, str], ...] = _setting(
+        "List MODEL as NAME as well, and answer under that name. Plugins choose the API by the name.",
+        default=(),
+        parse=alias,
+        metavar="NAME=MODEL",
+        commands=("serve", "doctor"),
+    )
     base_instructions: str | None = _setting(
         "Replace codex's own base instructions by the text of FILE, or by nothing with `none`. Left alone by default.",
         default=None,
         metavar="FILE|none",
     )
     store: str = _setting(
-        "Where responses are kept for `previous_response_id` and `item_reference`: in this process, in an SQLite file, "
-        "or nowhere.",
-        default="memory",
-        metavar="memory|sqlite:PATH|none",
+        "Where responses and conversations are kept for 30 days: in an SQLite file of at most 256 MiB, in this "
+        "process, nowhere, or in a Redis server (needs the `redis` extra).",
+        default=default_store,
+        metavar="sqlite:PATH|memory|none|redis://HOST:PORT",
+        shown="sqlite:~/.local/share/tagcall/responses.sqlite",
     )
     api_key: tuple[str, ...] = _setting(
         "Only requests with this key are served. Default: any key, or none.",
@@ -145,6 +176,13 @@ class Settings:
     allow_host: tuple[str, ...] = _setting(
         "One more Host name under which the server may be addressed, besides loopback ones.", default=(), metavar="HOST"
     )
+    speed: str = _setting(
+        "How fast `replay:DIR` plays: without waiting, at the pace of the recording, or with a fixed time between two "
+        "pieces of text.",
+        default="fast",
+        parse=speed,
+        metavar="fast|recorded|20ms",
+    )
     calls: str = _setting(
         "`whole`: a tool call leaves once it is complete and checked. `live`: as it is being written.",
         default="whole",
@@ -157,6 +195,23 @@ class Settings:
     )
     require_nonce: bool = _setting(
         "A call counts only with a fresh random key in it. Safe against every quotation; costs some prompt cache.",
+        default=False,
+        parse=lambda text: text.strip().lower() in {"1", "true", "yes", "on"},
+    )
+    reasoning_content: bool = _setting(
+        "Send the model's reasoning summary in Chat Completions too, as `reasoning_content`, which some clients show.",
+        default=False,
+        parse=lambda text: text.strip().lower() in {"1", "true", "yes", "on"},
+    )
+    dialect: str = _setting(
+        "How POST /v1/responses answers a request that does not say it with `x-tagcall-dialect`: as OpenAI does, or "
+        "as tokligence-gateway does.",
+        default="openai",
+        choices=("openai", "tokligence"),
+    )
+    loop_guard: bool = _setting(
+        "In the tokligence dialect, warn the model when three results of a tool in a row are the same, and refuse to "
+        "go on when five are.",
         default=False,
         parse=lambda text: text.strip().lower() in {"1", "true", "yes", "on"},
     )
@@ -192,9 +247,17 @@ class Settings:
                     f"--allow-origin {origin} is not an origin: write for instance https://notes.example, "
                     "one flag for each."
                 )
-        for flag, words in (("--api-key", self.api_key), ("--model", self.model), ("--allow-host", self.allow_host)):
+        for flag, words in (
+            ("--api-key", self.api_key),
+            ("--model", self.model),
+            ("--alias", [word for pair in self.alias for word in pair]),
+            ("--allow-host", self.allow_host),
+        ):
             if not all(word.strip() and word.isprintable() for word in words):
                 raise UsageError(f"{flag} must not be empty.")
+        names = [name for name, _ in self.alias]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise UsageError(f"--alias {twice.pop()} is given twice: one name stands for one model.")
 
 
 @dataclass(frozen=True, slots=True)

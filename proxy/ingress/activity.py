@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class Activity:
@@ -19,6 +21,23 @@ class Activity:
         self._running -= 1
         if not self._running:
             self._idle.set()
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        self.begin()
+        try:
+            yield
+        finally:
+            self.end()
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """For a request that waits for its client: nobody needs to wait for it."""
+        self.end()
+        try:
+            yield
+        finally:
+            self.begin()
 
     async def wait_idle(self, patience: float) -> bool:
         """Whether nothing was running any more within `patience` seconds."""

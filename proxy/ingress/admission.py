@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from ..errors import RequestError
+from ..wire.reader import shown
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -40,6 +41,19 @@ def _host_name(host: str) -> str:
     """`localhost:8787` and `[::1]:8787` without port and brackets; "" for what is no host."""
     found = HOST.fullmatch(host)
     return (found["address"] or found["name"]).lower() if found else ""
+
+
+# How a page gives its key with a WebSocket, for which it can set no header.
+KEY_PROTOCOL = re.compile(r"(?:^|,)\s*openai-insecure-api-key\.([^\s,]+)")
+
+
+def key_of(headers: Mapping[str, str]) -> str:
+    """The key that a request carries, "" when it carries none."""
+    scheme, _, token = headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return token.strip()
+    offered = KEY_PROTOCOL.search(headers.get("Sec-WebSocket-Protocol", ""))
+    return headers.get("X-Api-Key") or headers.get("Api-Key") or (offered[1] if offered else "")
 
 
 class Admission:
@@ -71,15 +85,19 @@ class Admission:
     def check_origin(self, origins: Sequence[str], fetch_site: str) -> None:
         """`origins` are all Origin headers, `fetch_site` is Sec-Fetch-Site."""
         if not origins and fetch_site in {"cross-site", "same-site"}:
-            raise _foreign("another site")
-        if len(origins) > 1 or not self._origins.issuperset(origins):
-            raise _foreign("this origin")
+            raise _foreign("pages of another site", "its origin")
+        if len(origins) > 1:
+            raise _foreign("more than one origin at a time")
+        for origin in origins:
+            if origin == "null":
+                raise _foreign("pages without an origin, such as files and sandboxed frames,")
+            if origin not in self._origins:
+                raise _foreign(f"the origin {shown(origin)}", shown(origin))
 
     def check_key(self, headers: Mapping[str, str]) -> None:
         if not self._keys:
             return
-        scheme, _, token = headers.get("Authorization", "").partition(" ")
-        given = token.strip() if scheme.lower() == "bearer" else headers.get("X-Api-Key") or headers.get("Api-Key")
+        given = key_of(headers)
         if not given:
             raise RequestError(
                 "You didn't provide an API key. Send the key that tagcall was started with as 'Authorization: Bearer "
@@ -98,9 +116,6 @@ class Admission:
             )
 
 
-def _foreign(who: str) -> RequestError:
-    return RequestError(
-        f"Requests from {who} are not served. If the page is yours, start tagcall with --allow-origin.",
-        status=403,
-        code="origin_not_allowed",
-    )
+def _foreign(who: str, allowed: str | None = None) -> RequestError:
+    remedy = f" If the page is yours, start tagcall with --allow-origin and {allowed}." if allowed else ""
+    return RequestError(f"Requests from {who} are not served.{remedy}", status=403, code="origin_not_allowed")

@@ -8,18 +8,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 from aiohttp import web
 
 from ..contracts import TurnFailed, TurnFinished, TurnRequest
 from ..errors import ApiError
-from ..turn import run_turn
+from ..turn import TurnReport, run_turn
 from ..wire.builder import AnswerBuilder, WireEvent
-from ..wire.sse import DONE, Encode
+from ..wire.ids import MintId, mint_id
+from ..wire.sse import DONE, KEEP_ALIVE, Encode
+from .metrics import METRICS
 from .replies import FAULT, error_reply, json_reply
-from .state import BACKEND, REQUEST_LOG, TURN_OPTIONS
+from .state import BACKEND, MODELS, REQUEST_LOG, TURN_OPTIONS
 from .stream import EventStream
 
 fault_log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.turn")
@@ -33,7 +35,8 @@ async def _nothing() -> None:
 class Exchange:
     """What a request asks of the turn, and who makes its answer.
 
-    `keep` is awaited once the turn is finished, before the last event leaves.
+    `keep` is awaited once the turn is finished, before the last event leaves. `mint` makes the ids of its calls.
+    `pause` is how many seconds its stream may be silent, when its client wants another limit than ours.
     """
 
     turn: TurnRequest
@@ -41,6 +44,8 @@ class Exchange:
     builder: AnswerBuilder
     encode: Encode
     keep: Callable[[], Awaitable[None]] = _nothing
+    mint: MintId = mint_id
+    pause: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,26 +63,29 @@ async def answer(request: web.Request, exchange: Exchange) -> web.StreamResponse
     log.model = exchange.turn.model
     log.stream = exchange.stream
     log.response = exchange.builder.id
-    async with aclosing(built(request, exchange)) as batches:
+    async with aclosing(built(request.app, exchange, log.turn)) as batches:
         if exchange.stream:
             return await _streamed(request, exchange, batches)
         return await _collected(request, exchange, batches)
 
 
-async def built(request: web.Request, exchange: Exchange) -> AsyncGenerator[Built, None]:
+async def built(app: web.Application, exchange: Exchange, report: TurnReport) -> AsyncGenerator[Built, None]:
     """The turn's batches as the wire events that leave for them. What is to be kept is kept before the last leaves."""
-    turn = run_turn(exchange.turn, request.app[BACKEND], request.app[TURN_OPTIONS], request[REQUEST_LOG].turn)
-    async with aclosing(turn):
-        async for batch in turn:
-            wire = [wire for event in batch for wire in exchange.builder.handle(event)]
-            match batch[-1]:
-                case TurnFinished():
-                    await exchange.keep()
-                    yield Built(wire)
-                case TurnFailed(error):
-                    yield Built(wire, error, alone=len(batch) == 1)
-                case _:
-                    yield Built(wire)
+    wanted = replace(exchange.turn, model=app[MODELS].behind(exchange.turn.model))
+    turn = run_turn(wanted, app[BACKEND], app[TURN_OPTIONS], report, mint=exchange.mint)
+    with app[METRICS].turn(report) as clock:
+        async with aclosing(turn):
+            async for batch in turn:
+                clock.saw(batch)
+                wire = [wire for event in batch for wire in exchange.builder.handle(event)]
+                match batch[-1]:
+                    case TurnFinished():
+                        await exchange.keep()
+                        yield Built(wire)
+                    case TurnFailed(error):
+                        yield Built(wire, error, alone=len(batch) == 1)
+                    case _:
+                        yield Built(wire)
 
 
 async def _collected(request: web.Request, exchange: Exchange, batches: AsyncGenerator[Built, None]) -> web.Response:
@@ -95,17 +103,20 @@ async def _streamed(
 ) -> web.StreamResponse:
     """Writes the stream to its end, whatever happens: no client is left without a terminal event."""
     log, builder, encode = request[REQUEST_LOG], exchange.builder, exchange.encode
-    stream = EventStream(request, encode(builder.start()))
+    stream = EventStream(
+        request, encode(builder.start()), lambda: encode(builder.pulse()) or [KEEP_ALIVE], exchange.pause
+    )
     try:
         async with asyncio.TaskGroup() as group:
             pulse = group.create_task(stream.keep_alive(), name=f"keep alive {builder.id}")
             async for batch in batches:
                 log.failed = batch.error
-                if batch.error and batch.alone and stream.response is None:
+                if batch.error and batch.alone and not stream.begun:
                     pulse.cancel()
                     return error_reply(batch.error)
                 log.saw_first_event()
                 await stream.write(encode(batch.wire))
+            log.whole = True  # there are clients that hang up at `[DONE]`
             await stream.write([DONE])
             pulse.cancel()
     except* ConnectionError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from aiohttp import web
 
 from ..contracts import ResponseStore, TextBackend
@@ -11,11 +13,30 @@ from ..turn import TurnOptions
 from ..wire.ids import mint_id
 from .activity import Activity
 from .admission import Admission
+from .claims import Claims
+from .connections import connection_of
 from .cors import answer_headers, preflight_headers
+from .metrics import METRICS, Metrics
+from .models import ModelList
 from .replies import FAULT, error_reply, from_aiohttp
 from .request_log import RequestLog, log
 from .routes import KEYLESS, canonical_path, find_handler, greet
-from .state import ACTIVITY, ADMISSION, BACKEND, REQUEST_LOG, STORE, TURN_OPTIONS
+from .state import (
+    ACTIVITY,
+    ADMISSION,
+    BACKEND,
+    CLAIMS,
+    DIALECT,
+    LOOP_GUARD,
+    MODELS,
+    NOT_STORED,
+    REASONING_CONTENT,
+    REQUEST_LOG,
+    STOPPING,
+    STORE,
+    TURN_OPTIONS,
+)
+from .tokligence import WAITING, WaitingResponses
 
 
 async def _admitted(request: web.Request, path: str) -> web.StreamResponse:
@@ -53,7 +74,11 @@ async def dispatch(request: web.Request, handler: object) -> web.StreamResponse:
     aiohttp's own router is left out: it answers some targets as plain text before a handler is found.
     """
     path = canonical_path(request.path)
-    request[REQUEST_LOG] = entry = RequestLog(mint_id("req"), request.method, path)
+    origin = request.headers.get("Origin", "")[:200]
+    request[REQUEST_LOG] = entry = RequestLog(mint_id("req"), request.method, path, origin)
+    connection = connection_of(request)
+    if connection is not None:
+        connection.head_was_read()
     request.app[ACTIVITY].begin()
     status: int | None = None
     try:
@@ -61,7 +86,10 @@ async def dispatch(request: web.Request, handler: object) -> web.StreamResponse:
         status = response.status
     finally:
         entry.write(status)
+        request.app[METRICS].request(entry, status)
         request.app[ACTIVITY].end()
+        if connection is not None:
+            connection.was_answered()
     return response
 
 
@@ -78,7 +106,12 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
     response.headers.update(answer_headers(origin, allowed=allowed))
     if (entry := request.get(REQUEST_LOG)) is not None:
         response.headers["x-request-id"] = entry.id
+    if request.get(NOT_STORED):
+        response.headers["x-tagcall-warning"] = "not stored"
     response.headers["Server"] = "tagcall"
+    if request.app[STOPPING].is_set():  # its client should ask on elsewhere, or later
+        response.force_close()
+        response.headers["Connection"] = "close"
 
 
 def create_app(
@@ -87,7 +120,15 @@ def create_app(
     """The application; the lives of backend and store are the caller's business."""
     app = web.Application(client_max_size=settings.max_body, middlewares=[dispatch])
     app[ACTIVITY] = Activity()
+    app[STOPPING] = asyncio.Event()
     app[BACKEND] = backend
+    app[METRICS] = Metrics(backend)
+    app[MODELS] = ModelList(backend, dict(settings.alias), settings.model)
+    app[REASONING_CONTENT] = settings.reasoning_content
+    app[CLAIMS] = Claims()
+    app[DIALECT] = settings.dialect
+    app[LOOP_GUARD] = settings.loop_guard
+    app[WAITING] = WaitingResponses()
     app[STORE] = store
     app[TURN_OPTIONS] = options
     app[ADMISSION] = Admission(

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from parser import Tier
+
 from ..errors import ApiError
 from ..turn import TurnReport
 
@@ -20,11 +22,14 @@ class RequestLog:
     id: str
     method: str
     path: str
+    origin: str = ""
+    route: str = "other"
     model: str | None = None
     stream: bool | None = None
     response: str | None = None
     failed: ApiError | None = None
     client_gone: bool = False
+    whole: bool = False
     turn: TurnReport = field(default_factory=TurnReport)
     _started: float = field(default_factory=time.monotonic)
     _first: float | None = None
@@ -33,9 +38,18 @@ class RequestLog:
         if self._first is None:
             self._first = time.monotonic()
 
+    def was_told(self, status: int | None) -> bool:
+        """Whether the client was there for the whole answer. `status` as in `write`."""
+        return self.whole or not (status is None or self.client_gone)
+
     def write(self, status: int | None) -> None:
-        """`status` None: the request was cancelled, because the client had gone or the server stops."""
-        outcome = "client gone" if self.client_gone or status is None else "done"
+        """`status` None: the request was cancelled, because the client had gone or the server stops.
+
+        Not so when the answer had left as a whole.
+        """
+        if self.whole and status is None:
+            status = 200
+        outcome = "done" if self.was_told(status) else "client gone"
         line: dict[str, object] = {
             "id": self.id,
             "method": self.method,
@@ -51,6 +65,7 @@ class RequestLog:
             for key, value in {
                 "tools": turn.tools,
                 "calls": turn.calls,
+                "tiers": dict(turn.tiers) if turn.tiers.keys() - {Tier.VALID.value} else None,
                 "repaired": dict(turn.repairs),
                 "refused": dict(turn.refused),
                 "again": turn.again,
@@ -60,6 +75,8 @@ class RequestLog:
         }
         if self.failed is not None:
             line |= {"error": self.failed.code or self.failed.type}
+            if self.failed.code == "origin_not_allowed":
+                line["origin"] = self.origin  # the page itself cannot read why
         if self._first is not None:
             line["first_event_ms"] = _milliseconds(self._first - self._started)
         line["duration_ms"] = _milliseconds(time.monotonic() - self._started)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from aiohttp import web
 
 from ..errors import RequestError
+
+# Seconds from the last byte of a request's head to the last of its body.
+BODY_DEADLINE = 20.0
 
 
 async def read_json_body(request: web.Request) -> bytes:
     """The body of a JSON request.
 
     The content type is demanded because a page of another site can send anything but that without
-    asking first; a length over the limit is refused before the body arrives.
+    asking first; a length over the limit is refused before the body arrives, and the body may not
+    take longer than `BODY_DEADLINE`.
     """
     if request.content_type != "application/json":
         raise RequestError("Send the request with 'Content-Type: application/json'.", status=415)
@@ -22,4 +28,8 @@ async def read_json_body(request: web.Request) -> bytes:
         raise RequestError(
             f"The request body is larger than {limit} bytes. The limit is set by --max-body.", status=413
         )
-    return await request.read()
+    try:
+        async with asyncio.timeout(BODY_DEADLINE):
+            return await request.read()
+    except TimeoutError:
+        raise RequestError("The body of the request took too long.", status=408) from None

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from aiohttp import web
 
 from ..contracts import ResponseStore, TextBackend
 from ..turn import TurnOptions
 from .activity import Activity
 from .admission import Admission
+from .claims import Claims
+from .models import ModelList
 from .request_log import RequestLog
 
 ACTIVITY = web.AppKey("activity", Activity)
 ADMISSION = web.AppKey("admission", Admission)
+CLAIMS = web.AppKey("claims", Claims)
 BACKEND: web.AppKey[TextBackend] = web.AppKey("backend", TextBackend)
+# The dialect that requests are answered in when they ask for none, and whether it watches for loops.
+DIALECT = web.AppKey("dialect", str)
+LOOP_GUARD = web.AppKey("loop_guard", bool)
+MODELS = web.AppKey("models", ModelList)
+# Set when the server is to stop: what waits for its client ends then.
+STOPPING = web.AppKey("stopping", asyncio.Event)
+# Whether Chat Completions tell the model's reasoning.
+REASONING_CONTENT = web.AppKey("reasoning_content", bool)
 STORE: web.AppKey[ResponseStore] = web.AppKey("store", ResponseStore)
 TURN_OPTIONS = web.AppKey("turn_options", TurnOptions)
+# Set when an answer was to be kept and could not be.
+NOT_STORED = web.RequestKey("not_stored", bool)
 REQUEST_LOG = web.RequestKey("request_log", RequestLog)
+# Whoever puts a list here finds in it what was written to the event stream.
+WRITTEN: web.RequestKey[list[bytes]] = web.RequestKey("written", list[bytes])

@@ -23,3 +23,6 @@ class AnswerBuilder(Protocol):
     def start(self) -> list[WireEvent]: ...
 
     def handle(self, event: TurnEvent) -> list[WireEvent]: ...
+
+    def pulse(self) -> list[WireEvent]:
+        """What shows in a long silence that the answer is still being made; nothing where a comment line will do."""

@@ -7,14 +7,17 @@ accepted, also without ids, with nulls and with members we do not know.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from prompts import AssistantText, Entry, Guidance, Image, Part, PastCall, Text, ToolResult, UserTurn
+from prompts import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, UserTurn, summarised
 
 from ..contracts import WireObject
 from ..errors import RequestError
-from .json_body import JsonObject, JsonValue
+from .compaction import read_summary
+from .content import joined_text, parse_parts
+from .custom_tools import wrap_input
+from .json_body import JsonValue
 from .reader import Reader, missing, shown, wrong_type, wrong_value
 from .tools import ToolSet
 
@@ -23,81 +26,22 @@ MAX_ITEMS = 10_000
 
 ROLES = ("assistant", "developer", "system", "user")
 
+# Calls, and what OpenAI calls them in its errors.
+CALL_NOUNS = {"function_call": "function call", "custom_tool_call": "custom tool call"}
+
 # Kinds that are part of a real client's history but say nothing to a text model.
 SILENT_ITEMS = frozenset({
-    "apply_patch_call", "apply_patch_call_output", "code_interpreter_call", "compaction", "compaction_trigger",
-    "computer_call", "computer_call_output", "custom_tool_call", "custom_tool_call_output", "file_search_call",
+    "additional_tools", "apply_patch_call", "apply_patch_call_output", "code_interpreter_call",
+    "compaction_trigger", "computer_call", "computer_call_output", "configuration_update", "file_search_call",
     "image_generation_call", "local_shell_call", "local_shell_call_output", "mcp_approval_request",
-    "mcp_approval_response", "mcp_call", "mcp_list_tools", "reasoning", "shell_call", "shell_call_output",
-    "tool_search_call", "tool_search_output", "web_search_call",
+    "mcp_approval_response", "mcp_call", "mcp_list_tools", "program", "program_output", "reasoning", "shell_call",
+    "shell_call_output", "tool_search_call", "tool_search_output", "web_search_call",
 })  # fmt: skip
 
-ITEM_KINDS = ("message", "function_call", "function_call_output", "item_reference", *sorted(SILENT_ITEMS))
-
-
-def _image(part: Reader) -> Image:
-    if part.get("image_url") is None:
-        if part.get("file_id") is not None:
-            raise RequestError(
-                "Images by 'file_id' are not supported: send the image as a data URL in 'image_url'.",
-                code="unsupported_value",
-                param=part.at("file_id"),
-            )
-        raise missing(part.at("image_url"))
-    nested = part.get("image_url")
-    if isinstance(nested, dict):  # Chat's shape
-        part = Reader(nested, part.at("image_url"))
-        url, param = part.required_string("url"), part.at("url")
-    else:
-        url, param = part.required_string("image_url"), part.at("image_url")
-    if not url.startswith("data:image/"):
-        raise RequestError(
-            "Remote images are not fetched: send the image as a data URL ('data:image/png;base64,...').",
-            code="invalid_image_url",
-            param=param,
-        )
-    return Image(url)
-
-
-def _part(part: Reader) -> Part:
-    kind = part.required_string("type")
-    match kind:
-        case "input_text" | "output_text" | "text":
-            part.require("text")
-            return Text(part.string("text") or "")
-        case "refusal":
-            part.require("refusal")
-            return Text(part.string("refusal") or "")
-        case "input_image" | "image_url":
-            return _image(part)
-        case "input_file" | "input_audio" | "file":
-            raise RequestError(
-                f"Content of type '{kind}' is not supported by this backend: send text or images.",
-                code="unsupported_value",
-                param=part.at("type"),
-            )
-        case _:
-            raise wrong_value(
-                part.at("type"), kind, ("input_text", "input_image", "input_file", "output_text", "refusal")
-            )
-
-
-def _parts(item: Reader, key: str) -> tuple[Part, ...]:
-    """A string or an array of content parts; empty content is no part."""
-    value = item.get(key)
-    match value:
-        case None:
-            return ()
-        case str():
-            return (Text(value),) if value else ()
-        case list():
-            return tuple(_part(part) for part in item.objects(key))
-        case _:
-            raise wrong_type(item.at(key), "a string or an array of content parts", value)
-
-
-def _joined_text(parts: Iterable[Part]) -> str:
-    return "\n".join(part.text for part in parts if isinstance(part, Text))
+ITEM_KINDS = (
+    "message", *CALL_NOUNS, *(f"{kind}_output" for kind in CALL_NOUNS), "compaction", "item_reference",
+    *sorted(SILENT_ITEMS),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +62,7 @@ class _Items:
         self.entries: list[Entry] = []
         self._tools = tools
         self._referred = history.referred
-        self._calls: dict[str, JsonObject] = {}
+        self._calls: dict[str, str] = {}
         self._outputs: dict[str, JsonValue] = {}
         self._ids: set[str] = set()
 
@@ -133,12 +77,19 @@ class _Items:
             case "message":
                 self._message(item)
             case "function_call":
-                self._call(item)
-            case "function_call_output":
-                self._output(item)
+                item.require("arguments")
+                self._call(item, kind, item.string("arguments") or "{}")
+            case "custom_tool_call":
+                item.require("input")
+                self._call(item, kind, wrap_input(item.string("input") or ""))
+            case "function_call_output" | "custom_tool_call_output":
+                self._output(item, CALL_NOUNS[kind.removesuffix("_output")])
             case "item_reference":
                 identifier = shown(item.required_string("id"))
                 raise RequestError(f"Item with id '{identifier}' not found.", status=404, param="input")
+            case "compaction":
+                if (summary := read_summary(item.string("encrypted_content"))) is not None:
+                    self.entries.append(UserTurn((Text(summarised(summary)),)))
             case _ if kind in SILENT_ITEMS:
                 pass
             case _:
@@ -160,49 +111,47 @@ class _Items:
         role = item.required_string("role")
         if "content" not in item.raw:
             raise missing(item.at("content"))
-        parts = _parts(item, "content")
+        parts = parse_parts(item, "content")
         match role:
             case "user":
                 self.entries.append(UserTurn(parts))
             case "assistant":
                 # An empty message before a call says nothing, and real clients send it.
-                if text := _joined_text(parts):
+                if text := joined_text(parts):
                     self.entries.append(AssistantText(text))
             case "system" | "developer":
-                if text := _joined_text(parts):
+                if text := joined_text(parts):
                     self.entries.append(Guidance(text))
             case _:
                 raise wrong_value(item.at("role"), role, ROLES)
 
-    def _call(self, item: Reader) -> None:
+    def _call(self, item: Reader, kind: str, arguments: str) -> None:
         call_id = item.matching("call_id", CALL_ID)
         name = item.required_string("name")
-        item.require("arguments")
-        arguments = item.string("arguments") or "{}"
         if call_id in self._calls:
-            raise RequestError(f"Duplicate function call found with call_id {call_id}.", param="input")
-        self._calls[call_id] = item.raw
+            raise RequestError(f"Duplicate {CALL_NOUNS[kind]} found with call_id {call_id}.", param="input")
+        self._calls[call_id] = CALL_NOUNS[kind]
         self.entries.append(PastCall(call_id, self._tools.model_name(name, item.string("namespace")), arguments))
 
-    def _output(self, item: Reader) -> None:
+    def _output(self, item: Reader, noun: str) -> None:
+        """An output of either kind answers a call of either kind: the id leaves no doubt."""
         call_id = item.matching("call_id", CALL_ID)
-        if "output" not in item.raw or item.get("output") is None:
-            raise missing(item.at("output"))
-        parts = _parts(item, "output")
+        item.require("output")
+        parts = parse_parts(item, "output")
         if call_id not in self._calls:
-            raise RequestError(f"No tool call found for function call output with call_id {call_id}.", param="input")
+            raise RequestError(f"No tool call found for {noun} output with call_id {call_id}.", param="input")
         output = item.get("output")
         if call_id in self._outputs:
             if self._outputs[call_id] == output:
                 return  # said twice in the same words: nothing to choose between
-            raise RequestError(f"Duplicate function call output found with call_id {call_id}.", param="input")
+            raise RequestError(f"Duplicate {noun} output found with call_id {call_id}.", param="input")
         self._outputs[call_id] = output
         self.entries.append(ToolResult(call_id, parts))
 
     def finish(self) -> tuple[Entry, ...]:
-        for call_id in self._calls:
+        for call_id, noun in self._calls.items():
             if call_id not in self._outputs:
-                raise RequestError(f"No tool output found for function call {call_id}.", param="input")
+                raise RequestError(f"No tool output found for {noun} {call_id}.", param="input")
         return tuple(self.entries)
 
 
@@ -217,18 +166,53 @@ def referred_id(item: JsonValue) -> str | None:
             return None
 
 
-def parse_input(request: Reader, tools: ToolSet, history: History) -> tuple[Entry, ...]:
-    """What stands in `history` and then in `input`, a string or an array of items, as transcript entries."""
-    value = request.require("input")
-    items = _Items(tools, history)
+def referred_ids(value: JsonValue) -> tuple[str, ...]:
+    """The ids of all references among the items in `value`; nothing else of it is looked at."""
+    items = value if isinstance(value, list) else []
+    return tuple(identifier for item in items if (identifier := referred_id(item)) is not None)
+
+
+def _readers(request: Reader, history: History) -> Iterator[Reader]:
+    """The items of `history` and then those of `input`."""
     for index, stored in enumerate(history.items):
-        items.add(Reader(dict(stored), f"previous_response.items[{index}]"))
-    match value:
+        yield Reader(dict(stored), f"previous_response.items[{index}]")
+    if isinstance(request.get("input"), list):
+        yield from request.objects("input", max_length=MAX_ITEMS)
+
+
+def brought_tools(request: Reader, history: History) -> Iterator[Reader]:
+    """The tools that stand in `additional_tools` items; those of a request are offered besides its `tools`."""
+    for item in _readers(request, history):
+        if item.get("type") == "additional_tools":
+            item.require("tools")
+            yield from item.objects("tools")
+
+
+def parse_input(request: Reader, tools: ToolSet, history: History) -> tuple[Entry, ...]:
+    """What stands in `history` and then in `input`, a string or an array of items, as transcript entries.
+
+    `input` may be missing where the request continues something.
+    """
+    items = _Items(tools, history)
+    for item in _readers(request, history):
+        items.add(item)
+    match value := request.get("input"):
         case str():
             items.entries.append(UserTurn((Text(value),)))
         case list():
-            for item in request.objects("input", max_length=MAX_ITEMS):
-                items.add(item)
+            pass
+        case None:
+            if request.get("previous_response_id") is None and request.get("conversation") is None:
+                raise missing("input")
         case _:
             raise wrong_type("input", "a string or an array of input items", value)
     return items.finish()
+
+
+def check_added(request: Reader, history: History, *, max_length: int) -> None:
+    """Checks that `items` may stand behind those of `history`. A call may still wait for its output."""
+    items = _Items(ToolSet(), history)
+    for index, stored in enumerate(history.items):
+        items.add(Reader(dict(stored), f"conversation.items[{index}]"))
+    for item in request.objects("items", max_length=max_length):
+        items.add(item)

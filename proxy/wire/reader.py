@@ -58,6 +58,14 @@ def wrong_value(path: str, value: str, supported: Sequence[str]) -> RequestError
     )
 
 
+def wrong_prefix(path: str, identifier: str, prefix: str) -> RequestError:
+    return RequestError(
+        f"Invalid '{path}': '{shown(identifier)}'. Expected an ID that begins with '{prefix}'.",
+        code="invalid_value",
+        param=path,
+    )
+
+
 class Reader:
     """An object inside a request, and the path by which errors name it."""
 

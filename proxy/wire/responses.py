@@ -3,6 +3,7 @@
     created, in_progress
       message     added, content_part.added, output_text.delta*, .done, content_part.done, item.done
       call        added, function_call_arguments.delta+, .done, item.done
+      custom call added, custom_tool_call_input.delta, .done, item.done
       reasoning   added, (summary_part.added, summary_text.delta+, .done, summary_part.done)*, item.done
     completed | incomplete | failed
 
@@ -14,10 +15,7 @@ Source: OpenAI's OpenAPI document 2.3.0; docs/reference/events.md.
 from __future__ import annotations
 
 import time
-from base64 import b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
 
 from ..contracts import (
     AnswerMessageEnded,
@@ -35,6 +33,16 @@ from ..contracts import (
 from ..errors import ApiError
 from .builder import WireEvent
 from .ids import MintId, mint_id
+from .response_items import (
+    CustomCall,
+    FunctionCall,
+    ItemStatus,
+    Message,
+    OutputItem,
+    ReasoningItem,
+    summary_part,
+    text_part,
+)
 from .responses_request import ResponsesRequest
 
 # The codes a Response's own `error` may carry; strict clients check the list.
@@ -45,66 +53,6 @@ RESPONSE_ERROR_CODES = frozenset({
     "invalid_image_mode", "invalid_image_url", "invalid_prompt", "rate_limit_exceeded", "server_error",
     "unsupported_image_media_type", "vector_store_timeout",
 })  # fmt: skip
-
-ItemStatus = Literal["in_progress", "completed", "incomplete"]
-
-
-@dataclass(slots=True)
-class _Message:
-    id: str
-    pieces: list[str] = field(default_factory=list)
-    over: bool = False
-
-    def item(self, status: ItemStatus) -> WireEvent:
-        content = [] if status == "in_progress" else [_text_part("".join(self.pieces))]
-        return {"id": self.id, "type": "message", "status": status, "role": "assistant", "content": content}
-
-
-@dataclass(slots=True)
-class _Call:
-    id: str
-    call_id: str
-    name: str
-    namespace: str | None
-    pieces: list[str] = field(default_factory=list)
-
-    def item(self, status: ItemStatus) -> WireEvent:
-        item: WireEvent = {
-            "id": self.id,
-            "type": "function_call",
-            "status": status,
-            "arguments": "" if status == "in_progress" else "".join(self.pieces),
-            "call_id": self.call_id,
-            "name": self.name,
-        }
-        if self.namespace is not None:
-            item["namespace"] = self.namespace
-        return item
-
-
-@dataclass(slots=True)
-class _Reasoning:
-    id: str
-    encrypted: bool
-    parts: list[list[str]] = field(default_factory=list)
-
-    def item(self, status: ItemStatus) -> WireEvent:
-        if status == "in_progress":
-            return {"id": self.id, "type": "reasoning", "summary": []}
-        texts = ["".join(pieces) for pieces in self.parts]
-        item: WireEvent = {"id": self.id, "type": "reasoning", "summary": [_summary_part(text) for text in texts]}
-        if self.encrypted:
-            # There is nothing to hide and nothing to carry over; clients that asked for it must find it.
-            item["encrypted_content"] = b64encode("\n\n".join(texts).encode()).decode()
-        return item
-
-
-def _text_part(text: str) -> WireEvent:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-
-
-def _summary_part(text: str) -> WireEvent:
-    return {"type": "summary_text", "text": text}
 
 
 def usage_object(usage: Usage) -> WireEvent:
@@ -129,22 +77,49 @@ class ResponsesBuilder:
         self._clock = clock
         self._sequence = 0
         self._output: list[WireEvent] = []
-        self._open: _Message | _Call | _Reasoning | None = None
+        self._open: OutputItem | None = None
         self.id = mint("resp")
         self.created_at = int(clock())
         self._head: WireEvent = {"id": self.id, "object": "response", "created_at": self.created_at}
-        self.response: WireEvent = self._snapshot("in_progress")
+        self.response: WireEvent = self._snapshot("queued" if request.echo["background"] else "in_progress")
 
     @property
     def body(self) -> WireEvent:
         return self.response
 
+    @property
+    def over(self) -> bool:
+        return self.response["status"] not in {"queued", "in_progress"}
+
     def start(self) -> list[WireEvent]:
-        """The two events that open every stream."""
+        """The two events that open every stream. A background response is queued first; `begin` it then."""
+        second = "response.queued" if self._request.echo["background"] else "response.in_progress"
         return [
             self._event("response.created", response=self.response),
-            self._event("response.in_progress", response=self.response),
+            self._event(second, response=self.response),
         ]
+
+    def begin(self) -> list[WireEvent]:
+        """The work on a queued response begins."""
+        self.response = self._snapshot("in_progress")
+        return [self._event("response.in_progress", response=self.response)]
+
+    def warm_up(self) -> list[WireEvent]:
+        """The end of a Response that only prepares the next one: it says nothing, and can be continued."""
+        self.response = self._snapshot("completed", Usage(), completed_at=int(self._clock()))
+        return [self._event("response.completed", response=self.response)]
+
+    def cancel(self) -> list[WireEvent]:
+        """Its client wants no more of a response.
+
+        The published events have none for this but a failure's; without an error, for nothing went wrong.
+        """
+        events = self._close("incomplete")
+        self.response = self._snapshot("cancelled")
+        return [*events, self._event("response.failed", response=self.response)]
+
+    def pulse(self) -> list[WireEvent]:
+        return []
 
     def handle(self, event: TurnEvent) -> list[WireEvent]:
         """The wire events of one turn event. After `TurnFinished` or `TurnFailed`, `response` is final."""
@@ -153,17 +128,18 @@ class ResponsesBuilder:
                 return self._text(text)
             case AnswerMessageEnded():
                 # Closed by what comes next: only then is it known that the message was not cut.
-                if isinstance(self._open, _Message):
+                if isinstance(self._open, Message):
                     self._open.over = True
                 return []
             case Reasoning(part, text):
                 return self._reasoning(part, text)
             case ReasoningItemEnded():
-                opened = [] if isinstance(self._open, _Reasoning) else self._add(self._new_reasoning())
+                opened = [] if isinstance(self._open, ReasoningItem) else self._add(self._new_reasoning())
                 return opened + self._close("completed")
             case ToolCallStarted(call_id, name):
                 client = self._request.tools.client_name(name)
-                return self._add(_Call(self._mint("fc"), call_id, client.name, client.namespace))
+                kind, prefix = (CustomCall, "ctc") if client.custom else (FunctionCall, "fc")
+                return self._add(kind(self._mint(prefix), call_id, client.name, client.namespace))
             case ToolCallArguments(text):
                 return self._arguments(text)
             case ToolCallEnded(complete):
@@ -175,20 +151,20 @@ class ResponsesBuilder:
 
     # Items
 
-    def _add(self, opened: _Message | _Call | _Reasoning) -> list[WireEvent]:
+    def _add(self, opened: OutputItem) -> list[WireEvent]:
         events = self._close("completed")
         self._open = opened
         added = opened.item("in_progress")
         events.append(self._event("response.output_item.added", output_index=self._index, item=added))
-        if isinstance(opened, _Message):
-            events.append(self._part_event("response.content_part.added", opened, part=_text_part("")))
+        if isinstance(opened, Message):
+            events.append(self._part_event("response.content_part.added", opened, part=text_part("")))
         return events
 
     def _text(self, text: str) -> list[WireEvent]:
         opened = self._open
         events: list[WireEvent] = []
-        if not isinstance(opened, _Message) or opened.over:
-            opened = _Message(self._mint("msg"))
+        if not isinstance(opened, Message) or opened.over:
+            opened = Message(self._mint("msg"))
             events = self._add(opened)
         opened.pieces.append(text)
         events.append(self._part_event("response.output_text.delta", opened, delta=text, logprobs=[]))
@@ -196,36 +172,36 @@ class ResponsesBuilder:
 
     def _arguments(self, text: str) -> list[WireEvent]:
         call = self._open
-        if not isinstance(call, _Call):
+        if not isinstance(call, FunctionCall | CustomCall):
             raise TypeError("ToolCallArguments without ToolCallStarted")
         call.pieces.append(text)
-        return [
-            self._event("response.function_call_arguments.delta", item_id=call.id, output_index=self._index, delta=text)
-        ]
+        if isinstance(call, CustomCall):
+            return []
+        return [self._item_event("response.function_call_arguments.delta", call, delta=text)]
 
     def _reasoning(self, part: int, text: str) -> list[WireEvent]:
         opened = self._open
         events: list[WireEvent] = []
-        if not isinstance(opened, _Reasoning):
+        if not isinstance(opened, ReasoningItem):
             opened = self._new_reasoning()
             events = self._add(opened)
         while len(opened.parts) <= part:
             if opened.parts:
                 events += self._end_summary_part(opened)
             opened.parts.append([])
-            events.append(self._summary_event("response.reasoning_summary_part.added", opened, part=_summary_part("")))
+            events.append(self._summary_event("response.reasoning_summary_part.added", opened, part=summary_part("")))
         opened.parts[-1].append(text)
         events.append(self._summary_event("response.reasoning_summary_text.delta", opened, delta=text))
         return events
 
-    def _new_reasoning(self) -> _Reasoning:
-        return _Reasoning(self._mint("rs"), "reasoning.encrypted_content" in self._request.include)
+    def _new_reasoning(self) -> ReasoningItem:
+        return ReasoningItem(self._mint("rs"), "reasoning.encrypted_content" in self._request.include)
 
-    def _end_summary_part(self, opened: _Reasoning) -> list[WireEvent]:
+    def _end_summary_part(self, opened: ReasoningItem) -> list[WireEvent]:
         text = "".join(opened.parts[-1])
         return [
             self._summary_event("response.reasoning_summary_text.done", opened, text=text),
-            self._summary_event("response.reasoning_summary_part.done", opened, part=_summary_part(text)),
+            self._summary_event("response.reasoning_summary_part.done", opened, part=summary_part(text)),
         ]
 
     def _close(self, status: ItemStatus) -> list[WireEvent]:
@@ -234,23 +210,20 @@ class ResponsesBuilder:
         match opened:
             case None:
                 return events
-            case _Message():
+            case Message():
                 text = "".join(opened.pieces)
                 events.append(self._part_event("response.output_text.done", opened, text=text, logprobs=[]))
-                events.append(self._part_event("response.content_part.done", opened, part=_text_part(text)))
-            case _Call() if status == "completed":
-                events.append(
-                    self._event(
-                        "response.function_call_arguments.done",
-                        item_id=opened.id,
-                        output_index=self._index,
-                        name=opened.name,
-                        arguments="".join(opened.pieces),
-                    )
-                )
-            case _Call():
+                events.append(self._part_event("response.content_part.done", opened, part=text_part(text)))
+            case FunctionCall() if status == "completed":
+                arguments = "".join(opened.pieces)
+                done = "response.function_call_arguments.done"
+                events.append(self._item_event(done, opened, name=opened.name, arguments=arguments))
+            case CustomCall() if status == "completed":
+                events.append(self._item_event("response.custom_tool_call_input.delta", opened, delta=opened.input))
+                events.append(self._item_event("response.custom_tool_call_input.done", opened, input=opened.input))
+            case FunctionCall() | CustomCall():
                 pass  # a call that broke off must not look finished to those who wait for `.done`
-            case _Reasoning():
+            case ReasoningItem():
                 if opened.parts:
                     events += self._end_summary_part(opened)
         item = opened.item(status)
@@ -263,7 +236,7 @@ class ResponsesBuilder:
 
     def _finish(self, usage: Usage, incomplete: str | None) -> list[WireEvent]:
         events = self._close("incomplete" if incomplete else "completed")
-        if not self._output:
+        if all(item["type"] == "reasoning" for item in self._output):
             # Clients that look for the answer's message must find one, be it empty.
             events += self._text("")
             events += self._close("incomplete" if incomplete else "completed")
@@ -291,13 +264,14 @@ class ResponsesBuilder:
         self._sequence += 1
         return event
 
-    def _part_event(self, type: str, message: _Message, **members: object) -> WireEvent:
-        return self._event(type, item_id=message.id, output_index=self._index, content_index=0, **members)
+    def _item_event(self, type: str, item: OutputItem, **members: object) -> WireEvent:
+        return self._event(type, item_id=item.id, output_index=self._index, **members)
 
-    def _summary_event(self, type: str, item: _Reasoning, **members: object) -> WireEvent:
-        return self._event(
-            type, item_id=item.id, output_index=self._index, summary_index=len(item.parts) - 1, **members
-        )
+    def _part_event(self, type: str, message: Message, **members: object) -> WireEvent:
+        return self._item_event(type, message, content_index=0, **members)
+
+    def _summary_event(self, type: str, item: ReasoningItem, **members: object) -> WireEvent:
+        return self._item_event(type, item, summary_index=len(item.parts) - 1, **members)
 
     def _snapshot(
         self, status: str, usage: Usage | None = None, **members: Mapping[str, object] | int | None
@@ -311,7 +285,7 @@ class ResponsesBuilder:
             "output": list(self._output),
             "frequency_penalty": 0.0,
             "presence_penalty": 0.0,
-            "service_tier": "default" if status == "completed" else self._request.service_tier,
+            "service_tier": self._request.service_tier if usage is None else "default",
             "usage": None if usage is None else usage_object(usage),
             **self._request.echo,
             **members,

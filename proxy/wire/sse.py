@@ -26,4 +26,22 @@ def encode_chunks(events: Iterable[Mapping[str, object]]) -> list[bytes]:
     """Chunks of Chat Completions, which have no `event:` line. Each is a write: there are clients that take one
     event from each read.
     """
-    return [b"data: %b\n\n" % orjson.dumps(event) for event in events]
+    return [b"data: %b\n\n" % _quiet(orjson.dumps(event)) for event in events]
+
+
+# Other spellings, inside JSON strings, of what makes hand-made readers cut or stop: they split at each `data: `,
+# stop at any `[DONE]`, and Python's `str.splitlines` knows more line ends than the format does.
+_SPELLINGS = (
+    (b"data: ", rb"data:\u0020"),
+    (b"[DONE]", rb"\u005bDONE]"),
+    ("\x85".encode(), rb"\u0085"),
+    ("\u2028".encode(), rb"\u2028"),
+    ("\u2029".encode(), rb"\u2029"),
+)
+
+
+def _quiet(line: bytes) -> bytes:
+    """`line`, of equal value, as one line for everybody. None of these can stand outside a string."""
+    for plain, escaped in _SPELLINGS:
+        line = line.replace(plain, escaped)
+    return line

@@ -1,14 +1,14 @@
 """`tools` and `tool_choice` of the Responses API.
 
-Function tools are offered to the model. A namespace's functions are offered under one flat name each
-and come back with `name` and `namespace`. Hosted tools are accepted, echoed and not offered: real
-clients list them always, and nothing here could run them.
+Functions are offered to the model, and so are custom tools, as functions of one string. A namespace's
+members are offered under one flat name each and come back with `name` and `namespace`. Hosted tools
+are accepted, echoed and not offered: real clients list them always, and nothing here could run them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import orjson
@@ -17,18 +17,25 @@ from parser import Tool, ToolRegistry
 from prompts import ChoiceMode, ToolChoice
 
 from ..errors import RequestError
+from .custom_tools import input_schema, parse_format
 from .json_body import JsonObject, JsonValue
-from .reader import Reader, missing, wrong_type, wrong_value
+from .reader import Reader, missing, shown, wrong_type, wrong_value
 
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 MAX_TOOLS = 128
 MAX_SCHEMA_BYTES = 256 * 1024
 
+# What the model may call.
+CALLABLE_TOOLS = ("function", "custom")
+
 HOSTED_TOOLS = frozenset({
-    "apply_patch", "code_interpreter", "computer", "computer_use_preview", "custom", "file_search", "image_generation",
-    "local_shell", "mcp", "programmatic_tool_calling", "shell", "tool_search", "web_search", "web_search_2025_08_26",
-    "web_search_preview", "web_search_preview_2025_03_11",
+    "apply_patch", "code_interpreter", "computer", "computer_use", "computer_use_preview", "file_search",
+    "image_generation", "local_shell", "mcp", "programmatic_tool_calling", "shell", "tool_search", "web_search",
+    "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11",
 })  # fmt: skip
+
+# What a client may say of a function or a custom tool that means nothing here, and must find in the echo.
+ECHOED_MEMBERS = ("allowed_callers", "defer_loading", "output_schema")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,7 @@ class DeclaredName:
 
     name: str
     namespace: str | None = None
+    custom: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,7 @@ class ToolSet:
         if namespace is None:
             return name
         for flat, declared in self.declared.items():
-            if declared == DeclaredName(name, namespace):
+            if (declared.name, declared.namespace) == (name, namespace):
                 return flat
         return _flat_name(namespace, name)
 
@@ -75,28 +83,35 @@ class _Collector:
         self.hosted: set[str] = set()
         self._schema_bytes = 0
 
-    def add(self, tool: Reader) -> None:
+    def add(self, tool: Reader, *, late: bool = False) -> None:
+        """`late`: a tool that an input item brings. It is not echoed, and one that is known already adds nothing."""
         kind = tool.required_string("type")
-        if kind == "function":
-            self.echo.append(self._add_function(tool, None))
+        if kind in CALLABLE_TOOLS:
+            echo = self._add_callable(tool, kind, None, late=late)
         elif kind == "namespace":
             namespace = tool.matching("name", TOOL_NAME)
-            members = [self._add_function(member, namespace) for member in self._namespace_members(tool)]
-            self.echo.append({**tool.raw, "tools": list(members)})
+            members: list[JsonValue] = [
+                self._add_callable(member, member.required_string("type"), namespace, late=late)
+                for member in self._namespace_members(tool)
+            ]
+            echo = {**tool.raw, "description": tool.string("description") or "", "tools": members}
         elif kind in HOSTED_TOOLS:
             self.hosted.add(kind)
-            self.echo.append(tool.raw)
+            echo = tool.raw
         else:
-            raise wrong_value(tool.at("type"), kind, ("function", "namespace", *sorted(HOSTED_TOOLS)))
+            raise wrong_value(tool.at("type"), kind, (*CALLABLE_TOOLS, "namespace", *sorted(HOSTED_TOOLS)))
+        if not late:
+            self.echo.append(echo)
 
     @staticmethod
     def _namespace_members(tool: Reader) -> list[Reader]:
         if tool.get("tools") is None:
             raise missing(tool.at("tools"))
         members = list(tool.objects("tools", max_length=MAX_TOOLS))
-        return [member for member in members if member.required_string("type") == "function"]
+        return [member for member in members if member.required_string("type") in CALLABLE_TOOLS]
 
-    def _add_function(self, tool: Reader, namespace: str | None) -> JsonObject:
+    def _add_callable(self, tool: Reader, kind: str, namespace: str | None, *, late: bool) -> JsonObject:
+        """Adds a function or a custom tool; returns its echo."""
         if len(self.tools) == MAX_TOOLS:
             raise RequestError(
                 f"Invalid 'tools': more than {MAX_TOOLS} functions, those in namespaces included.",
@@ -104,31 +119,30 @@ class _Collector:
                 param="tools",
             )
         # Chat's nested shape is taken as well: clients are seen to send it to either endpoint.
-        body = tool.object("function") or tool
+        body = tool.object(kind) or tool
         name = body.matching("name", TOOL_NAME)
         description = body.string("description")
-        parameters = self._schema(body)
+        form = parse_format(body) if kind == "custom" else None
+        parameters = self._schema(body, body.get("parameters") if form is None else input_schema(form))
         strict = body.boolean("strict")
         flat = name if namespace is None else _flat_name(namespace, name)
-        if flat in self.declared:
+        if flat not in self.declared:
+            self.declared[flat] = DeclaredName(name, namespace, custom=form is not None)
+            self.tools.append(Tool(flat, description, parameters, strict=strict is True and form is None))
+        elif not late:
             raise RequestError(
                 f"Invalid '{body.at('name')}': tool names must be unique, but '{name}' is declared twice.",
                 code="invalid_value",
                 param=body.at("name"),
             )
-        self.declared[flat] = DeclaredName(name, namespace)
-        self.tools.append(Tool(flat, description, parameters, strict=strict is True))
-        schema: JsonValue = body.get("parameters")
-        return {
-            "type": "function",
-            "name": name,
-            "description": description,
-            "parameters": schema,
-            "strict": True if strict is None else strict,
-        }
+        echo: JsonObject = {"type": kind, "name": name, "description": description}
+        if form is None:
+            echo |= {"parameters": body.get("parameters"), "strict": strict is not False}
+        else:
+            echo["format"] = form
+        return echo | {key: body.get(key) for key in ECHOED_MEMBERS if body.get(key) is not None}
 
-    def _schema(self, body: Reader) -> str | None:
-        schema = body.get("parameters")
+    def _schema(self, body: Reader, schema: JsonValue) -> str | None:
         if schema is None:
             return None
         if not isinstance(schema, dict):
@@ -145,35 +159,64 @@ class _Collector:
         return text.decode()
 
 
-def parse_tools(request: Reader) -> ToolSet:
-    """`tools` of a request, checked; the order is the client's."""
+def parse_tools(request: Reader, late: Iterable[Reader] = ()) -> ToolSet:
+    """`tools` of a request, checked; the order is the client's. `late` are those that its input brings besides."""
+    return collect_tools(request.objects("tools", max_length=MAX_TOOLS), late)
+
+
+def collect_tools(tools: Iterable[Reader], late: Iterable[Reader] = ()) -> ToolSet:
     collector = _Collector()
-    for tool in request.objects("tools", max_length=MAX_TOOLS):
+    for tool in tools:
         collector.add(tool)
+    for tool in late:
+        collector.add(tool, late=True)
     return ToolSet(
         ToolRegistry(collector.tools), tuple(collector.echo), collector.declared, frozenset(collector.hosted)
     )
 
 
-def _not_in_tools(kind: str) -> RequestError:
-    return RequestError(f"Tool choice '{kind}' not found in 'tools' parameter.", param="tool_choice")
+def _not_in_tools(what: str) -> RequestError:
+    return RequestError(f"Tool choice '{what}' not found in 'tools' parameter.", param="tool_choice")
 
 
-def _named(reader: Reader, tools: ToolSet) -> str:
-    name = tools.model_name(reader.required_string("name"), reader.string("namespace"))
-    if name not in tools.registry:
-        raise _not_in_tools(reader.required_string("type"))
-    return name
+def _named(choice: Reader, tools: ToolSet) -> str | None:
+    """The model's name of the function or custom tool that `choice` names, or None when it is not declared."""
+    name = tools.model_name(choice.required_string("name"), choice.string("namespace"))
+    declared = tools.declared.get(name)
+    return name if declared and declared.custom == (choice.string("type") == "custom") else None
 
 
-def _allowed(reader: Reader, tools: ToolSet) -> ToolChoice:
-    mode = reader.choice("mode", ("auto", "required")) or "auto"
-    reader.require("tools")
-    entries = reader.objects("tools", max_length=MAX_TOOLS)
-    names = tuple(_named(entry, tools) for entry in entries if entry.required_string("type") == "function")
-    if mode == "required" and not names:
-        raise RequestError("Tool choice 'allowed_tools' requires a call but allows no function.", param="tool_choice")
-    return ToolChoice(ChoiceMode(mode), names)
+def _allowed_names(entry: Reader, tools: ToolSet) -> tuple[str, ...]:
+    """The tools that one entry of `allowed_tools` allows: a namespace allows its members, a hosted tool none."""
+    kind = entry.required_string("type")
+    if kind in CALLABLE_TOOLS:
+        name = _named(entry, tools)
+        if name is None:
+            raise _not_in_tools(shown(entry.required_string("name")))
+        return (name,)
+    if kind == "namespace":
+        namespace = entry.required_string("name")
+        names = tuple(flat for flat, declared in tools.declared.items() if declared.namespace == namespace)
+        if not names:
+            raise _not_in_tools(shown(namespace))
+        return names
+    if kind not in HOSTED_TOOLS:
+        raise wrong_value(entry.at("type"), kind, (*CALLABLE_TOOLS, "namespace", *sorted(HOSTED_TOOLS)))
+    if kind not in tools.hosted:
+        raise _not_in_tools(kind)
+    return ()
+
+
+def _allowed(choice: Reader, tools: ToolSet) -> ToolChoice:
+    mode = ChoiceMode(choice.choice("mode", ("auto", "required")) or "auto")
+    choice.require("tools")
+    entries = list(choice.objects("tools", max_length=MAX_TOOLS))
+    names = tuple(name for entry in entries for name in _allowed_names(entry, tools))
+    if mode is ChoiceMode.REQUIRED and not names:
+        if not entries:
+            raise RequestError("Tool choice 'allowed_tools' requires a call but allows no tool.", param="tool_choice")
+        return ToolChoice(ChoiceMode.NONE)  # of hosted tools alone no call can be required
+    return ToolChoice(mode, tuple(dict.fromkeys(names)))
 
 
 def parse_tool_choice(request: Reader, tools: ToolSet) -> ToolChoice:
@@ -194,8 +237,10 @@ def parse_tool_choice(request: Reader, tools: ToolSet) -> ToolChoice:
             reader = Reader.of(value, "tool_choice")
             kind = reader.required_string("type")
             match kind:
-                case "function":
-                    return ToolChoice(ChoiceMode.REQUIRED, (_named(reader, tools),))
+                case "function" | "custom":
+                    if (name := _named(reader, tools)) is None:
+                        raise _not_in_tools(kind)
+                    return ToolChoice(ChoiceMode.REQUIRED, (name,))
                 case "allowed_tools":
                     return _allowed(reader, tools)
                 case _ if kind in HOSTED_TOOLS:
@@ -203,6 +248,8 @@ def parse_tool_choice(request: Reader, tools: ToolSet) -> ToolChoice:
                         raise _not_in_tools(kind)
                     return ToolChoice()
                 case _:
-                    raise wrong_value(reader.at("type"), kind, ("function", "allowed_tools", *sorted(HOSTED_TOOLS)))
+                    raise wrong_value(
+                        reader.at("type"), kind, (*CALLABLE_TOOLS, "allowed_tools", *sorted(HOSTED_TOOLS))
+                    )
         case _:
             raise wrong_type("tool_choice", "one of 'none', 'auto', 'required' or an object", value)

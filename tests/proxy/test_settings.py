@@ -33,6 +33,12 @@ def test_repeatable_flags_gather() -> None:
     assert parsed("--allow-origin", "https://x", "--allow-host", "h").allow_origin == ("https://x",)
 
 
+def test_an_alias_is_a_name_and_a_model() -> None:
+    pairs = (("notes", "gpt-5.5"), ("big", "a/b:c"))
+    assert parsed("--alias", "notes=gpt-5.5", "--alias", "big = a/b:c").alias == pairs
+    assert parsed(environment={"TAGCALL_ALIAS": "notes=gpt-5.5, big=a/b:c"}).alias == pairs
+
+
 def test_switches_sizes_and_paths() -> None:
     settings = parsed("--require-nonce", "--max-body", "1MiB", "--codex-home", "~/x", "--idle-timeout", "1.5")
     assert settings.require_nonce
@@ -56,6 +62,10 @@ def test_switches_sizes_and_paths() -> None:
         (["--allow-origin", "*"], "is not an origin"),
         (["--api-key", ""], "--api-key must not be empty"),
         (["--model", " "], "--model must not be empty"),
+        (["--alias", "notes"], "notes=gpt-5.5"),
+        (["--alias", "=gpt-5.5"], "notes=gpt-5.5"),
+        (["--alias", "a\x07=b"], "--alias"),
+        (["--alias", "a=b", "--alias", "a=c"], "--alias a is given twice"),
         (["--log-format", "xml"], "console, json"),
     ],
 )

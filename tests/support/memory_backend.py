@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Self
 
-from proxy.contracts import BackendEvent, Health, Model, Prompt, TextPiece, TurnEnded, Usage
+from proxy.contracts import BackendEvent, Health, Load, Model, Prompt, TextPiece, TurnEnded, Usage
 from proxy.errors import BackendError
 
-Script = str | BackendError | Sequence[BackendEvent] | Callable[[Prompt], str]
+Script = str | BackendError | Sequence[BackendEvent | BackendError] | Callable[[Prompt], str]
 
 USAGE = Usage(input_tokens=100, cached_tokens=40, output_tokens=20, reasoning_tokens=5)
 
@@ -29,6 +29,7 @@ class MemoryBackend:
     chunk: int = 0
     prompts: list[Prompt] = field(default_factory=list)
     left_early: int = 0
+    open_turns: int = 0
     problem: str | None = None
 
     async def __aenter__(self) -> Self:
@@ -51,16 +52,21 @@ class MemoryBackend:
                     ended = True
                     raise answer
                 case str():
-                    events: Sequence[BackendEvent] = [*pieces(answer, self.chunk), TurnEnded(USAGE)]
+                    events: Sequence[BackendEvent | BackendError] = [*pieces(answer, self.chunk), TurnEnded(USAGE)]
                 case _:
                     events = answer
             for event in events:
+                if isinstance(event, BackendError):
+                    ended = True
+                    raise event
                 yield [event]
             ended = True
 
+        self.open_turns += 1
         try:
             yield batches()
         finally:
+            self.open_turns -= 1
             self.left_early += not ended
 
     async def models(self) -> Sequence[Model]:
@@ -68,3 +74,6 @@ class MemoryBackend:
 
     async def health(self) -> Health:
         return Health(self.problem, "memory")
+
+    def load(self) -> Load:
+        return Load(self.open_turns, starts=1, interrupts=self.left_early)

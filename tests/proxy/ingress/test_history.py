@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
-from openai import AsyncOpenAI, BadRequestError, NotFoundError
+from aiohttp import web
+from openai import BadRequestError, InternalServerError, NotFoundError
 
 from parser import write_call
-from prompts import Text
 from proxy.errors import StoreError
+from proxy.ingress.drafts import Draft
+from proxy.ingress.history import keep
 from proxy.server import running_server
 from proxy.settings import Settings
-from proxy.stores.memory import MemoryStore
-from tests.support.memory_backend import MemoryBackend, Script
-
-TOOLS: list[Any] = [{"type": "function", "name": "read_note", "parameters": {"type": "object"}, "strict": False}]
-
-
-@asynccontextmanager
-async def talking(*answers: Script, **settings: Any) -> AsyncIterator[tuple[AsyncOpenAI, MemoryBackend]]:
-    backend = MemoryBackend(list(answers))
-    async with (
-        running_server(Settings(port=0, **settings), backend) as url,
-        AsyncOpenAI(base_url=url, api_key="mine", max_retries=0) as client,
-    ):
-        yield client, backend
-
-
-def shown(backend: MemoryBackend) -> str:
-    return "".join(part.text for part in backend.prompts[-1].parts if isinstance(part, Text))
+from proxy.stores.keyed import KeyedStore
+from proxy.stores.memory import MemoryKeyValue
+from tests.support.memory_backend import MemoryBackend
+from tests.support.talking import TOOLS, shown, talking
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -111,10 +100,145 @@ async def test_a_call_that_was_left_open_must_be_answered_first() -> None:
 
 
 async def test_a_store_that_fails_does_not_fail_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fail(*_: object) -> None:
+    async def fail(*_: object, **__: object) -> None:
         raise StoreError("the disk is full")
 
+    async with talking("one", "two") as (client, _):
+        monkeypatch.setattr(KeyedStore, "save", fail)
+        answer = await client.responses.with_raw_response.create(model="m", input="x")
+        assert answer.parse().output_text == "one"
+        assert answer.headers["x-tagcall-warning"] == "not stored"
+        stream = await client.responses.create(model="m", input="x", stream=True)
+        assert [event.type async for event in stream][-1] == "response.completed"
+
+
+@pytest.mark.parametrize("failing", range(12))
+async def test_whatever_call_of_the_store_fails_answers_come_and_nothing_is_a_fault(
+    failing: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The n-th call fails, for every n."""
+    calls = 0
+
+    def failing_once(real: Any) -> Any:
+        async def call(*arguments: Any, **named: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == failing + 1:
+                raise StoreError("it is ill")
+            return await real(*arguments, **named)
+
+        return call
+
+    for name in ("read", "values", "commit"):
+        monkeypatch.setattr(MemoryKeyValue, name, failing_once(getattr(MemoryKeyValue, name)))
+    async with talking("one", "two") as (client, _), aiohttp.ClientSession() as session:
+        first = await client.responses.create(model="m", input="x")
+        assert first.output_text == "one"
+        for method, path, body in (
+            ("POST", "responses", {"model": "m", "input": "y", "previous_response_id": first.id}),
+            ("GET", f"responses/{first.id}", None),
+            ("GET", f"responses/{first.id}/input_items", None),
+            ("DELETE", f"responses/{first.id}", None),
+        ):
+            async with session.request(
+                method, f"{client.base_url}{path}", json=body, headers={"Authorization": "Bearer mine"}
+            ) as response:
+                assert response.status in {200, 400, 404, 503}
+                if response.status == 503:
+                    assert (await response.json())["error"]["code"] == "store_unavailable"
+                if response.status in {400, 404}:
+                    assert failing == 0
+
+
+async def test_a_store_that_cannot_be_read_is_not_a_store_without_the_response(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise StoreError("it is away")
+
     async with talking("one") as (client, _):
-        monkeypatch.setattr(MemoryStore, "save", fail)
+        monkeypatch.setattr(KeyedStore, "load", fail)
+        with pytest.raises(InternalServerError) as caught:
+            await client.responses.create(model="m", input="y", previous_response_id="resp_1")
+        assert (caught.value.status_code, caught.value.code) == (503, "store_unavailable")
+
+
+@pytest.mark.parametrize("how", ["x-api-key", "api-key", "bearer"])
+async def test_a_key_is_the_same_owner_however_it_is_sent(how: str) -> None:
+    headers = {
+        "x-api-key": {"X-Api-Key": "mine"}, "api-key": {"Api-Key": "mine"}, "bearer": {"Authorization": "bearer  mine"},
+    }  # fmt: skip
+    async with talking("one") as (client, _), aiohttp.ClientSession() as session:
         response = await client.responses.create(model="m", input="x")
-        assert response.output_text == "one"
+        async with session.get(f"{client.base_url}responses/{response.id}", headers=headers[how]) as found:
+            assert found.status == 200
+        other = {name: value.replace("mine", "yours") for name, value in headers[how].items()}
+        async with session.get(f"{client.base_url}responses/{response.id}", headers=other) as found:
+            assert found.status == 404
+
+
+async def test_a_referred_item_is_part_of_what_is_continued_later() -> None:
+    async with talking("I am here.", "Good.", "Bye.") as (client, backend):
+        first = await client.responses.create(model="m", input="Hello")
+        items: Any = [{"type": "item_reference", "id": first.output[0].id}, {"role": "user", "content": "And now?"}]
+        second = await client.responses.create(model="m", input=items)
+        await client.responses.create(model="m", input="Bye", previous_response_id=second.id)
+    assert shown(backend).index("I am here.") < shown(backend).index("And now?") < shown(backend).index("Good.")
+
+
+async def test_a_chain_goes_on_over_a_restart_of_the_server(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path}/r.db"
+    async with talking("My name is A.", store=store) as (client, _):
+        first = await client.responses.create(model="m", input="Who are you?")
+    async with talking("I said A.", store=store) as (client, backend):
+        second = await client.responses.create(model="m", input="Who?", previous_response_id=first.id)
+        assert second.output_text == "I said A."
+        assert "My name is A." in shown(backend)
+
+
+async def test_a_chain_with_a_hole_is_refused() -> None:
+    async with talking("one", "two") as (client, _):
+        first = await client.responses.create(model="m", input="x")
+        second = await client.responses.create(model="m", input="y", previous_response_id=first.id)
+        await client.responses.delete(first.id)
+        with pytest.raises(BadRequestError, match=first.id):
+            await client.responses.create(model="m", input="z", previous_response_id=second.id)
+
+
+async def test_an_incomplete_answer_is_stored_before_its_last_event() -> None:
+    async with talking("word " * 400) as (client, _):
+        stream = await client.responses.create(model="m", input="x", max_output_tokens=16, stream=True)
+        async for event in stream:
+            if event.type == "response.incomplete":
+                kept = await client.responses.retrieve(event.response.id)
+                assert kept.to_dict() == event.response.to_dict()
+                return
+    raise AssertionError("it was not cut")
+
+
+async def test_by_default_nothing_is_kept_but_in_the_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    async with running_server(Settings(port=0), MemoryBackend([])):
+        assert (tmp_path / "tagcall" / "responses.sqlite").exists()
+
+
+async def test_an_answer_is_not_over_before_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_be_stored = asyncio.Event()
+
+    async def keep_later(request: web.Request, draft: Draft) -> None:
+        await may_be_stored.wait()
+        await keep(request, draft)
+
+    monkeypatch.setattr("proxy.ingress.responses.keep", keep_later)
+    async with talking("Hello") as (client, _), aiohttp.ClientSession() as session:
+        body = {"model": "m", "input": "hi", "stream": True}
+        async with session.post(f"{client.base_url}responses", json=body) as response:
+            await response.content.readuntil(b"response.output_text.delta")
+            told = bytearray()
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.3):
+                    while True:
+                        told += await response.content.readany()
+            assert b"response.completed" not in told
+            may_be_stored.set()
+            assert b"response.completed" in await response.read()

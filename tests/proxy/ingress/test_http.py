@@ -15,29 +15,11 @@ from proxy.contracts import TextPiece
 from proxy.errors import BackendError
 from proxy.server import running_server
 from proxy.settings import Settings
+from tests.support.http_client import client, error_of
 from tests.support.memory_backend import MemoryBackend, Script
 
 BODY: dict[str, Any] = {"model": "m", "input": "hi"}
 OBSIDIAN = "app://obsidian.md"
-
-
-@asynccontextmanager
-async def client(*answers: Script, **settings: Any) -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
-    backend = MemoryBackend(list(answers))
-    async with (
-        running_server(Settings(port=0, **settings), backend) as url,
-        aiohttp.ClientSession() as session,
-    ):
-        yield session, url
-
-
-async def error_of(response: aiohttp.ClientResponse) -> dict[str, Any]:
-    assert response.content_type == "application/json"
-    body = await response.json()
-    assert set(body) == {"error"}
-    assert set(body["error"]) == {"message", "type", "param", "code"}
-    error: dict[str, Any] = body["error"]
-    return error
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.types.responses import Response, ResponseStreamEvent
-from pydantic import ConfigDict, TypeAdapter
+from openai.types.responses import ResponseError
 
 from proxy.contracts import (
     AnswerMessageEnded,
@@ -25,11 +25,12 @@ from proxy.contracts import (
     Usage,
 )
 from proxy.errors import ApiError, BackendError
-from proxy.wire.json_body import parse_json_object
-from proxy.wire.responses import ResponsesBuilder
+from proxy.wire.json_body import JsonObject, parse_json_object
+from proxy.wire.responses import RESPONSE_ERROR_CODES, ResponsesBuilder
 from proxy.wire.responses_request import parse_responses_request
+from tests.support.published_types import check_published_events, check_published_response, literals
+from tests.support.responses_grammar import check_events
 
-EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent, config=ConfigDict(strict=True))
 USAGE = Usage(328, 40, 52, 5)
 REQUEST = {
     "model": "gpt-5.1",
@@ -40,8 +41,9 @@ REQUEST = {
             "type": "namespace",
             "name": "mcp__notes",
             "description": "d",
-            "tools": [{"type": "function", "name": "find"}],
+            "tools": [{"type": "function", "name": "find"}, {"type": "custom", "name": "write"}],
         },
+        {"type": "custom", "name": "patch"},
     ],
 }
 
@@ -138,9 +140,10 @@ def test_two_messages_are_two_items() -> None:
     assert [item["content"][0]["text"] for item in response["output"]] == ["a", "b"]
 
 
-def test_an_empty_answer_is_an_empty_message() -> None:
-    _, response = build([TurnFinished(USAGE)])
-    assert response["output"][0]["content"][0]["text"] == ""
+@pytest.mark.parametrize("before", [[], [Reasoning(0, "Hm."), ReasoningItemEnded()]])
+def test_an_answer_that_says_nothing_is_an_empty_message(before: list[TurnEvent]) -> None:
+    _, response = build([*before, TurnFinished(USAGE)])
+    assert response["output"][-1]["content"][0]["text"] == ""
 
 
 def test_a_cut_answer_is_incomplete() -> None:
@@ -160,6 +163,14 @@ def test_a_failure_carries_its_error_twice() -> None:
     assert response["error"] == {"code": "server_error", "message": "The backend went away."}
 
 
+def test_a_response_carries_only_codes_that_clients_know() -> None:
+    assert literals(ResponseError.model_fields["code"].annotation) >= RESPONSE_ERROR_CODES
+    for code, carried in (("rate_limit_exceeded", "rate_limit_exceeded"), ("context_length_exceeded", "server_error")):
+        events, response = build([TurnFailed(BackendError("no", code=code))])
+        assert response["error"]["code"] == carried
+        assert events[-1]["error"]["code"] == code
+
+
 def test_a_call_that_broke_off_does_not_look_finished() -> None:
     turn: list[TurnEvent] = [
         ToolCallStarted("c", "read_note"),
@@ -172,10 +183,52 @@ def test_a_call_that_broke_off_does_not_look_finished() -> None:
     assert response["output"][0]["arguments"] == '{"pa'
 
 
+def test_a_custom_call_leaves_as_its_exact_text() -> None:
+    pieces = [ToolCallArguments('{"input":"a'), ToolCallArguments('\\nb"}')]
+    events, response = build([ToolCallStarted("call_1", "patch"), *pieces, ToolCallEnded(), TurnFinished(USAGE)])
+    assert types(events)[2:6] == [
+        "output_item.added", "custom_tool_call_input.delta", "custom_tool_call_input.done", "output_item.done",
+    ]  # fmt: skip
+    assert events[2]["item"]["input"] == ""
+    assert events[3]["delta"] == events[4]["input"] == "a\nb"
+    item = response["output"][0]
+    assert item.pop("id").startswith("ctc_")
+    assert item == {
+        "type": "custom_tool_call", "status": "completed", "call_id": "call_1", "name": "patch", "input": "a\nb",
+    }  # fmt: skip
+
+
+def test_a_custom_call_of_a_namespace_comes_back_with_both_names() -> None:
+    _, response = build([*call("mcp__notes__write", '{"input":"x"}'), TurnFinished(USAGE)])
+    item = response["output"][0]
+    assert (item["type"], item["name"], item["namespace"]) == ("custom_tool_call", "write", "mcp__notes")
+
+
+def test_a_custom_call_that_broke_off_has_no_input() -> None:
+    turn: list[TurnEvent] = [ToolCallStarted("c", "patch"), ToolCallArguments('{"in'), ToolCallEnded(complete=False)]
+    events, response = build([*turn, TurnFailed(ApiError("broken"))])
+    assert not [name for name in types(events) if name.startswith("custom_tool_call_input")]
+    assert (response["output"][0]["status"], response["output"][0]["input"]) == ("incomplete", "")
+
+
 def test_a_namespaced_call_comes_back_with_name_and_namespace() -> None:
     _, response = build([*call("mcp__notes__find"), TurnFinished(USAGE)])
     item = response["output"][0]
     assert (item["name"], item["namespace"]) == ("find", "mcp__notes")
+
+
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("cancelled", [True, False])
+def test_a_background_response_is_queued_before_it_begins(begun: bool, cancelled: bool) -> None:
+    body: JsonObject = {"model": "m", "input": "hi", "background": True}
+    builder = ResponsesBuilder(parse_responses_request(body))
+    events = builder.start()
+    if begun:
+        events += [*builder.begin(), *builder.handle(AnswerText("Hel"))]
+    events += builder.cancel() if cancelled else builder.handle(TurnFailed(BackendError("gone")))
+    assert types(events)[:3] == ["created", "queued", "in_progress" if begun else "failed"]
+    assert check_events(events)["status"] == ("cancelled" if cancelled else "failed")
+    check_published_events(orjson.loads(orjson.dumps(events)))
 
 
 def test_usage_is_in_the_last_response_only() -> None:
@@ -207,47 +260,45 @@ def test_the_request_is_echoed() -> None:
     assert response["store"] is False
 
 
-CALLS = st.builds(lambda pieces: [ToolCallStarted("c", "read_note"), *map(ToolCallArguments, pieces), ToolCallEnded()],
-                  st.lists(st.text(min_size=1), min_size=1, max_size=4))  # fmt: skip
+def joined(groups: list[list[TurnEvent]]) -> list[TurnEvent]:
+    """`groups` in a row, each call with an id of its own."""
+    return [
+        ToolCallStarted(f"call_{number}", event.name) if isinstance(event, ToolCallStarted) else event
+        for number, group in enumerate(groups)
+        for event in group
+    ]
+
+
+def spoken(text: str) -> list[TurnEvent]:
+    return [AnswerText(text)]
+
+
+def thought(texts: list[str]) -> list[TurnEvent]:
+    return [*(Reasoning(0, text) for text in texts), ReasoningItemEnded()]
+
+
+def called(name: str, pieces: list[str]) -> list[TurnEvent]:
+    return [ToolCallStarted("", name), *map(ToolCallArguments, pieces), ToolCallEnded()]
+
+
+ENDED: list[TurnEvent] = [AnswerMessageEnded()]
+NAMES = st.sampled_from(["read_note", "patch", "mcp__notes__find", "mcp__notes__write", "undeclared"])
+PIECES = st.lists(st.text(min_size=1), min_size=1, max_size=4)
 TURNS = st.lists(
     st.one_of(
-        st.builds(lambda text: [AnswerText(text)], st.text(min_size=1)),
-        st.just([AnswerMessageEnded()]),
-        st.builds(
-            lambda texts: [*(Reasoning(0, t) for t in texts), ReasoningItemEnded()], st.lists(st.text(), max_size=3)
-        ),
-        CALLS,
+        st.builds(spoken, st.text(min_size=1)),
+        st.just(ENDED),
+        st.builds(thought, st.lists(st.text(), max_size=3)),
+        st.builds(called, NAMES, PIECES),
     ),
     max_size=8,
-).map(lambda groups: [event for group in groups for event in group])
+).map(joined)
 ENDS = st.sampled_from([TurnFinished(USAGE), TurnFinished(USAGE, "content_filter"), TurnFailed(BackendError("gone"))])
 
 
 @given(TURNS, ENDS)
 def test_every_stream_keeps_the_grammar(turn: list[TurnEvent], end: TurnEvent) -> None:
     events, response = build([*turn, end])
-    assert [event["sequence_number"] for event in events] == list(range(len(events)))
-    assert types(events)[-1] in {"completed", "incomplete", "failed"}
-    assert types(events).count("created") == 1
-    for event in events:
-        EVENT.validate_python(event)
-    Response.model_validate(response, strict=True)
-    added = {event["output_index"]: event["item"] for event in events if types([event]) == ["output_item.added"]}
-    done = {event["output_index"]: event["item"] for event in events if types([event]) == ["output_item.done"]}
-    assert list(added) == list(done) == list(range(len(response["output"])))
-    assert list(done.values()) == response["output"]
-    for index, item in done.items():
-        assert added[index]["id"] == item["id"]
-        deltas = "".join(
-            event["delta"]
-            for event in events
-            if event.get("output_index") == index and event["type"].endswith(".delta")
-        )
-        match item["type"]:
-            case "message":
-                assert deltas == item["content"][0]["text"]
-            case "function_call":
-                assert deltas == item["arguments"]
-            case _:
-                assert deltas == "".join(part["text"] for part in item["summary"])
-    assert len({item["id"] for item in response["output"]}) == len(response["output"])
+    assert check_events(events) == response
+    check_published_events(events)
+    check_published_response(response)

@@ -6,11 +6,24 @@ from typing import Any
 
 import orjson
 import pytest
+from openai.types.responses.response_includable import ResponseIncludable
+from openai.types.responses.service_tier import ServiceTier
+from openai.types.shared.reasoning import Reasoning
 
-from prompts import AssistantText, ChoiceMode, Guidance, Image, PastCall, Text, ToolChoice, ToolResult, UserTurn
+from prompts import AssistantText, Guidance, Image, PastCall, Text, ToolResult, UserTurn
+from proxy.contracts import OutputFormat
 from proxy.errors import RequestError
 from proxy.wire.json_body import parse_json_object
-from proxy.wire.responses_request import ResponsesRequest, parse_responses_request
+from proxy.wire.responses_request import (
+    CONTEXTS,
+    EFFORTS,
+    INCLUDES,
+    SERVICE_TIERS,
+    SUMMARIES,
+    ResponsesRequest,
+    parse_responses_request,
+)
+from tests.support.published_types import literals
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
 READ: dict[str, Any] = {
@@ -67,19 +80,6 @@ REFUSED: list[tuple[dict[str, Any], str | None, str | None, str]] = [
         "invalid_image_url",
         "not fetched",
     ),
-    ({"input": [CALL]}, "input", None, "No tool output found for function call call_1."),
-    ({"input": [OUTPUT]}, "input", None, "No tool call found for function call output with call_id call_1."),
-    ({"input": [OUTPUT, CALL]}, "input", None, "No tool call found"),
-    ({"input": [CALL, CALL, OUTPUT]}, "input", None, "call_1"),
-    ({"input": [CALL, OUTPUT, {**OUTPUT, "output": "other"}]}, "input", None, "call_1"),
-    ({"input": [{**CALL, "id": "fc_1"}, {**CALL, "id": "fc_1"}, OUTPUT]}, "input", None, "Duplicate item found"),
-    ({"input": [CALL, {**OUTPUT, "output": None}]}, "input[1].output", "missing_required_parameter", "output"),
-    (
-        {"input": [CALL, {"type": "function_call_output", "output": "x"}]},
-        "input[1].call_id",
-        "missing_required_parameter",
-        "call_id",
-    ),
     ({"input": [{**CALL, "call_id": "a b"}]}, "input[0].call_id", "invalid_value", "does not match pattern"),
     ({"input": [{**CALL, "arguments": {}}, OUTPUT]}, "input[0].arguments", "invalid_type", "expected a string"),
     ({"tools": {}}, "tools", "invalid_type", "expected an array, but got an object"),
@@ -105,26 +105,7 @@ REFUSED: list[tuple[dict[str, Any], str | None, str | None, str]] = [
     ({"tools": [{**READ, "parameters": nested(70)}]}, None, "invalid_value", "deeper than 64"),
     ({"tools": [{**READ, "parameters": {"x": "y" * 300_000}}]}, "tools", "invalid_value", "bytes"),
     ({"tool_choice": "sometimes"}, "tool_choice", "invalid_value", "'auto', 'none', 'required'"),
-    (
-        {"tools": [READ], "tool_choice": {"type": "allowed_tools", "mode": "required", "tools": []}},
-        "tool_choice",
-        None,
-        "allows no function",
-    ),
-    ({"tool_choice": 1}, "tool_choice", "invalid_type", "but got an integer"),
     ({"tool_choice": "required"}, "tool_choice", None, "must be specified with 'tools'"),
-    (
-        {"tools": [READ], "tool_choice": {"type": "function", "name": "x"}},
-        "tool_choice",
-        None,
-        "Tool choice 'function' not found in 'tools' parameter.",
-    ),
-    (
-        {"tools": [READ], "tool_choice": {"type": "function", "function": {"name": "read_note"}}},
-        "tool_choice.name",
-        "missing_required_parameter",
-        "tool_choice.name",
-    ),
     ({"temperature": 3}, "temperature", "decimal_above_max_value", "<= 2"),
     ({"top_p": -0.1}, "top_p", "decimal_below_min_value", ">= 0"),
     ({"max_output_tokens": 1}, "max_output_tokens", "integer_below_min_value", "Expected a value >= 16, but got 1"),
@@ -134,9 +115,53 @@ REFUSED: list[tuple[dict[str, Any], str | None, str | None, str]] = [
     ({"reasoning": {"effort": "heroic"}}, "reasoning.effort", "invalid_value", "'heroic'"),
     ({"text": {"format": {"type": "xml"}}}, "text.format.type", "invalid_value", "'xml'"),
     ({"text": {"format": {"type": "json_schema"}}}, "text.format.name", "missing_required_parameter", "name"),
+    (
+        {"text": {"format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}}},
+        "text.format.name",
+        "missing_required_parameter",
+        "'text.format.name'",
+    ),
+    (
+        {"text": {"format": {"type": "json_schema", "name": "x"}}},
+        "text.format.schema",
+        "missing_required_parameter",
+        "'text.format.schema'",
+    ),
+    (
+        {"text": {"format": {"type": "json_schema", "name": "a b", "schema": {}}}},
+        "text.format.name",
+        "invalid_value",
+        "does not match pattern",
+    ),
+    (
+        {"text": {"format": {"type": "json_schema", "name": "x", "schema": []}}},
+        "text.format.schema",
+        "invalid_type",
+        "expected an object, but got an array",
+    ),
+    ({"text": {"verbosity": "chatty"}}, "text.verbosity", "invalid_value", "'chatty'"),
+    ({"top_logprobs": 21}, "top_logprobs", "integer_above_max_value", "Expected a value <= 20, but got 21"),
+    ({"service_tier": "first"}, "service_tier", "invalid_value", "'first'"),
+    ({"truncation": "maybe"}, "truncation", "invalid_value", "'maybe'"),
+    ({"safety_identifier": "x" * 65}, "safety_identifier", "string_above_max_length", "maximum length 64"),
+    ({"prompt_cache_retention": "1h"}, "prompt_cache_retention", "invalid_value", "'1h'"),
+    ({"prompt_cache_options": "x"}, "prompt_cache_options", "invalid_type", "expected an object"),
+    ({"stream_options": {"include_obfuscation": 1}}, "stream_options.include_obfuscation", "invalid_type", "a boolean"),
+    ({"context_management": [{}]}, "context_management[0].type", "missing_required_parameter", "[0].type"),
+    ({"moderation": {"model": "x"}}, "moderation", "unsupported_parameter", "not moderated"),
     ({"metadata": {"a": 1}}, "metadata.a", "invalid_type", "metadata.a"),
+    ({"metadata": {"k" * 65: "v"}}, "metadata", "string_above_max_length", "maximum length 64"),
+    ({"metadata": {"k": "v" * 513}}, "metadata.k", "string_above_max_length", "maximum length 512"),
+    ({"metadata": dict.fromkeys("abcdefghijklmnopq", "v")}, "metadata", "object_above_max_properties", "16"),
     ({"prompt": {"id": "p"}}, "prompt", "unsupported_parameter", "prompt templates"),
-    ({"previous_response_id": "resp_x", "conversation": "c"}, None, "mutually_exclusive_parameters", "only providing"),
+    ({"conversation": "chat_1"}, "conversation", "invalid_value", "'chat_1'. Expected an ID that begins with 'conv'."),
+    ({"conversation": {"id": "x"}}, "conversation.id", "invalid_value", "'x'. Expected an ID that begins with 'conv'."),
+    (
+        {"previous_response_id": "resp_x", "conversation": "conv_x"},
+        None,
+        "mutually_exclusive_parameters",
+        "only providing",
+    ),
 ]
 
 
@@ -154,12 +179,6 @@ def test_a_body_that_is_no_json_object_is_refused(body: bytes) -> None:
     with pytest.raises(RequestError, match="could not parse the JSON body") as caught:
         parse_json_object(body)
     assert (caught.value.status, caught.value.param, caught.value.code) == (400, None, None)
-
-
-def test_an_unknown_item_reference_is_not_found() -> None:
-    error = refusal(input=[{"type": "item_reference", "id": "msg_1"}])
-    assert error.status == 404
-    assert "msg_1" in error.message
 
 
 def test_an_error_does_not_repeat_more_than_a_little_of_what_was_sent() -> None:
@@ -200,10 +219,6 @@ def test_every_kind_of_item_finds_its_place() -> None:
     )
 
 
-def test_an_output_said_twice_in_the_same_words_counts_once() -> None:
-    assert len(parse(input=[CALL, OUTPUT, OUTPUT]).turn.transcript.entries) == 2
-
-
 def test_nulls_and_unknown_members_are_accepted() -> None:
     request = parse(
         **dict.fromkeys(
@@ -236,36 +251,39 @@ def test_an_echoed_tool_has_every_member() -> None:
     assert echo == {"type": "function", "name": "ping", "description": None, "parameters": None, "strict": True}
 
 
-def test_a_namespace_is_flattened_for_the_model_and_restored_for_the_client() -> None:
-    request = parse(tools=[{"type": "namespace", "name": "mcp__notes", "tools": [READ]}])
-    (tool,) = request.turn.registry
-    assert tool.name == "mcp__notes__read_note"
-    client = request.tools.client_name(tool.name)
-    assert (client.name, client.namespace) == ("read_note", "mcp__notes")
-    call = {**CALL, "namespace": "mcp__notes"}
-    follow_up = parse(tools=request.echo["tools"], input=[call, OUTPUT])
-    assert follow_up.turn.transcript.entries[0] == PastCall("call_1", "mcp__notes__read_note", "{}")
-
-
-@pytest.mark.parametrize(
-    ("choice", "expected"),
-    [
-        ("auto", ToolChoice()),
-        ("none", ToolChoice(ChoiceMode.NONE)),
-        ("required", ToolChoice(ChoiceMode.REQUIRED)),
-        ({"type": "function", "name": "read_note"}, ToolChoice(ChoiceMode.REQUIRED, ("read_note",))),
-        (
-            {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "read_note"}]},
-            ToolChoice(ChoiceMode.REQUIRED, ("read_note",)),
-        ),
-        ({"type": "web_search"}, ToolChoice()),
-    ],
-)
-def test_each_tool_choice_is_understood(choice: object, expected: ToolChoice) -> None:
-    request = parse(tools=[READ, {"type": "web_search"}], tool_choice=choice)
-    assert request.turn.choice == expected
-    assert request.echo["tool_choice"] == choice
-
-
 def test_a_follow_up_needs_no_tools() -> None:
     assert len(parse(input=[CALL, OUTPUT], tool_choice="auto").turn.registry) == 0
+
+
+def test_the_names_of_values_are_the_official_clients() -> None:
+    assert set(INCLUDES) == literals(ResponseIncludable)
+    assert set(SERVICE_TIERS) == literals(ServiceTier)
+    assert set(EFFORTS) == literals(Reasoning.model_fields["effort"].annotation)
+    assert set(SUMMARIES) == literals(Reasoning.model_fields["summary"].annotation)
+    assert set(CONTEXTS) == literals(Reasoning.model_fields["context"].annotation)
+
+
+def test_a_schema_is_passed_on_as_json_text_and_echoed_in_full() -> None:
+    schema = {"type": "object", "properties": {"z": {"type": "string"}, "a": {"type": "number"}}}
+    request = parse(text={"format": {"type": "json_schema", "name": "note", "schema": schema, "strict": True}})
+    assert request.turn.output_format == OutputFormat(orjson.dumps(schema).decode(), "note")
+    assert request.echo["text"]["format"] == {
+        "type": "json_schema", "name": "note", "description": None, "schema": schema, "strict": True,
+    }  # fmt: skip
+
+
+def test_a_json_object_is_demanded_without_a_schema() -> None:
+    assert parse(text={"format": {"type": "json_object"}}).turn.output_format == OutputFormat()
+    assert parse(text={"format": {"type": "text"}}).turn.output_format is None
+
+
+def test_limits_of_the_answer_and_of_the_input_reach_the_turn() -> None:
+    turn = parse(max_output_tokens=16, truncation="auto").turn
+    assert (turn.max_output_tokens, turn.truncate) == (16, True)
+    turn = parse().turn
+    assert (turn.max_output_tokens, turn.truncate) == (None, False)
+
+
+def test_the_retention_of_a_cache_is_echoed_when_it_is_asked_for() -> None:
+    assert "prompt_cache_retention" not in parse().echo
+    assert parse(prompt_cache_retention="in-memory").echo["prompt_cache_retention"] == "in_memory"

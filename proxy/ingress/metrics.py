@@ -1,0 +1,161 @@
+"""GET /metrics: what the server does, as numbers for Prometheus.
+
+    requests --RequestLog--.                        one line each in the log, and counted here
+    turns ----TurnReport---+--> a registry per app --> text
+    backend ----Load-------'                        looked at when somebody asks
+
+Every label has few values that are known beforehand: nothing that a client or a model wrote becomes one.
+What each number is: docs/reference/metrics.md.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from parser import Coercion, Rule, Tier
+
+from ..contracts import TextBackend, TurnEvent, TurnFailed, TurnFinished
+from ..turn import TurnReport
+from .request_log import RequestLog
+
+OTHER = "other"
+
+METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS", "WS"})
+REPAIRS = frozenset({*(rule.value for rule in Rule), *(coercion.value for coercion in Coercion)})
+AGAIN = frozenset({"arguments_misfit", "call_missing", "malformed", "output_invalid", "repeated", "undeclared"})
+
+# As the turn's report says it -> as it is counted. A block that cannot be read has many reasons.
+REFUSALS: Mapping[str, str] = {name: name for name in ("arguments_misfit", "no_key", "quoted", "undeclared")}
+MALFORMED = "malformed"
+INTERRUPTS: Mapping[str, str] = {
+    "max_output_tokens": "max_output_tokens",
+    "a stop string came": "stop_string",
+    "one call was asked for": "one_call",
+    "the answer goes on with a result of its own call": "invented_result",
+}
+
+TIERS = {Tier.VALID.value: "valid", Tier.REPAIRED.value: "repaired", Tier.BARE.value: "bare"}
+
+# Seconds. A turn takes from a moment to the hour after which it is interrupted.
+FIRST_EVENT_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300)
+TURN_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
+
+
+def _known(value: str, values: Collection[str]) -> str:
+    return value if value in values else OTHER
+
+
+class TurnClock:
+    """One turn while it runs. `outcome` is `left` until its end was seen: whoever asked for it has gone."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.first: float | None = None
+        self.outcome = "left"
+
+    def saw(self, batch: Iterable[TurnEvent]) -> None:
+        for event in batch:
+            match event:
+                case TurnFinished(incomplete=None):
+                    self.outcome = "completed"
+                case TurnFinished():
+                    self.outcome = "incomplete"
+                case TurnFailed():
+                    self.outcome = "failed"
+                case _ if self.first is None:
+                    self.first = time.monotonic()
+                case _:
+                    pass
+
+
+class Metrics:
+    """The numbers of one server."""
+
+    def __init__(self, backend: TextBackend) -> None:
+        self.registry = registry = CollectorRegistry()
+
+        def counter(name: str, what: str, *labels: str) -> Counter:
+            return Counter(f"tagcall_{name}", what, labels, registry=registry)
+
+        self._requests = counter("requests", "Requests that were answered or given up.", "route", "method", "status")
+        self._turns = counter("turns", "Turns that are over.", "outcome")
+        self._calls = counter("calls", "Tool calls that were read, by how much they had to be helped.", "tier")
+        self._repairs = counter("repairs", "Rules that helped to read a call.", "rule")
+        self._refusals = counter("refusals", "Blocks that did not leave as calls.", "reason")
+        self._again = counter("second_answers", "Answers that were asked for once more.", "reason")
+        self._interrupts = counter("interrupts", "Answers that were ended before the model ended them.", "reason")
+        self._running = Gauge("tagcall_turns_running", "Turns that are running.", registry=registry)
+        self._first_event = Histogram(
+            "tagcall_first_event_seconds",
+            "From a turn's begin to the first of its events.",
+            buckets=FIRST_EVENT_BUCKETS,
+            registry=registry,
+        )
+        self._duration = Histogram(
+            "tagcall_turn_duration_seconds", "From a turn's begin to its end.", buckets=TURN_BUCKETS, registry=registry
+        )
+        registry.register(BackendCollector(backend))
+
+    def request(self, entry: RequestLog, status: int | None) -> None:
+        """Counts one request, when its line is written. `status` as there."""
+        answered = f"{(status or 200) // 100}xx" if entry.was_told(status) else "gone"
+        self._requests.labels(entry.route, _known(entry.method, METHODS), answered).inc()
+
+    @contextmanager
+    def turn(self, report: TurnReport) -> Iterator[TurnClock]:
+        """Counts one turn, when it is over. The clock is shown its events."""
+        clock = TurnClock()
+        with self._running.track_inprogress():
+            try:
+                yield clock
+            finally:
+                self._count(clock, report)
+
+    def _count(self, clock: TurnClock, report: TurnReport) -> None:
+        self._turns.labels(clock.outcome).inc()
+        self._duration.observe(time.monotonic() - clock.began)
+        if clock.first is not None:
+            self._first_event.observe(clock.first - clock.began)
+        for tier, count in report.tiers.items():
+            self._calls.labels(TIERS.get(tier, OTHER)).inc(count)
+        for rule, count in report.repairs.items():
+            self._repairs.labels(_known(rule, REPAIRS)).inc(count)
+        for reason, count in report.refused.items():
+            self._refusals.labels(REFUSALS.get(reason, MALFORMED)).inc(count)
+        for reason in report.again:
+            self._again.labels(_known(reason, AGAIN)).inc()
+        if report.interrupted is not None:
+            self._interrupts.labels(INTERRUPTS.get(report.interrupted, OTHER)).inc()
+
+    def text(self) -> bytes:
+        return generate_latest(self.registry)
+
+
+class BackendCollector(Collector):
+    """The backend's load, as it is when somebody asks."""
+
+    def __init__(self, backend: TextBackend) -> None:
+        self._backend = backend
+
+    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+        load = self._backend.load()
+        yield GaugeMetricFamily("tagcall_backend_open_turns", "Turns that the backend has not ended.", load.open_turns)
+        yield GaugeMetricFamily("tagcall_backend_backlog", "Characters that wait for their client.", load.backlog)
+        yield CounterMetricFamily("tagcall_backend_starts", "Starts of the backend.", load.starts)
+        yield CounterMetricFamily("tagcall_backend_interrupts", "Turns left before their end.", load.interrupts)
+
+
+METRICS = web.AppKey("metrics", Metrics)
+
+
+async def metrics(request: web.Request) -> web.StreamResponse:
+    return web.Response(
+        body=request.app[METRICS].text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+    )

@@ -1,0 +1,240 @@
+"""The whole server under clients that come all at once, vanish, or do not read. Its child runs many turns at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import struct
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import pytest
+
+from proxy.ingress import connections
+from proxy.server import running_server
+from proxy.settings import Settings
+
+PROGRAM = Path(__file__).resolve().parents[1] / "support" / "busy_app_server.py"
+MIB = 1 << 20
+
+pytestmark = [
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(sys.platform != "linux", reason="looks at descriptors and memory in /proc"),
+]
+
+
+@dataclass
+class Endpoint:
+    url: str
+    log: Path
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return urlsplit(self.url).hostname or "", urlsplit(self.url).port or 0
+
+    def notes(self, what: str) -> dict[str, float]:
+        """When each turn started, was interrupted first, or ended, by its mark."""
+        found: dict[str, float] = {}
+        for line in self.log.read_text().splitlines() if self.log.exists() else ():
+            noted, mark, at = json.loads(line)
+            if noted == what:
+                found.setdefault(mark, at)
+        return found
+
+    async def gauge(self, http: aiohttp.ClientSession, name: str) -> float:
+        async with http.get(self.url.removesuffix("/v1") + "/metrics") as response:
+            lines = (await response.text()).splitlines()
+        (value,) = (float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
+        return value
+
+
+@asynccontextmanager
+async def serving(folder: Path, **settings: Any) -> AsyncIterator[Endpoint]:
+    program, log = folder / "codex", folder / "log"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {PROGRAM} {log} "$@"\n')
+    program.chmod(0o700)
+    chosen = Settings(port=0, codex=str(program), codex_home=folder / "home", store="none", **settings)
+    async with running_server(chosen) as url:
+        yield Endpoint(url, log)
+
+
+async def until(true: Callable[[], bool], seconds: float) -> None:
+    async with asyncio.timeout(seconds):
+        while not true():  # noqa: ASYNC110 -- what another process and the system do gives no sign
+            await asyncio.sleep(0.02)
+
+
+async def no_open_turn(endpoint: Endpoint, http: aiohttp.ClientSession) -> None:
+    async with asyncio.timeout(10):
+        while await endpoint.gauge(http, "tagcall_backend_open_turns"):  # noqa: ASYNC110 -- as above
+            await asyncio.sleep(0.02)
+
+
+def body(mark: str, *, stream: bool = True, **wanted: Any) -> dict[str, Any]:
+    return {"model": "m", "input": json.dumps({"mark": mark, **wanted}), "stream": stream}
+
+
+def request(mark: str, **wanted: Any) -> bytes:
+    content = json.dumps(body(mark, **wanted)).encode()
+    head = "POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
+
+
+async def ask(http: aiohttp.ClientSession, endpoint: Endpoint, mark: str, **wanted: Any) -> tuple[int, str, str | None]:
+    """The status, the text and `retry-after`; of a refusal the type of its error."""
+    async with http.post(f"{endpoint.url}/responses", json=body(mark, **wanted)) as response:
+        answer = await response.text()
+        if response.status != 200:
+            return response.status, json.loads(answer)["error"]["type"], response.headers.get("retry-after")
+    events = [json.loads(block.partition("data: ")[2]) for block in answer.split("\n\n") if block.startswith("event: ")]
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    assert events[-1]["type"] == "response.completed", events[-1]
+    return 200, "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta"), None
+
+
+# When a client goes -> what its turn does meanwhile
+MOMENTS: dict[str, dict[str, Any]] = {
+    "at once": {"silent": True},
+    "while it thinks": {"silent": True},
+    "while it thinks, without a stream": {"silent": True, "stream": False},
+    "in mid answer": {"pieces": 10_000, "pause": 0.01},
+    "in mid answer, without a stream": {"pieces": 10_000, "pause": 0.01, "stream": False},
+}
+
+
+async def abort(endpoint: Endpoint, mark: str, moment: str, *, reset: bool) -> float:
+    """Sends a request and goes away. Returns when, on the system's monotonic clock."""
+    wanted = MOMENTS[moment]
+    reader, writer = await asyncio.open_connection(*endpoint.address)
+    try:
+        writer.write(request(mark, **wanted))
+        await writer.drain()
+        if moment != "at once":
+            await until(lambda: f'["start", "{mark}"' in endpoint.log.read_text(), 20)
+        if moment == "in mid answer":
+            async with asyncio.timeout(20):
+                await reader.readuntil(b"response.output_text.delta")
+        if reset:
+            wire: socket.socket = writer.get_extra_info("socket")
+            wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        gone = time.monotonic()
+    finally:
+        writer.close()
+    return gone
+
+
+def held() -> tuple[Counter[str], int, int]:
+    """The names of tasks, the number of threads but for the loop's own pool, and that of descriptors."""
+    names = Counter(" ".join(task.get_name().split()[:2]) for task in asyncio.all_tasks())
+    threads = sum(not thread.name.startswith("asyncio_") for thread in threading.enumerate())
+    return names, threads, descriptors()
+
+
+def descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+async def test_five_hundred_aborted_requests_leave_nothing_behind(tmp_path: Path) -> None:
+    async with serving(tmp_path) as endpoint, aiohttp.ClientSession() as http:
+        for number in range(2):
+            assert (await ask(http, endpoint, f"warm{number}"))[0] == 200
+        before = held()
+        gone: dict[str, float] = {}
+        room = asyncio.Semaphore(60)
+
+        async def one(number: int) -> None:
+            async with room:
+                moment = list(MOMENTS)[number % len(MOMENTS)]
+                gone[f"m{number}."] = await abort(endpoint, f"m{number}.", moment, reset=number % 2 == 0)
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(500):
+                group.create_task(one(number), name=f"client {number}")
+        await no_open_turn(endpoint, http)
+        started, interrupted, ended = (endpoint.notes(what) for what in ("start", "interrupt", "end"))
+        assert len(started) >= 400  # who leaves at once may never start a turn
+        assert set(started) <= set(ended), "a turn runs on at the app-server"
+        assert set(started) - {"warm0", "warm1"} == set(interrupted)
+        late = sorted(at - gone[mark] for mark, at in interrupted.items())
+        assert late[len(late) * 99 // 100] < 1.0, f"the slowest: {late[-10:]}"
+        assert await endpoint.gauge(http, "tagcall_turns_running") == 0
+        assert await endpoint.gauge(http, "tagcall_backend_backlog") == 0
+        assert len(interrupted) <= await endpoint.gauge(http, "tagcall_backend_interrupts_total") <= len(gone)
+        assert await endpoint.gauge(http, "tagcall_backend_starts_total") <= 2  # one is worn out by 500 threads
+        await until(lambda: held()[0] <= before[0], 5)
+        assert (await ask(http, endpoint, "after", pieces=3))[:2] == (200, "after " * 3)
+        tasks, threads, _ = held()
+        assert tasks <= before[0]
+        assert threads <= before[1]
+        await until(lambda: descriptors() <= before[2], 5)
+
+
+async def test_two_hundred_streams_at_once_get_their_own_text_or_are_sent_away(tmp_path: Path) -> None:
+    async with serving(tmp_path) as endpoint, aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as http:
+        async with asyncio.TaskGroup() as group:
+            asked = {
+                mark: group.create_task(ask(http, endpoint, mark, pieces=20, pause=0.02))
+                for mark in (f"mark{number}." for number in range(200))
+            }
+    answers = {mark: task.result() for mark, task in asked.items()}
+    for mark, (status, text, retry_after) in answers.items():
+        if status == 200:
+            assert text == f"{mark} " * 20
+        else:
+            assert status in {429, 503}
+            assert retry_after is not None
+            assert text in {"requests", "rate_limit_error", "server_error"}
+    assert sum(status == 200 for status, _, _ in answers.values()) >= 100
+
+
+async def test_more_streams_than_connections_are_sent_away_politely(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections.Connections.__init__, "__kwdefaults__", {"limit": 20, "head_deadline": 10.0})
+    async with serving(tmp_path) as endpoint, aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as http:
+        async with asyncio.TaskGroup() as group:
+            asked = [
+                group.create_task(ask(http, endpoint, f"m{number}.", pieces=5, pause=0.05)) for number in range(60)
+            ]
+    answers = [task.result() for task in asked]
+    assert {status for status, _, _ in answers} == {200, 503}
+    assert all(status == 200 or (text, after) == ("server_error", "1") for status, text, after in answers)
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+async def test_readers_that_never_read_take_little_memory_and_nobodys_time(tmp_path: Path) -> None:
+    async with serving(tmp_path) as endpoint, aiohttp.ClientSession() as http:
+        assert (await ask(http, endpoint, "warm"))[0] == 200
+        before = most = resident()
+        stalled = []
+        for number in range(20):
+            reader, writer = await asyncio.open_connection(*endpoint.address, limit=1)
+            writer.write(request(f"stalled{number}.", pieces=20, size=MIB))
+            stalled.append((reader, writer))
+        slowest = 0.0
+        served, marks = 0, {f"stalled{number}." for number in range(20)}
+        while served < 5 or not marks <= endpoint.notes("end").keys():
+            began = time.monotonic()
+            assert (await ask(http, endpoint, f"other{served}", pieces=3))[:2] == (200, f"other{served} " * 3)
+            slowest = max(slowest, time.monotonic() - began)
+            most = max(most, resident())
+            served += 1
+        for _, writer in stalled:
+            writer.close()
+        assert (most - before) / MIB < 250
+        assert slowest < 3.0  # the child alone takes a moment to write so much
+        await no_open_turn(endpoint, http)

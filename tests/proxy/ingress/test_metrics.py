@@ -1,0 +1,212 @@
+"""GET /metrics: what is counted, and that no label holds a word of anybody."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from parser import write_call
+from proxy.contracts import Load
+from proxy.errors import BackendError
+from proxy.ingress import metrics
+from proxy.ingress.routes import ROUTES
+from tests.support.http_client import client
+from tests.support.memory_backend import MemoryBackend
+from tests.support.talking import GatedBackend, talking
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs" / "reference" / "metrics.md").read_text("utf-8")
+TOOLS = [{"type": "function", "name": "read_note", "parameters": {"type": "object"}, "strict": False}]
+BODY: dict[str, Any] = {"model": "secret-model", "input": "hi"}
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+async def samples(session: aiohttp.ClientSession, url: str) -> Samples:
+    async with session.get(url.removesuffix("/v1") + "/metrics") as response:
+        assert response.status == 200
+        assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        text = await response.text()
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    }
+
+
+def value(found: Samples, name: str, **labels: str) -> float:
+    return found.get((name, frozenset(labels.items())), 0.0)
+
+
+async def test_a_turn_is_counted_by_its_outcome_and_by_what_became_of_its_calls() -> None:
+    quoted = write_call("read_note", '{"path": "quoted.md"}')
+    answer = [
+        write_call("read_note", '{"path": "a.md"}'), write_call("read_note", "{'path': 'b.md',}"), quoted,
+        write_call("delete_all", "{}"),
+    ]  # fmt: skip
+    async with client(
+        "\n".join(answer), BackendError("Slow down.", status=429), "<tool_call>{]</tool_call>", "So."
+    ) as (
+        session,
+        url,
+    ):
+        for prompt in (f"Show {quoted}", "b", "c"):
+            async with session.post(f"{url}/responses", json={**BODY, "tools": TOOLS, "input": prompt}) as response:
+                await response.read()
+        found = await samples(session, url)
+    assert value(found, "tagcall_turns_total", outcome="completed") == 2
+    assert value(found, "tagcall_turns_total", outcome="failed") == 1
+    assert value(found, "tagcall_calls_total", tier="valid") == 1
+    assert value(found, "tagcall_calls_total", tier="repaired") == 1
+    assert value(found, "tagcall_repairs_total", rule="single-quotes") == 1
+    assert value(found, "tagcall_repairs_total", rule="trailing-comma") == 1
+    assert value(found, "tagcall_refusals_total", reason="quoted") == 1
+    assert value(found, "tagcall_refusals_total", reason="undeclared") == 1
+    assert value(found, "tagcall_refusals_total", reason="malformed") == 1
+    assert value(found, "tagcall_second_answers_total", reason="malformed") == 1
+    assert value(found, "tagcall_requests_total", route="/responses", method="POST", status="2xx") == 2
+    assert value(found, "tagcall_requests_total", route="/responses", method="POST", status="4xx") == 1
+    assert value(found, "tagcall_turn_duration_seconds_count") == 3
+    assert value(found, "tagcall_first_event_seconds_count") == 2
+    assert value(found, "tagcall_backend_starts_total") == 1
+
+
+async def test_an_answer_that_is_cut_is_an_interrupt() -> None:
+    answer = write_call("read_note", "{}") * 2
+    async with client(answer, "x" * 900) as (session, url):
+        for more in ({"tools": TOOLS, "parallel_tool_calls": False}, {"max_output_tokens": 16}):
+            async with session.post(f"{url}/responses", json={**BODY, **more}) as response:
+                await response.read()
+        found = await samples(session, url)
+    assert value(found, "tagcall_interrupts_total", reason="one_call") == 1
+    assert value(found, "tagcall_interrupts_total", reason="max_output_tokens") == 1
+    assert value(found, "tagcall_turns_total", outcome="incomplete") == 1
+
+
+async def test_what_runs_is_seen_and_what_was_left_is_counted() -> None:
+    backend = GatedBackend(["Hello"])
+    async with talking(backend=backend) as (openai, _), aiohttp.ClientSession() as session:
+        url = str(openai.base_url).rstrip("/")
+        async with session.post(f"{url}/responses", json={**BODY, "stream": True}) as response:
+            await response.content.readuntil(b"response.output_text.delta")
+            found = await samples(session, url)
+            assert value(found, "tagcall_turns_running") == 1
+            assert value(found, "tagcall_backend_open_turns") == 1
+        await backend.left.wait()
+        found = await samples(session, url)
+    assert value(found, "tagcall_turns_running") == 0
+    assert value(found, "tagcall_turns_total", outcome="left") == 1
+    assert value(found, "tagcall_requests_total", route="/responses", method="POST", status="gone") == 1
+    assert value(found, "tagcall_backend_interrupts_total") == 1
+
+
+async def test_turns_in_the_background_on_sockets_and_for_summaries_are_counted_too() -> None:
+    async with talking("one", "two", "three") as (openai, _), aiohttp.ClientSession() as session:
+        url = str(openai.base_url).rstrip("/")
+        queued = await openai.responses.create(model="m", input="hi", background=True, stream=True)
+        async for _ in queued:
+            pass
+        async with session.ws_connect(f"{url}/responses") as socket:
+            await socket.send_json({"type": "response.create", **BODY})
+            async for frame in socket:
+                if "response.completed" in frame.data:
+                    break
+        async with session.post(f"{url}/responses/compact", json=BODY) as response:
+            assert response.status == 200
+        found = await samples(session, url)
+    assert value(found, "tagcall_turns_total", outcome="completed") == 3
+    assert value(found, "tagcall_requests_total", route="/responses", method="WS", status="2xx") == 1
+
+
+async def test_nothing_that_a_client_sent_becomes_a_label() -> None:
+    async with client("Hello", "Hi", api_key=("sesame",)) as (session, url):
+        root, key = url.removesuffix("/v1"), {"Authorization": "Bearer sesame"}
+        for method, path in (("POST", "/v1/responses"), ("GET", "/v1/models/secret-model"), ("GET", "/secret-path"),
+                             ("SECRET", "/v1/responses"), ("GET", "/v1/responses/resp_secret?secret=1"),
+                             ("POST", "/v1/responses?secret")):  # fmt: skip
+            body = BODY if method == "POST" else None
+            async with session.request(method, root + path, headers=key, json=body) as response:
+                await response.read()
+        async with session.get(f"{root}/metrics", headers=key) as response:
+            text = await response.text()
+        async with session.get(f"{root}/metrics") as response:
+            assert response.status == 401
+        async with session.get(f"{root}/metrics", headers={**key, "Host": "secret.example"}) as response:
+            assert response.status == 421
+    assert 'route="/models/{id*}"' in text
+    assert "secret" not in text.lower().replace("tagcall_second", "")
+    assert "sesame" not in text
+
+
+# The page
+
+
+def rows(heading: str) -> dict[str, str]:
+    table = PAGE.split(heading)[1].split("\n\n")[0]
+    return dict(re.findall(r"^\| `(\w+)`(.*) \|$", table, re.MULTILINE))
+
+
+def test_every_metric_is_documented_with_its_type_and_labels() -> None:
+    families = {
+        family.name + ("_total" if family.type == "counter" else ""): family
+        for family in metrics.Metrics(MemoryBackend([])).registry.collect()
+    }
+    documented = rows("| metric |")
+    assert set(documented) == set(families)
+    for name, row in documented.items():
+        kind, labels = row.split(" | ")[1:3]
+        assert families[name].type == kind, name
+        assert len(re.findall(r"`(\w+)`", labels)) == labels.count("`") // 2
+
+
+def test_every_value_of_a_label_is_documented() -> None:
+    for values in (
+        metrics.METHODS, metrics.AGAIN, set(metrics.REFUSALS.values()) | {metrics.MALFORMED},
+        metrics.INTERRUPTS.values(), metrics.TIERS.values(), {"completed", "incomplete", "failed", "left", "gone"},
+    ):  # fmt: skip
+        assert not [value for value in values if f"`{value}`" not in PAGE]
+    assert "/metrics" in ROUTES
+
+
+def literals(path: str, pattern: str) -> set[str]:
+    return set(re.findall(pattern, (ROOT / path).read_text("utf-8")))
+
+
+def test_what_a_turn_reports_is_known_by_its_name() -> None:
+    """Else it would be counted as `other`, and nobody would see it."""
+    assert literals("proxy/turn/run.py", r'again\.append\("(\w+)"\)') == set(metrics.AGAIN)
+    cuts = literals("proxy/turn/answer.py", r'(?:self\.stop = |_cut\()"([^"]+)"')
+    ended = literals("parser/sentinel.py", r'ReadingEnded\("([^"]+)"')
+    assert cuts | ended == set(metrics.INTERRUPTS)
+    refused = literals("proxy/turn/answer.py", r'refused\["(\w+)"\]')
+    tree = ast.parse((ROOT / "proxy/turn/calls.py").read_text("utf-8"))
+    (refusals,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Refusal")
+    names = {
+        str(node.value.value)
+        for node in refusals.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+    }
+    assert refused | names == set(metrics.REFUSALS)
+
+
+@pytest.mark.parametrize("load", [Load(3, 20, 2, 7)])
+def test_the_backends_load_is_told_as_it_is_now(load: Load) -> None:
+    class Loaded(MemoryBackend):
+        def load(self) -> Load:
+            return load
+
+    text = metrics.Metrics(Loaded([])).text().decode()
+    for line in (
+        "backend_open_turns 3.0",
+        "backend_backlog 20.0",
+        "backend_starts_total 2.0",
+        "backend_interrupts_total 7.0",
+    ):
+        assert f"\ntagcall_{line}\n" in text

@@ -1,0 +1,76 @@
+"""/v1/responses/{id}/input_items; the rest of it is in test_history and test_background."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from openai import BadRequestError, NotFoundError
+
+from parser import write_call
+from tests.support.talking import TOOLS, talking
+
+
+async def test_input_items_are_listed_in_parts_with_ids() -> None:
+    items: list[Any] = [
+        {"role": "system", "content": "Be kind."},
+        {"role": "assistant", "content": "Hi"},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hello"}]},
+        {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}", "id": "fc_1"},
+        {"type": "function_call_output", "call_id": "call_1", "output": "done"},
+    ]
+    async with talking("one") as (client, _):
+        response = await client.responses.create(model="m", input=items)
+        page = await client.responses.input_items.list(response.id, order="asc")
+    listed: list[dict[str, Any]] = [item.to_dict() for item in page.data]
+    assert [(item["type"], item["status"]) for item in listed] == [
+        ("message", "completed"), ("message", "completed"), ("message", "completed"),
+        ("function_call", "completed"), ("function_call_output", "completed"),
+    ]  # fmt: skip
+    assert [part["type"] for item in listed[:3] for part in item["content"]] == [
+        "input_text", "output_text", "input_text",
+    ]  # fmt: skip
+    assert listed[3]["id"] == "fc_1"
+    assert len({item["id"] for item in listed}) == 5
+
+
+async def test_with_a_previous_response_the_whole_chain_is_listed() -> None:
+    async with talking(write_call("read_note", "{}"), "It says A.") as (client, _):
+        first = await client.responses.create(model="m", input="Read", tools=TOOLS)
+        output: Any = {"type": "function_call_output", "call_id": first.output[0].to_dict()["call_id"], "output": "A"}
+        second = await client.responses.create(model="m", input=[output], previous_response_id=first.id)
+        kinds = [item.type async for item in client.responses.input_items.list(second.id, limit=1)]
+        assert kinds == ["function_call_output", "function_call", "message"]
+        await client.responses.delete(first.id)
+        assert [item.type async for item in client.responses.input_items.list(second.id)] == ["function_call_output"]
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ({"limit": 0}, "'limit'"),
+        ({"limit": 101}, "'limit'"),
+        ({"limit": "x"}, "'limit'"),
+        ({"order": "up"}, "'asc', 'desc'"),
+    ],
+)
+async def test_a_page_that_cannot_be_is_refused(query: Any, message: str) -> None:
+    async with talking("one") as (client, _):
+        response = await client.responses.create(model="m", input="x")
+        with pytest.raises(BadRequestError, match=message):
+            await client.responses.input_items.list(response.id, **query)
+
+
+@pytest.mark.parametrize("param", ["after", "before"])
+async def test_behind_an_item_that_is_not_there_nothing_is_listed(param: str) -> None:
+    async with talking("one") as (client, _):
+        response = await client.responses.create(model="m", input="x")
+        with pytest.raises(NotFoundError, match="No item found with id 'msg_x'") as caught:
+            await client.responses.input_items.list(response.id, extra_query={param: "msg_x"})
+    assert (caught.value.type, caught.value.param, caught.value.code) == ("invalid_request_error", param, None)
+
+
+async def test_of_an_unknown_response_nothing_is_listed() -> None:
+    async with talking() as (client, _):
+        with pytest.raises(NotFoundError, match="Response with id 'resp_x' not found"):
+            await client.responses.input_items.list("resp_x")

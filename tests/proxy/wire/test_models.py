@@ -1,0 +1,32 @@
+"""The model list with the owner's names in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.contracts import Model
+from proxy.errors import RequestError
+from proxy.wire.models import find_model, with_aliases
+
+BIG, SMALL = Model("gpt-5.5", 7, "codex"), Model("gpt-5.5-mini", 8, "codex")
+
+
+def test_an_alias_is_listed_first_and_looks_like_its_model() -> None:
+    assert with_aliases([BIG, SMALL], {"notes": "gpt-5.5"}) == [Model("notes", 7, "codex"), BIG, SMALL]
+
+
+def test_an_alias_for_a_model_that_is_not_listed_is_listed_all_the_same() -> None:
+    assert with_aliases([], {"notes": "other"}) == [Model("notes", 0, "tagcall")]
+
+
+def test_an_alias_hides_the_model_of_its_name() -> None:
+    listed = with_aliases([BIG, SMALL], {"gpt-5.5": "gpt-5.5-mini"})
+    assert listed == [Model("gpt-5.5", 8, "codex"), SMALL]
+
+
+def test_a_model_is_found_by_its_name() -> None:
+    assert find_model([BIG, SMALL], "gpt-5.5-mini") is SMALL
+    with pytest.raises(RequestError) as caught:
+        find_model([BIG], "gpt-6")
+    assert (caught.value.status, caught.value.code, caught.value.param) == (404, "model_not_found", "model")
+    assert caught.value.message == "The model 'gpt-6' does not exist or you do not have access to it."
