@@ -6,8 +6,10 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 
 # Programs that the tests also run with, besides the one from PyPI.
 CODEX_VERSIONS := 0.89.0 0.169.0
+# JavaScript clients that the tests run.
+CLIENTS := tests/end_to_end/clients
 
-.PHONY: demo serve test lint format docs bench codex-versions clean
+.PHONY: demo serve test lint format docs bench codex-versions clients clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(BIN)/tagcall demo
@@ -31,14 +33,20 @@ format: .venv/.dev
 docs: .venv/.dev         ## rewrite the pages that are made from code
 	@$(BIN)/python -m proxy.settings > docs/reference/settings.md
 
-bench: .venv/.dev        ## ratios against a floor, measured in one run
-	@$(BIN)/python -m tests.parser.bench
+bench: .venv/.dev        ## what parser and proxy cost beside a floor, measured in one run
+	@$(BIN)/python -m tests.bench
 
 codex-versions: $(CODEX_VERSIONS:%=.node/%/installed)  ## more codex programs to test with; needs npm
 
 .node/%/installed:
 	@mkdir -p $(@D)
 	@npm install --prefix $(@D) --no-save --no-audit --no-fund --loglevel=error @openai/codex@$*
+	@touch $@
+
+clients: $(CLIENTS)/node_modules/.installed  ## the JavaScript clients to test with; needs npm
+
+$(CLIENTS)/node_modules/.installed: $(CLIENTS)/package.json
+	@npm install --prefix $(CLIENTS) --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@
 
 .venv/bin/python:
@@ -56,4 +64,4 @@ codex-versions: $(CODEX_VERSIONS:%=.node/%/installed)  ## more codex programs to
 	@$(INSTALL) --editable '.[codex,demo,dev]' && touch $@
 
 clean:
-	@rm -rf .venv .node build dist
+	@rm -rf .venv .node $(CLIENTS)/node_modules build dist

@@ -25,6 +25,12 @@ def _closed_network() -> None:
             os.environ[name] = value
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _own_data_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No file of the person who runs the tests is touched, also where a default names one."""
+    os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     passed = Counter[str]()
     for report in terminalreporter.getreports("passed"):

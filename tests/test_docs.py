@@ -5,14 +5,21 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
+from openai.types.responses.response_create_params import ResponseCreateParamsBase
 
 from proxy.cli.main import build_parser
+from proxy.errors import RequestError
 from proxy.ingress.routes import ROUTES
 from proxy.settings import SETTINGS, reference
-from proxy.wire.responses_request import Echo
+from proxy.wire.input_items import ITEM_KINDS, SILENT_ITEMS
+from proxy.wire.responses_request import Echo, parse_responses_request
+from proxy.wire.tools import CALLABLE_TOOLS
+from tests.support.responses_grammar import MEMBERS
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -26,9 +33,10 @@ def test_the_settings_page_is_made_from_the_table() -> None:
     assert page("settings.md") == reference(), "run `make docs`"
 
 
-def test_every_flag_of_the_commands_is_a_setting() -> None:
+def test_every_flag_of_the_commands_is_a_setting_or_one_of_replays() -> None:
     parser = build_parser()
     known = {setting.flag for setting in SETTINGS} | {"--help", "-h", "--version"}
+    known |= set(re.findall(r"^\| `(--[a-z]+)", page("fixtures.md"), re.MULTILINE))
     (commands,) = (action for action in parser._actions if action.dest == "command")
     assert isinstance(commands.choices, dict)
     for command in commands.choices.values():
@@ -36,9 +44,75 @@ def test_every_flag_of_the_commands_is_a_setting() -> None:
             assert set(action.option_strings) <= known
 
 
-def test_every_echoed_parameter_is_documented() -> None:
-    rows = set(re.findall(r"^\| `(\w+)` \|", page("parameters.md"), re.MULTILINE))
-    assert set(Echo.__annotations__) <= rows
+SECTION = page("parameters.md").split("\n## ")[0]
+PARAMETERS = dict(re.findall(r"^\| `(\w+)` \| (\w+)", SECTION, re.MULTILINE))
+
+# One value of each parameter that is not its default. What these do shows in answers and stores, not in the request.
+SEEN_ELSEWHERE = {"background", "conversation", "previous_response_id", "store"}
+VALUES: dict[str, Any] = {
+    "access_programs": {"cyber": "standard"},
+    "context_management": [{"type": "compaction", "compact_threshold": 1000}],
+    "image": {"context_compression": "auto"},
+    "include": ["reasoning.encrypted_content"],
+    "input": "something else",
+    "instructions": "Be kind.",
+    "max_output_tokens": 100,
+    "max_tool_calls": 2,
+    "metadata": {"a": "b"},
+    "model": "another",
+    "moderation": {"model": "omni-moderation-latest"},
+    "parallel_tool_calls": False,
+    "prompt": {"id": "pmpt_1"},
+    "prompt_cache_key": "k",
+    "prompt_cache_options": {"mode": "explicit"},
+    "prompt_cache_retention": "24h",
+    "reasoning": {"effort": "low"},
+    "safety_identifier": "s",
+    "service_tier": "flex",
+    "stream": True,
+    "stream_options": {"include_obfuscation": True},
+    "temperature": 0.5,
+    "text": {"format": {"type": "json_object"}},
+    "tool_choice": "none",
+    "tools": [{"type": "function", "name": "f"}],
+    "top_logprobs": 3,
+    "top_p": 0.5,
+    "truncation": "auto",
+    "user": "u",
+}
+
+
+def effect_and_echo(**members: Any) -> tuple[object, object]:
+    """What a request asks of the turn and of the answer, and what the answer repeats of it."""
+    request = parse_responses_request({"model": "m", "input": "hi", **members})
+    turn = {slot.name: getattr(request.turn, slot.name) for slot in fields(request.turn)}
+    effect = {**turn, "registry": list(request.turn.registry)}, request.stream, request.include
+    return effect, (request.echo, request.service_tier)
+
+
+def test_the_parameters_that_are_documented_are_the_official_clients() -> None:
+    assert set(PARAMETERS) == {*ResponseCreateParamsBase.__annotations__, "stream"}
+    assert set(Echo.__annotations__) <= set(PARAMETERS)
+
+
+def fate_of(name: str) -> str:
+    effect, echo = effect_and_echo()
+    try:
+        seen_effect, seen_echo = effect_and_echo(**{name: VALUES[name]})
+    except RequestError as error:
+        return "refused" if error.param == name else error.message
+    return "honoured" if seen_effect != effect else "echoed" if seen_echo != echo else "ignored"
+
+
+@pytest.mark.parametrize("name", sorted(set(PARAMETERS) - SEEN_ELSEWHERE))
+def test_what_is_documented_of_a_parameter_is_what_happens(name: str) -> None:
+    assert PARAMETERS[name] == fate_of(name)
+
+
+def test_every_kind_of_input_item_and_tool_is_documented() -> None:
+    text = page("parameters.md")
+    for kind in {*ITEM_KINDS, *CALLABLE_TOOLS, "namespace"} - SILENT_ITEMS:
+        assert f"`{kind}`" in text
 
 
 def error_codes() -> Iterator[tuple[str, str]]:
@@ -61,15 +135,35 @@ def test_every_error_code_is_documented() -> None:
 def test_every_event_that_is_sent_is_documented() -> None:
     source = (ROOT / "proxy" / "wire" / "responses.py").read_text("utf-8")
     sent = set(re.findall(r'"(response\.[a-z_.]+)"', source))
-    assert sent == set(re.findall(r"^\| `(response\.[a-z_.]+)` \|", page("events.md"), re.MULTILINE))
+    assert sent == set(documented_events())
+
+
+def documented_events() -> dict[str, frozenset[str]]:
+    """The members of each event: the names before what is said of them in brackets."""
+    rows = re.findall(r"^\| `(response\.[a-z_.]+)` \| (.+) \|$", page("events.md"), re.MULTILINE)
+    return {name: frozenset(re.findall(r"`(\w+)`", re.sub(r"\(.*?\)", "", members))) for name, members in rows}
+
+
+def test_the_events_members_are_those_of_the_grammar() -> None:
+    assert documented_events() == {name: MEMBERS[name] for name in documented_events()}
 
 
 def test_the_readme_names_every_command_and_reference_page() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
-    for command in ("make demo", "make serve", "make test", "tagcall login", "tagcall serve", "tagcall doctor"):
+    for command in (
+        "make demo", "make serve", "make test", "tagcall login", "tagcall serve", "tagcall doctor", "tagcall record",
+        "tagcall replay",
+    ):  # fmt: skip
         assert command in readme
     for name in sorted(path.name for path in REFERENCE.glob("*.md")):
         assert f"docs/reference/{name}" in readme
+
+
+def test_every_route_and_its_methods_are_documented() -> None:
+    rows = re.findall(r"^\| `(/[^`]*)` \| ([A-Z, ]+) \|", page("http.md"), re.MULTILINE)
+    assert {path: set(methods.split(", ")) for path, methods in rows} == {
+        path: set(methods) for path, methods in ROUTES.items()
+    }
 
 
 def test_an_unknown_path_is_told_what_is_served() -> None:

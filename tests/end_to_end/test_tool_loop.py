@@ -23,18 +23,17 @@ from openai.types.responses import (
     Response,
     ResponseFunctionToolCall,
     ResponseInputItemParam,
-    ResponseStreamEvent,
 )
-from pydantic import ConfigDict, TypeAdapter
 
 from parser import CLOSE_TAG, OPEN_TAG, write_call
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.processes import app_servers
+from tests.support.published_types import check_published_events
+from tests.support.responses_grammar import check_events
 from tests.support.scripted_model import Failed, Incomplete, Message, Reasoning, Refusal, Reply, ScriptedModel
 
-EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent, config=ConfigDict(strict=True))
 TOOLS: list[FunctionToolParam] = [
     {
         "type": "function",
@@ -104,13 +103,12 @@ def calls_of(response: Response) -> list[ResponseFunctionToolCall]:
 
 
 async def streamed(endpoint: Endpoint, items: Sequence[ResponseInputItemParam]) -> tuple[list[Any], Response]:
-    """All events of a streamed Response, each held against the client's own type, and the final Response."""
+    """All events of a streamed Response, held to the whole grammar, and the final Response."""
     stream = await endpoint.client.responses.create(model="gpt-5.5", input=list(items), tools=TOOLS, stream=True)
-    events: list[Any] = []
-    async for event in stream:
-        EVENT.validate_python(event.to_dict())
-        events.append(event)
-    assert [event.sequence_number for event in events] == list(range(len(events)))
+    events: list[Any] = [event async for event in stream]
+    sent = [event.to_dict() for event in events]
+    check_published_events(sent)
+    check_events(sent)
     assert events[-1].type == "response.completed"
     return events, events[-1].response
 

@@ -1,0 +1,35 @@
+"""Clients from npm complete the whole tool loop, against a real server and the real codex program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.node_clients import Report, installed_node, run_node, task
+from tests.support.scripted_model import ScriptedModel
+from tests.support.tagcall_server import tagcall_server
+from tests.support.vault import ANSWER, CALLS, ROUNDS, SAID, librarian
+
+# A node process each: the client's file, the API, and the ways that it exports for it.
+CASES = [
+    ("openai_node", "responses", ("create", "streamed", "helper")),
+    ("openai_node", "chat", ("create", "streamed", "helper", "runTools")),
+    ("langchain", "responses", ("invoke", "stream")),
+    ("langchain", "chat", ("invoke", "stream")),
+    ("ai_sdk", "responses", ("generateText", "streamText")),
+    ("ai_sdk", "chat", ("generateText", "streamText")),
+    ("ai_sdk_compatible", "chat", ("generateText", "streamText")),
+]
+
+
+@pytest.mark.parametrize(("client", "api", "ways"), CASES, ids=["-".join(case[:2]) for case in CASES])
+async def test_a_client_from_npm_completes_the_tool_loop(
+    client: str, api: str, ways: tuple[str, ...], tmp_path: Path
+) -> None:
+    node = installed_node()
+    async with ScriptedModel() as model, tagcall_server(model, tmp_path / "home") as url:
+        model.choose = librarian
+        rows = await run_node(node, "run.mjs", task(url, client, api, ways), tmp_path)
+    assert [Report.read(row) for row in rows] == [Report(way, list(CALLS), [SAID, ANSWER], None) for way in ways]
+    assert len(model.requests) == len(ROUNDS) * len(ways)
