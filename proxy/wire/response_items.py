@@ -93,8 +93,9 @@ class ReasoningItem:
         texts = ["".join(pieces) for pieces in self.parts]
         item: WireEvent = {"id": self.id, "type": "reasoning", "summary": [summary_part(text) for text in texts]}
         if self.encrypted:
-            # There is nothing to hide and nothing to carry over; clients that asked for it must find it.
-            item["encrypted_content"] = b64encode("\n\n".join(texts).encode()).decode()
+            # There is nothing to hide and nothing to carry over, but clients that asked for it must find it. The line
+            # end is for them: they take an empty one for none.
+            item["encrypted_content"] = b64encode(("\n\n".join(texts) + "\n").encode()).decode()
         return item
 
 

@@ -130,6 +130,11 @@ def test_encrypted_reasoning_is_there_for_those_who_ask_for_it() -> None:
     assert "encrypted_content" not in build(turn)[1]["output"][0]
 
 
+def test_encrypted_reasoning_is_there_without_a_summary_too() -> None:
+    turn: list[TurnEvent] = [ReasoningItemEnded(), AnswerText("x"), TurnFinished(USAGE)]
+    assert build(turn, include=["reasoning.encrypted_content"])[1]["output"][0]["encrypted_content"]
+
+
 def test_a_message_that_the_model_had_ended_is_incomplete_when_the_answer_was_cut() -> None:
     _, response = build([AnswerText("Hel"), AnswerMessageEnded(), TurnFinished(USAGE, "max_output_tokens")])
     assert response["output"][0]["status"] == "incomplete"
