@@ -9,7 +9,7 @@ CODEX_VERSIONS := 0.89.0 0.169.0
 # JavaScript clients that the tests run.
 CLIENTS := tests/end_to_end/clients
 
-.PHONY: demo serve test lint format docs bench codex-versions clients clean
+.PHONY: demo serve test lint format docs bench soak codex-versions clients clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(BIN)/tagcall demo
@@ -35,6 +35,9 @@ docs: .venv/.dev         ## rewrite the pages that are made from code
 
 bench: .venv/.dev        ## what parser and proxy cost beside a floor, measured in one run
 	@$(BIN)/python -m tests.bench
+
+soak: .venv/.dev         ## a quarter of an hour of load, clients that leave, and crashes
+	@$(BIN)/python -m tests.soak
 
 codex-versions: $(CODEX_VERSIONS:%=.node/%/installed)  ## more codex programs to test with; needs npm
 

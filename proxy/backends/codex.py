@@ -18,7 +18,7 @@ from prompts import Text
 
 from ..contracts import BackendEvent, Health, Load, Model, Prompt
 from ..errors import BackendError
-from ..rpc import ChildRecords, ChildTransport, Launch, Transport, WebSocketTransport
+from ..rpc import ChildRecords, ChildTransport, Launch, Transport
 from .codex_config import Provider
 from .codex_errors import MAX_INPUT, UNAVAILABLE, too_long
 from .codex_home import empty_folder, prepare_home
@@ -273,6 +273,9 @@ def remote_backend(
     """An app-server that listens at `ws://HOST:PORT` or `unix:PATH`. Its configuration is its owner's."""
 
     async def connect() -> Transport:
+        # Nearly everyone has the app-server as a child, and need not load what this stands on.
+        from ..rpc.websocket import WebSocketTransport  # noqa: PLC0415
+
         return await WebSocketTransport.connect(address, token)
 
     options = SessionOptions(

@@ -18,7 +18,7 @@ import structlog
 
 from ..rpc import ChildTransport, JsonObject, Launch, RpcClient, RpcError
 from .codex_config import Provider, config_text
-from .codex_requests import CLIENT_INFO, answer
+from .codex_requests import answer, client_info
 
 log = structlog.get_logger(__name__)
 
@@ -61,7 +61,7 @@ async def measure_base_instructions(program: Path, models: Sequence[str], env: M
 async def _ask_each(launch: Launch, models: Sequence[str], complete: asyncio.Event) -> None:
     client = RpcClient(await ChildTransport.start(launch), on_notification=lambda method, params: None, answer=answer)
     async with client.running():
-        await client.request("initialize", {"clientInfo": CLIENT_INFO}, deadline=MEASURE_TIMEOUT)
+        await client.request("initialize", {"clientInfo": client_info()}, deadline=MEASURE_TIMEOUT)
         client.notify("initialized")
         for model in models:
             start = {"model": model, "cwd": str(launch.cwd), "approvalPolicy": "never", "sandbox": "read-only"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from importlib.metadata import PackageNotFoundError, version
+from functools import cache
 
 from prompts import Image, Part, Text
 
@@ -17,14 +17,17 @@ from ..rpc import JsonObject, UnknownMethodError
 from .codex_output import output_schema
 
 
-def _own_version() -> str:
+@cache
+def client_info() -> Mapping[str, str]:
+    # It takes 10 ms to load, which a server is ready without.
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+
     try:
-        return version("tagcall")
+        own = version("tagcall")
     except PackageNotFoundError:  # a checkout that is not installed
-        return "0"
+        own = "0"
+    return {"name": "tagcall", "title": "tagcall", "version": own}
 
-
-CLIENT_INFO: Mapping[str, str] = {"name": "tagcall", "title": "tagcall", "version": _own_version()}
 
 IGNORED_NOTIFICATIONS = (
     "account/rateLimits/updated",
@@ -40,7 +43,7 @@ IGNORED_NOTIFICATIONS = (
 def greeting() -> JsonObject:
     """Of `initialize`. Versions that know no capabilities ignore them."""
     capabilities = {"experimentalApi": True, "optOutNotificationMethods": list(IGNORED_NOTIFICATIONS)}
-    return {"clientInfo": CLIENT_INFO, "capabilities": capabilities}
+    return {"clientInfo": client_info(), "capabilities": capabilities}
 
 
 def thread_params(prompt: Prompt, cwd: str | None, base_instructions: str | None) -> JsonObject:

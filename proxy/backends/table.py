@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..errors import UsageError
-from ..replay.fixture import load_fixtures
 from ..settings import Settings
 from .codex import CodexBackend, codex_backend, remote_backend, replay_backend
 
@@ -40,6 +39,8 @@ def _replay(settings: Settings, address: str) -> CodexBackend:
     folder = Path(address.partition(":")[2]).expanduser()
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder of fixtures: give one with --backend replay:DIR.")
+    from ..replay.fixture import load_fixtures  # noqa: PLC0415 -- only here
+
     load_fixtures(folder)  # what is wrong with one is told before anything is started
     return replay_backend(folder, speed=settings.speed, models=settings.model, idle_timeout=settings.idle_timeout)
 

@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import metadata
 from pathlib import Path
 
 from ..errors import UsageError
@@ -21,18 +20,25 @@ from .replay import add_replay_flags, replay_options, run_replay
 USAGE = 2
 
 
-def _version() -> str:
-    try:
-        return metadata.version("tagcall")
-    except metadata.PackageNotFoundError:  # a checkout that is not installed
-        return "(not installed)"
+class _ShowVersion(argparse.Action):
+    """As argparse's own, which wants the version for every other command as well."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib import metadata  # noqa: PLC0415
+
+        try:
+            version = metadata.version("tagcall")
+        except metadata.PackageNotFoundError:  # a checkout that is not installed
+            version = "(not installed)"
+        print(f"tagcall {version}")
+        parser.exit()
 
 
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tagcall", description="Real OpenAI tool calling for LLM backends that only speak text."
     )
-    parser.add_argument("--version", action="version", version=f"tagcall {_version()}")
+    parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     serve = commands.add_parser("serve", help="start the server", description="Start the server.")
     add_flags(serve, "serve")

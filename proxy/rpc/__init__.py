@@ -11,7 +11,7 @@ stdio          a child process's stdin and stdout, and the child's whole life
 stderr         its stderr: always drained, without secrets
 child_records  children that a killed tagcall left behind
 processes      processes as the system sees them
-websocket      ws:// and unix sockets
+websocket      ws:// and unix sockets; not loaded unless it is imported itself
 tally          counts what is passed over
 """
 
@@ -23,7 +23,6 @@ from .gate import Gate
 from .stdio import ChildTransport, Launch
 from .tally import Tally
 from .transport import Transport
-from .websocket import WebSocketTransport
 
 __all__ = [
     "ChildRecords",
@@ -42,5 +41,4 @@ __all__ = [
     "Tally",
     "Transport",
     "UnknownMethodError",
-    "WebSocketTransport",
 ]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 from urllib.parse import urlsplit
 
+from websockets.asyncio.client import ClientConnection, connect, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
-
-if TYPE_CHECKING:
-    from websockets.asyncio.client import ClientConnection
 
 OPEN_TIMEOUT = 10.0
 """Seconds for the connection and its handshake."""
@@ -25,9 +23,6 @@ class WebSocketTransport:
     @classmethod
     async def connect(cls, address: str, token: str | None = None) -> Self:
         """`token` goes out as `Authorization: Bearer`. Raises `OSError` when nobody answers as hoped."""
-        # Most have their app-server as a child, and need not load this.
-        from websockets.asyncio.client import connect, unix_connect  # noqa: PLC0415
-
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             if address.startswith("unix:"):

@@ -13,7 +13,8 @@ from proxy.backends.codex_config import Provider
 from proxy.backends.codex_home import prepare_home
 from proxy.backends.codex_threads import WHATEVER_RUNS
 from proxy.contracts import TextPiece
-from proxy.rpc import RpcClient, WebSocketTransport
+from proxy.rpc import RpcClient
+from proxy.rpc.websocket import WebSocketTransport
 from tests.support.backend_events import merged, prompt, read_turn
 from tests.support.codex_programs import TestProgram, child_environment, installed_programs
 from tests.support.scripted_model import Message, Reply, ScriptedModel

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
-from proxy.rpc import WebSocketTransport
+from proxy.rpc.websocket import WebSocketTransport
 
 
 async def echo(connection: ServerConnection) -> None:

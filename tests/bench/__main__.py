@@ -1,0 +1,55 @@
+"""What tagcall costs, beside the least that a program in its place would: `make bench`. Figures, not tests.
+
+    client  --HTTP-->  tagcall | relay  --JSON-RPC-->  app_server
+
+app_server   plays turns by recipe, as a child process
+relay        JSON-RPC to SSE and nothing else: the floor
+contestants  both of them as processes: start, CPU time, memory
+client       many streams at once, and when each piece of text came
+deltas       rows about text that streams
+starts       rows about starting: the process, an answer; and about memory
+requests     rows about reading a request, and about growth with its size
+report       a row: two figures, what they come to, and its goal
+
+A goal that is missed is marked, no more. docs/reference/performance.md says how to read the figures.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.parser import bench as parser_bench
+
+from . import deltas, requests, starts
+from .contestants import relay, tagcall
+from .report import HEAD, Row
+
+
+def show(rows: Iterable[Row]) -> None:
+    for row in rows:
+        sys.stdout.write(f"{row}\n")
+        sys.stdout.flush()
+
+
+def main() -> None:
+    if sys.platform != "linux":
+        sys.exit("The CPU time of another process is read as on Linux.")
+    sys.stdout.write("The parser, and a parser that looks for `<`\n")
+    parser_bench.main()
+    sys.stdout.write(f"\nThe proxy, and a bare relay\n{HEAD}\n")
+    with tempfile.TemporaryDirectory() as ours_in, tempfile.TemporaryDirectory() as floor_in:
+        folder, floor_folder = Path(ours_in), Path(floor_in)
+        show(starts.cold_starts(lambda: tagcall(folder), lambda: relay(floor_folder)))
+        with tagcall(folder) as ours, relay(floor_folder) as floor:
+            show(starts.memory(ours, floor))
+            show(starts.first_deltas(ours, floor, floor_folder))
+            show(deltas.rows(ours, floor))
+            show(requests.growth(ours))
+    show(requests.sending())
+
+
+if __name__ == "__main__":
+    main()
