@@ -28,6 +28,7 @@ async def test_a_python_client_completes_the_tool_loop(client: str, api: str, wa
         model.choose = librarian
         session = Session(url)
         await CLIENTS[client][api][way](session)
-    assert session.calls == list(CALLS)
+    # Clients may run parallel calls in any order; the model has seen their results in the right one.
+    assert sorted(session.calls, key=repr) == sorted(CALLS, key=repr)
     assert session.texts == [SAID, ANSWER]
     assert len(model.requests) == len(ROUNDS)
