@@ -50,7 +50,7 @@ BAD_SCHEMA: Answer = {
 }
 BAD_REQUEST: Answer = {"status": 400, "type": "invalid_request_error", "code": "invalid_prompt", "retryable": False}
 NO_MODEL: Answer = {
-    "status": 404,
+    "status": 400,
     "type": "invalid_request_error",
     "code": "model_not_found",
     "param": "model",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from ..wire.chat import ChatBuilder
+from ..wire.chat import ChatBuilder, chat_error
 from ..wire.chat_request import parse_chat_request
 from ..wire.json_body import parse_json_object
 from ..wire.sse import encode_chunks
@@ -18,4 +18,4 @@ async def create_completion(request: web.Request) -> web.StreamResponse:
     body = parse_json_object(await read_json_body(request))
     parsed = parse_chat_request(body, summary="auto" if reasoning else None)
     builder = ChatBuilder(parsed, reasoning=reasoning)
-    return await answer(request, Exchange(parsed.turn, parsed.stream, builder, encode_chunks))
+    return await answer(request, Exchange(parsed.turn, parsed.stream, builder, encode_chunks, told=chat_error))

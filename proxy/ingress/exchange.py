@@ -31,12 +31,17 @@ async def _nothing() -> None:
     pass
 
 
+def _as_it_is(error: ApiError) -> ApiError:
+    return error
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """What a request asks of the turn, and who makes its answer.
 
     `keep` is awaited once the turn is finished, before the last event leaves. `mint` makes the ids of its calls.
-    `pause` is how many seconds its stream may be silent, when its client wants another limit than ours.
+    `pause` is how many seconds its stream may be silent, when its client wants another limit than ours. `told` makes
+    of an error what its API says there, when that is not what the Responses API says.
     """
 
     turn: TurnRequest
@@ -46,6 +51,7 @@ class Exchange:
     keep: Callable[[], Awaitable[None]] = _nothing
     mint: MintId = mint_id
     pause: float | None = None
+    told: Callable[[ApiError], ApiError] = _as_it_is
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,8 @@ async def built(app: web.Application, exchange: Exchange, report: TurnReport) ->
         async with aclosing(turn):
             async for batch in turn:
                 clock.saw(batch)
+                if isinstance(end := batch[-1], TurnFailed):
+                    batch[-1] = TurnFailed(exchange.told(end.error))
                 wire = [wire for event in batch for wire in exchange.builder.handle(event)]
                 match batch[-1]:
                     case TurnFinished():

@@ -13,8 +13,9 @@ in a chunk of its own. docs/reference/events.md.
 
 from __future__ import annotations
 
+import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..contracts import (
@@ -30,6 +31,7 @@ from ..contracts import (
     TurnFinished,
     Usage,
 )
+from ..errors import ApiError
 from .builder import WireEvent
 from .chat_request import ChatRequest
 from .custom_tools import unwrap_input
@@ -39,6 +41,21 @@ from .ids import MintId, mint_id
 GAP = "\n\n"
 
 CUT = {"max_output_tokens": "length"}
+
+
+# What is said otherwise than in the Responses API.
+_OWN_WORDS: Mapping[str, Mapping[str, int | str]] = {
+    "model_not_found": {"status": 404},
+    "invalid_json_schema": {"param": "response_format"},
+}
+
+
+def chat_error(error: ApiError) -> ApiError:
+    """`error` as Chat Completions tell it."""
+    told = copy.copy(error)
+    for name, value in _OWN_WORDS.get(error.code or "", {}).items():
+        setattr(told, name, value)
+    return told
 
 
 def usage_object(usage: Usage) -> WireEvent:

@@ -258,7 +258,7 @@ async def test_a_backend_that_is_killed_again_and_again_does_not_fail_the_next_r
 
 ERRORS = [
     (Refusal(401, {"message": "no key"}), {401, 502}),
-    (Refusal(404, {"message": "gone", "code": "model_not_found"}), {404}),
+    (Refusal(404, {"message": "gone", "code": "model_not_found"}), {400}),
     (Refusal(429, {"message": "slow"}), {429}),
     (Refusal(429, {"type": "usage_limit_reached", "message": "limit"}), {429}),
     (Refusal(503, {"message": "busy", "code": "server_is_overloaded"}), {503}),

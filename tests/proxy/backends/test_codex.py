@@ -244,7 +244,7 @@ async def test_no_child_is_left_after_the_end(backend: CodexBackend, model: Scri
 ERRORS: Mapping[str, tuple[Reply | Refusal, tuple[int, str]]] = {
     "400": (Refusal(400, {"message": "Bad thing", "type": "invalid_request_error"}), (400, "invalid_prompt")),
     "401": (Refusal(401, {"message": "no key"}), (502, "backend_auth")),
-    "404": (Refusal(404, {"message": "gone", "code": "model_not_found"}), (404, "model_not_found")),
+    "404": (Refusal(404, {"message": "gone", "code": "model_not_found"}), (400, "model_not_found")),
     "429": (Refusal(429, {"message": "slow down"}), (429, "rate_limit_exceeded")),
     "429 usage": (
         Refusal(429, {"type": "usage_limit_reached", "message": "limit", "plan_type": "plus"}),

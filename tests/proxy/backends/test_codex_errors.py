@@ -13,7 +13,7 @@ FAILURES: list[tuple[object, str, int, str]] = [
     ("rateLimitExceeded", "rate limit exceeded: Please try again in 11.054s.", 429, "rate_limit_exceeded"),
     ("serverOverloaded", "Selected model is at capacity.", 503, "server_is_overloaded"),
     ("unauthorized", "", 502, "backend_auth"),
-    ("modelNotFound", "model gone", 404, "model_not_found"),
+    ("modelNotFound", "model gone", 400, "model_not_found"),
     ("badRequest", "bad", 400, "invalid_prompt"),
     ("cyberPolicy", "no", 400, "invalid_prompt"),
     ("internalServerError", "We're currently experiencing high demand.", 502, "backend_error"),
@@ -45,7 +45,7 @@ FAILURES: list[tuple[object, str, int, str]] = [
     (
         "other",
         'unexpected status 404 Not Found: {"error": {"message": "model gone", "code": "model_not_found"}}, url: http://127.0.0.1:1/v1/responses',
-        404,
+        400,
         "model_not_found",
     ),
     (

@@ -239,3 +239,23 @@ async def test_stored_completions_are_not_listed() -> None:
     async with client() as (session, url), session.get(f"{url}/chat/completions") as response:
         assert response.status == 405
         assert (await error_of(response))["code"] == "method_not_supported"
+
+
+@pytest.mark.parametrize(("path", "status"), [("/chat/completions", 404), ("/responses", 400)])
+async def test_an_unknown_model_has_the_status_that_its_api_gives_it(path: str, status: int) -> None:
+    gone = BackendError("The model is gone.", status=400, code="model_not_found", param="model")
+    async with client(gone) as (session, url):
+        body = {"model": "m", "messages": [ASK], "input": "hi"}
+        async with session.post(url + path, json=body) as response:
+            assert response.status == status
+            assert (await error_of(response))["code"] == "model_not_found"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_schema_that_is_none_is_named_as_this_api_names_it(stream: bool) -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "nothing"}}}
+    async with client("{}") as (session, url):
+        body = {"model": "m", "messages": [ASK], "response_format": form, "stream": stream}
+        async with session.post(f"{url}/chat/completions", json=body) as response:
+            assert response.status == 400
+            assert (await error_of(response))["param"] == "response_format"
