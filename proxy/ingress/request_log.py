@@ -70,6 +70,8 @@ class RequestLog:
                 "refused": dict(turn.refused),
                 "again": turn.again,
                 "interrupted": turn.interrupted,
+                "unchecked": dict(turn.unchecked),
+                "truncated": turn.truncated,
             }.items()
             if value
         }
