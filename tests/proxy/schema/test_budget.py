@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from contextlib import suppress
 from typing import Any
@@ -111,6 +112,15 @@ def test_time_that_others_take_is_not_counted(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("proxy.schema.budget.thread_time", lambda: float("inf"))
     with pytest.raises(SchemaUnusable, match="takes too long"):
         budget.spend()
+
+
+def test_no_garbage_is_collected_in_the_time_of_a_check() -> None:
+    with one_budget():
+        assert not gc.isenabled()
+        with one_budget():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
 
 
 def test_there_are_as_many_steps_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
