@@ -274,7 +274,7 @@ def remote_backend(
 
     async def connect() -> Transport:
         # Nearly everyone has the app-server as a child, and need not load what this stands on.
-        from ..rpc.websocket import WebSocketTransport  # noqa: PLC0415
+        from ..rpc.websocket import WebSocketTransport  # noqa: PLC0415 -- only here
 
         return await WebSocketTransport.connect(address, token)
 

@@ -20,7 +20,7 @@ from .codex_output import output_schema
 @cache
 def client_info() -> Mapping[str, str]:
     # It takes 10 ms to load, which a server is ready without.
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 -- as it says above
 
     try:
         own = version("tagcall")

@@ -49,7 +49,8 @@ class SpareThreads:
 
     def want(self, prompt: Prompt) -> None:
         """A request like `prompt` is likely to come."""
-        if self._most and _key(prompt) not in self._waiting:
+        # Of many at once most would be forgotten before they are taken.
+        if self._wanted.qsize() < self._most and _key(prompt) not in self._waiting:
             self._wanted.put_nowait(prompt)
 
     async def run(self) -> None:

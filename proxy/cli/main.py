@@ -24,7 +24,7 @@ class _ShowVersion(argparse.Action):
     """As argparse's own, which wants the version for every other command as well."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib import metadata  # noqa: PLC0415
+        from importlib import metadata
 
         try:
             version = metadata.version("tagcall")
@@ -99,24 +99,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         match command:
             case "serve":
                 with loading():
-                    from .serve import run_serve  # noqa: PLC0415
+                    from .serve import run_serve
                 return asyncio.run(run_serve(settings))
             case "login":
-                from .login import run_login  # noqa: PLC0415
+                from .login import run_login
 
                 return run_login(settings, codex_arguments)
             case "doctor":
-                from .doctor import run_doctor  # noqa: PLC0415
+                from .doctor import run_doctor
 
                 return asyncio.run(run_doctor(settings))
             case "record":
                 with loading():
-                    from .record import run_record  # noqa: PLC0415
+                    from .record import run_record
                 return asyncio.run(run_record(settings, arguments["folder"]))
             case "replay":
                 return asyncio.run(run_replay(arguments["folder"], replay_options(arguments)))
             case _:
-                from .demo import run_demo  # noqa: PLC0415  # needs the `demo` extra
+                from .demo import run_demo  # needs the `demo` extra
 
                 return asyncio.run(run_demo())
     except UsageError as error:

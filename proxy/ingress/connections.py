@@ -6,7 +6,7 @@ one of ours, which passes everything on and holds a clock.
     waiting ---first byte---> head ---all of it---> request ---answered---> waiting
        | closed when idle       | 408 after HEAD_DEADLINE
        | (aiohttp)
-    refused ---first byte---> 503
+    refused ---first byte, or HEAD_DEADLINE---> 503
 """
 
 from __future__ import annotations
@@ -89,6 +89,8 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         if self._inner is not None:
             self._inner.connection_made(transport)
+        else:
+            self._start_clock(TOO_MANY)
 
     def data_received(self, data: bytes) -> None:
         if self._inner is None:
@@ -96,8 +98,7 @@ class Connection(asyncio.Protocol):
             self._end(TOO_MANY)
             return
         if not self._serving and self._clock is None:
-            loop = asyncio.get_running_loop()
-            self._clock = loop.call_later(self._head_deadline, self._end, TOO_SLOW)
+            self._start_clock(TOO_SLOW)
         self._inner.data_received(data)
 
     def eof_received(self) -> bool | None:
@@ -116,6 +117,9 @@ class Connection(asyncio.Protocol):
         self._gone(self)
         if self._inner is not None:
             self._inner.connection_lost(exc)
+
+    def _start_clock(self, error: ApiError) -> None:
+        self._clock = asyncio.get_running_loop().call_later(self._head_deadline, self._end, error)
 
     def _stop_clock(self) -> None:
         if self._clock is not None:

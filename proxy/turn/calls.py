@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -13,9 +12,8 @@ from parser import CallCompleted, Tier, ToolRegistry, coerce, read_schema
 from prompts import PastCall, QuoteGuard, answered_calls, canonical, unescape_json
 
 from ..contracts import TurnRequest
+from ..wire.ids import CALL_ID
 from .strictness import StrictTools
-
-CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 
 
 class Refusal(Enum):

@@ -11,7 +11,8 @@ from prompts import AssistantText, Entry, Guidance, PastCall, ToolResult, UserTu
 from ..errors import RequestError
 from .content import joined_text, parse_parts
 from .custom_tools import wrap_input
-from .input_items import CALL_ID, MAX_ITEMS
+from .ids import CALL_ID
+from .input_items import MAX_ITEMS
 from .json_body import JsonValue
 from .reader import Reader, missing, shown, wrong_value
 from .tools import ToolSet

@@ -6,7 +6,6 @@ accepted, also without ids, with nulls and with members we do not know.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -17,11 +16,11 @@ from ..errors import RequestError
 from .compaction import read_summary
 from .content import joined_text, parse_parts
 from .custom_tools import wrap_input
+from .ids import CALL_ID
 from .json_body import JsonValue
 from .reader import Reader, missing, shown, wrong_type, wrong_value
 from .tools import ToolSet
 
-CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 MAX_ITEMS = 10_000
 
 ROLES = ("assistant", "developer", "system", "user")

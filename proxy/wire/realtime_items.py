@@ -14,8 +14,8 @@ from prompts import AssistantText, Entry, Guidance, PastCall, ToolResult, UserTu
 
 from ..errors import RequestError
 from .content import joined_text, parse_parts
-from .ids import MintId, mint_id
-from .input_items import CALL_ID, MAX_ITEMS
+from .ids import CALL_ID, MintId, mint_id
+from .input_items import MAX_ITEMS
 from .json_body import JsonObject, JsonValue
 from .reader import Reader, missing, shown, wrong_value
 

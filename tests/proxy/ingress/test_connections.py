@@ -128,6 +128,15 @@ async def test_connections_over_the_limit_are_told_to_come_later(monkeypatch: py
                         break
 
 
+async def test_a_connection_over_the_limit_that_asks_nothing_is_closed_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections.Connections.__init__, "__kwdefaults__", {"limit": 0, "head_deadline": 0.05})
+    async with serving() as address, connected(address) as (reader, _):
+        status, _ = await answer(reader)
+    assert status == 503
+
+
 async def test_a_client_that_stops_reading_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "WRITE_DEADLINE", 0.05)
     monkeypatch.setattr(stream, "HEARTBEAT", 0.05)
