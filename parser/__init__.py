@@ -12,7 +12,7 @@ live_call       a well-formed call while it is written: json_scan, encoded_objec
 body            any other block, collected up to its end: block_end
 read_block      such a block as a whole, by the named rules: tag_attributes; foreign; relaxed_json with relaxed_scalar
                 and string_ends; call_shape, members
-report          a repaired call goes on from what was told
+reconcile       a repaired call goes on from what was told
 bare_answer     another parser, for answers that are nothing but a call without its tags
 registry        the declared tools, and which of them a name means
 coercion        arguments as a tool's schema wants them

@@ -13,7 +13,7 @@ from .live_call import LiveCall
 from .opening import MAX_OPENING_CHARS, OPEN_OBJECT, NoOpening, Opening, opening_of
 from .prose import Prose
 from .read_block import Calls, Malformed, read_block
-from .report import continuing, tell
+from .reconcile import continuing, tell
 from .rules import Rule
 
 MAX_CALL_CHARS = 1024 * 1024

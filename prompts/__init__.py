@@ -12,17 +12,13 @@ compaction    what asks for a summary, and what shows one
 repair        the one line that a second attempt is given
 escape        tags in untrusted text made harmless, and the way back, streamed too
 canonical     when two calls are the same
-quotes        whether a call is a quotation from the request
-copies        what a model may write when it copies from a request
-quoted_blocks the calls that can be read from such a text
-budget        what that may cost
+guard         whether a call is a quotation from the request
 loop          which calls already have a result
 """
 
 from .block import offered_tools
 from .canonical import canonical
 from .compaction import compaction_request, summarised
-from .copies import untrusted_strings
 from .escape import (
     Unescaper,
     escape,
@@ -32,9 +28,9 @@ from .escape import (
     unescape,
     unescape_json,
 )
+from .guard import QuoteGuard, untrusted_strings
 from .loop import answered_calls
 from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
-from .quotes import QuoteGuard
 from .render import RenderedTurn, render_turn
 from .repair import (
     arguments_misfit,

@@ -16,8 +16,8 @@ from proxy.cli.main import build_parser
 from proxy.errors import RequestError
 from proxy.ingress.routes import ROUTES
 from proxy.settings import SETTINGS, reference
-from proxy.wire.input_items import ITEM_KINDS, SILENT_ITEMS
-from proxy.wire.responses_request import Echo, parse_responses_request
+from proxy.wire.responses.input_items import ITEM_KINDS, SILENT_ITEMS
+from proxy.wire.responses.request import Echo, parse_responses_request
 from proxy.wire.tools import CALLABLE_TOOLS
 from tests.support.responses_grammar import MEMBERS
 
@@ -133,7 +133,7 @@ def test_every_error_code_is_documented() -> None:
 
 
 def test_every_event_that_is_sent_is_documented() -> None:
-    source = (ROOT / "proxy" / "wire" / "responses.py").read_text("utf-8")
+    source = (ROOT / "proxy" / "wire" / "responses" / "builder.py").read_text("utf-8")
     sent = set(re.findall(r'"(response\.[a-z_.]+)"', source))
     assert sent == set(documented_events())
 

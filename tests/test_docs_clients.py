@@ -19,7 +19,7 @@ from proxy.ingress.routes import KEYLESS, ROUTES, canonical_path
 from proxy.ingress.unserved import UNSERVED
 from proxy.server import base_url
 from proxy.settings import SETTINGS, Settings
-from proxy.wire.chat_request import parse_chat_request
+from proxy.wire.chat.request import parse_chat_request
 from proxy.wire.json_body import JsonObject, parse_json_object
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -129,7 +129,7 @@ def test_what_is_not_served_and_who_is_are_documented() -> None:
 
 def test_the_chunks_that_are_sent_are_documented() -> None:
     events = (DOCS / "reference" / "events.md").read_text("utf-8").partition("## Chunks of Chat Completions")[2]
-    source = (Path(__file__).parent.parent / "proxy" / "wire" / "chat.py").read_text("utf-8")
+    source = (Path(__file__).parent.parent / "proxy" / "wire" / "chat" / "builder.py").read_text("utf-8")
     for member in re.findall(r'_chunk\(\{"(\w+)"', source):
         assert f"`{member}`" in events
 

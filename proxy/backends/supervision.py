@@ -27,7 +27,7 @@ import structlog
 
 from ..errors import BackendError, TagcallError
 from ..rpc import RpcError
-from .codex_errors import UNAVAILABLE
+from .codex.errors import UNAVAILABLE
 from .restart_policy import Pause, RestartHistory, RestartPolicy
 from .session_life import SessionLife
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..errors import UsageError
 from ..settings import Settings
-from .codex import CodexBackend, codex_backend, remote_backend, replay_backend
+from .codex.backend import CodexBackend, codex_backend, remote_backend, replay_backend
 
 
 def _base_instructions(settings: Settings) -> str | None:

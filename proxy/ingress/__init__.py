@@ -15,7 +15,7 @@ Of every request
 Of every turn
 
     exchange      a request through one turn to an event stream or a JSON body
-    stream        one event stream: its head, its writes, its signs of life
+    event_stream  one event stream: its head, its writes, its signs of life
     models        the backend's models, and the owner's aliases for them
 
 By path
@@ -28,7 +28,7 @@ By path
     stored        /v1/responses/{id}
     compaction    /v1/responses/compact
     input_tokens  /v1/responses/input_tokens
-    conversations /v1/conversations; claims: one request at a time on each
+    conversations /v1/conversations; locks: one request at a time on each
     dialects      in which dialect is answered; tokligence: that of tokligence-gateway
     websocket     clients that keep a connection and talk on it
 """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from ..wire.chat import ChatBuilder, chat_error
-from ..wire.chat_request import parse_chat_request
+from ..wire.chat.builder import ChatBuilder, chat_error
+from ..wire.chat.request import parse_chat_request
 from ..wire.json_body import parse_json_object
 from ..wire.sse import encode_chunks
 from .exchange import Exchange, answer

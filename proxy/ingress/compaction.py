@@ -13,11 +13,11 @@ from prompts import Text, Transcript, UserTurn, compaction_request
 from ..contracts import AnswerText, TurnFailed, TurnFinished, TurnRequest, Usage
 from ..errors import BackendError
 from ..turn import run_turn
-from ..wire.compaction import compaction_body, compaction_item, kept_messages
 from ..wire.json_body import parse_json_object
-from ..wire.responses import usage_object
-from ..wire.responses_request import lookups, parse_responses_request
-from ..wire.stored_items import stored_input
+from ..wire.responses.builder import usage_object
+from ..wire.responses.compaction import compaction_body, compaction_item, kept_messages
+from ..wire.responses.request import lookups, parse_responses_request
+from ..wire.responses.stored_items import stored_input
 from .history import find_history
 from .metrics import METRICS
 from .replies import json_reply

@@ -8,13 +8,13 @@ from aiohttp import web
 
 from ..contracts import StoredConversation, WireObject
 from ..errors import RequestError
-from ..wire.conversations import added_items, conversation_object
-from ..wire.ids import mint_id
-from ..wire.input_items import History, referred_ids
+from ..ids import mint_id
 from ..wire.json_body import JsonObject, parse_json_object
 from ..wire.metadata import parse_metadata
-from ..wire.pages import item_list, item_page, parse_page
 from ..wire.reader import Reader
+from ..wire.responses.conversations import added_items, conversation_object
+from ..wire.responses.input_items import History, referred_ids
+from ..wire.responses.pages import item_list, item_page, parse_page
 from .history import conversation_not_found, find_items, owner_of
 from .replies import json_reply
 from .requests import read_json_body

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..contracts import StoredResponse, WireObject
-from ..wire.responses import ResponsesBuilder
-from ..wire.responses_request import ResponsesRequest
+from ..wire.responses.builder import ResponsesBuilder
+from ..wire.responses.request import ResponsesRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,14 @@ from aiohttp import web
 
 from ..contracts import TurnFailed, TurnFinished, TurnRequest
 from ..errors import ApiError
+from ..ids import MintId, mint_id
 from ..turn import TurnReport, run_turn
 from ..wire.builder import AnswerBuilder, WireEvent
-from ..wire.ids import MintId, mint_id
 from ..wire.sse import DONE, KEEP_ALIVE, Encode
+from .event_stream import EventStream
 from .metrics import METRICS
 from .replies import FAULT, error_reply, json_reply
 from .state import BACKEND, MODELS, REQUEST_LOG, TURN_OPTIONS
-from .stream import EventStream
 
 fault_log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.turn")
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from aiohttp import web
 
 from ..wire.sse import DONE
+from .event_stream import EventStream
 from .state import REQUEST_LOG
-from .stream import EventStream
 
 
 async def follow(request: web.Request, batches: AsyncIterator[list[bytes]]) -> web.StreamResponse:

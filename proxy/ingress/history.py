@@ -10,8 +10,8 @@ from aiohttp import web
 
 from ..contracts import StoredResponse, WireObject
 from ..errors import RequestError, StoreError
-from ..wire.input_items import History
-from ..wire.responses_request import Lookups
+from ..wire.responses.input_items import History
+from ..wire.responses.request import Lookups
 from .admission import key_of
 from .drafts import Draft
 from .state import NOT_STORED, STORE

@@ -8,14 +8,14 @@ from aiohttp import web
 
 from ..contracts import ResponseStore, TextBackend
 from ..errors import ApiError
+from ..ids import mint_id
 from ..settings import Settings
 from ..turn import TurnOptions
-from ..wire.ids import mint_id
 from .activity import Activity
 from .admission import Admission
-from .claims import Claims
 from .connections import connection_of
 from .cors import answer_headers, preflight_headers
+from .locks import Claims
 from .metrics import METRICS, Metrics
 from .models import ModelList
 from .replies import FAULT, error_reply, from_aiohttp

@@ -11,10 +11,10 @@ from prompts import Image, offered_tools
 
 from ..contracts import Prompt
 from ..turn import TurnReport
-from ..turn.asking import Prompts
+from ..turn.prompting import Prompts
 from ..turn.tokens import IMAGE_TOKENS, TokenMeter
 from ..wire.json_body import parse_json_object
-from ..wire.responses_request import lookups, parse_responses_request
+from ..wire.responses.request import lookups, parse_responses_request
 from .history import find_history
 from .replies import json_reply
 from .requests import read_json_body

@@ -9,10 +9,10 @@ from aiohttp import web
 
 from ..errors import RequestError
 from ..wire.json_body import JsonObject, parse_json_object
-from ..wire.responses import ResponsesBuilder
-from ..wire.responses_request import lookups, parse_responses_request
+from ..wire.responses.builder import ResponsesBuilder
+from ..wire.responses.request import lookups, parse_responses_request
+from ..wire.responses.stored_items import stored_input
 from ..wire.sse import encode_typed
-from ..wire.stored_items import stored_input
 from .background import JOBS
 from .drafts import Draft
 from .exchange import Exchange, answer, built

@@ -10,7 +10,7 @@ from ..contracts import ResponseStore, TextBackend
 from ..turn import TurnOptions
 from .activity import Activity
 from .admission import Admission
-from .claims import Claims
+from .locks import Claims
 from .models import ModelList
 from .request_log import RequestLog
 

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from ..contracts import StoredResponse
 from ..errors import RequestError, StoreError
-from ..wire.pages import item_page, parse_page, query_integer
+from ..wire.responses.pages import item_page, parse_page, query_integer
 from ..wire.sse import encode_typed
 from .background import JOBS
 from .following import follow

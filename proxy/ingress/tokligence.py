@@ -18,12 +18,12 @@ from aiohttp import web
 
 from ..errors import ApiError, RequestError
 from ..wire.json_body import JsonObject, JsonValue, parse_json_object
-from ..wire.loop_guard import guarded
 from ..wire.reader import Reader
-from ..wire.responses_request import parse_responses_request
-from ..wire.stored_items import stored_input
-from ..wire.tokligence import TokligenceBuilder, encode_dialect, mint_digits
-from ..wire.tokligence_request import call_ids, responses_body, submitted
+from ..wire.responses.request import parse_responses_request
+from ..wire.responses.stored_items import stored_input
+from ..wire.tokligence.builder import TokligenceBuilder, encode_dialect, mint_digits
+from ..wire.tokligence.loop_guard import guarded
+from ..wire.tokligence.request import call_ids, responses_body, submitted
 from .exchange import Exchange, answer
 from .following import follow
 from .history import owner_of

@@ -3,10 +3,10 @@
 options     what the owner of the proxy chose
 report      what happened, for logs: no text of anybody
 calls       which calls may leave: declared, not quoted, fitting if strict, not asked and answered before
-asking      the prompts, and what becomes of one that is refused
+prompting   the prompts, and what becomes of one that is refused
 text        text on its way to the client
 strictness  the schemas of strict tools
-output      an answer that has to be JSON
+json_output an answer that has to be JSON
 stops       stop strings
 tokens      how many tokens a text is, estimated
 truncation  a conversation without its oldest part

@@ -12,7 +12,7 @@ from parser import CallCompleted, Tier, ToolRegistry, coerce, read_schema
 from prompts import PastCall, QuoteGuard, answered_calls, canonical, unescape_json
 
 from ..contracts import TurnRequest
-from ..wire.ids import CALL_ID
+from ..ids import CALL_ID
 from .strictness import StrictTools
 
 

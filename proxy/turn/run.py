@@ -40,12 +40,12 @@ from ..contracts import (
     Usage,
 )
 from ..errors import BackendError, ModelError, RequestError
-from ..wire.ids import MintId, mint_id
+from ..ids import MintId, mint_id
 from .answer import Answer, Hold, names_of_calls
-from .asking import Prompts, estimated_usage
 from .calls import CallGate, Misfit
+from .json_output import JsonOutput, Unfit
 from .options import TurnOptions
-from .output import JsonOutput, Unfit
+from .prompting import Prompts, estimated_usage
 from .report import TurnReport
 from .strictness import StrictTools
 from .tokens import TokenMeter

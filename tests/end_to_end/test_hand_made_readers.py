@@ -65,8 +65,8 @@ async def test_the_reader_that_knows_calls_completes_the_tool_loop(tmp_path: Pat
 async def test_a_hand_made_reader_bears_the_signs_of_life_in_a_silence(
     reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.ingress.stream.HEAD_WAIT", 0.05)
-    monkeypatch.setattr("proxy.ingress.stream.HEARTBEAT", 0.05)
+    monkeypatch.setattr("proxy.ingress.event_stream.HEAD_WAIT", 0.05)
+    monkeypatch.setattr("proxy.ingress.event_stream.HEARTBEAT", 0.05)
     read, extras = READERS[reader]
     gate = asyncio.Event()
     async with ScriptedModel() as model, tagcall_server(model, tmp_path / "home") as url:

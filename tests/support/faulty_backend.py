@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 
 from proxy.backends import CodexBackend
+from proxy.backends.codex.options import Deadlines, SessionOptions
 from proxy.backends.restart_policy import RestartPolicy
-from proxy.backends.session_options import Deadlines, SessionOptions
 from proxy.contracts import TextBackend, TextPiece, TurnEnded
 from proxy.errors import BackendError
 from proxy.rpc import ChildTransport, Launch, Transport

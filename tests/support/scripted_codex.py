@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proxy.backends import CodexBackend
-from proxy.backends.session_options import SessionOptions
+from proxy.backends.codex.options import SessionOptions
 from proxy.errors import BackendError
 from proxy.rpc import JsonObject, Transport
 from tests.support.backend_events import prompt, read_turn

@@ -36,7 +36,7 @@ from ...ingress.state import WRITTEN
 from ...replay.answers import HEADERS, Answer, Body, Stream, read_events, without_comments
 from ...rpc import Transport
 from ...wire.json_body import parse_json_object
-from ...wire.responses_request import lookups
+from ...wire.responses.request import lookups
 from ...wire.sse import DONE
 from .document import Recording, compose
 from .scrub import Scrubber

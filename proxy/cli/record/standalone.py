@@ -8,10 +8,10 @@ from prompts import Text, Transcript, UserTurn
 
 from ...errors import RequestError
 from ...replay.answers import Answer, Body, Event, Json, Stream
-from ...wire.chat_request import parse_chat_request
-from ...wire.input_items import History, referred_id
+from ...wire.chat.request import parse_chat_request
 from ...wire.json_body import JsonObject, JsonValue
-from ...wire.responses_request import parse_responses_request
+from ...wire.responses.input_items import History, referred_id
+from ...wire.responses.request import parse_responses_request
 
 _PREVIOUS = "previous_response_id"
 

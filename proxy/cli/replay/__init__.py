@@ -56,7 +56,7 @@ def _count(text: str) -> int:
 async def run_replay(folder: Path, options: ReplayOptions) -> int:
     """0: everything came as promised, or was updated; 1: something did not. Raises `UsageError`."""
     # All commands load this module for its flags, and need no second server.
-    from .report import Progress, tell, write_junit
+    from .printing import Progress, tell, write_junit
     from .run import load_cases, run_cases
 
     configure("error", "console")

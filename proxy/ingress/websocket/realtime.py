@@ -18,15 +18,15 @@ from aiohttp import web
 
 from ...contracts import TurnFailed, TurnRequest
 from ...errors import ApiError, RequestError
+from ...ids import mint_id
 from ...wire.builder import WireEvent
-from ...wire.ids import mint_id
 from ...wire.json_body import JsonObject
 from ...wire.metadata import parse_metadata
 from ...wire.reader import Reader, wrong_value
-from ...wire.realtime import RealtimeBuilder
-from ...wire.realtime_items import Items, chosen_items
-from ...wire.realtime_session import Settings, changed_session, parse_model, session_object, turn_of
-from ...wire.realtime_words import BETA, GA, Words
+from ...wire.realtime.builder import RealtimeBuilder
+from ...wire.realtime.items import Items, chosen_items
+from ...wire.realtime.request import Settings, changed_session, parse_model, session_object, turn_of
+from ...wire.realtime.words import BETA, GA, Words
 from ...wire.sse import encode_typed
 from ..exchange import Built, Exchange, built
 from ..replies import FAULT

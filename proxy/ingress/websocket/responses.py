@@ -22,16 +22,16 @@ from ...errors import ApiError, RequestError
 from ...wire.builder import WireEvent
 from ...wire.json_body import JsonObject
 from ...wire.reader import Reader, wrong_value
-from ...wire.socket_frames import CLIENT_EVENTS, ENVELOPE, SILENT_EVENTS, error_frame, in_lane, steer_failed
+from ...wire.responses.frames import CLIENT_EVENTS, ENVELOPE, SILENT_EVENTS, error_frame, in_lane, steer_failed
 from ...wire.sse import encode_typed
 from ..drafts import Draft
+from ..event_stream import HEAD_WAIT
 from ..exchange import Exchange, built
 from ..history import keep
 from ..replies import FAULT
 from ..request_log import RequestLog
 from ..responses import begin_draft
 from ..state import STORE
-from ..stream import HEAD_WAIT
 from .recent import Recent
 from .socket import STOPPED, Socket, serve
 

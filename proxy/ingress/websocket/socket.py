@@ -20,8 +20,8 @@ import structlog
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from ...errors import ApiError, RequestError
+from ...ids import mint_id
 from ...wire.builder import WireEvent
-from ...wire.ids import mint_id
 from ...wire.json_body import JsonObject, parse_json_object
 from ..metrics import METRICS
 from ..replies import FAULT, error_reply

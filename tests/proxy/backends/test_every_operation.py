@@ -13,8 +13,8 @@ from functools import partial
 import pytest
 
 from proxy.backends import CodexBackend
+from proxy.backends.codex.options import SessionOptions
 from proxy.backends.restart_policy import RestartPolicy
-from proxy.backends.session_options import SessionOptions
 from proxy.rpc import JsonObject, Transport
 from tests.support.fake_app_server import FakeAppServer
 from tests.support.faulty_app_server import TEXT, usual_turn

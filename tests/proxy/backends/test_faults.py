@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from proxy.backends import CodexBackend
+from proxy.backends.codex.options import Deadlines
 from proxy.backends.restart_policy import RestartPolicy
-from proxy.backends.session_options import Deadlines
 from proxy.errors import BackendError
 from proxy.rpc import JsonObject, client, stdio
 from tests.support.backend_events import prompt

@@ -7,23 +7,25 @@ from dataclasses import fields
 from pathlib import Path
 
 import proxy.server
-from prompts import budget
+from prompts.guard import budget
 from proxy import logs
 from proxy import settings as proxy_settings
-from proxy.backends import codex, codex_errors, inbox, restart_policy, session_options, supervision
-from proxy.ingress import background, connections, requests, stream
+from proxy.backends import event_queue, restart_policy, supervision
+from proxy.backends.codex import backend, errors, options
+from proxy.ingress import background, connections, event_stream, requests
 from proxy.ingress.websocket import socket
 from proxy.rpc import child_records, client, connection, gate, stderr, stdio
-from proxy.wire import input_items, json_body, reader, tools
+from proxy.wire import json_body, reader, tools
+from proxy.wire.responses import input_items
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "reliability.md").read_text("utf-8")
 MODULES = {
     module.__name__.rpartition(".")[2]: module
     for module in (
-        child_records, client, codex, connection, gate, inbox, proxy.server, restart_policy, session_options, stderr,
+        child_records, client, backend, connection, gate, event_queue, proxy.server, restart_policy, options, stderr,
         stdio, supervision,
-        background, budget, codex_errors, connections, input_items, json_body, logs, proxy_settings, reader, requests,
-        socket, stream, tools,
+        background, budget, errors, connections, input_items, json_body, logs, proxy_settings, reader, requests,
+        socket, event_stream, tools,
     )
 }  # fmt: skip
 ROWS = {name: float(value) for value, name in re.findall(r"\| ([\d.]+)[^|]* \| `([\w.]+)` \|", PAGE)}
@@ -43,7 +45,7 @@ def test_every_number_is_the_codes() -> None:
 
 
 def test_every_deadline_is_on_the_page() -> None:
-    for cls in (session_options.Deadlines, restart_policy.RestartPolicy):
+    for cls in (options.Deadlines, restart_policy.RestartPolicy):
         module = cls.__module__.rpartition(".")[2]
         missing = {f"{module}.{cls.__name__}.{field.name}" for field in fields(cls)} - set(ROWS)
         assert missing <= {f"{module}.RestartPolicy.backoff", f"{module}.RestartPolicy.jitter"}

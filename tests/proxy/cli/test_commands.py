@@ -14,7 +14,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from proxy.backends.codex_program import bundled_program
+from proxy.backends.codex.program import bundled_program
 from tests.support.processes import app_servers
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -11,7 +11,7 @@ from openai import BadRequestError, InternalServerError
 
 from parser import OPEN_TAG, write_call
 from proxy.errors import BackendError
-from proxy.wire.compaction import read_summary
+from proxy.wire.responses.compaction import read_summary
 from tests.support.talking import TOOLS, shown, talking
 
 LONG: list[Any] = [

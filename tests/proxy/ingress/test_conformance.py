@@ -128,8 +128,8 @@ class HeldBackend(MemoryBackend):
 
 
 async def test_a_backend_that_is_slow_to_answer_is_told_in_comments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proxy.ingress.stream.HEAD_WAIT", 0.01)
-    monkeypatch.setattr("proxy.ingress.stream.HEARTBEAT", 0.01)
+    monkeypatch.setattr("proxy.ingress.event_stream.HEAD_WAIT", 0.01)
+    monkeypatch.setattr("proxy.ingress.event_stream.HEARTBEAT", 0.01)
     backend = HeldBackend(["Hello"])
     async with serving(backend) as (session, url), session.post(url, json=body(stream=True)) as response:
         assert response.status == 200
@@ -142,7 +142,7 @@ async def test_a_backend_that_is_slow_to_answer_is_told_in_comments(monkeypatch:
 
 
 async def test_a_failure_after_the_head_carries_its_error_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proxy.ingress.stream.HEAD_WAIT", 0.01)
+    monkeypatch.setattr("proxy.ingress.event_stream.HEAD_WAIT", 0.01)
     error = BackendError("Slow down.", status=429, type="requests", code="rate_limit_exceeded", retry_after=3)
     backend = HeldBackend([error])
     async with serving(backend) as (session, url), session.post(url, json=body(stream=True)) as response:

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from proxy.contracts import BackendEvent, TextPiece
-from proxy.ingress import connections, requests, stream
+from proxy.ingress import connections, event_stream, requests
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.memory_backend import MemoryBackend, Script
@@ -138,9 +138,9 @@ async def test_a_connection_over_the_limit_that_asks_nothing_is_closed_all_the_s
 
 
 async def test_a_client_that_stops_reading_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "WRITE_DEADLINE", 0.05)
-    monkeypatch.setattr(stream, "HEARTBEAT", 0.05)
-    monkeypatch.setattr(stream, "HEAD_WAIT", 0.01)
+    monkeypatch.setattr(event_stream, "WRITE_DEADLINE", 0.05)
+    monkeypatch.setattr(event_stream, "HEARTBEAT", 0.05)
+    monkeypatch.setattr(event_stream, "HEAD_WAIT", 0.01)
     left = asyncio.Event()
 
     class Endless(MemoryBackend):

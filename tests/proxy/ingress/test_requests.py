@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from proxy.errors import RequestError
 from proxy.server import running_server
 from proxy.settings import Settings
-from proxy.wire.chat_request import parse_chat_request
+from proxy.wire.chat.request import parse_chat_request
 from proxy.wire.json_body import MAX_DEPTH, JsonObject, JsonValue, parse_json_object
-from proxy.wire.responses_request import parse_responses_request
+from proxy.wire.responses.request import parse_responses_request
 from tests.support.http_client import client, error_of
 from tests.support.memory_backend import MemoryBackend
 

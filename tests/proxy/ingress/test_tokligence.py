@@ -14,7 +14,7 @@ import pytest
 
 from parser import write_call
 from proxy.errors import BackendError
-from proxy.ingress import stream, tokligence
+from proxy.ingress import event_stream, tokligence
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.http_client import client, error_of
@@ -211,7 +211,7 @@ async def test_outputs_are_not_lost_with_a_turn_that_fails() -> None:
 
 async def test_a_silence_is_broken_by_pings_that_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokligence, "PING", 0.02)
-    monkeypatch.setattr(stream, "HEAD_WAIT", 0.02)
+    monkeypatch.setattr(event_stream, "HEAD_WAIT", 0.02)
     backend = GatedBackend(["Hello"])
     async with dialect(backend=backend) as (session, url, _):
         async with session.post(f"{url}/responses?stream=true", json=BODY) as response:

@@ -10,7 +10,7 @@ from openai.types.responses.tool_param import ToolParam
 
 from prompts import ChoiceMode, PastCall, ToolChoice
 from proxy.errors import RequestError
-from proxy.wire.responses_request import ResponsesRequest, parse_responses_request
+from proxy.wire.responses.request import ResponsesRequest, parse_responses_request
 from proxy.wire.tools import CALLABLE_TOOLS, HOSTED_TOOLS
 from tests.support.published_types import type_names
 

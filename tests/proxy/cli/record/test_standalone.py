@@ -6,8 +6,8 @@ import pytest
 
 from proxy.cli.record.standalone import NotRecordedError, last_user_of, with_history, without_previous
 from proxy.replay.answers import Body, Event, Stream
-from proxy.wire.input_items import NO_HISTORY, History
 from proxy.wire.json_body import JsonObject
+from proxy.wire.responses.input_items import NO_HISTORY, History
 
 ASKED = {"type": "message", "role": "user", "content": "What?"}
 ANSWERED = {"type": "message", "role": "assistant", "content": "That."}

@@ -1,0 +1,156 @@
+"""The calls that can be read from text that is no answer, wherever a block could begin in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from parser import CLOSE_TAG, OPEN_TAG, ArgumentsDelta, CallCompleted, CallStarted, ParserEvent, SentinelParser
+
+from ..escape import INVISIBLE
+from .budget import Budget, TooMuchToReadError
+
+# Over this many blocks in one text the reader gives up.
+_MOST_BLOCKS = 10_000
+# A block is read in slices, to see early that it has ended.
+_SLICE = 1024
+
+_FILL = rf"[\s{INVISIBLE}]"
+_TAG_WORD = f"[{INVISIBLE}]*+".join("tool_call")
+_ATTRIBUTE = rf"{_FILL}++(\w++){_FILL}*+={_FILL}*+(\"[^\"<>]*+\"|'[^'<>]*+'|[\w.:-]++)"
+_OPEN = re.compile(rf"<\\*+{_FILL}*+{_TAG_WORD}((?:{_ATTRIBUTE})*+){_FILL}*+>?", re.IGNORECASE)
+_CLOSE = re.compile(rf"<\\*+{_FILL}*+/[\s/{INVISIBLE}]*+{_TAG_WORD}{_FILL}*+>?", re.IGNORECASE)
+_WHOLE_CLOSE = re.compile(_CLOSE.pattern.removesuffix("?"), re.IGNORECASE)
+# JSON within JSON or HTML, where no key can stand like this. It is read when it is decoded; as it is, its quotes
+# would only make the reader go on to the end of the text.
+_ENCODED = re.compile(r"[\s\[`~\w]*+\{\s*+[\\&]")
+# What every notation that is read inside of the tags has.
+_BRACKET = re.compile("[{(<]")
+
+
+# A call in the form that is asked for: JSON is enough to read it.
+_PLAIN = re.compile(r'[ \t\n\r]*+\{[ \t\n\r]*+"name"[ \t\n\r]*+:[ \t\n\r]*+"([\w.-]++)"[ \t\n\r]*+,'
+                    r'[ \t\n\r]*+"arguments"[ \t\n\r]*+:[ \t\n\r]*+(?=\{)', re.ASCII)  # fmt: skip
+_PLAIN_END = re.compile(rf"[ \t\n\r]*+\}}[ \t\n\r]*+{CLOSE_TAG}")
+
+# What it costs, in a `Budget`'s units: to look at a block, to read one by JSON or as an answer is read; and of
+# that, each slice and each character.
+_LOOK, _BY_JSON, _AS_ANSWER, _FEED, _CHARACTER = 100, 700, 3_500, 400, 4
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_JSON = json.JSONDecoder(parse_constant=_refuse)
+
+
+class BlockReader:
+    """Reads blocks as `SentinelParser` would, out of any context that would make them code or a thought.
+
+    What was read before is not read again, since most blocks stand alike in many readings of one text.
+    """
+
+    __slots__ = ("_budget", "_known")
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        # Of a request that is all blocks, copies of them would take many times its size. `hash` is keyed.
+        self._known: set[int] = set()
+
+    def read(self, text: str, *, more: int = 0) -> Iterator[list[ParserEvent]]:
+        """The events of each block in `text` that was not read before; raises `TooMuchToReadError`.
+
+        Another opening tag may stand in one of a block's strings: then reading goes on behind it.
+        `more` blocks are allowed than usual.
+        """
+        if "<" not in text:
+            return
+        # Half a close tag may be one, or the end of a text in which there is none.
+        for closed in dict.fromkeys((_CLOSE.sub(CLOSE_TAG, text), _WHOLE_CLOSE.sub(CLOSE_TAG, text))):
+            yield from self._read_closed(closed, more)
+
+    def _read_closed(self, text: str, more: int) -> Iterator[list[ParserEvent]]:
+        self._budget.spend(len(text) // 2)
+        opens = list(_OPEN.finditer(text))
+        ends = [match.start() for match in opens[1:]] + [len(text)]
+        pieces = [(_tag(match[1]), text[match.end() : end]) for match, end in zip(opens, ends, strict=False)]
+        self._budget.spend(_LOOK * len(pieces))
+        blocks = 0
+        for number, (tag, piece) in enumerate(pieces):
+            # Prose behind a tag is no block; nothing behind it may be the first of two opening tags.
+            if _ENCODED.match(piece) or (not _BRACKET.search(piece) and not (piece == "" or piece.isspace())):
+                continue
+            blocks += 1
+            if blocks > _MOST_BLOCKS + more:
+                raise TooMuchToReadError
+            head = _head(piece)
+            if (known := hash((tag, head))) in self._known:
+                continue
+            if tag == OPEN_TAG and (call := self._read_plain(piece)) is not None:
+                self._known.add(known)
+                yield [call]
+                continue
+            events, alone = self._read_block(pieces, number)
+            if alone:
+                self._known.add(known)
+            yield events
+
+    def _read_plain(self, piece: str) -> CallCompleted | None:
+        """The call that `piece` begins with, when it has the form that is asked for."""
+        begun = _PLAIN.match(piece)
+        if begun is None:
+            return None
+        self._budget.spend(_BY_JSON)
+        try:
+            _, end = _JSON.raw_decode(piece, begun.end())
+        except (ValueError, RecursionError):
+            return None
+        self._budget.spend(end - begun.end())
+        arguments = piece[begun.end() : end]
+        if CLOSE_TAG in arguments or not (ended := _PLAIN_END.match(piece, end)):
+            return None
+        return CallCompleted(0, begun[1], arguments, None, OPEN_TAG + piece[: ended.end()])
+
+    def _read_block(self, pieces: list[tuple[str, str]], first: int) -> tuple[list[ParserEvent], bool]:
+        """The events of the block that begins with the piece `first`, and whether they depend on its head alone."""
+        reader = SentinelParser()
+        events: list[ParserEvent] = []
+        fed = 0
+        self._budget.spend(_AS_ANSWER)
+        for number in range(first, len(pieces)):
+            tag, piece = pieces[number]
+            head = _head(piece)
+            for text in (tag, *_slices(head), *_slices(piece[len(head) :])):
+                self._budget.spend(_FEED + _CHARACTER * len(text))
+                heard = reader.receive_text(text)
+                fed += len(text)
+                events += heard
+                if any(not isinstance(event, CallStarted | ArgumentsDelta) for event in heard):
+                    # At the latest by the next tag, whatever stands behind that.
+                    return events + reader.receive_eof(), number == first and fed <= len(tag) + len(head)
+        return events + reader.receive_eof(), False
+
+
+def tags_as_read(text: str) -> str:
+    """`text` with each tag, and each half of one, as `BlockReader` reads it: in strings too, which changes them."""
+    return _CLOSE.sub(CLOSE_TAG, _OPEN.sub(lambda match: _tag(match[1]), text)) if "<" in text else text
+
+
+def _head(piece: str) -> str:
+    """`piece` up to its first close tag, where most blocks end."""
+    end = piece.find(CLOSE_TAG)
+    return piece if end < 0 else piece[: end + len(CLOSE_TAG)]
+
+
+def _slices(text: str) -> Iterator[str]:
+    return (text[start : start + _SLICE] for start in range(0, len(text), _SLICE))
+
+
+def _tag(attributes: str) -> str:
+    """The open tag as it is taught, with these attributes."""
+    if not attributes:
+        return OPEN_TAG
+    written = "".join(f" {key}={value}" for key, value in re.findall(_ATTRIBUTE, attributes, re.IGNORECASE))
+    return f"{OPEN_TAG[:-1]}{written}>"

@@ -1,0 +1,174 @@
+"""The quote guard: a call that stands in the request's own untrusted text is a quotation, not a call.
+
+A note may hold a whole call. A model that is asked to show the note writes it, and nobody has jailbroken
+anything. So before a call is passed on, its name and its arguments, compared as values, are looked up among
+all calls that can be read from the request, however a copy may spell it (`copies`), and as far gone as
+`SentinelParser` would still repair it (`quoted_blocks`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from parser import CallCompleted, ParserEvent, ToolRegistry
+
+from ..canonical import canonical
+from ..escape import INVISIBLE, unescape
+from ..transcript import PastCall, Transcript
+from .budget import Budget, TooMuchToReadError
+from .copies import in_any_row, is_suspect, joined, page, pages, past_calls, readings, rows, typed
+from .quoted_blocks import BlockReader, tags_as_read
+
+_FOLDED_AWAY = re.compile(rf"(?<=<)\\+|\\[bfnrt]|\\u00[01][0-9a-f]|[\\\s{INVISIBLE}]+", re.IGNORECASE)
+# Less than this between its tags, as `{"name":`, is what any two broken blocks have in common.
+_LEAST_QUOTATION = 10
+_TAG = re.compile("</?tool_call>?")
+
+Call = tuple[str, str]
+
+
+def _fold(text: str) -> str:
+    """`text` without what a copy may lose or change: white space, backslashes, unseen characters, type, case."""
+    return _FOLDED_AWAY.sub("", typed(text)).casefold()
+
+
+class QuoteGuard:
+    """Knows the calls that stand in `strings`, which are read when the first question is asked.
+
+    `transcript` is the conversation that they are from, if any. Names are compared as `registry` understands
+    them. The work is a few searches without the tag's word in the request, linear in its length with it, and
+    bounded by a `Budget`. What is too much to read is taken to hold every call.
+    """
+
+    __slots__ = ("_budget", "_calls", "_overflow", "_readings", "_registry", "_rows", "_suspect", "_transcript")
+
+    def __init__(self, strings: Iterable[str], registry: ToolRegistry, transcript: Transcript | None = None) -> None:
+        self._registry = registry
+        self._transcript = transcript
+        self._rows = [tuple(strings)]
+        self._suspect: bool | None = None
+        self._calls: set[Call] | None = None
+        self._readings: str | None = None
+        self._budget: Budget | None = None
+        self._overflow = False
+
+    @classmethod
+    def of(cls, transcript: Transcript, registry: ToolRegistry) -> QuoteGuard:
+        """The guard over everything untrusted in one request."""
+        return cls((), registry, transcript)
+
+    def is_quotation(self, name: str, arguments: str) -> bool:
+        """Whether a call of `name` with the JSON object `arguments` can be read from the request's own text."""
+        calls = self._read()
+        if self._overflow:
+            return True
+        comparable = canonical(arguments)
+        return comparable is not None and self._folded(name, comparable) in calls
+
+    def is_suspect(self) -> bool:
+        """Whether the tag's word stands anywhere in the request: else nothing was escaped and nothing can be quoted."""
+        if self._suspect is None:
+            if self._transcript:
+                self._rows += rows(self._transcript, self._registry)
+            self._suspect = any(map(in_any_row, self._rows))
+        return self._suspect
+
+    def quotes_text(self, raw: str) -> bool:
+        """Whether the text of a block that is no call stands in the request's own text, the same but for its folding.
+
+        Never for a block that holds next to nothing.
+        """
+        block = _fold(raw)
+        if len(_TAG.sub("", block)) < _LEAST_QUOTATION or not _TAG.search(block) or not self.is_suspect():
+            return False
+        try:
+            folded = self._folded_readings()
+            # A search through all of it, for each block that an answer breaks off.
+            self._allowance().spend(len(folded) // 64)
+        except TooMuchToReadError:
+            self._overflow = True
+            return True
+        return block in folded
+
+    def quotes_bare(self, raw: str) -> bool:
+        """Whether the JSON of a call that was written without tags stands in the request, the same but for its folding.
+
+        Copied JSON is no call of anybody, so unlike a tagged one it needs no word of ours to be suspect.
+        """
+        call = _fold(raw[raw.find("{") : raw.rfind("}") + 1])
+        self.is_suspect()  # gathers the strings
+        return any(call in _fold("".join(row)) for row in self._rows)
+
+    def _texts(self) -> Iterable[str]:
+        """All suspect texts that a model may copy from the request; past calls only as the strings that they hold."""
+        texts = [text for row in self._rows for text in joined(row)]
+        if self._transcript:
+            texts += pages(self._transcript, self._registry)
+        return filter(is_suspect, dict.fromkeys(texts))
+
+    def _folded_readings(self) -> str:
+        """All that may be copied from the request, in any order. A line each: there are no line breaks within them."""
+        if self._readings is None:
+            budget = self._allowance()
+            folded: list[str] = []
+            # White space is folded away, so that what stands in a row is found alone and together.
+            texts = ["\n".join(row) for row in self._rows]
+            if self._transcript:
+                texts += pages(self._transcript, self._registry)
+            for text in filter(is_suspect, dict.fromkeys(texts)):
+                for reading in readings(text, budget):
+                    budget.spend(len(reading))
+                    folded.append(_fold(reading))
+            self._readings = "\n".join(folded)
+        return self._readings
+
+    def _allowance(self) -> Budget:
+        if self._budget is None:
+            self._budget = Budget(sum(len(string) for row in self._rows for string in row))
+        return self._budget
+
+    def _folded_name(self, name: str) -> str:
+        tool = self._registry.match(name)
+        return _fold(tool.name if tool else name)
+
+    def _folded(self, name: str, comparable: str) -> Call:
+        return self._folded_name(name), _fold(tags_as_read(comparable))
+
+    def _read(self) -> set[Call]:
+        if self._calls is None:
+            self._calls = set()
+            if self.is_suspect():
+                try:
+                    self._read_all(self._calls)
+                except TooMuchToReadError:
+                    self._overflow = True
+        return self._calls
+
+    def _read_all(self, calls: set[Call]) -> None:
+        budget = self._allowance()
+        reader = BlockReader(budget)
+        for text in self._texts():
+            for reading in readings(text, budget):
+                for events in reader.read(reading):
+                    calls.update(self._completed(events))
+        if not self._transcript:
+            return
+        # A copy of the whole page has the past calls in it, perhaps in the middle of a block. They themselves
+        # may come again.
+        more = sum(isinstance(entry, PastCall) for entry in self._transcript.entries)
+        past, shown = (
+            {
+                call
+                for reading in readings(text, budget)
+                for events in reader.read(reading, more=more)
+                for call in self._completed(events)
+            }
+            for text in (past_calls(self._transcript), unescape(page(self._transcript)))
+        )
+        calls |= shown - past
+
+    def _completed(self, events: Iterable[ParserEvent]) -> Iterator[Call]:
+        for event in events:
+            if isinstance(event, CallCompleted) and (comparable := canonical(event.arguments)):
+                yield self._folded(event.name, comparable)

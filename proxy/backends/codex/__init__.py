@@ -1,0 +1,36 @@
+"""The app-server's words: `turn/start` and its like are known here and nowhere else.
+
+    codex_backend(...)    the codex program as a child         \\
+    replay_backend(...)   the fixtures' app-server as a child    > one class, CodexBackend, over three transports
+    remote_backend(...)   an app-server that listens elsewhere  /
+
+backend          the `TextBackend`: streams, models, health, and the three constructors
+session          one connection: greeting, login, models, watch
+threads          the turns that run on it, and their ends
+spare_threads    those that are started before they are asked for
+running_turn     a turn as its reader, its owner and its consumer share it
+reduction        pure: one turn's notifications to backend events
+deltas           pure: text that was read together, as one delta
+requests         pure: what codex is asked, and what it is answered when it asks
+output_schema    pure: the schema that codex passes on to hold the model to
+errors           pure: every failure and the client's answer to it
+options          a session's limits and deadlines
+program          find the program, also behind npm's launcher
+home             the private CODEX_HOME; config its settings, catalog its model table,
+                 baseline the base instructions that codex sends on its own
+text_only        whether a program gives the model tools of its own
+"""
+
+from .backend import CodexBackend, codex_backend, remote_backend, replay_backend
+from .program import locate_program, read_version
+from .text_only import tools_that_reach_the_model
+
+__all__ = [
+    "CodexBackend",
+    "codex_backend",
+    "locate_program",
+    "read_version",
+    "remote_backend",
+    "replay_backend",
+    "tools_that_reach_the_model",
+]

@@ -1,0 +1,284 @@
+"""The text backend that speaks to an app-server: the real codex, the replay one, or one that runs elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+import structlog
+
+from prompts import Text
+
+from ...contracts import BackendEvent, Health, Load, Model, Prompt
+from ...errors import BackendError
+from ...rpc import ChildRecords, ChildTransport, Launch, Transport
+from ..restart_policy import RestartPolicy
+from ..supervision import START_FAILURES, Supervisor
+from .config import Provider
+from .errors import MAX_INPUT, UNAVAILABLE, too_long
+from .home import empty_folder, prepare_home
+from .options import Deadlines, SessionOptions
+from .program import locate_program
+from .running_turn import Turn, TurnLostError
+from .session import CodexSession, open_session
+from .threads import Orphans
+
+log = structlog.get_logger(__name__)
+
+ATTEMPTS = 2
+"""Starts of one turn, as long as the first was lost before it told anything."""
+MODELS_WAIT = 5.0
+"""Seconds that a request for the models waits for the first list."""
+
+
+SPARE_THREADS = 8
+"""Threads that codex may have ready, about 1 MB each."""
+
+PASSED_ON = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TERM|XDG_\w+|RUST_LOG|CODEX_CA_CERTIFICATE"
+    r"|SSL_CERT_(FILE|DIR)|(?i:\w+_proxy)"
+)
+"""The variables of our environment that codex may see."""
+
+
+class CodexBackend:
+    """A `TextBackend`. `connect` reaches an app-server anew each time it is called.
+
+    `models` are named first, whatever the app-server lists; any other name may be asked for all the same.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[Transport]],
+        options: SessionOptions,
+        *,
+        models: Sequence[str] = (),
+        name: str = "codex",
+        policy: RestartPolicy = RestartPolicy(),  # noqa: B008 -- frozen
+    ) -> None:
+        self.wrap: Callable[[Transport], Transport] = _as_it_is
+        """Put around the transport of each connection that is made from now on, as by a recorder."""
+        self._reach = connect
+        orphans: Orphans = []
+        self._open = partial(open_session, self._connect, options, orphans)
+        self._supervisor = Supervisor(self._open, name, policy)
+        self._named = [Model(name, 0, "codex") for name in models]
+        self._listed: list[Model] = []
+        self._listing = asyncio.Lock()
+        self._tasks = asyncio.TaskGroup()
+        self._supervision: asyncio.Task[None] | None = None
+        self._closing = False
+        self._turns: set[Turn] = set()
+        self._interrupts = 0
+
+    async def _connect(self) -> Transport:
+        return self.wrap(await self._reach())
+
+    async def __aenter__(self) -> Self:
+        await self._tasks.__aenter__()
+        self._supervision = self._tasks.create_task(self._supervisor.run(), name="backend supervisor")
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._closing = True
+        if self._supervision is not None:
+            self._supervision.cancel()
+        # The turns end with the session; nothing is left to wait for but them.
+        await self._tasks.__aexit__(None, None, None)
+
+    @asynccontextmanager
+    async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
+        characters = sum(len(part.text) for part in prompt.parts if isinstance(part, Text))
+        if characters > MAX_INPUT:
+            raise too_long(characters)
+        if self._closing:
+            raise _shutting_down()
+        turn = Turn()
+        self._tasks.create_task(self._own(turn, prompt), name="turn")
+        try:
+            yield turn.inbox
+        finally:
+            self._interrupts += turn.awaited
+            turn.leave()
+
+    async def _own(self, turn: Turn, prompt: Prompt) -> None:
+        """Run the turn to its end at the backend, whether or not anyone still listens."""
+        self._turns.add(turn)
+        try:
+            await self._run(turn, prompt)
+        except BackendError as error:
+            turn.fail(error)
+        except Exception:  # one turn's bug must not end the others, which share its task group
+            log.exception("turn_crashed")
+            turn.fail(BackendError("The proxy made a mistake; its log has more.", status=500))
+        finally:
+            self._turns.discard(turn)
+            turn.fail(_shutting_down())
+
+    async def _run(self, turn: Turn, prompt: Prompt) -> None:
+        for attempt in range(1, ATTEMPTS + 1):
+            session = await self._supervisor.current()
+            try:
+                await session.run_turn(turn, prompt)
+            except TurnLostError as lost:
+                if not turn.awaited:
+                    return
+                if self._closing:
+                    raise _shutting_down() from lost
+                if turn.inbox.used or attempt == ATTEMPTS:
+                    raise lost.failure from lost
+                log.info("turn_started_again", why=lost.failure.code)
+            else:
+                return
+
+    async def models(self) -> Sequence[Model]:
+        try:
+            session = await self._supervisor.current()
+        except BackendError:
+            if not (self._named or self._listed):
+                raise
+        else:
+            await self._take_list(session)
+        names = {model.id for model in self._named}
+        return [*self._named, *(model for model in self._listed if model.id not in names)]
+
+    async def _take_list(self, session: CodexSession) -> None:
+        if session.lists_aside:
+            async with self._listing:
+                if not self._listed:
+                    with suppress(*START_FAILURES):
+                        async with self._open() as aside:
+                            await aside.list_models()
+                            self._listed = aside.models or []
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MODELS_WAIT):
+                await session.models_listed.wait()
+        self._listed = session.models or self._listed
+
+    async def health(self) -> Health:
+        try:
+            session = await self._supervisor.current()
+            try:
+                session.check_login()
+            except TurnLostError:
+                session = await self._supervisor.current()
+        except BackendError as error:
+            return Health(error.message)
+        return Health(session.problem, session.version)
+
+    def load(self) -> Load:
+        backlog = sum(turn.inbox.backlog for turn in self._turns)
+        return Load(len(self._turns), backlog, self._supervisor.starts, self._interrupts)
+
+
+def _as_it_is(transport: Transport) -> Transport:
+    return transport
+
+
+def _shutting_down() -> BackendError:
+    return BackendError("The proxy is shutting down.", **UNAVAILABLE)
+
+
+def codex_backend(
+    *,
+    home: Path,
+    program: str | None = None,
+    upstream: str | None = None,
+    builtin_provider: bool = False,
+    models: Sequence[str] = (),
+    idle_timeout: float = 300.0,
+    base_instructions: str | None = None,
+    env: Mapping[str, str] | None = None,
+    deadlines: Deadlines = Deadlines(),  # noqa: B008 -- frozen
+    policy: RestartPolicy = RestartPolicy(),  # noqa: B008 -- frozen
+) -> CodexBackend:
+    """The codex program as a child, in the private CODEX_HOME `home`. Raises `UsageError` when there is none.
+
+    `upstream` is a Responses endpoint that codex uses, without any login; by default it uses its own service.
+    `env` replaces this process's environment for the child.
+    """
+    locate_program(program)
+    provider = Provider(upstream, builtin_provider)
+    # 0.89 sends the login of its home to every upstream, whatever the provider's entry says.
+    home = home.absolute() if upstream is None else home.absolute() / "upstream"
+    environment = codex_environment(home, os.environ if env is None else env)
+
+    async def connect() -> Transport:
+        # Looked up at each start: an update may have moved it.
+        path = locate_program(program)
+        await prepare_home(home, path, provider, idle_timeout, environment)
+        return await ChildTransport.start(Launch([str(path), "app-server"], environment, empty_folder(home), records))
+
+    records = ChildRecords(home / "children")
+    options = SessionOptions(
+        idle_timeout=idle_timeout,
+        deadlines=deadlines,
+        cwd=str(empty_folder(home)),
+        login_file=home / "auth.json",
+        spare_threads=SPARE_THREADS,
+        base_instructions=base_instructions,
+    )
+    return CodexBackend(connect, options, models=models, policy=policy)
+
+
+def codex_environment(home: Path, env: Mapping[str, str]) -> Mapping[str, str]:
+    """What codex is started with: what it needs to run and to reach its service, no keys that happen to be set."""
+    passed = {name: value for name, value in env.items() if PASSED_ON.fullmatch(name)}
+    return {"RUST_LOG": "error", **passed, "CODEX_HOME": str(home)}
+
+
+def replay_backend(
+    folder: Path,
+    *,
+    speed: str = "fast",
+    chunk: int = 0,
+    models: Sequence[str] = (),
+    idle_timeout: float = 300.0,
+) -> CodexBackend:
+    """The small app-server that plays the fixtures in `folder`, as a child like the real one.
+
+    `speed` is `fast`, `recorded` for the pace at which the model once wrote, or the time between two pieces of
+    text, as `20ms`. `chunk` cuts the text anew, into pieces of so many characters; 0 leaves it as it was recorded.
+    """
+    # Where the packages are, for a checkout that is not installed.
+    root = Path(__file__).resolve().parents[3]
+    launch = Launch(
+        [sys.executable, "-m", "proxy.replay", "--speed", speed, "--chunk", str(chunk), str(folder.absolute())],
+        dict(os.environ),
+        root,
+    )
+
+    async def connect() -> Transport:
+        return await ChildTransport.start(launch)
+
+    return CodexBackend(connect, SessionOptions(idle_timeout=idle_timeout), models=models, name="the replay")
+
+
+def remote_backend(
+    address: str,
+    *,
+    token: str | None = None,
+    models: Sequence[str] = (),
+    idle_timeout: float = 300.0,
+    base_instructions: str | None = None,
+) -> CodexBackend:
+    """An app-server that listens at `ws://HOST:PORT` or `unix:PATH`. Its configuration is its owner's."""
+
+    async def connect() -> Transport:
+        # Nearly everyone has the app-server as a child, and need not load what this stands on.
+        from ...rpc.websocket import WebSocketTransport  # noqa: PLC0415 -- only here
+
+        return await WebSocketTransport.connect(address, token)
+
+    options = SessionOptions(
+        idle_timeout=idle_timeout, base_instructions=base_instructions, turns_outlive_connection=True
+    )
+    return CodexBackend(connect, options, models=models, name=f"the app-server at {address}")

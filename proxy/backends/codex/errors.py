@@ -1,0 +1,216 @@
+"""Every failure codex can report, and the answer a client gets for it.
+
+A failed turn carries `codexErrorInfo`: a name, or an object with one name and an HTTP status. Older versions
+say `other` for most, so the message is read as well. The login belongs to the proxy: what the upstream says
+about it is never a client's 401.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import orjson
+
+from ...errors import BackendError
+from ...rpc import RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, RpcError
+
+NOT_LOGGED_IN = "codex is not logged in: run `tagcall login`."
+MAX_INPUT = 1_048_576
+"""Characters of one turn's text input; codex 0.110 and later refuse more."""
+TOO_LONG = "Your input exceeds the context window of this model. Please adjust your input and try again."
+"""OpenAI's words, which clients are seen to look for."""
+
+
+class Answer(TypedDict, total=False):
+    """The arguments of a `BackendError` beside its message."""
+
+    status: int
+    type: str
+    code: str
+    param: str
+    retryable: bool
+
+
+CONTEXT: Answer = {
+    "status": 400,
+    "type": "invalid_request_error",
+    "code": "context_length_exceeded",
+    "param": "input",
+    "retryable": False,
+}
+BAD_SCHEMA: Answer = {
+    "status": 400,
+    "type": "invalid_request_error",
+    "code": "invalid_json_schema",
+    "param": "text.format.schema",
+    "retryable": False,
+}
+BAD_REQUEST: Answer = {"status": 400, "type": "invalid_request_error", "code": "invalid_prompt", "retryable": False}
+NO_MODEL: Answer = {
+    "status": 400,
+    "type": "invalid_request_error",
+    "code": "model_not_found",
+    "param": "model",
+    "retryable": False,
+}
+QUOTA: Answer = {"status": 429, "type": "insufficient_quota", "code": "insufficient_quota", "retryable": False}
+RATE: Answer = {"status": 429, "type": "rate_limit_error", "code": "rate_limit_exceeded"}
+LOGIN: Answer = {"status": 502, "code": "backend_auth", "retryable": False}
+OVERLOAD: Answer = {"status": 503, "code": "server_is_overloaded"}
+TIMEOUT: Answer = {"status": 504, "code": "backend_timeout"}
+FAILED: Answer = {"status": 502, "code": "backend_error"}
+REFUSED: Answer = {"status": 502, "code": "backend_error", "retryable": False}
+NOT_TEXT_ONLY: Answer = {"status": 502, "code": "backend_not_text_only", "retryable": False}
+DISCONNECTED: Answer = {"status": 502, "code": "backend_disconnected"}
+UNAVAILABLE: Answer = {"status": 503, "code": "backend_unavailable"}
+
+BY_KIND: Mapping[str, Answer] = {
+    "contextWindowExceeded": CONTEXT,
+    "usageLimitExceeded": QUOTA,
+    "sessionBudgetExceeded": QUOTA,
+    "rateLimitExceeded": RATE,
+    "serverOverloaded": OVERLOAD,
+    "unauthorized": LOGIN,
+    "modelNotFound": NO_MODEL,
+    "badRequest": BAD_REQUEST,
+    "cyberPolicy": BAD_REQUEST,
+}
+BY_STATUS: Mapping[int, Answer] = {
+    400: BAD_REQUEST,
+    401: LOGIN,
+    403: LOGIN,
+    404: NO_MODEL,
+    413: CONTEXT,
+    422: BAD_REQUEST,
+    429: RATE,
+    503: OVERLOAD,
+    504: TIMEOUT,
+}
+# For messages under `other`, which is what 0.89 says of nearly everything.
+BY_MESSAGE: tuple[tuple[re.Pattern[str], Answer], ...] = (
+    (re.compile(r"rate limit", re.IGNORECASE), RATE),
+    (re.compile(r"idle timeout waiting for SSE"), TIMEOUT),
+    (re.compile(r"exceeds? the context window|maximum context length"), CONTEXT),
+    (re.compile(r"invalid schema for response_format", re.IGNORECASE), BAD_SCHEMA),
+)
+BY_UPSTREAM_CODE: Mapping[str, Answer] = {
+    "context_length_exceeded": CONTEXT,
+    "invalid_json_schema": BAD_SCHEMA,
+    "insufficient_quota": QUOTA,
+    "rate_limit_exceeded": RATE,
+    "model_not_found": NO_MODEL,
+    "server_is_overloaded": OVERLOAD,
+}
+
+# How codex begins when it speaks of itself or of the connection. What it says otherwise under `other` is what the
+# service said of a request it would not serve.
+_OWN_WORDS = re.compile(
+    r"agent loop|codex|connection|environment|error|exceeded retry|fatal|interrupted|internal|io |json|no thread"
+    r"|reconnecting|refresh|request timed|sandbox|session|spawn|stream|the backend failed|thread|timeout|turn"
+    r"|unexpected|unsupported",
+    re.IGNORECASE,
+)
+_INCOMPLETE = re.compile(r"Incomplete response returned, reason: (\w+)")
+_STATUS = re.compile(r"unexpected status (\d{3})[^:]*: ?(.*)", re.DOTALL)
+_LAST_STATUS = re.compile(r"last status: (\d{3})")
+_URL = re.compile(r",? *(?:url: *|for url *)\(?\S+")
+_TRY_AGAIN = re.compile(r"try again in (\d+(?:\.\d+)?) ?(ms|s)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The answer was cut by the model's side, which is no error: `max_output_tokens` or `content_filter`."""
+
+    reason: str
+
+
+def turn_failure(error: Mapping[str, Any] | None) -> BackendError | Cut:
+    """What `turn.error` of a failed turn means."""
+    error = error or {}
+    message = str(error.get("message") or "The backend failed without a reason.")
+    if cut := _INCOMPLETE.search(message):
+        return Cut(cut[1])
+    kind, status = _kind(error.get("codexErrorInfo"))
+    if status is None and (found := _LAST_STATUS.search(message)):
+        status = int(found[1])
+    if found := _STATUS.search(message):
+        status, message = status or int(found[1]), found[2]
+    message, upstream_code = _unwrap(message)
+    answer = (
+        BY_KIND.get(kind)
+        or BY_UPSTREAM_CODE.get(upstream_code or "")
+        or (BY_STATUS.get(status) if status is not None else None)
+        or next((answer for pattern, answer in BY_MESSAGE if pattern.search(message)), None)
+        or (BAD_REQUEST if status is None and _is_refusal(kind, message, upstream_code) else FAILED)
+    )
+    if answer is CONTEXT:
+        message = TOO_LONG
+    if answer is LOGIN:
+        message = f"The upstream refused codex's login: run `tagcall login`. It said: {message or status}"
+    return BackendError(message or f"The upstream answered {status}.", retry_after=_retry_after(message), **answer)
+
+
+def _is_refusal(kind: str, message: str, upstream_code: str | None) -> bool:
+    """Whether this is the service's own answer to a bad request: its body, or the sentence out of it."""
+    return upstream_code is not None or (kind == "other" and not _OWN_WORDS.match(message))
+
+
+def _kind(info: object) -> tuple[str, int | None]:
+    """The error's name, and the HTTP status it may carry."""
+    match info:
+        case str(name):
+            return name, None
+        case dict() if info:
+            name, detail = next(iter(info.items()))
+            status = detail.get("httpStatusCode") if isinstance(detail, dict) else None
+            return str(name), status if isinstance(status, int) else None
+        case _:
+            return "", None
+
+
+def _unwrap(message: str) -> tuple[str, str | None]:
+    """The sentence inside an OpenAI error body, and its code ("" when it has none); None when it is no such body."""
+    plain = _URL.sub("", message).strip()
+    try:
+        error = orjson.loads(plain)["error"]
+        return str(error["message"]), str(error.get("code") or "")
+    except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError):
+        return plain, None
+
+
+def _retry_after(message: str) -> float | None:
+    found = _TRY_AGAIN.search(message)
+    return None if found is None else float(found[1]) / (1000 if found[2] == "ms" else 1)
+
+
+def rpc_failure(error: RpcError, while_: str) -> BackendError:
+    """What a request without a result means, when codex was asked to do `while_` ("start a turn")."""
+    match error:
+        case RpcAnswerError(data={"input_error_code": "input_too_large"}):
+            return too_long()
+        case RpcAnswerError(code=-32001):
+            return BackendError("codex has too much to do.", retry_after=1, **OVERLOAD)
+        case RpcAnswerError(message=message):
+            return BackendError(f"codex would not {while_}: {message}", **REFUSED)
+        case RpcDeadlineError():
+            return BackendError(f"codex did not {while_}: {error}", **TIMEOUT)
+        case RpcBusyError():
+            return BackendError(f"Too many requests wait for codex to {while_}.", retry_after=1, **RATE)
+        case RpcClosedError():
+            # Why is for the log: a child's last words are not for clients.
+            return BackendError(f"The app-server ended before it could {while_}.", **DISCONNECTED)
+        case _:
+            return BackendError(f"codex failed to {while_}: {error}", **FAILED)
+
+
+def too_long(characters: int | None = None) -> BackendError:
+    given = "" if characters is None else f", and this one has {characters:,}"
+    return BackendError(f"{TOO_LONG} The backend takes {MAX_INPUT:,} characters in one request{given}.", **CONTEXT)
+
+
+def rejected(message: str) -> BackendError:
+    """codex takes the thread but not this turn: something in the client's request is not to its taste."""
+    return BackendError(f"codex refused the request: {message}", **BAD_REQUEST)

@@ -1,0 +1,111 @@
+"""Where the codex program is, and what it is.
+
+npm's `codex` is a script that starts the real program as its child. Killing the script leaves that child
+behind with our pipes in its hands, so the real program is looked up and started instead.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from ...errors import UsageError
+
+ANSWER_TIMEOUT = 5.0
+"""Seconds for the program to print its version or its models; 0.3 is slow."""
+
+NOT_FOUND = (
+    "codex was not found: install it (npm install -g @openai/codex, or pip install 'tagcall[codex]'), "
+    "or name the program with --codex PATH."
+)
+
+TARGETS: Mapping[tuple[str, str], str] = {
+    ("linux", "x86_64"): "x86_64-unknown-linux-musl",
+    ("linux", "aarch64"): "aarch64-unknown-linux-musl",
+    ("linux", "arm64"): "aarch64-unknown-linux-musl",
+    ("darwin", "x86_64"): "x86_64-apple-darwin",
+    ("darwin", "arm64"): "aarch64-apple-darwin",
+    ("win32", "amd64"): "x86_64-pc-windows-msvc",
+    ("win32", "arm64"): "aarch64-pc-windows-msvc",
+}
+"""The name of the vendor folder by `sys.platform` and machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodexProgram:
+    """A program that was found. `version` is None when it did not say one, as a stand-in need not."""
+
+    path: Path
+    version: str | None
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        """The version as numbers, for comparing; () when it is unknown."""
+        return release_of(self.version)
+
+
+def release_of(version: str | None) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", (version or "").partition("-")[0])))
+
+
+def locate_program(explicit: str | None = None) -> Path:
+    """The native program: `explicit`, else `codex` on PATH, else the bundled one. Raises `UsageError`."""
+    if explicit is not None:
+        found = shutil.which(explicit)
+        if found is None:
+            raise UsageError(f"{explicit} is not a program that can be started.")
+        return native_program(Path(found))
+    if found := shutil.which("codex"):
+        return native_program(Path(found))
+    if bundled := bundled_program():
+        return bundled
+    raise UsageError(NOT_FOUND)
+
+
+def bundled_program() -> Path | None:
+    """The one that the PyPI package `openai-codex-cli-bin` ships, if that is installed."""
+    spec = find_spec("codex_cli_bin")
+    if spec is None or spec.origin is None:
+        return None
+    name = "codex.exe" if sys.platform == "win32" else "codex"
+    path = Path(spec.origin).parent / "bin" / name
+    return path if path.is_file() else None
+
+
+def native_program(program: Path, system: str = sys.platform, machine: str = platform.machine()) -> Path:
+    """The program behind npm's launcher; `program` itself when it is none or its package is not understood."""
+    launcher = program.resolve()
+    target = TARGETS.get((system, machine.lower()))
+    if launcher.suffix != ".js" or target is None:
+        return launcher
+    package = launcher.parent.parent
+    # Older packages hold every platform, newer ones have one package a platform, which npm and pnpm put
+    # beside or below the package, or further up.
+    roots = [package, *sorted(package.parent.glob("codex-*"))]
+    for folder in (package, *package.parents):
+        roots += sorted(folder.glob("node_modules/@openai/codex-*"))
+    for root in roots:
+        for name in ("bin/codex", "codex/codex"):
+            native = root / "vendor" / target / (name + ".exe" if system == "win32" else name)
+            if native.is_file():
+                return native
+    return launcher
+
+
+def read_version(program: Path) -> str | None:
+    """What it prints for `--version`, after the name. Blocks while it runs."""
+    try:
+        printed = subprocess.run(  # noqa: S603 -- the program the owner chose
+            [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_TIMEOUT, check=False
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r"\d+\.\d+\.\d+\S*", printed.decode(errors="replace"))
+    return found[0] if found else None

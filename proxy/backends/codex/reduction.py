@@ -1,0 +1,234 @@
+"""One turn's notifications to backend events: a state machine without I/O.
+
+              item/started            deltas                item/completed
+    no item  ------------->  open    -------->  open, told  ------------->  no item   ... turn/completed -> over
+                               ^                    |
+                               '--- willRetry or ---'  only while the turn has told nothing; else it has failed
+                                    started again
+
+A message may come whole, in its `started` or its `completed` line; a line that comes twice tells nothing the
+second time. What was told is never taken back, and an item of any other kind than these two means that codex
+acts instead of answering: the turn has failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from ...contracts import BackendEvent, MessageEnded, ReasoningEnded, ReasoningPiece, TextPiece, TurnEnded, Usage
+from ...errors import BackendError
+from ...rpc import JsonObject
+from .errors import FAILED, NOT_TEXT_ONLY, Cut, turn_failure
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFailed:
+    error: BackendError
+
+
+@dataclass(slots=True)
+class _Message:
+    first: str
+    """The text it started with, which is all of it when no delta follows."""
+    told: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Reasoning:
+    told: dict[int, list[str]] = field(default_factory=dict)
+    """By part of the summary."""
+
+
+Told = Iterator[BackendEvent | TurnFailed]
+
+
+class TurnReduction:
+    """The state of one turn. `turn_id` may be set from the answer to the request that started it.
+
+    `over`: it tells nothing any more. `completed`: codex has said so itself.
+    """
+
+    def __init__(self) -> None:
+        self.turn_id: str | None = None
+        self.over = False
+        self.completed = False
+        self._open: dict[str, _Message | _Reasoning] = {}
+        self._done: dict[str, str] = {}  # the text of messages that are whole, by item
+        self._told = False
+        self._usage: Usage | None = None
+        self._error: JsonObject | None = None
+
+    def receive(self, method: str, params: JsonObject) -> list[BackendEvent | TurnFailed]:
+        """What one notification of the turn's thread tells; nothing for the unknown and for other turns.
+
+        Raises LookupError, TypeError or AttributeError when it has not the shape its method promises; the
+        notification is then best ignored.
+        """
+        read = self._READERS.get(method)
+        if read is None or self._of_another_turn(params):
+            return []
+        if self.over:
+            self.completed = self.completed or method == "turn/completed"
+            return []
+        events = []
+        for event in read(self, params):
+            events.append(event)
+            if isinstance(event, TurnFailed):
+                self.over = True
+                break
+            self._told = True
+        self.completed = method == "turn/completed"
+        self.over = self.over or self.completed
+        return events
+
+    def _of_another_turn(self, params: JsonObject) -> bool:
+        turn_id = params["turnId"] if "turnId" in params else params["turn"]["id"]
+        if self.turn_id is None:
+            self.turn_id = turn_id
+        return bool(turn_id != self.turn_id)
+
+    def _turn_started(self, params: JsonObject) -> Told:
+        yield from ()
+
+    def _item_started(self, params: JsonObject) -> Told:
+        item = params["item"]
+        item_id = item["id"]
+        if item_id in self._done:
+            return
+        if self._interrupts_what_was_told(item_id, item["type"]):
+            yield from self._begun_again("codex began its answer again")
+        match item["type"]:
+            case "agentMessage":
+                self._open[item_id] = _Message(str(item.get("text") or ""))
+            case "reasoning":
+                self._open[item_id] = _Reasoning()
+            case "userMessage":
+                pass
+            case kind:
+                yield _not_text_only(kind)
+
+    def _interrupts_what_was_told(self, item_id: str, kind: str) -> bool:
+        """Whether a new item shows that another attempt began: codex writes one message at a time."""
+        begun = self._open.get(item_id)
+        others = (it for it in self._open.values() if kind == "agentMessage" and isinstance(it, _Message))
+        return (begun is not None and bool(begun.told)) or any(it.told for it in others)
+
+    def _text_delta(self, params: JsonObject) -> Told:
+        if params["itemId"] in self._done:
+            yield from self._begun_again("codex began a message again")
+        message = self._open.setdefault(params["itemId"], _Message(""))
+        text = str(params["delta"])
+        if isinstance(message, _Message) and text:
+            message.told.append(text)
+            yield TextPiece(text)
+
+    def _summary_delta(self, params: JsonObject) -> Told:
+        if params["itemId"] in self._done:
+            yield from self._begun_again("codex began its reasoning again")
+        reasoning = self._open.setdefault(params["itemId"], _Reasoning())
+        part, text = int(params["summaryIndex"]), str(params["delta"])
+        if isinstance(reasoning, _Reasoning) and text:
+            reasoning.told.setdefault(part, []).append(text)
+            yield ReasoningPiece(part, text)
+
+    def _item_completed(self, params: JsonObject) -> Told:
+        item = params["item"]
+        match item["type"]:
+            case "agentMessage":
+                yield from self._message_completed(item["id"], str(item.get("text") or ""))
+            case "reasoning":
+                if item["id"] in self._done:
+                    return
+                self._done[item["id"]] = ""
+                reasoning = self._open.pop(item["id"], None)
+                told = reasoning.told if isinstance(reasoning, _Reasoning) else {}
+                for part, text in enumerate(item.get("summary") or ()):
+                    if rest := _rest(str(text), told.get(part, [])):
+                        yield ReasoningPiece(part, rest)
+                yield ReasoningEnded()
+            case "userMessage":
+                pass
+            case kind:
+                yield _not_text_only(kind)
+
+    def _message_completed(self, item_id: str, text: str) -> Told:
+        if item_id in self._done:
+            if text != self._done[item_id]:
+                yield from self._begun_again("codex wrote a message twice")
+            return
+        message = self._open.pop(item_id, None)
+        if not isinstance(message, _Message):
+            message = _Message("")
+        self._done[item_id] = text
+        if rest := _rest(text or message.first, message.told):
+            yield TextPiece(rest)
+        yield MessageEnded()
+
+    def _token_usage(self, params: JsonObject) -> Told:
+        # The thread is this turn's own, so its total is the turn's; `last` is zero after a cut answer.
+        total = params["tokenUsage"]["total"]
+        self._usage = Usage(
+            input_tokens=int(total["inputTokens"]),
+            cached_tokens=int(total["cachedInputTokens"]),
+            output_tokens=int(total["outputTokens"]),
+            reasoning_tokens=int(total["reasoningOutputTokens"]),
+        )
+        yield from ()
+
+    def _error_reported(self, params: JsonObject) -> Told:
+        # One that is not retried comes once more, in turn/completed.
+        self._error = params["error"]
+        if params.get("willRetry"):
+            yield from self._begun_again("the connection to the model broke")
+
+    def _begun_again(self, why: str) -> Told:
+        # The new attempt repeats the answer from its start, so it must not follow what was told.
+        if self._told:
+            yield TurnFailed(BackendError(f"Part of an answer was lost: {why}.", **FAILED))
+        self._open.clear()
+
+    def _turn_completed(self, params: JsonObject) -> Told:
+        turn = params["turn"]
+        match turn["status"]:
+            case "completed":
+                yield from self._ended(None)
+            case "failed":
+                match turn_failure(turn.get("error") or self._error):
+                    case Cut(reason):
+                        yield from self._ended(reason)
+                    case error:
+                        yield TurnFailed(error)
+            case status:
+                yield TurnFailed(BackendError(f"codex ended the turn as {status}.", **FAILED))
+
+    def _ended(self, incomplete: str | None) -> Told:
+        for item in self._open.values():
+            if isinstance(item, _Reasoning):
+                yield ReasoningEnded()
+            elif item.told:
+                yield MessageEnded()
+        yield TurnEnded(self._usage, incomplete)
+
+    _READERS: ClassVar[Mapping[str, Callable[[TurnReduction, JsonObject], Told]]] = {
+        "turn/started": _turn_started,
+        "item/started": _item_started,
+        "item/agentMessage/delta": _text_delta,
+        "item/reasoning/summaryTextDelta": _summary_delta,
+        "item/completed": _item_completed,
+        "thread/tokenUsage/updated": _token_usage,
+        "error": _error_reported,
+        "turn/completed": _turn_completed,
+    }
+
+
+def _rest(whole: str, told: list[str]) -> str:
+    """What `whole` has beyond the deltas. One that contradicts them comes too late to matter."""
+    begun = "".join(told)
+    return whole[len(begun) :] if whole.startswith(begun) else ""
+
+
+def _not_text_only(kind: str) -> TurnFailed:
+    sentence = f"codex used a tool of its own ({kind}) instead of answering in text; the turn was stopped."
+    return TurnFailed(BackendError(sentence, **NOT_TEXT_ONLY))

@@ -1,0 +1,106 @@
+"""What codex is asked, and what it is answered when it asks: nothing is granted.
+
+In a text-only thread none of these come. They are answered in form all the same, because some versions
+wait for ever on a question that got an error.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import cache
+
+from prompts import Image, Part, Text
+
+from ...contracts import Prompt
+from ...rpc import JsonObject, UnknownMethodError
+from .output_schema import output_schema
+
+
+@cache
+def client_info() -> Mapping[str, str]:
+    # It takes 10 ms to load, which a server is ready without.
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 -- as it says above
+
+    try:
+        own = version("tagcall")
+    except PackageNotFoundError:  # a checkout that is not installed
+        own = "0"
+    return {"name": "tagcall", "title": "tagcall", "version": own}
+
+
+IGNORED_NOTIFICATIONS = (
+    "account/rateLimits/updated",
+    "item/reasoning/summaryPartAdded",
+    "remoteControl/status/changed",
+    "thread/readState/changed",
+    "thread/settings/updated",
+    "thread/started",
+    "thread/status/changed",
+)
+
+
+def greeting() -> JsonObject:
+    """Of `initialize`. Versions that know no capabilities ignore them."""
+    capabilities = {"experimentalApi": True, "optOutNotificationMethods": list(IGNORED_NOTIFICATIONS)}
+    return {"clientInfo": client_info(), "capabilities": capabilities}
+
+
+def thread_params(prompt: Prompt, cwd: str | None, base_instructions: str | None) -> JsonObject:
+    """Of `thread/start`, but for `environments`, which not every version takes."""
+    optional = {
+        # 0.89 sends an empty text as a message of its own.
+        "developerInstructions": prompt.developer or None,
+        "baseInstructions": base_instructions,
+        "cwd": cwd,
+    }
+    return {
+        "model": prompt.model,
+        "approvalPolicy": "never",
+        "sandbox": "read-only",
+        "ephemeral": True,
+        **{name: value for name, value in optional.items() if value is not None},
+    }
+
+
+def turn_params(thread_id: str, prompt: Prompt) -> JsonObject:
+    """Of `turn/start`."""
+    optional = {
+        "effort": prompt.effort,
+        "outputSchema": None if prompt.output_schema is None else output_schema(prompt.output_schema),
+    }
+    return {
+        "threadId": thread_id,
+        "input": [_input_item(part) for part in prompt.parts],
+        "summary": prompt.summary or "none",
+        **{name: value for name, value in optional.items() if value is not None},
+    }
+
+
+def _input_item(part: Part) -> JsonObject:
+    match part:
+        case Text(text):
+            return {"type": "text", "text": text}
+        case Image(url):
+            return {"type": "image", "url": url}
+
+
+ANSWERS: Mapping[str, Callable[[], JsonObject]] = {
+    "item/commandExecution/requestApproval": lambda: {"decision": "decline"},
+    "item/fileChange/requestApproval": lambda: {"decision": "decline"},
+    "execCommandApproval": lambda: {"decision": "denied"},
+    "applyPatchApproval": lambda: {"decision": "denied"},
+    "item/permissions/requestApproval": lambda: {"permissions": {}},
+    "item/tool/requestUserInput": lambda: {"answers": {}},
+    "mcpServer/elicitation/request": lambda: {"action": "decline"},
+    "item/tool/call": lambda: {"contentItems": [], "success": False},
+    "currentTime/read": lambda: {"currentTimeAt": int(time.time())},
+}
+
+
+def answer(method: str, params: JsonObject) -> object:
+    """The result for a request of the app-server. Raises `UnknownMethodError` for one that is not in the table."""
+    known = ANSWERS.get(method)
+    if known is None:
+        raise UnknownMethodError(method)
+    return known()

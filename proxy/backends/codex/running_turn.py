@@ -1,0 +1,124 @@
+"""A turn while it runs, as its reader, its owner and its consumer share it.
+
+reader --receive--> reduction --> inbox --> consumer --leave--.
+                        |                                     v
+                        '--fail, end, lose--> settled --> owner: waits until it is known at codex,
+                                                                 interrupts it until it has ended
+
+             its first line, or the answer     its end, or the connection's
+being started ------------------------> known ------------------------> ended
+      '------------------- refused, or lost ------------------------------^
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from ...contracts import BackendEvent
+from ...errors import BackendError
+from ...rpc import JsonObject
+from ..event_queue import Inbox
+from .errors import FAILED
+from .reduction import TurnFailed, TurnReduction
+
+
+class TurnLostError(Exception):
+    """The app-server is lost to this turn, which may run on another one when nothing was told of it yet.
+
+    `failure` is what its consumer is told otherwise.
+    """
+
+    def __init__(self, failure: BackendError) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class Turn:
+    """What is known of one turn by those who take part: the reader, its owner and its consumer."""
+
+    def __init__(self) -> None:
+        self.inbox = Inbox()
+        self.left = False
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget an attempt of which nothing was told."""
+        self.settled = asyncio.Event()
+        """Nothing more is to be told: it ended, failed, was lost, or nobody listens."""
+        self.known = asyncio.Event()
+        """It runs at codex under `id`, or it never will."""
+        self.ended = asyncio.Event()
+        """codex has reported its end, or is gone, or never began."""
+        self.lost: BackendError | None = None
+        self.begun = self.heard = asyncio.get_running_loop().time()
+        self.lines = 0
+        self._reduction = TurnReduction()
+
+    @property
+    def awaited(self) -> bool:
+        """Whether its consumer is there and has not heard its end."""
+        return not (self.left or self.inbox.ended)
+
+    @property
+    def id(self) -> str | None:
+        return self._reduction.turn_id
+
+    @property
+    def completed(self) -> bool:
+        """Whether codex itself has reported its end."""
+        return self._reduction.completed
+
+    def started_as(self, turn_id: str) -> None:
+        self._reduction.turn_id = turn_id
+        self.known.set()
+
+    def receive(self, method: str, params: JsonObject) -> None:
+        """Take one notification of its thread. Called by the reader.
+
+        Raises LookupError, TypeError, AttributeError or ValueError for one that has not the shape it should have.
+        """
+        if self.ended.is_set():
+            return
+        self.heard = asyncio.get_running_loop().time()
+        self.lines += 1
+        events = self._reduction.receive(method, params)
+        if self._reduction.turn_id is not None:
+            self.known.set()
+        self._tell(events)
+        if self._reduction.completed:
+            self.inbox.end()
+            self._over()
+
+    def _tell(self, events: Sequence[BackendEvent | TurnFailed]) -> None:
+        told = [event for event in events if not isinstance(event, TurnFailed)]
+        if not self.inbox.put(told):
+            self.fail(BackendError("The answer is not read as fast as it comes.", **FAILED))
+        for event in events:
+            if isinstance(event, TurnFailed):
+                self.fail(event.error)
+
+    def fail(self, error: BackendError) -> None:
+        self.inbox.end(error)
+        self.settled.set()
+
+    def refuse(self, error: BackendError) -> None:
+        """It never began."""
+        self.fail(error)
+        self._over()
+
+    def lose(self, failure: BackendError) -> None:
+        """Nothing will be heard of it any more. Whether it runs again is its owner's business."""
+        if not self.ended.is_set():
+            self.lost = failure
+        self._over()
+
+    def _over(self) -> None:
+        self.ended.set()
+        self.known.set()
+        self.settled.set()
+
+    def leave(self) -> None:
+        """The consumer has gone, done or not."""
+        self.left = True
+        self.settled.set()

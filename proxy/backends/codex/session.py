@@ -1,0 +1,201 @@
+"""One connection to one app-server: its greeting, its login, its models, and its watch.
+
+The turns that run on it are `codex_threads`' business, when it is usable `session_life`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import structlog
+
+from ...contracts import Model, Prompt
+from ...errors import BackendError
+from ...rpc import JsonObject, RpcAnswerError, RpcClient, RpcError, Transport, UnknownMethodError
+from ..session_life import SessionLife
+from .deltas import join_deltas
+from .errors import DISCONNECTED, LOGIN, NOT_LOGGED_IN
+from .options import SessionOptions
+from .program import release_of
+from .requests import answer, greeting
+from .running_turn import Turn, TurnLostError
+from .threads import CodexThreads, Orphans
+
+log = structlog.get_logger(__name__)
+
+TEXT_ONLY_SINCE = (0, 133)
+"""Older programs keep tools that no setting takes away."""
+SIDE_BY_SIDE_SINCE = (0, 100)
+"""Older programs answer one request after the other, and look on the network for models for seconds."""
+
+
+class CodexSession:
+    """Made by `open_session`. `problem` is why no turn may start although codex runs."""
+
+    def __init__(self, transport: Transport, options: SessionOptions, orphans: Orphans) -> None:
+        self.version: str | None = None
+        self.problem: str | None = None
+        self.models: list[Model] | None = None
+        self.models_listed = asyncio.Event()
+        self.life = SessionLife()
+        self.client = RpcClient(
+            transport,
+            on_notification=self._notified,
+            answer=self._answer,
+            on_end=self._ended,
+            condense=join_deltas,
+        )
+        self._transport = transport
+        self._options = options
+        self._deadlines = options.deadlines
+        self._threads = CodexThreads(self.client, self.life, options, orphans)
+        self._login = _stamp(options.login_file)
+
+    # What the client calls
+
+    def _notified(self, method: str, params: JsonObject) -> None:
+        self._threads.receive(method, params)
+
+    def _answer(self, method: str, params: JsonObject) -> object:
+        try:
+            return answer(method, params)
+        except UnknownMethodError:
+            self._threads.refused(method, params)
+            raise
+
+    def _ended(self, reason: str) -> None:
+        log.info(
+            "codex_session_over",
+            version=self.version,
+            busy=self.life.busy,
+            ignored=dict(self._threads.ignored.counts),
+            skipped=dict(self.client.skipped.counts),
+        )
+        self.life.finish()
+        self._threads.connection_ended()
+
+    # Before the first turn
+
+    async def greet(self) -> None:
+        """Introduce ourselves. Raises `RpcError`."""
+        welcome = await self.client.request("initialize", greeting(), deadline=self._deadlines.greeting)
+        self.client.notify("initialized")
+        self._threads.interrupt_orphans()
+        found = re.search(r"/(\d+\.\d+\.\d+\S*)", str(welcome.get("userAgent")))
+        self.version = found[1] if found else None
+        await self._read_account()
+        log.info("codex_ready", version=self.version, problem=self.problem)
+        if (0,) < release_of(self.version) < TEXT_ONLY_SINCE:
+            log.warning("codex_too_old_to_be_text_only", version=self.version, since="0.133")
+
+    async def _read_account(self) -> None:
+        try:
+            account = await self.client.request(
+                "account/read", {"refreshToken": False}, deadline=self._deadlines.greeting
+            )
+        except RpcAnswerError as error:
+            log.debug("codex_tells_no_account", error=str(error))
+            return
+        missing = account.get("requiresOpenaiAuth") and account.get("account") is None
+        self.problem = NOT_LOGGED_IN if missing else None
+
+    def check_login(self) -> None:
+        """Look again while a login is missing: codex reads its own once.
+
+        Raises `TurnLostError` when there is another now: the next session has it.
+        """
+        if self.problem is not None and self._login != _stamp(self._options.login_file):
+            self.life.retire()
+            raise TurnLostError(BackendError("codex has a new login and starts again.", **DISCONNECTED))
+
+    async def list_models(self) -> None:
+        """Fill `models`."""
+        models: list[Model] = []
+        cursor: str | None = None
+        try:
+            while True:
+                page = await self.client.request(
+                    "model/list", {"cursor": cursor} if cursor else {}, deadline=self._deadlines.models
+                )
+                models += [Model(row["id"], 0, "codex") for row in page["data"] if row["id"] and not row.get("hidden")]
+                cursor = page.get("nextCursor")
+                if not cursor:
+                    break
+            self.models = models
+        except (RpcError, LookupError, TypeError, AttributeError) as error:
+            log.debug("codex_lists_no_models", error=str(error))
+        finally:
+            self.models_listed.set()
+
+    @property
+    def lists_aside(self) -> bool:
+        """Whether a list of models would hold up the turns, an interrupt for one."""
+        return (0,) < release_of(self.version) < SIDE_BY_SIDE_SINCE
+
+    # Turns
+
+    async def run_turn(self, turn: Turn, prompt: Prompt) -> None:
+        """Own a turn to its end at codex. Raises `BackendError` and `TurnLostError`, as `CodexThreads.run`."""
+        self.check_login()
+        if self.problem is not None:
+            raise BackendError(self.problem, **LOGIN)
+        await self._threads.run(turn, prompt)
+
+    async def prepare_threads(self) -> None:
+        """Starts the threads that the next requests are likely to need, until it is cancelled."""
+        await self._threads.spares.run()
+
+    async def watch(self) -> None:
+        """Looks now and then whether codex is alive, and of a bearable size."""
+        quiet, now = self._deadlines.quiet, asyncio.get_running_loop().time
+        while self.life.usable or self.life.busy:
+            await asyncio.sleep(max(0.0, self.client.heard + quiet - now()) or quiet)
+            if self.life.busy and self.client.heard + quiet <= now():
+                await self._threads.probe(f"not a line within {quiet:g} s")
+            size = await self._transport.resident_bytes()
+            if size is not None and size > self._options.memory_limit and self.life.usable:
+                log.info("codex_retires", why="memory", bytes=size)
+                self.life.retire()
+
+    async def farewell(self) -> None:
+        """Take no new turn and interrupt those that run."""
+        self.life.finish()
+        await self._threads.interrupt_all()
+
+
+def _stamp(file: Path | None) -> tuple[int, int] | None:
+    """Differs after the file was written anew; None when there is none."""
+    try:
+        status = None if file is None else file.stat()
+    except OSError:
+        return None
+    return None if status is None else (status.st_mtime_ns, status.st_size)
+
+
+@asynccontextmanager
+async def open_session(
+    connect: Callable[[], Awaitable[Transport]], options: SessionOptions, orphans: Orphans
+) -> AsyncIterator[CodexSession]:
+    """A session that is ready for turns. Raises `OSError` or `RpcError` when it cannot come to that."""
+    session = CodexSession(await connect(), options, orphans)
+    async with session.client.running():
+        try:
+            await session.greet()
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(session.watch(), name="codex watch"),
+                    group.create_task(session.prepare_threads(), name="codex spare threads"),
+                ]
+                if not session.lists_aside:
+                    tasks.append(group.create_task(session.list_models(), name="codex models"))
+                try:
+                    yield session
+                finally:
+                    for task in tasks:
+                        task.cancel()
+        finally:
+            await session.farewell()

@@ -1,0 +1,71 @@
+"""Threads that are started before they are asked for, so that a request need not wait for its own.
+
+A thread gets its instructions when it starts; `turn/start` takes none. So one can only be made ready for
+instructions that came before, as those of a conversation come with each of its requests: while a turn runs, the
+thread of the next one is started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from ...contracts import Prompt
+from ...errors import BackendError
+from .running_turn import TurnLostError
+
+GOOD_FOR = 600.0
+"""Seconds that a thread waits at most. What it was started with is not looked at again."""
+
+Key = tuple[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A thread. One that is not `ephemeral` leaves a trace; one that `waited` may be gone."""
+
+    id: str
+    ephemeral: bool
+    waited: bool = False
+
+
+class SpareThreads:
+    """`start` raises `BackendError` or `TurnLostError`. `most` threads wait; then the oldest is forgotten."""
+
+    def __init__(self, start: Callable[[Prompt], Awaitable[Started]], most: int) -> None:
+        self._start = start
+        self._most = most
+        self._waiting: OrderedDict[Key, tuple[Started, float]] = OrderedDict()
+        self._wanted: asyncio.Queue[Prompt] = asyncio.Queue()
+
+    def take(self, prompt: Prompt) -> Started | None:
+        """A thread for `prompt`, which is nobody else's then."""
+        thread, since = self._waiting.pop(_key(prompt), (None, 0.0))
+        fresh = thread is not None and since + GOOD_FOR > asyncio.get_running_loop().time()
+        return replace(thread, waited=True) if thread is not None and fresh else None
+
+    def want(self, prompt: Prompt) -> None:
+        """A request like `prompt` is likely to come."""
+        # Of many at once most would be forgotten before they are taken.
+        if self._wanted.qsize() < self._most and _key(prompt) not in self._waiting:
+            self._wanted.put_nowait(prompt)
+
+    async def run(self) -> None:
+        """Starts what is wanted, one thread at a time, until it is cancelled."""
+        while True:
+            prompt = await self._wanted.get()
+            if _key(prompt) not in self._waiting:
+                with suppress(BackendError, TurnLostError):
+                    self._keep(prompt, await self._start(prompt))
+
+    def _keep(self, prompt: Prompt, thread: Started) -> None:
+        self._waiting[_key(prompt)] = thread, asyncio.get_running_loop().time()
+        if len(self._waiting) > self._most:
+            self._waiting.popitem(last=False)
+
+
+def _key(prompt: Prompt) -> Key:
+    return prompt.model, prompt.developer

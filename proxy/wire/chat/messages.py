@@ -1,0 +1,147 @@
+"""`messages` of Chat Completions to a transcript, and the pairing rules of tool calls and tool messages.
+
+A tool message belongs to the assistant message before it, so a conversation may use an id twice; OpenAI
+allows it too. What it refuses is refused in its words.
+"""
+
+from __future__ import annotations
+
+from prompts import AssistantText, Entry, Guidance, PastCall, ToolResult, UserTurn
+
+from ...errors import RequestError
+from ...ids import CALL_ID
+from ..content import joined_text, parse_parts
+from ..custom_tools import wrap_input
+from ..json_body import JsonValue
+from ..reader import Reader, missing, shown, wrong_value
+from ..responses.input_items import MAX_ITEMS
+from ..tools import ToolSet
+
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+
+
+class _Messages:
+    """Reads messages one after the other and holds the pairing rules."""
+
+    def __init__(self, tools: ToolSet) -> None:
+        self._tools = tools
+        self._entries: list[Entry] = []
+        self._calls: set[str] = set()  # of the assistant message that tool messages now belong to
+        self._outputs: dict[str, JsonValue] = {}
+        self._function_call = ""
+
+    def add(self, message: Reader) -> None:
+        role = message.required_string("role")
+        if role != "tool":
+            self._end_group(message)
+        match role:
+            case "user":
+                self._require_content(message)
+                self._entries.append(UserTurn(parse_parts(message, "content")))
+            case "system" | "developer":
+                self._require_content(message)
+                if text := joined_text(parse_parts(message, "content")):
+                    self._entries.append(Guidance(text))
+            case "assistant":
+                self._assistant(message)
+            case "tool":
+                self._tool(message)
+            case "function":
+                self._function(message)
+            case _:
+                raise wrong_value(message.at("role"), role, ROLES)
+
+    def finish(self, messages: Reader) -> tuple[Entry, ...]:
+        self._end_group(messages)
+        return tuple(self._entries)
+
+    @staticmethod
+    def _require_content(message: Reader) -> None:
+        if "content" not in message.raw:
+            raise missing(message.at("content"))
+
+    def _assistant(self, message: Reader) -> None:
+        # Without calls too, null and "" are seen: they say nothing.
+        text = joined_text(parse_parts(message, "content")) or message.string("refusal")
+        if text:
+            self._entries.append(AssistantText(text))
+        for call in message.objects("tool_calls"):
+            self._call(call)
+        if (function := message.object("function_call")) is not None:
+            self._function_call = f"function_{len(self._entries)}"
+            self._entries.append(self._past_call(self._function_call, function))
+
+    def _call(self, call: Reader) -> None:
+        call_id = call.matching("id", CALL_ID)
+        if call_id in self._calls:
+            raise RequestError(f"Duplicate value for 'id' of '{call_id}' in '{call.path}'.", param=call.at("id"))
+        self._calls.add(call_id)
+        kind = call.choice("type", ("function", "custom")) or "function"
+        call.require(kind)
+        body = Reader.of(call.get(kind), call.at(kind))
+        self._entries.append(self._past_call(call_id, body, custom=kind == "custom"))
+
+    def _past_call(self, call_id: str, call: Reader, *, custom: bool = False) -> PastCall:
+        name = self._tools.model_name(call.required_string("name"), None)
+        if custom:
+            return PastCall(call_id, name, wrap_input(call.string("input") or ""))
+        call.require("arguments")
+        return PastCall(call_id, name, call.string("arguments") or "{}")
+
+    def _tool(self, message: Reader) -> None:
+        if not self._calls:
+            raise RequestError(
+                "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
+                "'tool_calls'.",
+                param=message.at("role"),
+            )
+        call_id = message.matching("tool_call_id", CALL_ID)
+        if call_id not in self._calls:
+            raise RequestError(
+                f"Invalid parameter: 'tool_call_id' of '{call_id}' not found in 'tool_calls' of previous message.",
+                param=message.at("tool_call_id"),
+            )
+        self._require_content(message)
+        parts, output = parse_parts(message, "content"), message.get("content")
+        if call_id in self._outputs:
+            if self._outputs[call_id] == output:
+                return  # said twice in the same words: nothing to choose between
+            raise RequestError(
+                f"Invalid parameter: Duplicate value for 'tool_call_id' of '{call_id}'.",
+                param=message.at("tool_call_id"),
+            )
+        self._outputs[call_id] = output
+        self._entries.append(ToolResult(call_id, parts))
+
+    def _function(self, message: Reader) -> None:
+        """The older form, which knows no ids: it answers the last `function_call`, or stands alone."""
+        message.required_string("name")
+        self._require_content(message)
+        call_id, self._function_call = self._function_call or f"function_{len(self._entries)}", ""
+        self._entries.append(ToolResult(call_id, parse_parts(message, "content")))
+
+    def _end_group(self, following: Reader) -> None:
+        """The tool messages of an assistant message are over."""
+        if unanswered := sorted(self._calls - self._outputs.keys()):
+            raise RequestError(
+                "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+                "'tool_call_id'. The following tool_call_ids did not have response messages: "
+                + shown(", ".join(unanswered)),
+                param=following.at("role") if following.path else "messages",
+            )
+        self._calls.clear()
+        self._outputs.clear()
+
+
+def parse_messages(request: Reader, tools: ToolSet) -> tuple[Entry, ...]:
+    """`messages` of a request as transcript entries. Raises `RequestError`."""
+    if request.require("messages") == []:
+        raise RequestError(
+            "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.",
+            code="empty_array",
+            param="messages",
+        )
+    messages = _Messages(tools)
+    for message in request.objects("messages", max_length=MAX_ITEMS):
+        messages.add(message)
+    return messages.finish(request)

@@ -1,0 +1,169 @@
+"""POST /v1/chat/completions: a request body to what the turn needs and what the answer depends on.
+
+docs/reference/chat-parameters.md says for each parameter whether it is honoured, ignored or refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import orjson
+
+from prompts import ChoiceMode, Transcript
+
+from ...contracts import OutputFormat, TurnRequest
+from ...errors import RequestError
+from ..json_body import JsonObject
+from ..reader import Reader, shown, wrong_type, wrong_value
+from ..responses.request import EFFORTS, MODEL_NAME, SERVICE_TIERS
+from ..tools import TOOL_NAME, ToolSet
+from .messages import parse_messages
+from .tools import parse_chat_tools
+
+MAX_STOPS = 4
+FORMATS = ("text", "json_object", "json_schema")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """`model` is the name the client knows. `legacy`: calls are answered as `function_call`."""
+
+    turn: TurnRequest
+    tools: ToolSet
+    model: str
+    stream: bool
+    include_usage: bool = False
+    legacy: bool = False
+
+    @property
+    def may_call(self) -> bool:
+        return len(self.turn.registry) > 0 and self.turn.choice.mode is not ChoiceMode.NONE
+
+
+def parse_chat_request(body: JsonObject, *, summary: str | None = None) -> ChatRequest:
+    """The request in `body`, checked as a whole before any backend hears of it.
+
+    `summary` is what to ask of the model's reasoning; the API has no parameter for it. Raises
+    `RequestError`. Unknown members are accepted: clients send them, OpenAI's newest among them.
+    """
+    request = Reader(body)
+    model = request.matching("model", MODEL_NAME)
+    _refuse_unserved(request)
+    _check_ignored(request)
+    chat = parse_chat_tools(request)
+    stream = request.boolean("stream") is True
+    options = request.object("stream_options")
+    if options is not None and not stream:
+        raise RequestError(
+            "The 'stream_options' parameter is only allowed when 'stream' is enabled.", param="stream_options"
+        )
+    return ChatRequest(
+        turn=TurnRequest(
+            model=model,
+            transcript=Transcript(parse_messages(request, chat.tools)),
+            registry=chat.tools.registry,
+            choice=chat.choice,
+            # The older form has room for one call.
+            parallel=not chat.legacy and request.boolean("parallel_tool_calls") is not False,
+            effort=request.choice("reasoning_effort", EFFORTS),
+            summary=summary,
+            output_format=_output_format(request),
+            max_output_tokens=_max_tokens(request),
+            stop=_stop(request),
+        ),
+        tools=chat.tools,
+        model=model,
+        stream=stream,
+        include_usage=options is not None and options.boolean("include_usage") is True,
+        legacy=chat.legacy,
+    )
+
+
+def _refuse_unserved(request: Reader) -> None:
+    """What would change the answer's meaning and cannot be served."""
+    if request.integer("n", minimum=1) not in {None, 1}:
+        raise RequestError(
+            "Only one choice is made here: leave 'n' out, and ask again for another answer.",
+            code="unsupported_value",
+            param="n",
+        )
+    if request.get("moderation") is not None:
+        raise RequestError(
+            "Answers are not moderated here: leave 'moderation' out.", code="unsupported_parameter", param="moderation"
+        )
+    modalities = request.array("modalities") or []
+    if request.object("audio") is not None or "audio" in modalities:
+        raise RequestError(
+            "Audio is not available here: leave 'audio' and the modality 'audio' out.",
+            code="unsupported_value",
+            param="modalities" if "audio" in modalities else "audio",
+        )
+
+
+def _check_ignored(request: Reader) -> None:
+    """Parameters without effect here, of which a nonsensical value is refused all the same, as OpenAI does."""
+    request.number("temperature", minimum=0, maximum=2)
+    request.number("top_p", minimum=0, maximum=1)
+    request.number("presence_penalty", minimum=-2, maximum=2)
+    request.number("frequency_penalty", minimum=-2, maximum=2)
+    request.integer("top_logprobs", minimum=0, maximum=20)
+    request.boolean("logprobs")
+    request.boolean("store")
+    request.object("metadata")
+    _check_logit_bias(request.object("logit_bias"))
+    request.choice("service_tier", SERVICE_TIERS)
+    request.choice("verbosity", ("low", "medium", "high"))
+
+
+def _check_logit_bias(bias: Reader | None) -> None:
+    if bias is None:
+        return
+    for token in bias.raw:
+        if not (token.isascii() and token.isdigit()):
+            raise RequestError(
+                f"Invalid 'logit_bias': '{shown(token)}' is no token id.", code="invalid_value", param="logit_bias"
+            )
+        bias.number(token, minimum=-100, maximum=100)
+
+
+def _max_tokens(request: Reader) -> int | None:
+    """The smaller of the two names' values: some clients send both."""
+    limits = [request.integer(name, minimum=1) for name in ("max_completion_tokens", "max_tokens")]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _stop(request: Reader) -> tuple[str, ...]:
+    """`""` and `[]` are none: real clients send them for an empty field of their settings."""
+    match request.get("stop"):
+        case None:
+            return ()
+        case str(stop):
+            stops = [stop]
+        case list(values):
+            stops = []
+            for index, value in enumerate(request.array("stop", max_length=MAX_STOPS) or values):
+                if not isinstance(value, str):
+                    raise wrong_type(f"stop[{index}]", "a string", value)
+                stops.append(value)
+        case other:
+            raise wrong_type("stop", "a string or an array of strings", other)
+    return tuple(stop for stop in stops if stop)
+
+
+def _output_format(request: Reader) -> OutputFormat | None:
+    form = request.object("response_format")
+    kind = form.required_string("type") if form is not None else "text"
+    match kind:
+        case "text":
+            return None
+        case "json_object":
+            return OutputFormat()
+        case "json_schema" if form is not None:
+            form.require("json_schema")
+            nested = Reader.of(form.get("json_schema"), form.at("json_schema"))
+            name = nested.matching("name", TOOL_NAME)
+            nested.boolean("strict")
+            schema = nested.object("schema")
+            return OutputFormat(orjson.dumps(schema.raw).decode() if schema is not None else None, name)
+        case _:
+            raise wrong_value("response_format.type", kind, FORMATS)

@@ -1,0 +1,151 @@
+"""What a Realtime session is set to, and what one response is set to beside it.
+
+Both are changed by objects that hold only what changes. Settings of audio are accepted, because clients send
+them always, and mean nothing; an answer in audio is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from prompts import ChoiceMode, ToolChoice, Transcript
+
+from ...contracts import TurnRequest
+from ...errors import RequestError
+from ..builder import WireEvent
+from ..json_body import JsonObject, JsonValue
+from ..reader import Reader, wrong_type
+from ..responses.request import EFFORTS, MODEL_NAME
+from ..tools import ToolSet, parse_tool_choice, parse_tools
+from .items import Items
+from .words import Words
+
+# The default of clients that do not say how many tokens an answer may have.
+NO_LIMIT = "inf"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`tools` are offered, `tools_echo` is what the client said of them; None of the rest means the default."""
+
+    instructions: str = ""
+    tools: ToolSet = field(default_factory=ToolSet)
+    tools_echo: tuple[JsonValue, ...] = ()
+    tool_choice: JsonValue = "auto"
+    max_output_tokens: int | None = None
+    parallel: bool = True
+    effort: str | None = None
+    truncate: bool = True
+    tracing: JsonValue = None
+
+    def changed(self, change: Reader, words: Words) -> Settings:
+        """These with what `change` holds. Raises `RequestError`; nothing has changed then."""
+        if change.get("prompt") is not None:
+            raise RequestError(
+                "Stored prompt templates are not available here: send 'instructions'.",
+                code="unsupported_parameter",
+                param=change.at("prompt"),
+            )
+        _check_modalities(change, words)
+        settings = self
+        if change.get("tools") is not None:
+            echo = tuple(change.array("tools") or ())
+            settings = replace(settings, tools=parse_tools(change), tools_echo=echo)
+        if (choice := change.get("tool_choice")) is not None:
+            settings = replace(settings, tool_choice=choice)
+        settings.choice()
+        if (instructions := change.string("instructions")) is not None:
+            settings = replace(settings, instructions=instructions)
+        if (parallel := change.boolean("parallel_tool_calls")) is not None:
+            settings = replace(settings, parallel=parallel)
+        if (reasoning := change.object("reasoning")) is not None:
+            settings = replace(settings, effort=reasoning.choice("effort", EFFORTS))
+        for name in {"max_output_tokens", words.max_output_tokens}:
+            if change.get(name) is not None:
+                settings = replace(settings, max_output_tokens=_limit(change, name))
+        if (truncation := change.get("truncation")) is not None:
+            settings = replace(settings, truncate=truncation != "disabled")
+        return replace(settings, tracing=change.get("tracing") or self.tracing)
+
+    def choice(self) -> ToolChoice:
+        """Raises `RequestError` when it names a tool that is not there."""
+        return (
+            parse_tool_choice(Reader({"tool_choice": self.tool_choice}), self.tools)
+            if self.tools.echo
+            else ToolChoice()
+        )
+
+    @property
+    def shown_limit(self) -> int | str:
+        return NO_LIMIT if self.max_output_tokens is None else self.max_output_tokens
+
+
+def _check_modalities(change: Reader, words: Words) -> None:
+    modalities = change.array(words.modalities)
+    if modalities is not None and "text" not in modalities:
+        raise RequestError(
+            f"This server does not speak: set '{words.modalities}' to ['text'].",
+            code="unsupported_value",
+            param=change.at(words.modalities),
+        )
+
+
+def _limit(change: Reader, name: str) -> int | None:
+    value = change.get(name)
+    if value == NO_LIMIT:
+        return None
+    if isinstance(value, str):
+        raise wrong_type(change.at(name), f"an integer or '{NO_LIMIT}'", value)
+    return change.integer(name, minimum=1)
+
+
+def parse_model(query: JsonObject) -> str:
+    """`model` of the URL. Raises `RequestError`."""
+    return Reader(query).matching("model", MODEL_NAME)
+
+
+def changed_session(settings: Settings, change: Reader, words: Words) -> Settings:
+    """The settings after `session.update`. The model stays what the URL says, as at OpenAI."""
+    if change.string("type") == "transcription":
+        raise RequestError(
+            "This server does not hear: sessions are of type 'realtime'.",
+            code="unsupported_value",
+            param=change.at("type"),
+        )
+    return settings.changed(change, words)
+
+
+def session_object(session_id: str, model: str, settings: Settings, words: Words) -> WireEvent:
+    return {
+        "id": session_id,
+        "object": "realtime.session",
+        **dict(words.session),
+        "model": model,
+        words.modalities: ["text"],
+        "instructions": settings.instructions,
+        "tools": list(settings.tools_echo),
+        "tool_choice": settings.tool_choice,
+        words.max_output_tokens: settings.shown_limit,
+        "tracing": settings.tracing,
+    }
+
+
+def turn_of(model: str, settings: Settings, items: Items, *, insists: bool) -> TurnRequest:
+    """The turn that answers `items`.
+
+    A demand for a call is met once its results are there, or the conversation would never come to an answer:
+    it counts as auto then, unless the client `insists`, which is to say it with this very response.
+    """
+    choice = settings.choice()
+    if choice.mode is ChoiceMode.REQUIRED and items.end_with_results and not insists:
+        choice = ToolChoice()
+    return TurnRequest(
+        model=model,
+        transcript=Transcript(items.entries(), settings.instructions or None),
+        registry=settings.tools.registry,
+        choice=choice,
+        parallel=settings.parallel,
+        effort=settings.effort,
+        max_output_tokens=settings.max_output_tokens,
+        truncate=settings.truncate,
+    )

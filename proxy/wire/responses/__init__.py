@@ -1,0 +1,12 @@
+"""The Responses API.
+
+request        POST /v1/responses -> `ResponsesRequest`
+input_items    `input` -> transcript, with the pairing rules of calls and outputs
+builder        turn events -> Response events and the Response object
+output_items   the output items of a Response, while they are being built
+stored_items   `input` as it is kept: ids, types, parts
+compaction     summaries in place of items
+conversations  bodies of /v1/conversations
+pages          lists that are asked for page by page
+frames         what Responses over WebSocket have besides events
+"""

@@ -1,0 +1,56 @@
+"""Compaction items: a summary in place of the items before it, in the member that OpenAI encrypts.
+
+Ours is base64 of a JSON object with a mark. It is neither secret nor signed, so what comes back is text
+that anybody may have written, and is shown to the model as such. Those of others say nothing to us.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Iterable, Mapping
+
+import orjson
+
+from ...contracts import WireObject
+from ...ids import MintId, mint_id
+from ..json_body import JsonObject
+
+MARK = "tagcall.summary.1"
+
+
+def write_summary(summary: str) -> str:
+    """`encrypted_content` of a compaction item."""
+    return b64encode(orjson.dumps({MARK: summary})).decode()
+
+
+def read_summary(content: str | None) -> str | None:
+    """What `write_summary` was given, or None for content that is not ours."""
+    try:
+        value: object = orjson.loads(b64decode(content or "", validate=True))
+    except (Base64Error, ValueError):
+        return None
+    summary = value.get(MARK) if isinstance(value, dict) else None
+    return summary if isinstance(summary, str) and summary.strip() else None
+
+
+def kept_messages(items: Iterable[WireObject]) -> list[WireObject]:
+    """Those of stored `items` that a compaction keeps as they are: the user's messages."""
+    return [item for item in items if item.get("type") == "message" and item.get("role") == "user"]
+
+
+def compaction_item(summary: str, mint: MintId = mint_id) -> JsonObject:
+    return {"id": mint("cmp"), "type": "compaction", "encrypted_content": write_summary(summary)}
+
+
+def compaction_body(
+    output: Iterable[WireObject], usage: Mapping[str, object], created_at: int, mint: MintId = mint_id
+) -> dict[str, object]:
+    """The answer to POST /v1/responses/compact."""
+    return {
+        "id": mint("resp"),
+        "object": "response.compaction",
+        "created_at": created_at,
+        "output": list(output),
+        "usage": usage,
+    }

@@ -1,0 +1,217 @@
+"""`input` of the Responses API to a transcript, and the pairing rules of calls and their outputs.
+
+What OpenAI refuses is refused in its words (docs/reference/errors.md); what it is known to accept is
+accepted, also without ids, with nulls and with members we do not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from prompts import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, UserTurn, summarised
+
+from ...contracts import WireObject
+from ...errors import RequestError
+from ...ids import CALL_ID
+from ..content import joined_text, parse_parts
+from ..custom_tools import wrap_input
+from ..json_body import JsonValue
+from ..reader import Reader, missing, shown, wrong_type, wrong_value
+from ..tools import ToolSet
+from .compaction import read_summary
+
+MAX_ITEMS = 10_000
+
+ROLES = ("assistant", "developer", "system", "user")
+
+# Calls, and what OpenAI calls them in its errors.
+CALL_NOUNS = {"function_call": "function call", "custom_tool_call": "custom tool call"}
+
+# Kinds that are part of a real client's history but say nothing to a text model.
+SILENT_ITEMS = frozenset({
+    "additional_tools", "apply_patch_call", "apply_patch_call_output", "code_interpreter_call",
+    "compaction_trigger", "computer_call", "computer_call_output", "configuration_update", "file_search_call",
+    "image_generation_call", "local_shell_call", "local_shell_call_output", "mcp_approval_request",
+    "mcp_approval_response", "mcp_call", "mcp_list_tools", "program", "program_output", "reasoning", "shell_call",
+    "shell_call_output", "tool_search_call", "tool_search_output", "web_search_call",
+})  # fmt: skip
+
+ITEM_KINDS = (
+    "message", *CALL_NOUNS, *(f"{kind}_output" for kind in CALL_NOUNS), "compaction", "item_reference",
+    *sorted(SILENT_ITEMS),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What was stored before: the items that stand before the request's own, and those it refers to by id."""
+
+    items: tuple[WireObject, ...] = ()
+    referred: Mapping[str, WireObject] = field(default_factory=dict)
+
+
+NO_HISTORY = History()
+
+
+class _Items:
+    """Reads items one after the other and holds the pairing rules."""
+
+    def __init__(self, tools: ToolSet, history: History) -> None:
+        self.entries: list[Entry] = []
+        self._tools = tools
+        self._referred = history.referred
+        self._calls: dict[str, str] = {}
+        self._outputs: dict[str, JsonValue] = {}
+        self._ids: set[str] = set()
+
+    def add(self, item: Reader) -> None:
+        if (stored := self._referred.get(referred_id(item.raw) or "")) is not None:
+            item = Reader(dict(stored), item.path)
+        self._check_id(item)
+        kind = item.string("type") or ("message" if item.get("role") is not None else None)
+        match kind:
+            case None:
+                raise missing(item.at("type"))
+            case "message":
+                self._message(item)
+            case "function_call":
+                item.require("arguments")
+                self._call(item, kind, item.string("arguments") or "{}")
+            case "custom_tool_call":
+                item.require("input")
+                self._call(item, kind, wrap_input(item.string("input") or ""))
+            case "function_call_output" | "custom_tool_call_output":
+                self._output(item, CALL_NOUNS[kind.removesuffix("_output")])
+            case "item_reference":
+                identifier = shown(item.required_string("id"))
+                raise RequestError(f"Item with id '{identifier}' not found.", status=404, param="input")
+            case "compaction":
+                if (summary := read_summary(item.string("encrypted_content"))) is not None:
+                    self.entries.append(UserTurn((Text(summarised(summary)),)))
+            case _ if kind in SILENT_ITEMS:
+                pass
+            case _:
+                raise wrong_value(item.at("type"), kind, ITEM_KINDS)
+
+    def _check_id(self, item: Reader) -> None:
+        identifier = item.string("id")
+        if not identifier:
+            return
+        if identifier in self._ids:
+            raise RequestError(
+                f"Duplicate item found with id {identifier[:64]}. Remove duplicate items from your input and try "
+                "again.",
+                param="input",
+            )
+        self._ids.add(identifier)
+
+    def _message(self, item: Reader) -> None:
+        role = item.required_string("role")
+        if "content" not in item.raw:
+            raise missing(item.at("content"))
+        parts = parse_parts(item, "content")
+        match role:
+            case "user":
+                self.entries.append(UserTurn(parts))
+            case "assistant":
+                # An empty message before a call says nothing, and real clients send it.
+                if text := joined_text(parts):
+                    self.entries.append(AssistantText(text))
+            case "system" | "developer":
+                if text := joined_text(parts):
+                    self.entries.append(Guidance(text))
+            case _:
+                raise wrong_value(item.at("role"), role, ROLES)
+
+    def _call(self, item: Reader, kind: str, arguments: str) -> None:
+        call_id = item.matching("call_id", CALL_ID)
+        name = item.required_string("name")
+        if call_id in self._calls:
+            raise RequestError(f"Duplicate {CALL_NOUNS[kind]} found with call_id {call_id}.", param="input")
+        self._calls[call_id] = CALL_NOUNS[kind]
+        self.entries.append(PastCall(call_id, self._tools.model_name(name, item.string("namespace")), arguments))
+
+    def _output(self, item: Reader, noun: str) -> None:
+        """An output of either kind answers a call of either kind: the id leaves no doubt."""
+        call_id = item.matching("call_id", CALL_ID)
+        item.require("output")
+        parts = parse_parts(item, "output")
+        if call_id not in self._calls:
+            raise RequestError(f"No tool call found for {noun} output with call_id {call_id}.", param="input")
+        output = item.get("output")
+        if call_id in self._outputs:
+            if self._outputs[call_id] == output:
+                return  # said twice in the same words: nothing to choose between
+            raise RequestError(f"Duplicate {noun} output found with call_id {call_id}.", param="input")
+        self._outputs[call_id] = output
+        self.entries.append(ToolResult(call_id, parts))
+
+    def finish(self) -> tuple[Entry, ...]:
+        for call_id, noun in self._calls.items():
+            if call_id not in self._outputs:
+                raise RequestError(f"No tool output found for {noun} {call_id}.", param="input")
+        return tuple(self.entries)
+
+
+def referred_id(item: JsonValue) -> str | None:
+    """The id of an `item_reference`, whose `type` clients may leave out."""
+    match item:
+        case {"type": "item_reference", "id": str(identifier)}:
+            return identifier
+        case {"id": str(identifier), **rest} if not any(value is not None for value in rest.values()):
+            return identifier
+        case _:
+            return None
+
+
+def referred_ids(value: JsonValue) -> tuple[str, ...]:
+    """The ids of all references among the items in `value`; nothing else of it is looked at."""
+    items = value if isinstance(value, list) else []
+    return tuple(identifier for item in items if (identifier := referred_id(item)) is not None)
+
+
+def _readers(request: Reader, history: History) -> Iterator[Reader]:
+    """The items of `history` and then those of `input`."""
+    for index, stored in enumerate(history.items):
+        yield Reader(dict(stored), f"previous_response.items[{index}]")
+    if isinstance(request.get("input"), list):
+        yield from request.objects("input", max_length=MAX_ITEMS)
+
+
+def brought_tools(request: Reader, history: History) -> Iterator[Reader]:
+    """The tools that stand in `additional_tools` items; those of a request are offered besides its `tools`."""
+    for item in _readers(request, history):
+        if item.get("type") == "additional_tools":
+            item.require("tools")
+            yield from item.objects("tools")
+
+
+def parse_input(request: Reader, tools: ToolSet, history: History) -> tuple[Entry, ...]:
+    """What stands in `history` and then in `input`, a string or an array of items, as transcript entries.
+
+    `input` may be missing where the request continues something.
+    """
+    items = _Items(tools, history)
+    for item in _readers(request, history):
+        items.add(item)
+    match value := request.get("input"):
+        case str():
+            items.entries.append(UserTurn((Text(value),)))
+        case list():
+            pass
+        case None:
+            if request.get("previous_response_id") is None and request.get("conversation") is None:
+                raise missing("input")
+        case _:
+            raise wrong_type("input", "a string or an array of input items", value)
+    return items.finish()
+
+
+def check_added(request: Reader, history: History, *, max_length: int) -> None:
+    """Checks that `items` may stand behind those of `history`. A call may still wait for its output."""
+    items = _Items(ToolSet(), history)
+    for index, stored in enumerate(history.items):
+        items.add(Reader(dict(stored), f"conversation.items[{index}]"))
+    for item in request.objects("items", max_length=max_length):
+        items.add(item)

@@ -1,0 +1,74 @@
+"""Lists that are asked for page by page: `limit`, `order`, `after` and `before`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...contracts import WireObject
+from ...errors import RequestError
+from ..reader import Reader, shown
+
+DEFAULT_LIMIT = 20
+MAX_LIMIT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """`after` and `before` are ids of items; both are meant in the order that is asked for."""
+
+    limit: int = DEFAULT_LIMIT
+    descending: bool = True
+    after: str | None = None
+    before: str | None = None
+
+
+def query_integer(query: Mapping[str, str], name: str, *, minimum: int, maximum: int | None = None) -> int | None:
+    """A number in a query, or None. Raises `RequestError`."""
+    text = query.get(name)
+    if text is None:
+        return None
+    # What is no number is told as the string that it is.
+    digits = text.removeprefix("-")
+    value = int(text) if digits.isascii() and digits.isdigit() and len(digits) < 16 else text
+    return Reader({name: value}).integer(name, minimum=minimum, maximum=maximum)
+
+
+def parse_page(query: Mapping[str, str]) -> Page:
+    """The page that a query asks for. Raises `RequestError`."""
+    order = Reader({"order": query.get("order")}).choice("order", ("asc", "desc"))
+    return Page(
+        limit=query_integer(query, "limit", minimum=1, maximum=MAX_LIMIT) or DEFAULT_LIMIT,
+        descending=order != "asc",
+        after=query.get("after"),
+        before=query.get("before"),
+    )
+
+
+def _position(items: Sequence[WireObject], identifier: str, param: str) -> int:
+    for position, item in enumerate(items):
+        if item.get("id") == identifier:
+            return position
+    raise RequestError(f"No item found with id '{shown(identifier)}'", status=404, param=param)
+
+
+def item_list(items: Sequence[WireObject], *, has_more: bool = False) -> dict[str, object]:
+    """Items as OpenAI's list object."""
+    return {
+        "object": "list",
+        "data": list(items),
+        "first_id": items[0]["id"] if items else None,
+        "last_id": items[-1]["id"] if items else None,
+        "has_more": has_more,
+    }
+
+
+def item_page(items: Sequence[WireObject], page: Page) -> dict[str, object]:
+    """One page of `items`, which are given oldest first. Raises `RequestError` for an id that is not among them."""
+    ordered = list(reversed(items)) if page.descending else list(items)
+    end = len(ordered) if page.before is None else _position(ordered, page.before, "before")
+    start = 0 if page.after is None else _position(ordered, page.after, "after") + 1
+    if page.after is None and page.before is not None:
+        start = max(0, end - page.limit)
+        return item_list(ordered[start:end], has_more=start > 0)
+    return item_list(ordered[start:end][: page.limit], has_more=start + page.limit < end)

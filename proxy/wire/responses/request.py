@@ -1,0 +1,266 @@
+"""POST /v1/responses: a request body to what the turn needs and what the answer echoes.
+
+docs/reference/parameters.md says for each parameter whether it is honoured, echoed or refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NotRequired, TypedDict
+
+import orjson
+
+from prompts import Transcript
+
+from ...contracts import OutputFormat, TurnRequest
+from ...errors import RequestError
+from ..json_body import JsonObject, JsonValue
+from ..metadata import parse_metadata
+from ..reader import Reader, wrong_prefix, wrong_type, wrong_value
+from ..tools import TOOL_NAME, ToolSet, parse_tool_choice, parse_tools
+from .input_items import NO_HISTORY, History, brought_tools, parse_input, referred_ids
+
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+SUMMARIES = ("auto", "concise", "detailed")
+CONTEXTS = ("auto", "current_turn", "all_turns")
+SERVICE_TIERS = ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast")
+INCLUDES = (
+    "code_interpreter_call.outputs", "computer_call_output.output.image_url", "file_search_call.results",
+    "message.input_image.image_url", "message.output_text.logprobs", "reasoning.encrypted_content",
+    "web_search_call.action.sources", "web_search_call.results",
+)  # fmt: skip
+CACHE_RETENTIONS = ("in_memory", "in-memory", "24h")
+
+# Objects that are checked to be objects and change nothing here.
+IGNORED_OBJECTS = ("access_programs", "image", "prompt_cache_options")
+
+# Wide enough for every name in use; what is no name at all is not worth a turn.
+MODEL_NAME = re.compile(r"[^\s\x00-\x1f\x7f](?:.{0,254}[^\s\x00-\x1f\x7f])?")
+
+
+class Echo(TypedDict):
+    """The members of a Response object that repeat the request, defaults filled in."""
+
+    background: bool
+    conversation: NotRequired[JsonObject]
+    instructions: str | None
+    max_output_tokens: int | None
+    max_tool_calls: int | None
+    metadata: JsonObject
+    model: str
+    parallel_tool_calls: bool
+    previous_response_id: str | None
+    prompt_cache_key: str | None
+    prompt_cache_retention: NotRequired[str]
+    reasoning: JsonObject
+    safety_identifier: str | None
+    store: bool
+    temperature: float
+    text: JsonObject
+    tool_choice: JsonValue
+    tools: list[JsonObject]
+    top_logprobs: int
+    top_p: float
+    truncation: str
+    user: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsesRequest:
+    turn: TurnRequest
+    tools: ToolSet
+    echo: Echo
+    stream: bool
+    service_tier: str
+    include: frozenset[str]
+    input: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """What has to be found in the store before a request can be read."""
+
+    previous_response_id: str | None
+    conversation: str | None
+    referred: tuple[str, ...]
+
+
+def lookups(body: JsonObject) -> Lookups:
+    """What `body` refers to; nothing else of it is looked at."""
+    request = Reader(body)
+    previous, conversation = request.string("previous_response_id"), _conversation(request)
+    if previous is not None and conversation is not None:
+        raise RequestError(
+            "Mutually exclusive parameters: Ensure you are only providing one of: 'previous_response_id' or "
+            "'conversation'.",
+            code="mutually_exclusive_parameters",
+        )
+    return Lookups(previous, conversation, referred_ids(body.get("input")))
+
+
+def _conversation(request: Reader) -> str | None:
+    """The id in `conversation`, which is a string or an object."""
+    if request.get("conversation") is None:
+        return None
+    if isinstance(request.get("conversation"), str):
+        holder, key = request, "conversation"
+    else:
+        holder, key = Reader.of(request.get("conversation"), "conversation"), "id"
+    identifier = holder.required_string(key)
+    if not identifier.startswith("conv"):
+        raise wrong_prefix(holder.at(key), identifier, "conv")
+    return identifier
+
+
+def _refuse_unserved(request: Reader) -> None:
+    """Parameters that would change the answer's meaning and cannot be served."""
+    if request.get("prompt") is not None:
+        raise RequestError(
+            "Stored prompt templates are not available here: send 'instructions' and 'input' instead of 'prompt'.",
+            code="unsupported_parameter",
+            param="prompt",
+        )
+    if request.get("moderation") is not None:
+        raise RequestError(
+            "Answers are not moderated here: leave 'moderation' out.", code="unsupported_parameter", param="moderation"
+        )
+    if request.boolean("background") and request.boolean("store") is False:
+        raise RequestError(
+            "background can only be used when `store` is true: leave 'store' out.",
+            code="invalid_value",
+            param="background",
+        )
+
+
+def _text(request: Reader) -> tuple[JsonObject, OutputFormat | None]:
+    """`text` with its defaults filled in, and what it demands of the answer."""
+    text = request.object("text")
+    verbosity = text.choice("verbosity", ("low", "medium", "high")) if text else None
+    form, demand = _format(text.object("format") if text else None)
+    return {"format": form, "verbosity": verbosity or "medium"}, demand
+
+
+def _format(form: Reader | None) -> tuple[JsonObject, OutputFormat | None]:
+    if form is None:
+        return {"type": "text"}, None
+    match kind := form.required_string("type"):
+        case "text":
+            return {"type": "text"}, None
+        case "json_object":
+            return {"type": "json_object"}, OutputFormat()
+        case "json_schema":
+            name = form.matching("name", TOOL_NAME)
+            form.require("schema")
+            schema = Reader.of(form.get("schema"), form.at("schema")).raw
+            description, strict = form.string("description"), form.boolean("strict") is True
+            echo: JsonObject = {"type": kind, "name": name, "description": description, "schema": schema}
+            return {**echo, "strict": strict}, OutputFormat(orjson.dumps(schema).decode(), name)
+        case _:
+            raise wrong_value(form.at("type"), kind, ("text", "json_object", "json_schema"))
+
+
+def _reasoning(request: Reader) -> tuple[JsonObject, str | None, str | None]:
+    reasoning = request.object("reasoning")
+    if reasoning is None:
+        return {"effort": None, "summary": None}, None, None
+    effort = reasoning.choice("effort", EFFORTS)
+    summary = reasoning.choice("summary", SUMMARIES) or reasoning.choice("generate_summary", SUMMARIES)
+    given = {"context": reasoning.choice("context", CONTEXTS), "mode": reasoning.string("mode")}
+    echo: JsonObject = {"effort": effort, "summary": summary}
+    return echo | {key: value for key, value in given.items() if value is not None}, effort, summary
+
+
+def _check_ignored(request: Reader) -> None:
+    """Parameters that change nothing here, held to their shape all the same."""
+    for name in IGNORED_OBJECTS:
+        request.object(name)
+    if (options := request.object("stream_options")) is not None:
+        options.boolean("include_obfuscation")
+    for entry in request.objects("context_management"):
+        entry.required_string("type")
+        entry.choice("type", ("compaction",))
+        entry.integer("compact_threshold", minimum=1)
+
+
+def _include(request: Reader) -> frozenset[str]:
+    names: set[str] = set()
+    for index, value in enumerate(request.array("include") or []):
+        path = f"include[{index}]"
+        if not isinstance(value, str):
+            raise wrong_type(path, "a string", value)
+        if value not in INCLUDES:
+            raise wrong_value(path, value, INCLUDES)
+        names.add(value)
+    return frozenset(names)
+
+
+def parse_responses_request(body: JsonObject, history: History = NO_HISTORY) -> ResponsesRequest:
+    """The request in `body`, checked as a whole before any backend hears of it. `history` is what `lookups` found.
+
+    Raises `RequestError`. Unknown members are accepted: clients send them, OpenAI's newest among them.
+    """
+    request = Reader(body)
+    found = lookups(body)
+    model = request.matching("model", MODEL_NAME)
+    _refuse_unserved(request)
+    tools = parse_tools(request, brought_tools(request, history))
+    choice = parse_tool_choice(request, tools)
+    entries = parse_input(request, tools, history)
+    instructions = request.string("instructions")
+    reasoning, effort, summary = _reasoning(request)
+    parallel = request.boolean("parallel_tool_calls")
+    temperature = request.number("temperature", minimum=0, maximum=2)
+    top_p = request.number("top_p", minimum=0, maximum=1)
+    store = request.boolean("store")
+    text, output_format = _text(request)
+    max_output_tokens = request.integer("max_output_tokens", minimum=16)
+    truncation = request.choice("truncation", ("auto", "disabled")) or "disabled"
+    retention = request.choice("prompt_cache_retention", CACHE_RETENTIONS)
+    _check_ignored(request)
+    echo: Echo = {
+        "background": request.boolean("background") is True,
+        "instructions": instructions,
+        "max_output_tokens": max_output_tokens,
+        "max_tool_calls": request.integer("max_tool_calls", minimum=1),
+        "metadata": parse_metadata(request),
+        "model": model,
+        "parallel_tool_calls": parallel is not False,
+        "previous_response_id": found.previous_response_id,
+        "prompt_cache_key": request.string("prompt_cache_key"),
+        "reasoning": reasoning,
+        "safety_identifier": request.string("safety_identifier", max_length=64),
+        "store": store is not False,
+        "temperature": 1.0 if temperature is None else temperature,
+        "text": text,
+        "tool_choice": request.get("tool_choice") or "auto",
+        "tools": list(tools.echo),
+        "top_logprobs": request.integer("top_logprobs", minimum=0, maximum=20) or 0,
+        "top_p": 1.0 if top_p is None else top_p,
+        "truncation": truncation,
+        "user": request.string("user"),
+    }
+    if found.conversation is not None:
+        echo["conversation"] = {"id": found.conversation}
+    if retention is not None:
+        echo["prompt_cache_retention"] = retention.replace("-", "_")
+    return ResponsesRequest(
+        turn=TurnRequest(
+            model=model,
+            transcript=Transcript(entries, instructions),
+            registry=tools.registry,
+            choice=choice,
+            parallel=parallel is not False,
+            effort=effort,
+            summary=summary,
+            output_format=output_format,
+            max_output_tokens=max_output_tokens,
+            truncate=truncation == "auto",
+        ),
+        tools=tools,
+        echo=echo,
+        stream=request.boolean("stream") is True,
+        service_tier=request.choice("service_tier", SERVICE_TIERS) or "auto",
+        include=_include(request),
+        input=request.get("input"),
+    )

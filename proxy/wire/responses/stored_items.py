@@ -1,0 +1,63 @@
+"""Items as they are kept: each with a type and an id, and its content in parts.
+
+What clients send in short forms (a string, an "easy" message, an item without an id) they find again in
+the one long form that OpenAI lists and that SDKs have types for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...contracts import WireObject
+from ...ids import MintId, mint_id
+from ..json_body import JsonObject, JsonValue
+from .input_items import referred_id
+
+# Of items that come without an id.
+ID_PREFIXES = {
+    "compaction": "cmp", "custom_tool_call": "ctc", "custom_tool_call_output": "ctco", "function_call": "fc",
+    "function_call_output": "fco", "message": "msg", "reasoning": "rs",
+}  # fmt: skip
+
+# Kinds that are listed with a status.
+KINDS_WITH_STATUS = frozenset({
+    "custom_tool_call", "custom_tool_call_output", "function_call", "function_call_output", "message",
+})  # fmt: skip
+
+
+def stored_input(
+    value: JsonValue, referred: Mapping[str, WireObject] | None = None, mint: MintId = mint_id
+) -> tuple[JsonObject, ...]:
+    """`input` of a request that was accepted, as it is kept. `referred` holds what its references stand for."""
+    if isinstance(value, str):
+        value = [{"type": "message", "role": "user", "content": value}]
+    found = referred or {}
+    items = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    resolved = [dict(found.get(referred_id(item) or "", item)) for item in items]
+    return tuple(_stored(item, mint) for item in resolved)
+
+
+def _stored(item: JsonObject, mint: MintId) -> JsonObject:
+    kind = str(item.get("type") or "message")
+    identifier = item.get("id") or mint(ID_PREFIXES.get(kind, "item"))
+    stored: JsonObject = {**item, "id": identifier, "type": kind}
+    if kind in KINDS_WITH_STATUS:
+        stored["status"] = item.get("status") or "completed"
+    if kind == "message":
+        stored["content"] = _parts(item.get("content"), assistant=item.get("role") == "assistant")
+    return stored
+
+
+def _parts(content: JsonValue, *, assistant: bool) -> JsonValue:
+    parts: list[JsonValue] = [{"type": "text", "text": content}] if isinstance(content, str) else []
+    if isinstance(content, list):
+        parts = content
+    return [_part(part, assistant=assistant) for part in parts]
+
+
+def _part(part: JsonValue, *, assistant: bool) -> JsonValue:
+    if not isinstance(part, dict) or part.get("type") not in {"text", "input_text", "output_text"}:
+        return part
+    if assistant:
+        return {"annotations": [], "logprobs": [], **part, "type": "output_text"}
+    return {**part, "type": "input_text"}

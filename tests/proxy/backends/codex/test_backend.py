@@ -1,0 +1,521 @@
+"""The real program, in front of a scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import signal
+import struct
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prompts import Image, Text
+from proxy.backends import CodexBackend, codex_backend
+from proxy.backends.codex.backend import codex_environment
+from proxy.backends.codex.config import PROVIDER
+from proxy.contracts import (
+    MessageEnded,
+    Prompt,
+    ReasoningEnded,
+    ReasoningPiece,
+    TextPiece,
+    TurnEnded,
+    Usage,
+)
+from proxy.errors import BackendError
+from proxy.rpc import ChildTransport, Launch, RpcClient
+from tests.support.backend_events import merged, prompt, read_turn
+from tests.support.codex_programs import TestProgram, child_environment
+from tests.support.scripted_model import (
+    Call,
+    Cut,
+    Failed,
+    Incomplete,
+    Message,
+    Reasoning,
+    Refusal,
+    Reply,
+    ScriptedModel,
+    Silent,
+)
+
+USAGE = Usage(input_tokens=100, cached_tokens=40, output_tokens=20, reasoning_tokens=5)
+
+
+async def test_text_comes_as_the_model_wrote_it(backend: CodexBackend, model: ScriptedModel) -> None:
+    model.push(Reply([Message("Hello there")], chunk=1))
+    async with backend:
+        events = await read_turn(backend, prompt())
+    assert merged(events) == [TextPiece("Hello there"), MessageEnded(), TurnEnded(USAGE)]
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 1000])
+async def test_markup_comes_unchanged(chunk: int, backend: CodexBackend, model: ScriptedModel) -> None:
+    text = (
+        'I look.\n<tool_call>{"name": "a", "arguments": {"b": "</c> <oai-mem> <"}}</tool_call>\n<<< \\u00e4 \r\n end <'
+    )
+    model.push(Reply([Message(text)], chunk=chunk))
+    async with backend:
+        events = await read_turn(backend, prompt())
+    assert merged(events)[0] == TextPiece(text)
+
+
+async def test_a_message_without_deltas_comes_whole(backend: CodexBackend, model: ScriptedModel) -> None:
+    model.push(Reply([Message("all at once", deltas=False)]))
+    async with backend:
+        events = await read_turn(backend, prompt())
+    assert events == [TextPiece("all at once"), MessageEnded(), TurnEnded(USAGE)]
+
+
+async def test_reasoning_comes_by_its_parts_before_the_message(backend: CodexBackend, model: ScriptedModel) -> None:
+    model.push(Reply([Reasoning(["**Looking**", "Found it"], raw="private"), Message("Done.")]))
+    async with backend:
+        events = await read_turn(backend, Prompt("m", None, (Text("hi"),), effort="high", summary="auto"))
+    assert merged(events) == [
+        ReasoningPiece(0, "**Looking**"),
+        ReasoningPiece(1, "Found it"),
+        ReasoningEnded(),
+        TextPiece("Done."),
+        MessageEnded(),
+        TurnEnded(USAGE),
+    ]
+
+
+async def test_effort_and_summary_reach_the_model(
+    backend: CodexBackend, model: ScriptedModel, program: TestProgram
+) -> None:
+    async with backend:
+        await read_turn(backend, Prompt("gpt-5.2", None, (Text("hi"),), effort="high", summary="detailed"))
+        await read_turn(backend, Prompt("gpt-5.2", None, (Text("hi"),), effort="low"))
+    asked, unasked = (request.body["reasoning"] for request in model.requests)
+    if program.release < (0, 100) and asked is None:
+        pytest.skip("this version sends no reasoning settings for the model")
+    assert asked == {"effort": "high", "summary": "detailed"}
+    assert unasked == {"effort": "low"}
+
+
+POINT = """{
+  "type": "object",
+  "properties": {"x": {"type": "integer", "minimum": -5}, "note": {"type": ["string", "null"], "pattern": "^a"}},
+  "required": ["x", "note"], "additionalProperties": false
+}"""
+
+
+async def test_a_schema_for_the_answer_reaches_the_model_as_it_is(backend: CodexBackend, model: ScriptedModel) -> None:
+    async with backend:
+        await read_turn(backend, Prompt("gpt-5.2", None, (Text("hi"),), output_schema=POINT))
+        await read_turn(backend, prompt())
+    held, free = (request.body.get("text", {}).get("format") for request in model.requests)
+    assert held == {
+        "type": "json_schema",
+        "strict": True,
+        "name": "codex_output_schema",
+        "schema": json.loads(POINT),
+    }
+    assert free is None
+
+
+async def test_a_schema_that_strict_mode_would_refuse_is_not_sent(backend: CodexBackend, model: ScriptedModel) -> None:
+    async with backend:
+        await read_turn(backend, Prompt("gpt-5.2", None, (Text("hi"),), output_schema='{"type": "object"}'))
+    assert "format" not in model.requests[0].body.get("text", {})
+
+
+async def test_a_schema_that_the_service_refuses_is_told_apart(backend: CodexBackend, model: ScriptedModel) -> None:
+    message = "Invalid schema for response_format 'codex_output_schema': In context=(), 'x' is not permitted."
+    error = {
+        "message": message,
+        "type": "invalid_request_error",
+        "param": "text.format.schema",
+        "code": "invalid_json_schema",
+    }
+    model.push(Refusal(400, error))
+    async with backend:
+        with pytest.raises(BackendError) as caught:
+            await read_turn(backend, Prompt("gpt-5.2", None, (Text("hi"),), output_schema=POINT))
+    assert (caught.value.status, caught.value.code, caught.value.message) == (400, "invalid_json_schema", message)
+
+
+async def test_an_input_that_is_too_long_for_the_model_says_so_in_openais_words(
+    backend: CodexBackend, model: ScriptedModel
+) -> None:
+    message = "Your input exceeds the context window of this model. Please adjust your input and try again."
+    error = {"message": message, "type": "invalid_request_error", "param": "input", "code": "context_length_exceeded"}
+    model.push(Reply([], end=Failed("context_length_exceeded", message)), Refusal(400, error))
+    async with backend:
+        for _ in range(2):
+            with pytest.raises(BackendError) as caught:
+                await read_turn(backend, prompt())
+            assert caught.value.error_object() == error
+            assert caught.value.status == 400
+
+
+async def test_instructions_and_conversation_reach_the_model_unchanged(
+    backend: CodexBackend, model: ScriptedModel
+) -> None:
+    async with backend:
+        await read_turn(backend, prompt("line one\n\n<b>ä \N{PARTY POPPER}</b>", developer="Be brief.\n"))
+    texts = [(item["role"], item["content"][-1]["text"]) for item in model.requests[0].body["input"]]
+    assert texts[-1] == ("user", "line one\n\n<b>ä \N{PARTY POPPER}</b>")
+    assert ("developer", "Be brief.\n") in texts
+
+
+async def test_an_image_reaches_the_model(backend: CodexBackend, model: ScriptedModel) -> None:
+    url = "data:image/png;base64," + base64.b64encode(png()).decode()
+    async with backend:
+        await read_turn(backend, Prompt("m", None, (Text("what is this?"), Image(url))))
+    content = [part for item in model.requests[0].body["input"] for part in item["content"]]
+    assert [part["image_url"][:22] for part in content if part["type"] == "input_image"] == ["data:image/png;base64,"]
+
+
+async def test_leaving_the_stream_closes_the_models_stream(backend: CodexBackend, model: ScriptedModel) -> None:
+    # 0.89 looks whether anybody still listens when the model says its next word.
+    model.push(Reply([Message("word " * 10_000)], chunk=5, pace=0.01))
+    async with backend:
+        async with backend.stream(prompt()) as batches:
+            await anext(batches)
+        async with asyncio.timeout(1):
+            await model.stream_closed.wait()
+
+
+async def test_leaving_before_the_turn_began_leaves_nothing_behind(backend: CodexBackend, model: ScriptedModel) -> None:
+    model.default = Reply([Message("never read")], gate=asyncio.Event())
+    async with backend:
+        await backend.health()
+        for _ in range(5):
+            async with backend.stream(prompt()):
+                await asyncio.sleep(0)
+        model.default = Reply([Message("next")])
+        assert merged(await read_turn(backend, prompt()))[0] == TextPiece("next")
+
+
+async def test_turns_run_beside_each_other(backend: CodexBackend, model: ScriptedModel) -> None:
+    def echo(body: Mapping[str, Any]) -> Reply:
+        return Reply([Message(f"to {body['input'][-1]['content'][-1]['text']}")], chunk=1)
+
+    model.choose = echo
+    async with backend, asyncio.TaskGroup() as group:
+        turns = [group.create_task(read_turn(backend, prompt(f"caller {n}"))) for n in range(8)]
+    assert [merged(turn.result())[0] for turn in turns] == [TextPiece(f"to caller {n}") for n in range(8)]
+
+
+async def test_a_killed_child_fails_its_turn_and_the_next_turn_works(
+    backend: CodexBackend, model: ScriptedModel, children: Children
+) -> None:
+    model.push(Reply([Message("half an answer")], chunk=4, hold_after=1, gate=asyncio.Event()))
+    async with backend:
+        with pytest.raises(BackendError) as failed:
+            async with backend.stream(prompt()) as batches:
+                await anext(batches)
+                os.kill(children.pids[-1], signal.SIGKILL)
+                await anext(batches)
+        assert (failed.value.status, failed.value.code) == (502, "backend_disconnected")
+        assert merged(await read_turn(backend, prompt()))[-1] == TurnEnded(USAGE)
+
+
+async def test_a_turn_that_told_nothing_is_started_again_on_the_next_child(
+    backend: CodexBackend, model: ScriptedModel, children: Children
+) -> None:
+    model.push(Reply([], gate=asyncio.Event()))
+    async with backend, asyncio.TaskGroup() as group:
+        turn = group.create_task(read_turn(backend, prompt()))
+        await model.called.wait()
+        os.kill(children.pids[-1], signal.SIGKILL)
+    assert merged(turn.result())[0] == TextPiece("Hello from the scripted model.")
+
+
+async def test_no_child_is_left_after_the_end(backend: CodexBackend, model: ScriptedModel, children: Children) -> None:
+    model.push(Reply([Message("never whole")], hold_after=1, gate=asyncio.Event()))
+    async with backend:
+        async with backend.stream(prompt()) as batches:
+            await anext(batches)
+    assert children.pids
+    for pid in children.pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+ERRORS: Mapping[str, tuple[Reply | Refusal, tuple[int, str]]] = {
+    "400": (Refusal(400, {"message": "Bad thing", "type": "invalid_request_error"}), (400, "invalid_prompt")),
+    "401": (Refusal(401, {"message": "no key"}), (502, "backend_auth")),
+    "404": (Refusal(404, {"message": "gone", "code": "model_not_found"}), (400, "model_not_found")),
+    "429": (Refusal(429, {"message": "slow down"}), (429, "rate_limit_exceeded")),
+    "429 usage": (
+        Refusal(429, {"type": "usage_limit_reached", "message": "limit", "plan_type": "plus"}),
+        (429, "insufficient_quota"),
+    ),
+    "500": (Refusal(500), (502, "backend_error")),
+    "503": (Refusal(503, {"message": "busy", "code": "server_is_overloaded"}), (503, "server_is_overloaded")),
+    "context": (Reply([], end=Failed("context_length_exceeded", "too long")), (400, "context_length_exceeded")),
+    "quota": (Reply([], end=Failed("insufficient_quota", "no money")), (429, "insufficient_quota")),
+    "rate": (
+        Reply([], end=Failed("rate_limit_exceeded", "Rate limit reached for x. Please try again in 11.054s.")),
+        (429, "rate_limit_exceeded"),
+    ),
+    "cut": (Reply([], end=Cut()), (502, "backend_error")),
+    "silent": (Reply([], end=Silent()), (502, "backend_error")),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+async def test_the_upstreams_failure_becomes_the_clients_error(
+    case: str, backend: CodexBackend, model: ScriptedModel
+) -> None:
+    reply, expected = ERRORS[case]
+    model.push(reply)
+    async with backend:
+        with pytest.raises(BackendError) as failed:
+            await read_turn(backend, prompt())
+    assert (failed.value.status, failed.value.code) == expected
+    assert "127.0.0.1" not in failed.value.message
+    assert len(model.requests) == 1, "codex must not retry"
+
+
+async def test_a_cut_answer_is_incomplete_and_no_error(
+    backend: CodexBackend, model: ScriptedModel, program: TestProgram
+) -> None:
+    model.push(Reply([Message("cut of")], end=Incomplete("max_output_tokens")))
+    async with backend:
+        if program.release < (0, 100):
+            # It does not tell a cut answer from a lost one.
+            with pytest.raises(BackendError):
+                await read_turn(backend, prompt())
+        else:
+            events = merged(await read_turn(backend, prompt()))
+            assert events == [TextPiece("cut of"), MessageEnded(), TurnEnded(USAGE, "max_output_tokens")]
+
+
+async def test_a_prompt_beyond_the_limit_is_refused_before_it_is_sent(
+    backend: CodexBackend, model: ScriptedModel
+) -> None:
+    async with backend:
+        with pytest.raises(BackendError) as failed:
+            await read_turn(backend, prompt("x" * 1_048_577))
+        assert failed.value.error_object() == {
+            "message": "Your input exceeds the context window of this model. Please adjust your input and try again. "
+            "The backend takes 1,048,576 characters in one request, and this one has 1,048,577.",
+            "type": "invalid_request_error",
+            "param": "input",
+            "code": "context_length_exceeded",
+        }
+        await read_turn(backend, prompt("ä" * 1_048_576))
+    assert len(model.requests) == 1
+
+
+async def test_without_a_login_nothing_is_sent(home: Path, program: TestProgram) -> None:
+    async with codex_backend(home=home, program=str(program.path), env=child_environment(home)) as backend:
+        health = await backend.health()
+        with pytest.raises(BackendError) as failed:
+            await read_turn(backend, prompt())
+    assert health.problem == "codex is not logged in: run `tagcall login`."
+    assert (failed.value.status, failed.value.code, failed.value.retryable) == (502, "backend_auth", False)
+    assert failed.value.message == health.problem
+
+
+async def test_a_login_made_meanwhile_is_used(home: Path, program: TestProgram) -> None:
+    async with codex_backend(home=home, program=str(program.path), env=child_environment(home)) as backend:
+        assert (await backend.health()).problem is not None
+        await log_in(home, program)
+        assert (await backend.health()).problem is None
+
+
+def test_codex_sees_what_it_needs_and_no_keys_that_happen_to_be_set(tmp_path: Path) -> None:
+    needed = {"PATH": "/bin", "HOME": "/home/me", "LC_ALL": "C", "https_proxy": "http://proxy", "NO_PROXY": "localhost"}
+    others = {
+        "OPENAI_API_KEY": "sk",
+        "TAGCALL_API_KEY": "k",
+        "AWS_SECRET_ACCESS_KEY": "s",
+        "CODEX_HOME": "/mine",
+        "X": "1",
+    }
+    assert codex_environment(tmp_path, {**needed, **others}) == {
+        **needed,
+        "RUST_LOG": "error",
+        "CODEX_HOME": str(tmp_path),
+    }
+
+
+async def test_a_login_never_goes_to_an_upstream(home: Path, program: TestProgram, model: ScriptedModel) -> None:
+    await log_in(home, program)
+    before = (home / "auth.json").read_bytes()
+    env = {**child_environment(home), "OPENAI_API_KEY": "sk-test-environment", "CODEX_API_KEY": "sk-test-environment"}
+    async with codex_backend(home=home, program=str(program.path), upstream=model.url, env=env) as backend:
+        await read_turn(backend, prompt())
+    assert "authorization" not in {name.lower() for name in model.requests[0].headers}
+    assert (home / "auth.json").read_bytes() == before
+
+
+# 0.89 keeps these whatever it is told.
+TOOLS_OF_089 = {
+    "list_mcp_resources",
+    "list_mcp_resource_templates",
+    "read_mcp_resource",
+    "update_plan",
+    "view_image",
+}
+
+
+@pytest.mark.parametrize("name", ["some-model", "gpt-5.5", "gpt-6.1-sol", "gpt-5.6-luna", "vendor/other"])
+async def test_the_model_is_offered_no_tool_of_codexs_own(
+    name: str, backend: CodexBackend, model: ScriptedModel, program: TestProgram
+) -> None:
+    async with backend:
+        await read_turn(backend, prompt(model=name))
+    body = model.requests[0].body
+    assert body["model"] == name
+    tools = {tool["name"] for tool in body.get("tools") or ()}
+    assert tools == (set() if program.text_only else TOOLS_OF_089)
+    assert [item["type"] for item in body["input"] if item["type"] != "message"] == []
+
+
+@pytest.mark.parametrize("name", ["some-model", "gpt-5.5", "gpt-6.1-sol", "vendor/other"])
+async def test_the_base_instructions_are_codexs_own(
+    name: str, tmp_path: Path, backend: CodexBackend, model: ScriptedModel, program: TestProgram
+) -> None:
+    async with backend:
+        await read_turn(backend, prompt(model=name, developer="OURS"))
+    await run_with_default_settings(program, tmp_path / "control", model, name)
+    ours, control = (base_instructions(request.body) for request in model.requests)
+    assert ours == control
+    everything = [part["text"] for item in model.requests[0].body["input"] for part in item["content"]]
+    if program.text_only:
+        assert everything == [ours, "OURS", "hi"]
+
+
+async def test_base_instructions_are_replaced_on_request(
+    home: Path, model: ScriptedModel, program: TestProgram
+) -> None:
+    async with codex_backend(
+        home=home, program=str(program.path), upstream=model.url, base_instructions="", env=child_environment(home)
+    ) as backend:
+        await read_turn(backend, prompt())
+    assert "Codex" not in str(model.requests[0].body)
+
+
+async def test_a_model_that_calls_a_tool_all_the_same_gets_no_second_word(
+    backend: CodexBackend, model: ScriptedModel, program: TestProgram, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret.png"
+    secret.write_bytes(png())
+    model.push(Reply([Call("view_image", f'{{"path": "{secret}"}}')]), Reply([Message("it shows ...")]))
+    async with backend:
+        if program.release < (0, 100):
+            with pytest.raises(BackendError) as failed:
+                await read_turn(backend, prompt())
+            assert failed.value.code == "backend_not_text_only"
+        else:
+            await read_turn(backend, prompt())
+    assert base64.b64encode(png()).decode() not in str(model.requests[-1].body)
+
+
+async def test_the_configured_models_are_named_first(home: Path, model: ScriptedModel, program: TestProgram) -> None:
+    async with codex_backend(
+        home=home,
+        program=str(program.path),
+        upstream=model.url,
+        models=["mine", "gpt-5.5"],
+        env=child_environment(home),
+    ) as backend:
+        names = [it.id for it in await backend.models()]
+    assert names[:2] == ["mine", "gpt-5.5"]
+    assert len(names) == len(set(names)) > 3
+    assert "" not in names
+
+
+async def test_health_tells_the_version(backend: CodexBackend, program: TestProgram) -> None:
+    async with backend:
+        health = await backend.health()
+    assert (health.problem, health.version) == (None, program.version)
+
+
+class Children:
+    """The children that were started, in order."""
+
+    def __init__(self) -> None:
+        self.pids: list[int] = []
+
+
+@pytest.fixture
+def children(monkeypatch: pytest.MonkeyPatch) -> Children:
+    children, start = Children(), ChildTransport.start
+
+    async def remembering(launch: Launch) -> ChildTransport:
+        transport = await start(launch)
+        children.pids.append(transport.pid)
+        return transport
+
+    monkeypatch.setattr(ChildTransport, "start", remembering)
+    return children
+
+
+async def log_in(home: Path, program: TestProgram) -> None:
+    """codex's own login, with a key that nobody gave out."""
+    assert program.path is not None
+    os.makedirs(home, exist_ok=True)  # noqa: PTH103 -- Path.mkdir is taken for slow in a coroutine
+    process = await asyncio.create_subprocess_exec(
+        program.path,
+        "login",
+        "--with-api-key",
+        env={**child_environment(home), "CODEX_HOME": str(home)},
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    await process.communicate(b"sk-test-nobody\n")
+    assert process.returncode == 0
+
+
+async def run_with_default_settings(program: TestProgram, home: Path, model: ScriptedModel, name: str) -> None:
+    """One turn of codex as it comes, with nothing set but where the model is."""
+    write_default_settings(home, model)
+    env = {**child_environment(home), "CODEX_HOME": str(home)}
+    seen = len(model.requests)
+    model.called.clear()
+    client = RpcClient(
+        await ChildTransport.start(Launch([str(program.path), "app-server"], env, home)),
+        on_notification=lambda method, params: None,
+    )
+    async with client.running():
+        await client.request("initialize", {"clientInfo": {"name": "control", "version": "0"}}, deadline=20)
+        client.notify("initialized")
+        thread = await client.request("thread/start", {"model": name, "cwd": str(home)}, deadline=20)
+        turn = {"threadId": thread["thread"]["id"], "input": [{"type": "text", "text": "hi"}]}
+        await client.request("turn/start", turn, deadline=20)
+        async with asyncio.timeout(20):
+            while len(model.requests) == seen:
+                await model.called.wait()
+
+
+def write_default_settings(home: Path, model: ScriptedModel) -> None:
+    home.mkdir()
+    (home / "config.toml").write_text(
+        f'model_provider = "{PROVIDER}"\n[model_providers.{PROVIDER}]\nname = "{PROVIDER}"\n'
+        f'base_url = "{model.url}"\nwire_api = "responses"\nrequires_openai_auth = false\n'
+    )
+
+
+def base_instructions(body: Mapping[str, Any]) -> str:
+    if body.get("instructions"):
+        return str(body["instructions"])
+    return next(
+        str(item["content"][0]["text"])
+        for item in body["input"]
+        if item.get("role") == "developer" and "content" in item
+    )
+
+
+def png() -> bytes:
+    """One grey pixel."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)
+    pixel = zlib.compress(b"\0\x80")
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixel) + chunk(b"IEND", b"")

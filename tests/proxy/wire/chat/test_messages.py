@@ -1,0 +1,235 @@
+"""What a conversation may hold, and OpenAI's answer to what does not fit together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prompts import AssistantText, Entry, Guidance, Image, PastCall, Text, ToolResult, UserTurn
+from proxy.errors import RequestError
+from proxy.wire.chat.messages import parse_messages
+from proxy.wire.json_body import parse_json_object
+from proxy.wire.reader import Reader
+from proxy.wire.tools import ToolSet
+
+PNG = "data:image/png;base64,iVBORw0KGgo="
+USER = {"role": "user", "content": "hi"}
+
+
+def asked(*ids: str, **members: object) -> dict[str, Any]:
+    function = {"name": "read_note", "arguments": "{}"}
+    calls = [{"id": identifier, "type": "function", "function": function} for identifier in ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls, **members}
+
+
+def told(call_id: str, content: object = "text") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+def parse(*messages: object) -> tuple[Entry, ...]:
+    body = parse_json_object(orjson.dumps({"messages": messages}))
+    return parse_messages(Reader(body), ToolSet())
+
+
+def call(call_id: str, arguments: str = "{}") -> PastCall:
+    return PastCall(call_id, "read_note", arguments)
+
+
+def result(call_id: str, text: str = "text") -> ToolResult:
+    return ToolResult(call_id, (Text(text),))
+
+
+def test_every_kind_of_message_finds_its_place() -> None:
+    assert parse(
+        {"role": "system", "content": "s"},
+        {"role": "developer", "content": [{"type": "text", "text": "d"}]},
+        {"role": "user", "name": "Ann", "content": [
+            {"type": "text", "text": "u"},
+            {"type": "image_url", "image_url": {"url": PNG, "detail": "low"}},
+        ]},
+        asked("call_1", "call_2", content="I look.", refusal=None, audio=None, function_call=None),
+        told("call_2", [{"type": "text", "text": "two"}]),
+        {**told("call_1", "one"), "name": "read_note"},
+        {"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "refusal", "refusal": "no"}]},
+        {"role": "assistant", "content": None, "refusal": "I will not."},
+    ) == (
+        Guidance("s"),
+        Guidance("d"),
+        UserTurn((Text("u"), Image(PNG))),
+        AssistantText("I look."),
+        call("call_1"),
+        call("call_2"),
+        result("call_2", "two"),
+        result("call_1", "one"),
+        AssistantText("a\nno"),
+        AssistantText("I will not."),
+    )  # fmt: skip
+
+
+def test_the_first_chunks_of_what_a_client_kept_are_taken_back() -> None:
+    """Clients send the message that they were given, with whatever else they know of it."""
+    kept = {
+        "role": "assistant", "content": "", "refusal": None, "annotations": [], "parsed": None, "audio": None,
+        "function_call": None, "reasoning_content": "hm",
+        "tool_calls": [{"index": 0, "id": "call_1", "type": "function",
+                        "function": {"name": "read_note", "arguments": "", "parsed_arguments": None}}],
+    }  # fmt: skip
+    assert parse(USER, kept, told("call_1", None))[1:] == (call("call_1"), ToolResult("call_1", ()))
+
+
+@pytest.mark.parametrize("content", [None, "", []])
+def test_an_empty_assistant_message_says_nothing(content: object) -> None:
+    assert parse(USER, {"role": "assistant", "content": content}) == parse(USER)
+    assert parse(USER, {"role": "assistant", "content": content, "tool_calls": []}) == parse(USER)
+
+
+def test_an_id_may_be_used_again_by_a_later_message() -> None:
+    entries = parse(USER, asked("call_0"), told("call_0"), asked("call_0"), told("call_0"))
+    assert entries[1:] == (call("call_0"), result("call_0")) * 2
+
+
+def test_a_result_said_twice_in_the_same_words_counts_once() -> None:
+    assert parse(asked("call_1"), told("call_1"), told("call_1")) == (call("call_1"), result("call_1"))
+
+
+def test_the_older_form_of_calls_needs_no_ids() -> None:
+    asks = {"role": "assistant", "content": None, "function_call": {"name": "read_note", "arguments": '{"a":1}'}}
+    tells = {"role": "function", "name": "read_note", "content": "text"}
+    first, then, again, last = parse(asks, tells, asks, tells)
+    assert isinstance(first, PastCall)
+    assert isinstance(again, PastCall)
+    assert (first.name, first.arguments) == ("read_note", '{"a":1}')
+    assert (then, last) == (result(first.call_id), result(again.call_id))
+    assert first.call_id != again.call_id
+    assert isinstance(parse(USER, tells)[1], ToolResult)
+
+
+def test_a_custom_call_is_shown_as_the_function_that_stands_for_it() -> None:
+    asks = asked(tool_calls=[{"id": "call_1", "type": "custom", "custom": {"name": "patch", "input": "a\nb"}}])
+    assert parse(asks, told("call_1")) == (PastCall("call_1", "patch", '{"input":"a\\nb"}'), result("call_1"))
+
+
+UNANSWERED = "An assistant message with 'tool_calls' must be followed by tool messages responding to each"
+REFUSED: list[tuple[list[Any], str, str | None, str]] = [
+    # messages, param, code, a part of the message
+    ([], "messages", "empty_array", "Invalid 'messages': empty array."),
+    (["hi"], "messages[0]", "invalid_type", "expected an object, but got a string"),
+    ([{"content": "hi"}], "messages[0].role", "missing_required_parameter", "'messages[0].role'"),
+    ([{"role": "critic", "content": "x"}], "messages[0].role", "invalid_value", "Invalid value: 'critic'."),
+    ([{"role": "user"}], "messages[0].content", "missing_required_parameter", "'messages[0].content'"),
+    ([{"role": "user", "content": 7}], "messages[0].content", "invalid_type", "a string or an array of content parts"),
+    (
+        [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x/y.png"}}]}],
+        "messages[0].content[0].image_url.url",
+        "invalid_image_url",
+        "not fetched",
+    ),
+    (
+        [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}],
+        "messages[0].content[0].type",
+        "unsupported_value",
+        "'input_audio'",
+    ),
+    ([USER, asked("call_1")], "messages", None, f"{UNANSWERED} 'tool_call_id'. The following tool_call_ids did not"),
+    ([asked("call_1"), USER, told("call_1")], "messages[1].role", None, UNANSWERED),
+    ([asked("call_1", "call_2"), told("call_1"), USER], "messages[2].role", None, "response messages: call_2"),
+    ([USER, told("call_1")], "messages[1].role", None, "must be a response to a preceeding message with 'tool_calls'."),
+    ([asked("call_1"), told("call_1"), USER, told("call_1")], "messages[3].role", None, "preceeding message"),
+    ([asked("call_1"), told("call_2")], "messages[1].tool_call_id", None, "'tool_call_id' of 'call_2' not found"),
+    ([asked("call_1"), told("call_1"), told("call_1", "x")], "messages[2].tool_call_id", None, "Duplicate value"),
+    ([asked("call_1", "call_1")], "messages[0].tool_calls[1].id", None, "Duplicate value"),
+    ([asked("a b")], "messages[0].tool_calls[0].id", "invalid_value", "does not match pattern"),
+    (
+        [asked("call_1"), {"role": "tool", "content": "x"}],
+        "messages[1].tool_call_id",
+        "missing_required_parameter",
+        "'messages[1].tool_call_id'",
+    ),
+    (
+        [asked(tool_calls=[{"id": "call_1", "type": "function"}])],
+        "messages[0].tool_calls[0].function",
+        "missing_required_parameter",
+        "function",
+    ),
+    (
+        [asked(tool_calls=[{"id": "call_1", "type": "function", "function": {"name": "x", "arguments": {}}}])],
+        "messages[0].tool_calls[0].function.arguments",
+        "invalid_type",
+        "expected a string, but got an object",
+    ),
+    (
+        [{"role": "function", "content": "x"}],
+        "messages[0].name",
+        "missing_required_parameter",
+        "'messages[0].name'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("messages", "param", "code", "message"), REFUSED, ids=range(len(REFUSED)))
+def test_what_does_not_fit_is_refused_in_openais_words(
+    messages: list[Any], param: str, code: str | None, message: str
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        parse(*messages)
+    error = caught.value
+    assert (error.status, error.type, error.param, error.code) == (400, "invalid_request_error", param, code)
+    assert message in error.message
+
+
+def test_an_error_does_not_name_ten_thousand_ids() -> None:
+    with pytest.raises(RequestError) as caught:
+        parse(asked(*(f"call_{n}" for n in range(1000))))
+    assert len(caught.value.message) < 500
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["", "user", "tool", "call_1", "text"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["type", "text", "id", "function", "custom", "name", "arguments", "image_url", "url", "input"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+MESSAGES = st.lists(
+    st.fixed_dictionaries(
+        {"role": st.sampled_from(["user", "assistant", "tool", "function", "system"])},
+        optional={
+            "content": JSON,
+            "tool_calls": st.lists(st.just(asked("call_1")["tool_calls"][0]), max_size=2) | JSON,
+            "tool_call_id": st.just("call_1") | JSON,
+            "function_call": JSON,
+            "refusal": JSON,
+            "name": JSON,
+        },
+    ),
+    max_size=5,
+)
+
+
+@given(MESSAGES)
+def test_whatever_is_sent_is_taken_or_refused(messages: list[Any]) -> None:
+    """What is taken pairs up: each result has its call before it, save the older form's."""
+    try:
+        entries = parse(*messages)
+    except RequestError:
+        return
+    open_calls: set[str] = set()
+    for entry in entries:
+        match entry:
+            case PastCall(call_id=call_id):
+                open_calls.add(call_id)
+            case ToolResult(call_id=call_id):
+                assert call_id in open_calls or call_id.startswith("function_")
+            case _:
+                pass

@@ -1,0 +1,169 @@
+"""What the parameters of a request become, and OpenAI's answer to what they may not be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from proxy.contracts import OutputFormat
+from proxy.errors import RequestError
+from proxy.wire.chat.request import ChatRequest, parse_chat_request
+from proxy.wire.json_body import parse_json_object
+
+FUNCTION = {"name": "read_note"}
+
+
+def parse(summary: str | None = None, **members: object) -> ChatRequest:
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **members}
+    return parse_chat_request(parse_json_object(orjson.dumps(body)), summary=summary)
+
+
+def same(one: ChatRequest, other: ChatRequest) -> bool:
+    """Whether two requests without tools ask for the same."""
+    assert not len(one.turn.registry) + len(other.turn.registry)
+    turn = replace(one.turn, registry=other.turn.registry)
+    return replace(one, turn=turn, tools=other.tools) == other
+
+
+def test_nulls_and_unknown_members_are_accepted() -> None:
+    request = parse(
+        **dict.fromkeys(
+            ("audio", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs",
+             "max_completion_tokens", "max_tokens", "metadata", "modalities", "n", "parallel_tool_calls", "prediction",
+             "presence_penalty", "reasoning_effort", "response_format", "seed", "service_tier", "stop", "store",
+             "stream", "stream_options", "temperature", "tool_choice", "tools", "top_logprobs", "top_p", "user",
+             "verbosity", "web_search_options")
+        ),
+        something_new={"a": 1},
+    )  # fmt: skip
+    assert same(request, parse())
+
+
+def test_what_has_no_effect_here_has_none() -> None:
+    request = parse(
+        temperature=0.1, top_p=0.5, seed=1, logprobs=True, top_logprobs=3, logit_bias={"1": 2}, presence_penalty=1,
+        frequency_penalty=1, n=1, user="u", metadata={"a": "b"}, store=True, service_tier="flex", verbosity="low",
+        prediction={"type": "content", "content": "x"}, web_search_options={}, modalities=["text"],
+        prompt_cache_key="k", safety_identifier="s",
+    )  # fmt: skip
+    assert same(request, parse())
+
+
+@pytest.mark.parametrize(
+    ("stop", "expected"),
+    [("", ()), ([], ()), ([""], ()), ("END", ("END",)), (["a", "", "b"], ("a", "b"))],
+)
+def test_an_empty_stop_is_none(stop: object, expected: tuple[str, ...]) -> None:
+    assert parse(stop=stop).turn.stop == expected
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        ({}, None),
+        ({"max_tokens": 1}, 1),
+        ({"max_completion_tokens": 30}, 30),
+        ({"max_tokens": 20, "max_completion_tokens": 30}, 20),
+        ({"max_tokens": None, "max_completion_tokens": 30}, 30),
+    ],
+)
+def test_both_names_of_the_token_limit_count(members: dict[str, Any], expected: int | None) -> None:
+    assert parse(**members).turn.max_output_tokens == expected
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ({"type": "text"}, None),
+        ({"type": "json_object"}, OutputFormat()),
+        (
+            {"type": "json_schema", "json_schema": {"name": "note", "schema": {"type": "object"}, "strict": True}},
+            OutputFormat('{"type":"object"}', "note"),
+        ),
+        ({"type": "json_schema", "json_schema": {"name": "note"}}, OutputFormat(None, "note")),
+    ],
+)
+def test_each_response_format_is_understood(form: object, expected: OutputFormat | None) -> None:
+    assert parse(response_format=form).turn.output_format == expected
+
+
+def test_reasoning_and_parallel_calls_reach_the_turn() -> None:
+    turn = parse(reasoning_effort="low", parallel_tool_calls=False, summary="auto").turn
+    assert (turn.effort, turn.summary, turn.parallel) == ("low", "auto", False)
+    assert parse().turn.parallel
+
+
+def test_the_older_form_has_room_for_one_call() -> None:
+    request = parse(functions=[FUNCTION])
+    assert request.legacy
+    assert not request.turn.parallel
+
+
+def test_usage_is_for_streams() -> None:
+    options = {"include_usage": True}
+    assert parse(stream=True, stream_options=options).include_usage
+    assert not parse(stream=True, stream_options={}).include_usage
+
+
+def test_calls_may_come_where_tools_are_offered() -> None:
+    tools = [{"type": "function", "function": FUNCTION}]
+    assert parse(tools=tools).may_call
+    assert not parse(tools=tools, tool_choice="none").may_call
+    assert not parse().may_call
+
+
+REFUSED: list[tuple[dict[str, Any], str, str | None, str]] = [
+    # members, param, code, a part of the message
+    ({"model": None}, "model", "missing_required_parameter", "Missing required parameter: 'model'."),
+    ({"messages": None}, "messages", "missing_required_parameter", "Missing required parameter: 'messages'."),
+    ({"messages": "hi"}, "messages", "invalid_type", "expected an array, but got a string"),
+    ({"n": 2}, "n", "unsupported_value", "Only one choice"),
+    ({"n": 0}, "n", "integer_below_min_value", "Expected a value >= 1, but got 0"),
+    ({"max_tokens": 0}, "max_tokens", "integer_below_min_value", "Expected a value >= 1, but got 0"),
+    ({"max_completion_tokens": 0.5}, "max_completion_tokens", "invalid_type", "expected an integer"),
+    ({"stop": ["a", "b", "c", "d", "e"]}, "stop", "array_above_max_length", "maximum length 4"),
+    ({"stop": [1]}, "stop[0]", "invalid_type", "expected a string"),
+    ({"stop": 1}, "stop", "invalid_type", "a string or an array of strings"),
+    ({"temperature": 3}, "temperature", "decimal_above_max_value", "<= 2"),
+    ({"presence_penalty": -3}, "presence_penalty", "decimal_below_min_value", ">= -2"),
+    ({"logprobs": 5}, "logprobs", "invalid_type", "expected a boolean"),
+    ({"reasoning_effort": "heroic"}, "reasoning_effort", "invalid_value", "'heroic'"),
+    ({"stream": "yes"}, "stream", "invalid_type", "expected a boolean"),
+    ({"stream": True, "stream_options": {"include_usage": 1}}, "stream_options.include_usage", "invalid_type", ""),
+    ({"stream_options": {"include_usage": True}}, "stream_options", None, "only allowed when 'stream' is enabled"),
+    ({"stream": False, "stream_options": {}}, "stream_options", None, "only allowed when 'stream' is enabled"),
+    ({"logit_bias": {"a": 1}}, "logit_bias", "invalid_value", "'a' is no token"),
+    ({"logit_bias": {"1": "x"}}, "logit_bias.1", "invalid_type", "expected a number"),
+    ({"logit_bias": {"1": 101}}, "logit_bias.1", "decimal_above_max_value", "<= 100"),
+    ({"moderation": {}}, "moderation", "unsupported_parameter", "not moderated"),
+    ({"audio": {"voice": "alloy"}}, "audio", "unsupported_value", "Audio"),
+    ({"modalities": ["text", "audio"]}, "modalities", "unsupported_value", "Audio"),
+    ({"response_format": {}}, "response_format.type", "missing_required_parameter", "response_format.type"),
+    ({"response_format": {"type": "xml"}}, "response_format.type", "invalid_value", "'json_object', 'json_schema'"),
+    (
+        {"response_format": {"type": "json_schema", "name": "x", "schema": {}}},
+        "response_format.json_schema",
+        "missing_required_parameter",
+        "'response_format.json_schema'",
+    ),
+    (
+        {"response_format": {"type": "json_schema", "json_schema": {"schema": {}}}},
+        "response_format.json_schema.name",
+        "missing_required_parameter",
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("members", "param", "code", "message"), REFUSED, ids=range(len(REFUSED)))
+def test_a_bad_request_is_refused_in_openais_words(
+    members: dict[str, Any], param: str, code: str | None, message: str
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        parse(**members)
+    error = caught.value
+    assert (error.status, error.type, error.param, error.code) == (400, "invalid_request_error", param, code)
+    assert message in error.message

@@ -1,0 +1,152 @@
+"""Each row of the pairing rules, in OpenAI's words; and each kind of item that the official client may send."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from openai.types.responses.response_input_item_param import ResponseInputItemParam
+
+from prompts import AssistantText, Entry, PastCall, Text, ToolResult, UserTurn
+from proxy.errors import RequestError
+from proxy.wire.responses.input_items import ITEM_KINDS, History
+from proxy.wire.responses.request import parse_responses_request
+from tests.support.published_types import type_names
+
+CALL: dict[str, Any] = {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": "{}"}
+OUTPUT: dict[str, Any] = {"type": "function_call_output", "call_id": "call_1", "output": "text"}
+CUSTOM: dict[str, Any] = {"type": "custom_tool_call", "call_id": "call_1", "name": "patch", "input": "x"}
+CUSTOM_OUTPUT: dict[str, Any] = {"type": "custom_tool_call_output", "call_id": "call_1", "output": "text"}
+USER: dict[str, Any] = {"role": "user", "content": "Go on."}
+PAST, RESULT = PastCall("call_1", "read", "{}"), ToolResult("call_1", (Text("text"),))
+CUSTOM_PAST = PastCall("call_1", "patch", '{"input":"x"}')
+
+
+def entries(*items: dict[str, Any], history: History | None = None, **members: Any) -> tuple[Entry, ...]:
+    body = {"model": "m", "input": list(items), **members}
+    return parse_responses_request(body, history or History()).turn.transcript.entries
+
+
+def refusal(*items: dict[str, Any], history: History | None = None, **members: Any) -> RequestError:
+    with pytest.raises(RequestError) as caught:
+        entries(*items, history=history, **members)
+    return caught.value
+
+
+def call(number: int, **more: Any) -> dict[str, Any]:
+    return {**CALL, "call_id": f"call_{number}", **more}
+
+
+def output(number: int, **more: Any) -> dict[str, Any]:
+    return {**OUTPUT, "call_id": f"call_{number}", **more}
+
+
+DUPLICATE = "Duplicate item found with id fc_1. Remove duplicate items from your input and try again."
+REFUSED: list[tuple[list[dict[str, Any]], str]] = [
+    ([OUTPUT], "No tool call found for function call output with call_id call_1."),
+    ([OUTPUT, CALL], "No tool call found for function call output with call_id call_1."),
+    ([CUSTOM_OUTPUT], "No tool call found for custom tool call output with call_id call_1."),
+    ([CALL], "No tool output found for function call call_1."),
+    ([CALL, USER], "No tool output found for function call call_1."),
+    ([CALL, call(2), output(2)], "No tool output found for function call call_1."),
+    ([CUSTOM], "No tool output found for custom tool call call_1."),
+    ([{**CALL, "id": "fc_1"}, OUTPUT, {**USER, "id": "fc_1"}], DUPLICATE),
+    ([{**CALL, "id": "fc_1"}, {**CALL, "id": "fc_1"}, OUTPUT], DUPLICATE),
+    ([CALL, CALL, OUTPUT], "Duplicate function call found with call_id call_1."),
+    ([CALL, CUSTOM, OUTPUT], "Duplicate custom tool call found with call_id call_1."),
+    ([CALL, OUTPUT, {**OUTPUT, "output": "other"}], "Duplicate function call output found with call_id call_1."),
+]
+
+
+@pytest.mark.parametrize(("items", "message"), REFUSED, ids=[str(index) for index in range(len(REFUSED))])
+def test_calls_and_outputs_that_do_not_pair_are_refused_in_openais_words(
+    items: list[dict[str, Any]], message: str
+) -> None:
+    error = refusal(*items)
+    assert error.message == message
+    assert (error.status, error.type, error.param, error.code) == (400, "invalid_request_error", "input", None)
+
+
+@pytest.mark.parametrize(
+    ("item", "path"),
+    [
+        ({**OUTPUT, "output": None}, "input[1].output"),
+        ({"type": "function_call_output", "call_id": "call_1"}, "input[1].output"),
+        ({"type": "function_call_output", "output": "x"}, "input[1].call_id"),
+        ({"type": "custom_tool_call_output", "call_id": "call_1"}, "input[1].output"),
+        ({"type": "custom_tool_call", "call_id": "c", "name": "patch"}, "input[1].input"),
+        ({"type": "function_call", "call_id": "c", "name": "read"}, "input[1].arguments"),
+        ({"type": "function_call", "call_id": "c", "arguments": "{}"}, "input[1].name"),
+        ({"type": "function_call", "name": "read", "arguments": "{}"}, "input[1].call_id"),
+        ({"type": "item_reference"}, "input[1].id"),
+    ],
+)
+def test_a_member_that_is_missing_is_named_by_its_path(item: dict[str, Any], path: str) -> None:
+    error = refusal(CALL, item)
+    assert error.message == f"Missing required parameter: '{path}'."
+    assert (error.status, error.param, error.code) == (400, path, "missing_required_parameter")
+
+
+ACCEPTED: list[tuple[list[dict[str, Any]], tuple[Entry, ...]]] = [
+    ([CALL, OUTPUT], (PAST, RESULT)),
+    ([CALL, OUTPUT, OUTPUT], (PAST, RESULT)),
+    ([CALL, USER, OUTPUT], (PAST, UserTurn((Text("Go on."),)), RESULT)),
+    ([{**CALL, "arguments": "not JSON"}, OUTPUT], (PastCall("call_1", "read", "not JSON"), RESULT)),
+    ([{**CALL, "arguments": ""}, OUTPUT], (PAST, RESULT)),
+    ([CALL, {**OUTPUT, "output": ""}], (PAST, ToolResult("call_1", ()))),
+    ([CALL, {**OUTPUT, "name": "read", "namespace": None, "status": "completed"}], (PAST, RESULT)),
+    ([CUSTOM, CUSTOM_OUTPUT], (CUSTOM_PAST, RESULT)),
+    ([{**CUSTOM, "input": ""}, CUSTOM_OUTPUT], (PastCall("call_1", "patch", '{"input":""}'), RESULT)),
+    ([CUSTOM, OUTPUT], (CUSTOM_PAST, RESULT)),
+    (
+        [{**CALL, "id": "fc_1"}, {"type": "reasoning", "id": "rs_1", "summary": []}, {**OUTPUT, "id": "fco_1"}],
+        (PAST, RESULT),
+    ),
+    ([{"type": "message", "role": "assistant", "content": "", "phase": "commentary"}, CALL, OUTPUT], (PAST, RESULT)),
+    ([{"role": "assistant", "content": "I look.", "phase": "final_answer"}], (AssistantText("I look."),)),
+]
+
+
+@pytest.mark.parametrize(("items", "expected"), ACCEPTED, ids=[str(index) for index in range(len(ACCEPTED))])
+@pytest.mark.parametrize("tools", [None, [{"type": "function", "name": "other"}]])
+def test_calls_and_outputs_that_pair_are_accepted_whatever_the_tools(
+    items: list[dict[str, Any]], expected: tuple[Entry, ...], tools: Any
+) -> None:
+    assert entries(*items, tools=tools) == expected
+
+
+def test_outputs_may_come_in_another_order_than_their_calls() -> None:
+    got = entries(call(1), call(2), output(2), output(1))
+    assert [entry.call_id for entry in got if isinstance(entry, ToolResult)] == ["call_2", "call_1"]
+
+
+def test_a_call_that_is_resent_beside_its_stored_self_is_a_duplicate() -> None:
+    stored = History(items=({**CALL, "id": "fc_1"},))
+    assert entries(OUTPUT, history=stored, previous_response_id="resp_1") == (PAST, RESULT)
+    error = refusal({**CALL, "id": "fc_1"}, OUTPUT, history=stored, previous_response_id="resp_1")
+    assert error.message == DUPLICATE
+
+
+def test_a_request_that_continues_something_needs_no_input() -> None:
+    stored = History(items=(USER,))
+    assert entries(history=stored, input=None, previous_response_id="resp_1") == (UserTurn((Text("Go on."),)),)
+
+
+@pytest.mark.parametrize("reference", [{"type": "item_reference", "id": "msg_1"}, {"id": "msg_1"}])
+def test_a_reference_stands_for_its_item(reference: dict[str, Any]) -> None:
+    said = {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "Hi."}]}
+    assert entries(reference, history=History(referred={"msg_1": said})) == (AssistantText("Hi."),)
+    error = refusal({"type": "item_reference", "id": "msg_1"})
+    assert (error.status, error.message) == (404, "Item with id 'msg_1' not found.")
+
+
+def test_every_kind_of_item_of_the_official_client_is_known() -> None:
+    assert type_names(ResponseInputItemParam) <= set(ITEM_KINDS)
+
+
+SHOWN = {"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "message"}
+
+
+@pytest.mark.parametrize("kind", sorted(set(ITEM_KINDS) - SHOWN - {"additional_tools", "compaction", "item_reference"}))
+def test_what_says_nothing_to_a_text_model_is_accepted(kind: str) -> None:
+    assert entries({"type": kind}, USER) == (UserTurn((Text("Go on."),)),)

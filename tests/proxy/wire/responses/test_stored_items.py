@@ -1,0 +1,52 @@
+"""Items as they are kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proxy.wire.responses.stored_items import stored_input
+
+
+def test_a_string_is_a_users_message() -> None:
+    (item,) = stored_input("Hello", mint=lambda prefix: f"{prefix}_1")
+    assert item == {
+        "id": "msg_1", "type": "message", "role": "user", "status": "completed",
+        "content": [{"type": "input_text", "text": "Hello"}],
+    }  # fmt: skip
+
+
+def test_what_a_client_said_of_an_item_stays() -> None:
+    image = {"type": "input_image", "image_url": "data:image/png;base64,AA==", "detail": "low"}
+    item: Any = {
+        "type": "message", "role": "user", "id": "msg_mine", "status": "incomplete", "content": [image], "phase": None,
+    }  # fmt: skip
+    assert stored_input([item]) == (item,)
+
+
+def test_an_answer_that_comes_back_is_kept_as_it_was() -> None:
+    part = {"type": "output_text", "text": "Hi", "annotations": [{"type": "x"}], "logprobs": []}
+    item: Any = {"type": "message", "role": "assistant", "id": "msg_1", "status": "completed", "content": [part]}
+    refusal: Any = {**item, "id": "msg_2", "content": [{"type": "refusal", "refusal": "No"}]}
+    assert stored_input([item, refusal]) == (item, refusal)
+
+
+def test_each_kind_gets_an_id_of_its_own_prefix() -> None:
+    kinds = [
+        ("function_call", "fc"), ("function_call_output", "fco"), ("custom_tool_call", "ctc"), ("compaction", "cmp"),
+        ("custom_tool_call_output", "ctco"), ("reasoning", "rs"), ("web_search_call", "item"),
+    ]  # fmt: skip
+    for kind, prefix in kinds:
+        (item,) = stored_input([{"type": kind, "id": None}], mint=lambda prefix: f"{prefix}_1")
+        assert item["id"] == f"{prefix}_1"
+
+
+def test_a_reference_is_kept_as_what_it_stands_for() -> None:
+    stored: Any = {"type": "function_call", "id": "fc_1", "status": "completed", "name": "f"}
+    for reference in ({"type": "item_reference", "id": "fc_1"}, {"id": "fc_1"}):
+        value: Any = [reference]
+        assert stored_input(value, {"fc_1": stored}) == (stored,)
+
+
+def test_empty_content_is_no_part() -> None:
+    (item,) = stored_input([{"role": "assistant", "content": None}], mint=lambda prefix: f"{prefix}_1")
+    assert item["content"] == []
