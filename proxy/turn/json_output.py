@@ -75,6 +75,7 @@ class JsonOutput:
 
 def _candidates(answer: str) -> Iterator[str]:
     """The whole answer, then what stands in its last code fence, then what its outermost brackets hold."""
+    # In this order, since an answer that is JSON may hold a fence or brackets in its strings.
     yield answer.strip()
     if fenced := _FENCED.findall(answer):
         yield fenced[-1].strip()

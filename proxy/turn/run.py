@@ -82,7 +82,9 @@ class Turn:
         fault = None if self._exhausted else fault_of(first, self._demands)
         if fault is not None:
             self._report.again.append(fault.reason)
+            # What demands hold anyway is not seen before it is judged, so there is nothing that it could repeat.
             again = Hold.SHOWN if hold is Hold.FREE and first.shown else hold
+            # A model that repeats its call although it was told means it.
             reading = self._reading(again, may_repeat=True)
             async with aclosing(self._read(reading, fault=fault.line)) as batches:
                 async for events in batches:
@@ -149,6 +151,7 @@ class Turn:
                     failure = error
         if events := reading.finish(failure):
             yield events
+        # A turn that was left early is not counted by the backend, and costs all the same.
         self._usage += reading.usage or estimated_usage(prompt, reading.estimated_tokens)
 
 

@@ -117,6 +117,7 @@ def fault_of(answer: Answer, demands: Demands) -> Fault | None:
     if answer.misfit:
         return Fault(Again.ARGUMENTS_MISFIT, arguments_misfit(answer.misfit.name, answer.misfit.problem))
     if answer.calls:
+        # Whatever else is wrong with it: the client runs these calls, and asked anew they would come twice.
         return None
     if answer.malformed:
         return Fault(Again.MALFORMED, unusable_markup(answer.malformed))
@@ -155,6 +156,7 @@ def settled(first: Answer, second: Answer, demands: Demands) -> Answer:
 
 def nothing_left(first: Answer, last: Answer, demands: Demands) -> bool:
     """Whether only calls of undeclared tools were written, so that taking them out leaves nothing."""
+    # Where a call is demanded, plain words would be refused as well.
     decided = last.settled or last.misfit or demands.call
     left = first.shown or not last.empty
     return bool(first.undeclared + last.undeclared) and not (left or decided)
