@@ -13,39 +13,40 @@ from pathlib import Path
 from typing import Self
 
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from prompts import Text
 
 from ...contracts import BackendEvent, Health, Load, Model, Prompt
 from ...errors import BackendError
-from ...rpc import ChildRecords, ChildTransport, Launch, Transport
+from ...rpc import ChildRecords, ChildTransport, Launch, RpcError, Transport
 from ..restart_policy import RestartPolicy
-from ..supervision import START_FAILURES, Supervisor
+from ..supervision import START_FAILURES, Supervisor, unavailable
 from .config import Provider
-from .errors import MAX_INPUT, UNAVAILABLE, too_long
+from .errors import MAX_INPUT, too_long
 from .home import empty_folder, prepare_home
 from .options import Deadlines, SessionOptions
 from .program import locate_program
-from .running_turn import Turn, TurnLostError
+from .running_turn import RunningTurn, TurnLostError
 from .session import CodexSession, open_session
 from .threads import Orphans
 
-log = structlog.get_logger(__name__)
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
+# Starts of one turn, as long as the first was lost before it told anything.
 ATTEMPTS = 2
-"""Starts of one turn, as long as the first was lost before it told anything."""
+# Seconds that a request for the models waits for the first list.
 MODELS_WAIT = 5.0
-"""Seconds that a request for the models waits for the first list."""
 
 
+# Threads that codex may have ready, about 1 MB each.
 SPARE_THREADS = 8
-"""Threads that codex may have ready, about 1 MB each."""
 
+# The variables of our environment that codex may see.
 PASSED_ON = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TERM|XDG_\w+|RUST_LOG|CODEX_CA_CERTIFICATE"
     r"|SSL_CERT_(FILE|DIR)|(?i:\w+_proxy)"
 )
-"""The variables of our environment that codex may see."""
 
 
 class CodexBackend:
@@ -68,14 +69,14 @@ class CodexBackend:
         self._reach = connect
         orphans: Orphans = []
         self._open = partial(open_session, self._connect, options, orphans)
-        self._supervisor = Supervisor(self._open, name, policy)
+        self._supervisor = Supervisor(self._open, name, policy, (RpcError,))
         self._named = [Model(name, 0, "codex") for name in models]
         self._listed: list[Model] = []
         self._listing = asyncio.Lock()
         self._tasks = asyncio.TaskGroup()
         self._supervision: asyncio.Task[None] | None = None
         self._closing = False
-        self._turns: set[Turn] = set()
+        self._turns: set[RunningTurn] = set()
         self._interrupts = 0
 
     async def _connect(self) -> Transport:
@@ -100,15 +101,15 @@ class CodexBackend:
             raise too_long(characters)
         if self._closing:
             raise _shutting_down()
-        turn = Turn()
+        turn = RunningTurn()
         self._tasks.create_task(self._own(turn, prompt), name="turn")
         try:
-            yield turn.inbox
+            yield turn.events
         finally:
             self._interrupts += turn.awaited
             turn.leave()
 
-    async def _own(self, turn: Turn, prompt: Prompt) -> None:
+    async def _own(self, turn: RunningTurn, prompt: Prompt) -> None:
         """Run the turn to its end at the backend, whether or not anyone still listens."""
         self._turns.add(turn)
         try:
@@ -122,7 +123,7 @@ class CodexBackend:
             self._turns.discard(turn)
             turn.fail(_shutting_down())
 
-    async def _run(self, turn: Turn, prompt: Prompt) -> None:
+    async def _run(self, turn: RunningTurn, prompt: Prompt) -> None:
         for attempt in range(1, ATTEMPTS + 1):
             session = await self._supervisor.current()
             try:
@@ -132,7 +133,7 @@ class CodexBackend:
                     return
                 if self._closing:
                     raise _shutting_down() from lost
-                if turn.inbox.used or attempt == ATTEMPTS:
+                if turn.events.used or attempt == ATTEMPTS:
                     raise lost.failure from lost
                 log.info("turn_started_again", why=lost.failure.code)
             else:
@@ -153,7 +154,7 @@ class CodexBackend:
         if session.lists_aside:
             async with self._listing:
                 if not self._listed:
-                    with suppress(*START_FAILURES):
+                    with suppress(RpcError, *START_FAILURES):
                         async with self._open() as aside:
                             await aside.list_models()
                             self._listed = aside.models or []
@@ -175,7 +176,7 @@ class CodexBackend:
         return Health(session.problem, session.version)
 
     def load(self) -> Load:
-        backlog = sum(turn.inbox.backlog for turn in self._turns)
+        backlog = sum(turn.events.backlog for turn in self._turns)
         return Load(len(self._turns), backlog, self._supervisor.starts, self._interrupts)
 
 
@@ -184,7 +185,7 @@ def _as_it_is(transport: Transport) -> Transport:
 
 
 def _shutting_down() -> BackendError:
-    return BackendError("The proxy is shutting down.", **UNAVAILABLE)
+    return unavailable("The proxy is shutting down.")
 
 
 def codex_backend(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+# How often a turn is interrupted before the app-server is doubted.
 INTERRUPTS = 5
-"""How often a turn is interrupted before the app-server is doubted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
