@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 import orjson
 
 from ...errors import BackendError
-from ...rpc import RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, RpcError
+from ...rpc import JsonObject, RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, RpcError
 
 NOT_LOGGED_IN = "codex is not logged in: run `tagcall login`."
 # Characters of one turn's text input; codex 0.110 and later refuse more.
@@ -135,6 +135,11 @@ def turn_failure(error: Mapping[str, Any] | None) -> BackendError | Cut:
     """What `turn.error` of a failed turn means."""
     error = error or {}
     message = str(error.get("message") or "The backend failed without a reason.")
+    match error.get("codexErrorInfo"):
+        case {"recorded": dict(fields)}:
+            return BackendError(message, **fields)
+        case _:
+            pass
     if cut := _INCOMPLETE.search(message):
         return Cut(cut[1])
     kind, status = _kind(error.get("codexErrorInfo"))
@@ -155,6 +160,20 @@ def turn_failure(error: Mapping[str, Any] | None) -> BackendError | Cut:
     if answer is LOGIN:
         message = f"The upstream refused codex's login: run `tagcall login`. It said: {message or status}"
     return BackendError(message or f"The upstream answered {status}.", retry_after=_retry_after(message), **answer)
+
+
+def turn_error(failure: BackendError | Cut) -> JsonObject:
+    """A `turn.error` that `turn_failure` reads as this failure.
+
+    codex's own kinds leave to its sentence what it means, and some sentences are ours: a recorded error says it all.
+    """
+    info: str | JsonObject
+    if isinstance(failure, Cut):
+        message, info = f"Incomplete response returned, reason: {failure.reason}", "other"
+    else:
+        fields = ("status", "type", "code", "param", "retry_after", "retryable")
+        message, info = failure.message, {"recorded": {name: getattr(failure, name) for name in fields}}
+    return {"message": message, "codexErrorInfo": info, "additionalDetails": None}
 
 
 def _is_refusal(kind: str, message: str, upstream_code: str | None) -> bool:
