@@ -6,7 +6,7 @@ import os
 import subprocess
 from collections.abc import Sequence
 
-from ..backends import locate_program
+from ..backends.codex.program import locate_program
 from ..settings import Settings
 
 

@@ -1,11 +1,10 @@
-"""The text backend that speaks to an app-server: the real codex, the replay one, or one that runs elsewhere."""
+"""The text backend that speaks to an app-server, and the codex program as one."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import re
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -64,11 +63,8 @@ class CodexBackend:
         name: str = "codex",
         policy: RestartPolicy = RestartPolicy(),  # noqa: B008 -- frozen
     ) -> None:
-        self.wrap: Callable[[Transport], Transport] = _as_it_is
-        """Put around the transport of each connection that is made from now on, as by a recorder."""
-        self._reach = connect
         orphans: Orphans = []
-        self._open = partial(open_session, self._connect, options, orphans)
+        self._open = partial(open_session, connect, options, orphans)
         self._supervisor = Supervisor(self._open, name, policy, (RpcError,))
         self._named = [Model(name, 0, "codex") for name in models]
         self._listed: list[Model] = []
@@ -78,9 +74,6 @@ class CodexBackend:
         self._closing = False
         self._turns: set[RunningTurn] = set()
         self._interrupts = 0
-
-    async def _connect(self) -> Transport:
-        return self.wrap(await self._reach())
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -180,10 +173,6 @@ class CodexBackend:
         return Load(len(self._turns), backlog, self._supervisor.starts, self._interrupts)
 
 
-def _as_it_is(transport: Transport) -> Transport:
-    return transport
-
-
 def _shutting_down() -> BackendError:
     return unavailable("The proxy is shutting down.")
 
@@ -234,52 +223,3 @@ def codex_environment(home: Path, env: Mapping[str, str]) -> Mapping[str, str]:
     """What codex is started with: what it needs to run and to reach its service, no keys that happen to be set."""
     passed = {name: value for name, value in env.items() if PASSED_ON.fullmatch(name)}
     return {"RUST_LOG": "error", **passed, "CODEX_HOME": str(home)}
-
-
-def replay_backend(
-    folder: Path,
-    *,
-    speed: str = "fast",
-    chunk: int = 0,
-    models: Sequence[str] = (),
-    idle_timeout: float = 300.0,
-) -> CodexBackend:
-    """The small app-server that plays the fixtures in `folder`, as a child like the real one.
-
-    `speed` is `fast`, `recorded` for the pace at which the model once wrote, or the time between two pieces of
-    text, as `20ms`. `chunk` cuts the text anew, into pieces of so many characters; 0 leaves it as it was recorded.
-    """
-    # Where the packages are, for a checkout that is not installed.
-    root = Path(__file__).resolve().parents[3]
-    launch = Launch(
-        [sys.executable, "-m", "proxy.replay", "--speed", speed, "--chunk", str(chunk), str(folder.absolute())],
-        dict(os.environ),
-        root,
-    )
-
-    async def connect() -> Transport:
-        return await ChildTransport.start(launch)
-
-    return CodexBackend(connect, SessionOptions(idle_timeout=idle_timeout), models=models, name="the replay")
-
-
-def remote_backend(
-    address: str,
-    *,
-    token: str | None = None,
-    models: Sequence[str] = (),
-    idle_timeout: float = 300.0,
-    base_instructions: str | None = None,
-) -> CodexBackend:
-    """An app-server that listens at `ws://HOST:PORT` or `unix:PATH`. Its configuration is its owner's."""
-
-    async def connect() -> Transport:
-        # Nearly everyone has the app-server as a child, and need not load what this stands on.
-        from ...rpc.websocket import WebSocketTransport  # noqa: PLC0415 -- only here
-
-        return await WebSocketTransport.connect(address, token)
-
-    options = SessionOptions(
-        idle_timeout=idle_timeout, base_instructions=base_instructions, turns_outlive_connection=True
-    )
-    return CodexBackend(connect, options, models=models, name=f"the app-server at {address}")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from proxy.backends import remote_backend
 from proxy.backends.codex.config import Provider
 from proxy.backends.codex.home import prepare_home
 from proxy.backends.codex.threads import WHATEVER_RUNS
+from proxy.backends.remote import remote_backend
 from proxy.contracts import TextPiece
 from proxy.rpc import RpcClient
 from proxy.rpc.websocket import WebSocketTransport
