@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from proxy.backends import make_backend
 from proxy.cli.record.recorder import Recorder
 from proxy.cli.record.scrub import Scrubber
 from proxy.cli.replay import ReplayOptions, run_replay
-from proxy.contracts import MessageEnded, ReasoningEnded, ReasoningPiece, TextPiece, TurnEnded
+from proxy.contracts import BackendEvent, MessageEnded, Prompt, ReasoningEnded, ReasoningPiece, TextPiece, TurnEnded
 from proxy.errors import BackendError
 from proxy.replay.answers import Body, Json, Stream, load_answer, read_events, without_comments
 from proxy.replay.fixture import load_fixtures
@@ -81,10 +81,10 @@ async def recording(folder: Path, home: Path, program: TestProgram, **options: A
 
 
 @asynccontextmanager
-async def recording_memory(folder: Path, *answers: Script) -> AsyncIterator[Client]:
+async def recording_memory(folder: Path, backend: MemoryBackend) -> AsyncIterator[Client]:
     settings = Settings(port=0, store="memory")
     async with aiohttp.ClientSession() as http:
-        async with Recorder(MemoryBackend([*answers], chunk=3), "memory", folder, Scrubber(), {}) as recorder:
+        async with Recorder(backend, "memory", folder, Scrubber(), {}) as recorder:
             async with running_server(settings, recorder.backend, [recorder.middleware]) as url:
                 yield Client(url, http)
 
@@ -236,7 +236,7 @@ TURNS: dict[str, tuple[Script, dict[str, Any]]] = {
 @pytest.mark.parametrize("turn", TURNS)
 async def test_whatever_a_backend_says_is_replayed_as_it_was(turn: str, stream: bool, tmp_path: Path) -> None:
     script, members = TURNS[turn]
-    async with recording_memory(tmp_path / "fixtures", script) as server:
+    async with recording_memory(tmp_path / "fixtures", MemoryBackend([script], chunk=3)) as server:
         got = await server.ask("/v1/responses", RESPONSES | members | {"stream": stream})
     (case,) = kept(tmp_path / "fixtures")
     promised = load_answer(case)
@@ -251,7 +251,8 @@ def with_headers(got: Stream | Body, promised: Stream | Body) -> Stream | Body:
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_what_was_left_at_a_stop_string_is_replayed_as_it_was(stream: bool, tmp_path: Path) -> None:
-    async with recording_memory(tmp_path / "fixtures", "One. Two. END Three. " * 10) as server:
+    backend = MemoryBackend(["One. Two. END Three. " * 10], chunk=3)
+    async with recording_memory(tmp_path / "fixtures", backend) as server:
         await server.ask("/v1/chat/completions", CHAT | {"stop": ["END"], "stream": stream})
     (fixture,) = load_fixtures(tmp_path / "fixtures").values()
     assert fixture.turns[0].interrupted
@@ -260,7 +261,36 @@ async def test_what_was_left_at_a_stop_string_is_replayed_as_it_was(stream: bool
 
 
 async def test_a_background_response_is_no_fixture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    async with recording_memory(tmp_path / "fixtures", "Hi.") as server:
+    async with recording_memory(tmp_path / "fixtures", MemoryBackend(["Hi."])) as server:
         await server.ask("/v1/responses", RESPONSES | {"background": True})
     assert not (tmp_path / "fixtures").exists()
     assert "recorded 0" not in capsys.readouterr().err
+
+
+class Stuck(MemoryBackend):
+    """Says nothing until it is left, as a server is that stops, and fails its turn then."""
+
+    def __init__(self) -> None:
+        super().__init__([BackendError("The proxy is shutting down.")])
+        self.asked, self.gone = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
+        self.asked.set()
+        await self.gone.wait()
+        async with super().stream(prompt) as batches:
+            yield batches
+
+    async def __aexit__(self, *exc: object) -> None:
+        self.gone.set()
+
+
+async def test_what_the_servers_end_cut_off_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("proxy.server.DRAIN", 0.0)
+    async with asyncio.TaskGroup() as group, recording_memory(tmp_path / "fixtures", stuck := Stuck()) as client:
+        group.create_task(client.ask("/v1/responses", RESPONSES), name="cut off")
+        await stuck.asked.wait()
+    assert not (tmp_path / "fixtures").exists()
+    assert capsys.readouterr().err == "not recorded: the server was stopped before it was answered.\n"
