@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -50,8 +49,7 @@ class TimedMessage:
 def compose(recording: Recording, scrubber: Scrubber) -> dict[str, bytes]:
     """The files of the fixture by name."""
     request = Names().applied(scrubber.value(dict(recording.request)))
-    numbers = itertools.count(1)
-    lines = [line for turn in recording.turns for line in _lines(turn, next(numbers))]
+    lines = [line for number, turn in enumerate(recording.turns, start=1) for line in _lines(turn, number)]
     messages = scrub_messages([line.message for line in lines], scrubber)
     # Put together first, so that no cut hides anything from the scrubber.
     answer = _scrubbed(normal(recording.answer, Names(request)), scrubber)

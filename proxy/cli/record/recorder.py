@@ -34,6 +34,7 @@ from .shelf import next_number, slug, write_fixture
 from .standalone import NotRecordedError, last_user_of, with_history, without_previous
 from .turns import RecordedBackend, RecordedRequest, recorded_request
 
+# The paths whose requests become fixtures.
 RECORDED = ("/responses", "/chat/completions")
 
 # The status that is answered where nobody is left to read it.
@@ -106,14 +107,15 @@ class Recorder:
         last_user = last_user_of(path, body)
         if any(turn.stopped for turn in recorded.turns):
             raise NotRecordedError("the server was stopped before it was answered.")
-        version = (await self.backend.health()).version
+        health = await self.backend.health()
+        version = f", version {health.version}" if health.version else ""
         return Recording(
             path=path,
             request=body,
             answer=answer,
             turns=tuple(recorded.turns),
             last_user=last_user,
-            note=f"Recorded with --backend {self._kind}{version and f', version {version}'}.",
+            note=f"Recorded with --backend {self._kind}{version}.",
             settings=self._settings,
         )
 
