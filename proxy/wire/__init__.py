@@ -9,6 +9,7 @@ files         files inside a request -> text
 metadata      `metadata` of responses and conversations
 models        the model list
 builder       what makes an API's own events of a turn's
+output        items that open, grow and close: what the builders with items share
 sse           events -> bytes of an event stream
 
 Each room has `request` (bodies -> what is wanted of the turn) and `builder` (turn events -> its events and its body):
