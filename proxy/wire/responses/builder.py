@@ -15,6 +15,7 @@ Source: OpenAI's OpenAPI document 2.3.0; docs/reference/events.md.
 from __future__ import annotations
 
 import time
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -24,7 +25,6 @@ from ...ids import MintId, mint_id
 from ..builder import WireEvent
 from ..custom_tools import unwrap_input
 from ..output import ItemStatus, ItemType, OutputBuilder, OutputItem
-from .output_items import item_object, summary_part, text_part
 from .request import ResponsesRequest
 from .stored_items import ID_PREFIXES
 
@@ -36,6 +36,14 @@ RESPONSE_ERROR_CODES = frozenset({
     "invalid_image_mode", "invalid_image_url", "invalid_prompt", "rate_limit_exceeded", "server_error",
     "unsupported_image_media_type", "vector_store_timeout",
 })  # fmt: skip
+
+
+def _text_part(text: str) -> WireEvent:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _summary_part(text: str) -> WireEvent:
+    return {"type": "summary_text", "text": text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +65,12 @@ class PartEvents:
 PART_EVENTS: Mapping[ItemType, PartEvents] = {
     "message": PartEvents(
         "response.content_part.added", "response.output_text.delta", "response.output_text.done",
-        "response.content_part.done", index="content_index", part=text_part, extra={"logprobs": []},
+        "response.content_part.done", index="content_index", part=_text_part, extra={"logprobs": []},
     ),
     "reasoning": PartEvents(
         "response.reasoning_summary_part.added", "response.reasoning_summary_text.delta",
         "response.reasoning_summary_text.done", "response.reasoning_summary_part.done",
-        index="summary_index", part=summary_part, extra={},
+        index="summary_index", part=_summary_part, extra={},
     ),
 }  # fmt: skip
 
@@ -72,6 +80,33 @@ def _place(item: OutputItem, part: int | None = None) -> WireEvent:
     if part is None:
         return {"item_id": item.id, "output_index": item.index}
     return {"item_id": item.id, "output_index": item.index, PART_EVENTS[item.type].index: part}
+
+
+def _item_object(item: OutputItem, status: ItemStatus, *, encrypted: bool = False) -> WireEvent:
+    """In progress it holds nothing yet. `encrypted`: the client asked for `reasoning.encrypted_content`."""
+    begun = status == "in_progress"
+    head: WireEvent = {"id": item.id, "type": item.type}
+    called: WireEvent = {"call_id": item.call_id, "name": item.name}
+    namespace: WireEvent = {} if item.namespace is None else {"namespace": item.namespace}
+    match item.type:
+        case "message":
+            return {**head, "status": status, "role": "assistant", "content": [] if begun else [_text_part(item.text)]}
+        case "function_call":
+            return {**head, "status": status, "arguments": "" if begun else item.text, **called, **namespace}
+        case "custom_tool_call":
+            text = unwrap_input(item.text) if status == "completed" else ""
+            return {**head, "status": status, **called, "input": text, **namespace}
+        case "reasoning":  # without a status, as at OpenAI
+            return {**head, "summary": []} if begun else {**head, **_summary(item.texts, encrypted=encrypted)}
+
+
+def _summary(texts: list[str], *, encrypted: bool) -> WireEvent:
+    summary: WireEvent = {"summary": [_summary_part(text) for text in texts]}
+    if encrypted:
+        # There is nothing to hide and nothing to carry over, but clients that asked for it must find it. The line
+        # end is for them: they take an empty one for none.
+        summary["encrypted_content"] = b64encode(("\n\n".join(texts) + "\n").encode()).decode()
+    return summary
 
 
 def response_usage(usage: Usage) -> WireEvent:
@@ -183,7 +218,7 @@ class ResponsesBuilder(OutputBuilder):
         return []
 
     def _item_object(self, item: OutputItem, status: ItemStatus) -> WireEvent:
-        return item_object(item, status, encrypted="reasoning.encrypted_content" in self._request.include)
+        return _item_object(item, status, encrypted="reasoning.encrypted_content" in self._request.include)
 
     # Ends
 
