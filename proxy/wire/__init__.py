@@ -5,8 +5,7 @@ reader        typed reads from a JSON object, with OpenAI's error for each kind 
 tools         `tools` and `tool_choice` -> registry and choice
 custom_tools  tools of free text, as functions of one string
 content       a string or parts -> text and images
-files         files inside a request -> text
-metadata      `metadata` of responses and conversations
+parameters    parameters that several APIs have
 models        the model list
 builder       what makes an API's own events of a turn's
 output        items that open, grow and close: what the builders with items share

@@ -13,8 +13,8 @@ from ...ids import CALL_ID
 from ..content import joined_text, parse_parts
 from ..custom_tools import wrap_input
 from ..json_body import JsonValue
+from ..parameters import MAX_ITEMS
 from ..reader import Reader, missing, shown, wrong_value
-from ..responses.input_items import MAX_ITEMS
 from ..tools import ToolSet
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")

@@ -19,7 +19,7 @@ from ..builder import WireEvent
 from ..json_body import JsonObject, JsonValue
 from ..output import ItemStatus, OutputBuilder, OutputItem
 from .items import Items
-from .words import Words
+from .versions import Words
 
 
 def realtime_usage(usage: Usage) -> WireEvent:

@@ -16,8 +16,8 @@ from ...errors import RequestError
 from ...ids import CALL_ID, MintId, mint_id
 from ..content import joined_text, parse_parts
 from ..json_body import JsonObject, JsonValue
+from ..parameters import MAX_ITEMS
 from ..reader import Reader, missing, shown, wrong_value
-from ..responses.input_items import MAX_ITEMS
 
 # What the items of one conversation may weigh, as JSON.
 MAX_BYTES = 32 << 20

@@ -14,11 +14,11 @@ from ...contracts import TurnRequest
 from ...errors import RequestError
 from ..builder import WireEvent
 from ..json_body import JsonObject, JsonValue
+from ..parameters import EFFORTS, MODEL_NAME
 from ..reader import Reader, wrong_type
-from ..responses.request import EFFORTS, MODEL_NAME
 from ..tools import ToolSet, parse_tool_choice, parse_tools
 from .items import Items
-from .words import Words
+from .versions import Words
 
 # The default of clients that do not say how many tokens an answer may have.
 NO_LIMIT = "inf"

@@ -17,11 +17,10 @@ from ...ids import CALL_ID
 from ..content import joined_text, parse_parts
 from ..custom_tools import wrap_input
 from ..json_body import JsonValue
+from ..parameters import MAX_ITEMS
 from ..reader import Reader, missing, shown, wrong_type, wrong_value
 from ..tools import ToolSet
 from .compaction import read_summary
-
-MAX_ITEMS = 10_000
 
 ROLES = ("assistant", "developer", "system", "user")
 

@@ -28,7 +28,7 @@ from proxy.wire.builder import AnswerBuilder, WireEvent
 from proxy.wire.output import OutputBuilder, OutputItem
 from proxy.wire.realtime.builder import RealtimeBuilder
 from proxy.wire.realtime.items import Items
-from proxy.wire.realtime.words import BETA, GA
+from proxy.wire.realtime.versions import BETA, GA
 from proxy.wire.responses.builder import ResponsesBuilder
 from proxy.wire.responses.request import parse_responses_request
 from proxy.wire.tokligence.builder import TokligenceBuilder

@@ -13,7 +13,7 @@ from proxy.errors import RequestError
 from proxy.wire.reader import Reader
 from proxy.wire.realtime.items import Items
 from proxy.wire.realtime.request import Settings, changed_session, session_object, turn_of
-from proxy.wire.realtime.words import BETA, GA, Words
+from proxy.wire.realtime.versions import BETA, GA, Words
 
 TOOLS = [{"type": "function", "name": name, "parameters": {"type": "object"}} for name in ("f", "g")]
 JSON = st.recursive(
