@@ -10,6 +10,7 @@ from prompts import Image, Part, Text
 from ..errors import RequestError
 from .reader import Reader, missing, shown, wrong_type, wrong_value
 
+# Types of content parts: those of the Responses API, then those of Chat alone.
 PART_KINDS = ("input_text", "input_image", "input_file", "output_text", "refusal", "text", "image_url", "file")
 
 

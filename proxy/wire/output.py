@@ -41,7 +41,10 @@ from ..ids import MintId
 from .builder import WireEvent
 from .tools import DeclaredName
 
+# In the words of the Responses API; the other APIs' are the same.
 ItemType = Literal["message", "reasoning", "function_call", "custom_tool_call"]
+
+# A call that broke off is incomplete, and so is what was open at a bad end.
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
 
 

@@ -17,12 +17,13 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 # How long its answers are to be.
 VERBOSITIES = ("low", "medium", "high")
 
+# Accepted; they change nothing here.
 SERVICE_TIERS = ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast")
 
 # Items of one input, or messages, and items of a Realtime conversation.
 MAX_ITEMS = 10_000
 
-# Members of `metadata`.
+# Members that `metadata` may have.
 MAX_METADATA = 16
 
 

@@ -20,7 +20,10 @@ from ..tools import TOOL_NAME, ToolSet
 from .messages import parse_messages
 from .tools import parse_chat_tools
 
+# Strings in `stop`.
 MAX_STOPS = 4
+
+# Types of `response_format`.
 FORMATS = ("text", "json_object", "json_schema")
 
 

@@ -48,20 +48,21 @@ def _summary_part(text: str) -> WireEvent:
 
 @dataclass(frozen=True, slots=True)
 class PartEvents:
-    """What is told of a part: the names of its events, the member that counts parts, and a part of a text.
-
-    `extra` is what the events of its text have besides.
-    """
+    """The types of a part's events, in the order in which they come, and what stands in them."""
 
     added: str
     delta: str
     text_done: str
     done: str
     index: str
+    """The member that counts the parts."""
     part: Callable[[str], WireEvent]
+    """A part of this text."""
     extra: Mapping[str, object]
+    """What the events of its text have besides."""
 
 
+# The items that have parts, by their type.
 PART_EVENTS: Mapping[ItemType, PartEvents] = {
     "message": PartEvents(
         "response.content_part.added", "response.output_text.delta", "response.output_text.done",

@@ -20,13 +20,20 @@ from ..reader import Reader, wrong_prefix, wrong_type, wrong_value
 from ..tools import TOOL_NAME, ToolSet, parse_tool_choice, parse_tools
 from .input_items import NO_HISTORY, History, brought_tools, parse_input, referred_ids
 
+# What `reasoning.summary` may say, and `reasoning.generate_summary` before it.
 SUMMARIES = ("auto", "concise", "detailed")
+
+# What `reasoning.context` may say.
 CONTEXTS = ("auto", "current_turn", "all_turns")
+
+# What `include` may list.
 INCLUDES = (
     "code_interpreter_call.outputs", "computer_call_output.output.image_url", "file_search_call.results",
     "message.input_image.image_url", "message.output_text.logprobs", "reasoning.encrypted_content",
     "web_search_call.action.sources", "web_search_call.results",
 )  # fmt: skip
+
+# What `prompt_cache_retention` may say.
 CACHE_RETENTIONS = ("in_memory", "in-memory", "24h")
 
 # Objects that are checked to be objects and change nothing here.

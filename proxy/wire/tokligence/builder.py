@@ -80,7 +80,6 @@ class TokligenceBuilder(OutputBuilder):
         self.id = response_id or mint("resp")
         self.created_at = int(clock()) if created_at is None else created_at
         self.events: list[WireEvent] = []
-        self.failed = False
 
     @property
     def calls(self) -> list[JsonObject]:
@@ -169,7 +168,6 @@ class TokligenceBuilder(OutputBuilder):
         return [*events, self._event("response.completed", response=snapshot)]
 
     def _failed(self, error: ApiError) -> list[WireEvent]:
-        self.failed = True
         told: WireEvent = {"type": "error", "message": error.message}
         self.events.append(told)
         self._end = {"status": "failed", "error": {"message": error.message, "code": error.code}}
@@ -199,7 +197,7 @@ class TokligenceBuilder(OutputBuilder):
             "model": self._model,
             "output": [*self.calls, *said],
             "reasoning": {"effort": None, "summary": None},
-            "required_action": None if self.failed else self.required_action,
+            "required_action": None if self._end["status"] == "failed" else self.required_action,
             "incomplete_details": None,
             **self._end,
         }
