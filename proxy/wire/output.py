@@ -3,11 +3,11 @@
     text              opens a message, or grows the open one
     message ended     the next text is another message
     reasoning         opens an item and the parts of its summary, or grows the open part
-    reasoning ended   closes it; reasoning that nobody tells of opens and closes at once
+    reasoning ended   closes it; reasoning without a text opens and closes at once
     call started      opens a call; arguments grow it, its end closes it
     end of the turn   closes what is open: completed, or incomplete
 
-What opens closes what was open. The wire events are each API's own, and made by the methods that it has to have:
+What opens closes what was open. The wire events are made by methods, in which each API says its own:
 
     message, reasoning   _item_opened  (_part_opened  _text_grew*  _part_closed)*  _item_closed
     call                 _item_opened  _arguments_grew*  _item_closed
