@@ -21,7 +21,7 @@ from .errors import UsageError
 from .ingress import create_app
 from .ingress.admission import is_loopback
 from .ingress.background import JOBS, background_jobs
-from .ingress.connections import Connections, Handler
+from .ingress.connections import Connections, HttpProtocol
 from .ingress.state import ACTIVITY, STOPPING
 from .settings import Settings
 from .stores import make_store
@@ -101,7 +101,7 @@ async def _listen(runner: web.AppRunner, bound: socket.socket) -> asyncio.Server
     if server is None:
         raise RuntimeError("the runner is not set up")
     loop = asyncio.get_running_loop()
-    connections = Connections(partial(Handler, server, loop=loop, **HANDLING))
+    connections = Connections(partial(HttpProtocol, server, loop=loop, **HANDLING))
     return await loop.create_server(connections, sock=bound, backlog=BACKLOG)
 
 

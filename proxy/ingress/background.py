@@ -24,9 +24,10 @@ from ..errors import ApiError, RequestError, StoreError
 from ..wire.builder import WireEvent
 from ..wire.sse import encode_typed
 from .activity import Activity
-from .drafts import Draft
+from .bodies import fault
+from .event_stream import Subscription
 from .exchange import Built
-from .replies import FAULT
+from .history import Draft
 
 MAX_RUNNING = 16
 
@@ -36,7 +37,7 @@ RENEWAL = 10.0
 
 # Seconds between the attempts to store a result, and their number; until then it is served from here.
 RETRY = 2.0
-MAX_ATTEMPTS = 30
+STORE_ATTEMPTS = 30
 
 STOPPED = ApiError("The server was stopped before this response was finished.", status=503)
 
@@ -75,7 +76,7 @@ class Job:
         """The response as it may be seen now."""
         return self.draft.stored() if self.over or self._begun is None else self._begun
 
-    async def follow(self, after: int) -> AsyncIterator[list[bytes]]:
+    async def subscribe(self, after: int) -> Subscription:
         """The events behind sequence number `after`, those that are there and those to come, to the end."""
         told = after + 1
         while True:
@@ -110,15 +111,15 @@ class Jobs:
         return job if job is not None and job.draft.owner == owner else None
 
     async def start(
-        self, draft: Draft, batches: AsyncGenerator[Built, None], activity: Activity, claimed: ExitStack
+        self, draft: Draft, batches: AsyncGenerator[Built, None], activity: Activity, locked: ExitStack
     ) -> tuple[Job, WireEvent]:
         """Begins the work on a response. Returns it as it was queued.
 
-        Raises when it cannot be: for want of room, or because the store fails. `claimed` is given back
+        Raises when it cannot be: for want of room, or because the store fails. `locked` is given back
         when the work has ended.
         """
         with ExitStack() as held:
-            held.enter_context(claimed)
+            held.enter_context(locked)
             if sum(not job.over for job in self._running.values()) >= MAX_RUNNING:
                 raise RequestError(
                     f"{MAX_RUNNING} background responses are running already. Try again when one has ended.",
@@ -168,7 +169,7 @@ class Jobs:
             last = builder.cancel() if job.unwanted else builder.handle(TurnFailed(STOPPED))
         except Exception:  # logged with its trace, told without it; the other jobs go on
             log.exception("fault", response=builder.id)
-            last = builder.handle(TurnFailed(FAULT))
+            last = builder.handle(TurnFailed(fault()))
         await self._finish(job, last)
         seconds = round(time.monotonic() - began, 1)
         log.info("background_response", response=builder.id, status=builder.response["status"], seconds=seconds)
@@ -179,7 +180,7 @@ class Jobs:
         joins = stored.response["status"] in {"completed", "incomplete"}
         events = b"".join([*job.events, *encoded(last)])
         try:
-            for _ in range(MAX_ATTEMPTS):
+            for _ in range(STORE_ATTEMPTS):
                 try:
                     append_to = job.draft.conversation if joins else None
                     await self._store.save(stored, append_to=append_to, events=events, if_leased=True)

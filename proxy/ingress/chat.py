@@ -8,8 +8,8 @@ from ..wire.chat.builder import ChatBuilder, chat_error
 from ..wire.chat.request import parse_chat_request
 from ..wire.json_body import parse_json_object
 from ..wire.sse import encode_chunks
+from .bodies import read_json_body
 from .exchange import Exchange, answer
-from .requests import read_json_body
 from .state import REASONING_CONTENT
 
 

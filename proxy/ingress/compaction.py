@@ -18,10 +18,9 @@ from ..wire.responses.builder import usage_object
 from ..wire.responses.compaction import compaction_body, compaction_item, kept_messages
 from ..wire.responses.request import lookups, parse_responses_request
 from ..wire.responses.stored_items import stored_input
+from .bodies import json_reply, read_json_body
 from .history import find_history
 from .metrics import METRICS
-from .replies import json_reply
-from .requests import read_json_body
 from .state import BACKEND, MODELS, REQUEST_LOG, TURN_OPTIONS
 
 

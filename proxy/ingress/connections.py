@@ -19,7 +19,7 @@ import structlog
 from aiohttp import web
 
 from ..errors import ApiError, RequestError
-from .replies import FAULT, error_reply
+from .bodies import error_reply, fault
 
 MAX_CONNECTIONS = 256
 
@@ -33,7 +33,7 @@ UNREADABLE = RequestError("The request could not be read: it is not HTTP as RFC 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.request")
 
 
-class Handler(web.RequestHandler):
+class HttpProtocol(web.RequestHandler):
     """aiohttp's protocol but for its last word: that repeats the bytes which could not be read, keys included."""
 
     def handle_error(
@@ -49,7 +49,7 @@ class Handler(web.RequestHandler):
             log.error("fault", exc_info=exc)
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has begun and cannot become another one")
-        reply = error_reply(UNREADABLE if status < 500 else FAULT)
+        reply = error_reply(UNREADABLE if status < 500 else fault())
         reply.headers["Server"] = "tagcall"
         reply.force_close()
         return reply

@@ -7,13 +7,13 @@ does not wait longer than `HEAD_WAIT`, because clients give up on servers that s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NoReturn
 
 from aiohttp import web
 
-from ..wire.sse import KEEP_ALIVE
-from .state import WRITTEN
+from ..wire.sse import DONE, KEEP_ALIVE
+from .state import REQUEST_LOG, WRITTEN
 
 # Seconds until the head leaves without a first batch (clients expect a sign within about 2).
 HEAD_WAIT = 2.0
@@ -24,11 +24,14 @@ HEARTBEAT = 10.0
 # Seconds that a write may wait for its client to read.
 WRITE_DEADLINE = 15.0
 
-HEADERS = {
+STREAM_HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-cache, no-transform",
     "X-Accel-Buffering": "no",
 }
+
+# Events that are made elsewhere: pieces of whole events that came together, as they come.
+Subscription = AsyncIterator[list[bytes]]
 
 
 class EventStream:
@@ -60,7 +63,7 @@ class EventStream:
         self.begun = True
         async with self._lock:
             if self.response is None:
-                response = web.StreamResponse(headers=HEADERS)
+                response = web.StreamResponse(headers=STREAM_HEADERS)
                 await response.prepare(self._request)
                 self.response = response
                 self._written_at = asyncio.get_running_loop().time()
@@ -105,3 +108,21 @@ class EventStream:
         if self._request.transport is not None:
             self._request.transport.abort()
         raise ConnectionResetError("the client does not read")
+
+
+async def stream_subscription(request: web.Request, subscription: Subscription) -> web.StreamResponse:
+    """An event stream of what a subscription brings, to its end. Who reads it may leave without ending anything."""
+    log = request[REQUEST_LOG]
+    stream = EventStream(request, ())
+    try:
+        await stream.write(())  # nothing can become an HTTP error any more: the head need not wait
+        async with asyncio.TaskGroup() as group:
+            pulse = group.create_task(stream.keep_alive(), name=f"keep alive {log.id}")
+            async for pieces in subscription:
+                log.saw_first_event()
+                await stream.write([b"".join(pieces)])
+            await stream.write([DONE])
+            pulse.cancel()
+    except* ConnectionError:
+        log.client_gone = True
+    return stream.response or web.Response(status=499)

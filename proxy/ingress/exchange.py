@@ -19,10 +19,12 @@ from ..ids import MintId, mint_id
 from ..turn import TurnReport, run_turn
 from ..wire.builder import AnswerBuilder, WireEvent
 from ..wire.sse import DONE, KEEP_ALIVE, Encode
+from .bodies import error_reply, fault, json_reply
 from .event_stream import EventStream
 from .metrics import METRICS
-from .replies import FAULT, error_reply, json_reply
 from .state import BACKEND, MODELS, REQUEST_LOG, TURN_OPTIONS
+
+FAULT = fault()
 
 fault_log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.turn")
 

@@ -13,19 +13,19 @@ from ..settings import Settings
 from ..turn import TurnOptions
 from .activity import Activity
 from .admission import Admission
+from .bodies import error_reply, fault, from_aiohttp
 from .connections import connection_of
 from .cors import answer_headers, preflight_headers
-from .locks import Claims
+from .locks import ConversationLocks
 from .metrics import METRICS, Metrics
 from .models import ModelList
-from .replies import FAULT, error_reply, from_aiohttp
 from .request_log import RequestLog, log
 from .routes import KEYLESS, canonical_path, find_handler, greet
 from .state import (
     ACTIVITY,
     ADMISSION,
     BACKEND,
-    CLAIMS,
+    CONVERSATION_LOCKS,
     DIALECT,
     LOOP_GUARD,
     MODELS,
@@ -62,7 +62,7 @@ async def _answered(request: web.Request, path: str) -> web.StreamResponse:
         refused = from_aiohttp(error)
     except Exception:  # noqa: BLE001  # the last line of defence: logged with its trace, answered without it
         log.exception("fault", id=request[REQUEST_LOG].id)
-        refused = FAULT
+        refused = fault()
     request[REQUEST_LOG].failed = refused
     return error_reply(refused)
 
@@ -125,7 +125,7 @@ def create_app(
     app[METRICS] = Metrics(backend)
     app[MODELS] = ModelList(backend, dict(settings.alias), settings.model)
     app[REASONING_CONTENT] = settings.reasoning_content
-    app[CLAIMS] = Claims()
+    app[CONVERSATION_LOCKS] = ConversationLocks()
     app[DIALECT] = settings.dialect
     app[LOOP_GUARD] = settings.loop_guard
     app[WAITING] = WaitingResponses()

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from ..errors import RequestError
 from ..wire.models import find_model, model_list, model_object
+from .bodies import json_reply
 from .chat import create_completion
 from .compaction import compact
 from .conversations import (
@@ -27,7 +28,6 @@ from .conversations import (
 from .dialects import create_in_dialect
 from .input_tokens import count_input_tokens
 from .metrics import metrics
-from .replies import json_reply
 from .state import BACKEND, MODELS, REQUEST_LOG
 from .stored import cancel_response, delete_response, get_response, list_input_items
 from .tokligence import submit_tool_outputs

@@ -10,13 +10,13 @@ from ..contracts import ResponseStore, TextBackend
 from ..turn import TurnOptions
 from .activity import Activity
 from .admission import Admission
-from .locks import Claims
+from .locks import ConversationLocks
 from .models import ModelList
 from .request_log import RequestLog
 
 ACTIVITY = web.AppKey("activity", Activity)
 ADMISSION = web.AppKey("admission", Admission)
-CLAIMS = web.AppKey("claims", Claims)
+CONVERSATION_LOCKS = web.AppKey("conversation_locks", ConversationLocks)
 BACKEND: web.AppKey[TextBackend] = web.AppKey("backend", TextBackend)
 # The dialect that requests are answered in when they ask for none, and whether it watches for loops.
 DIALECT = web.AppKey("dialect", str)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -14,9 +13,9 @@ from ..errors import RequestError, StoreError
 from ..wire.responses.pages import item_page, parse_page, query_integer
 from ..wire.sse import encode_typed
 from .background import JOBS
-from .following import follow
+from .bodies import json_reply
+from .event_stream import Subscription, stream_subscription
 from .history import find_chain, owner_of, said
-from .replies import json_reply
 from .state import STORE
 
 RUNNING = frozenset({"queued", "in_progress"})
@@ -24,7 +23,7 @@ RUNNING = frozenset({"queued", "in_progress"})
 # Seconds between two looks at a response that another process is working on.
 POLL = 1.0
 
-ABANDONED = {"code": "server_error", "message": "The server ended before this response was finished."}
+ABANDONED_ERROR = {"code": "server_error", "message": "The server ended before this response was finished."}
 
 
 def _not_found(response_id: str) -> RequestError:
@@ -46,7 +45,7 @@ async def _load(request: web.Request, response_id: str) -> StoredResponse:
     if stored is None:
         raise _not_found(response_id)
     if stored.response["status"] in RUNNING and not is_leased:
-        stored = replace(stored, response={**stored.response, "status": "failed", "error": ABANDONED})
+        stored = replace(stored, response={**stored.response, "status": "failed", "error": ABANDONED_ERROR})
         await store.save(stored)
     return stored
 
@@ -69,10 +68,10 @@ async def _stream(request: web.Request, response_id: str) -> web.StreamResponse:
             param="stream",
         )
     job = request.app[JOBS].find(response_id, owner_of(request))
-    return await follow(request, job.follow(after) if job else _replay(request, response_id, after))
+    return await stream_subscription(request, job.subscribe(after) if job else _replay(request, response_id, after))
 
 
-async def _replay(request: web.Request, response_id: str, after: int) -> AsyncIterator[list[bytes]]:
+async def _replay(request: web.Request, response_id: str, after: int) -> Subscription:
     """Stored events, once the process that makes them has ended the response."""
     events: bytes | None = None
     while True:
@@ -87,7 +86,7 @@ async def _replay(request: web.Request, response_id: str, after: int) -> AsyncIt
         # Its process has gone, and how far its stream had come went with it.
         number = after + 1
         failed = {"type": "response.failed", "sequence_number": number, "response": stored.response}
-        yield encode_typed([{**failed, "error": {**ABANDONED, "type": "server_error", "param": None}}])
+        yield encode_typed([{**failed, "error": {**ABANDONED_ERROR, "type": "server_error", "param": None}}])
     else:
         yield [piece + b"\n\n" for piece in events.split(b"\n\n")[after + 1 : -1]]
 

@@ -10,7 +10,6 @@ A response waits in this process. Outputs that are sent again change nothing: th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -24,16 +23,15 @@ from ..wire.responses.stored_items import stored_input
 from ..wire.tokligence.builder import TokligenceBuilder, encode_dialect, mint_digits
 from ..wire.tokligence.loop_guard import guarded
 from ..wire.tokligence.request import call_ids, responses_body, submitted
+from .bodies import error_reply, json_reply, read_json_body
+from .event_stream import Subscription, stream_subscription
 from .exchange import Exchange, answer
-from .following import follow
 from .history import owner_of
-from .replies import error_reply, json_reply
-from .requests import read_json_body
 from .state import LOOP_GUARD, REQUEST_LOG
 
 # Responses that wait for outputs or may be asked for again, the oldest goes first.
-MAX_WAITING = 500
-MAX_BYTES = 64 << 20
+MAX_KEPT = 500
+MAX_KEPT_BYTES = 64 << 20
 
 # Seconds of silence before a ping.
 PING = 2.0
@@ -70,7 +68,7 @@ class WaitingResponses:
         size = len(orjson.dumps([waiting.body, waiting.items]))
         self._responses[owner, waiting.last.id] = (waiting, size)
         self._bytes += size
-        while len(self._responses) > MAX_WAITING or self._bytes > MAX_BYTES:
+        while len(self._responses) > MAX_KEPT or self._bytes > MAX_KEPT_BYTES:
             self._drop(next(iter(self._responses)))
 
     def _drop(self, key: tuple[str, str]) -> None:
@@ -195,7 +193,7 @@ async def _told_again(request: web.Request, waiting: Waiting, *, stream: bool) -
     if not stream:
         return json_reply(waiting.last.body)
 
-    async def pieces() -> AsyncIterator[list[bytes]]:
+    async def pieces() -> Subscription:
         yield encode_dialect(waiting.last.events)
 
-    return await follow(request, pieces())
+    return await stream_subscription(request, pieces())

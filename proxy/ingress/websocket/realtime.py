@@ -28,9 +28,9 @@ from ...wire.realtime.items import Items, chosen_items
 from ...wire.realtime.request import Settings, changed_session, parse_model, session_object, turn_of
 from ...wire.realtime.words import BETA, GA, Words
 from ...wire.sse import encode_typed
+from ..bodies import fault
 from ..exchange import Built, Exchange, built
-from ..replies import FAULT
-from .socket import STOPPED, Socket, serve
+from .socket import Socket, serve, shutting_down
 
 # Responses beside the one that joins the conversation.
 MAX_ASIDE = 4
@@ -42,10 +42,12 @@ MAX_EVENT_ID = 512
 PROTOCOL = "realtime"
 BETA_PROTOCOL = "openai-beta.realtime-v1"
 
-CLIENT_EVENTS = (
+REALTIME_EVENTS = (
     "session.update", "conversation.item.create", "conversation.item.delete", "conversation.item.retrieve",
     "conversation.item.truncate", "response.create", "response.cancel",
 )  # fmt: skip
+
+FAULT = fault()
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.socket")
 
@@ -130,7 +132,7 @@ class RealtimeSession:
                     param="type",
                 )
             case _:
-                raise wrong_value("type", kind, CLIENT_EVENTS)
+                raise wrong_value("type", kind, REALTIME_EVENTS)
 
     @property
     def _session(self) -> WireEvent:
@@ -161,7 +163,7 @@ class RealtimeSession:
     def _create_response(self, wanted: Reader) -> None:
         """Begins a response, which runs beside what the client says next."""
         if self._socket.stopping:
-            raise STOPPED
+            raise shutting_down()
         joins = wanted.choice("conversation", ("auto", "none")) != "none"
         if joins and self._active is not None:
             raise RequestError(

@@ -11,29 +11,29 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
 from contextlib import ExitStack, aclosing
 from functools import partial
 
+import orjson
 import structlog
 from aiohttp import web
 
-from ...contracts import TurnFailed
+from ...contracts import StoredResponse, TurnFailed, WireObject
 from ...errors import ApiError, RequestError
 from ...wire.builder import WireEvent
 from ...wire.json_body import JsonObject
 from ...wire.reader import Reader, wrong_value
 from ...wire.responses.frames import CLIENT_EVENTS, ENVELOPE, SILENT_EVENTS, error_frame, in_lane, steer_failed
 from ...wire.sse import encode_typed
-from ..drafts import Draft
+from ..bodies import fault
 from ..event_stream import HEAD_WAIT
 from ..exchange import Exchange, built
-from ..history import keep
-from ..replies import FAULT
+from ..history import Draft, Library, keep
 from ..request_log import RequestLog
 from ..responses import begin_draft
 from ..state import STORE
-from .recent import Recent
-from .socket import STOPPED, Socket, serve
+from .socket import Socket, serve, shutting_down
 
 # Lanes of a connection that may have work at a time.
 MAX_LANES = 8
@@ -42,7 +42,11 @@ MAX_LANES = 8
 MAX_LANE_NAME = 64
 
 # Requests that may wait on a connection; together they may weigh as much as one message.
-MAX_WAITING = 32
+MAX_QUEUED = 32
+
+# Responses of one connection that can be continued there, and their bytes; the oldest goes first.
+MAX_RECENT = 1_000
+MAX_RECENT_BYTES = 64 << 20
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.socket")
 
@@ -65,6 +69,48 @@ class Opening:
         await asyncio.sleep(HEAD_WAIT)
         if not self.sent:
             await self._socket.send(self.take())
+
+
+class Recent:
+    """The Responses of one connection, in front of the store: there they can be continued though nobody keeps them.
+
+    A `Library`. All is of one owner: a connection has one key.
+    """
+
+    def __init__(self, store: Library) -> None:
+        self._store = store
+        self._responses: dict[str, tuple[StoredResponse, int]] = {}
+        self._bytes = 0
+
+    def add(self, stored: StoredResponse) -> None:
+        size = len(orjson.dumps([stored.input, stored.output]))
+        self._responses[stored.id] = (stored, size)
+        self._bytes += size
+        while len(self._responses) > MAX_RECENT or self._bytes > MAX_RECENT_BYTES:
+            self.forget(next(iter(self._responses)))
+
+    def forget(self, response_id: str) -> None:
+        _, size = self._responses.pop(response_id, (None, 0))
+        self._bytes -= size
+
+    async def load(self, response_id: str, owner: str) -> StoredResponse | None:
+        if response_id in self._responses:
+            return self._responses[response_id][0]
+        return await self._store.load(response_id, owner)
+
+    async def find_item(self, item_id: str, owner: str) -> WireObject | None:
+        for item in self._items():
+            if item.get("id") == item_id:
+                return item
+        return await self._store.find_item(item_id, owner)
+
+    async def items(self, conversation_id: str, owner: str) -> tuple[WireObject, ...] | None:
+        return await self._store.items(conversation_id, owner)
+
+    def _items(self) -> Iterator[WireObject]:
+        for stored, _ in self._responses.values():
+            yield from stored.input
+            yield from stored.output
 
 
 class ResponsesSession:
@@ -96,7 +142,7 @@ class ResponsesSession:
     def _enqueue(self, message: JsonObject, size: int) -> None:
         lane = Reader(message).string("stream_id", max_length=MAX_LANE_NAME)
         waiting = [waits for queue in self._lanes.values() for _, waits in queue]
-        if len(waiting) >= MAX_WAITING or (waiting and sum(waiting) + size > self._request.client_max_size):
+        if len(waiting) >= MAX_QUEUED or (waiting and sum(waiting) + size > self._request.client_max_size):
             raise RequestError(
                 "Too many requests wait on this connection: send the next one when one is answered.",
                 status=429,
@@ -127,7 +173,7 @@ class ResponsesSession:
     async def _answer(self, message: JsonObject, lane: str | None, entry: RequestLog) -> None:
         try:
             if self._socket.stopping:
-                raise STOPPED  # noqa: TRY301  # one place tells every error
+                raise shutting_down()  # noqa: TRY301  # one place tells every error
             await self._respond(message, lane, entry)
         except ConnectionError:
             raise
@@ -136,8 +182,8 @@ class ResponsesSession:
             await self.refuse(error, message)
         except Exception:  # a fault of ours: logged with its trace, told without it
             log.exception("fault in a request", id=entry.id)
-            entry.failed = FAULT
-            await self.refuse(FAULT, message)
+            entry.failed = fault()
+            await self.refuse(fault(), message)
         if entry.failed is not None and isinstance(previous := message.get("previous_response_id"), str):
             self._recent.forget(previous)
 
@@ -151,8 +197,8 @@ class ResponsesSession:
             )
         warm_up = request.boolean("generate") is False
         body = {name: value for name, value in message.items() if name not in ENVELOPE}
-        with ExitStack() as claimed:
-            draft = await begin_draft(self._request, body, claimed, self._recent)
+        with ExitStack() as held:
+            draft = await begin_draft(self._request, body, held, self._recent)
             entry.model, entry.response = draft.request.turn.model, draft.builder.id
             if warm_up:
                 events = [*draft.builder.start(), *draft.builder.warm_up()]
@@ -185,8 +231,8 @@ class ResponsesSession:
             if not opening.sent:
                 raise
             log.exception("fault in a stream", id=entry.id)
-            entry.failed = FAULT
-            await self._socket.send(in_lane(event, lane) for event in builder.handle(TurnFailed(FAULT)))
+            entry.failed = fault()
+            await self._socket.send(in_lane(event, lane) for event in builder.handle(TurnFailed(fault())))
         finally:
             stop_waiting()
 
