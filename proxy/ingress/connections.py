@@ -17,6 +17,7 @@ from collections.abc import Callable
 import orjson
 import structlog
 from aiohttp import web
+from structlog.typing import FilteringBoundLogger
 
 from ..errors import ApiError, RequestError
 from .bodies import error_reply, fault
@@ -30,7 +31,7 @@ TOO_SLOW = RequestError("The head of the request took too long.", status=408)
 TOO_MANY = ApiError("Too many connections are open. Try again later.", status=503, retry_after=1)
 UNREADABLE = RequestError("The request could not be read: it is not HTTP as RFC 9112 has it.")
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.request")
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class HttpProtocol(web.RequestHandler):
@@ -46,7 +47,7 @@ class HttpProtocol(web.RequestHandler):
         if status < 500:
             log.debug("unreadable_request", status=status, why=type(exc).__name__)
         else:
-            log.error("fault", exc_info=exc)
+            log.error("connection_fault", exc_info=exc)
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has begun and cannot become another one")
         reply = error_reply(UNREADABLE if status < 500 else fault())
@@ -85,7 +86,7 @@ class Connection(asyncio.Protocol):
         self._serving = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101  # of a stream server
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 -- of a stream server
         self._transport = transport
         if self._inner is not None:
             self._inner.connection_made(transport)

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import structlog
 from aiohttp import web
+from structlog.typing import FilteringBoundLogger
 
 from ..contracts import StoredResponse, WireObject
 from ..errors import RequestError, StoreError
@@ -23,7 +24,7 @@ MAX_CHAIN = 1_000
 # Responses that can be continued.
 CONTINUABLE = frozenset({"completed", "incomplete"})
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.store")
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Library(Protocol):

@@ -18,7 +18,7 @@ from .connections import connection_of
 from .cors import answer_headers, preflight_headers
 from .locks import ConversationLocks
 from .metrics import METRICS, Metrics
-from .models import ModelList
+from .models import MODELS, ModelList
 from .request_log import RequestLog, log
 from .routes import KEYLESS, canonical_path, find_handler, greet
 from .state import (
@@ -28,7 +28,6 @@ from .state import (
     CONVERSATION_LOCKS,
     DIALECT,
     LOOP_GUARD,
-    MODELS,
     NOT_STORED,
     REASONING_CONTENT,
     REQUEST_LOG,
@@ -60,10 +59,10 @@ async def _answered(request: web.Request, path: str) -> web.StreamResponse:
         refused = error
     except web.HTTPException as error:
         refused = from_aiohttp(error)
-    except Exception:  # noqa: BLE001  # the last line of defence: logged with its trace, answered without it
-        log.exception("fault", id=request[REQUEST_LOG].id)
+    except Exception:  # noqa: BLE001 -- the last line of defence: logged with its trace, answered without it
+        log.exception("request_fault", id=request[REQUEST_LOG].id)
         refused = fault()
-    request[REQUEST_LOG].failed = refused
+    request[REQUEST_LOG].failed_with(refused)
     return error_reply(refused)
 
 

@@ -15,10 +15,10 @@ from ..wire.responses.stored_items import stored_input
 from ..wire.sse import encode_typed
 from .background import JOBS
 from .bodies import json_reply, read_json_body
+from .delivery import Exchange, answer
 from .event_stream import stream_subscription
-from .exchange import Exchange, answer, built
 from .history import Draft, Library, find_history, keep, owner_of
-from .state import ACTIVITY, CONVERSATION_LOCKS, REQUEST_LOG, STORE
+from .state import CONVERSATION_LOCKS, REQUEST_LOG, STORE
 
 
 async def create_response(request: web.Request) -> web.StreamResponse:
@@ -28,8 +28,8 @@ async def create_response(request: web.Request) -> web.StreamResponse:
         parsed = draft.request
         if parsed.echo["background"]:
             return await _in_background(request, draft, held)
-        kept = partial(keep, request, draft)
-        return await answer(request, Exchange(parsed.turn, parsed.stream, draft.builder, encode_typed, kept))
+        exchange = Exchange(parsed.turn, draft.builder, partial(keep, request, draft))
+        return await answer(request, exchange, encode_typed, stream=parsed.stream)
 
 
 async def begin_draft(request: web.Request, body: JsonObject, held: ExitStack, library: Library | None = None) -> Draft:
@@ -54,10 +54,7 @@ async def _in_background(request: web.Request, draft: Draft, held: ExitStack) ->
             code="unsupported_parameter",
             param="background",
         )
-    log = request[REQUEST_LOG]
-    log.model, log.stream, log.response = draft.request.turn.model, draft.request.stream, draft.builder.id
-    exchange = Exchange(draft.request.turn, draft.request.stream, draft.builder, encode_typed)
-    job, queued = await request.app[JOBS].start(
-        draft, built(request.app, exchange, log.turn), request.app[ACTIVITY], held.pop_all()
-    )
-    return await stream_subscription(request, job.subscribe(-1)) if draft.request.stream else json_reply(queued)
+    stream = draft.request.stream
+    request[REQUEST_LOG].answers(draft.request.turn.model, draft.builder.id, stream=stream)
+    job, queued = await request.app[JOBS].start(request.app, draft, request[REQUEST_LOG], held.pop_all())
+    return await stream_subscription(request, job.subscribe(-1)) if stream else json_reply(queued)

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from ..errors import RequestError
-from ..wire.models import find_model, model_list, model_object
 from .bodies import json_reply
 from .chat import create_completion
 from .compaction import compact
@@ -28,7 +27,8 @@ from .conversations import (
 from .dialects import create_in_dialect
 from .input_tokens import count_input_tokens
 from .metrics import metrics
-from .state import BACKEND, MODELS, REQUEST_LOG
+from .models import get_model, list_models
+from .state import BACKEND, REQUEST_LOG
 from .stored import cancel_response, delete_response, get_response, list_input_items
 from .tokligence import submit_tool_outputs
 from .unserved import unserved
@@ -37,14 +37,6 @@ from .websocket.responses import connect_responses
 
 # A handler takes the request and what stands in the path for each `{...}` of its route.
 Handler = Callable[..., Awaitable[web.StreamResponse]]
-
-
-async def list_models(request: web.Request) -> web.StreamResponse:
-    return json_reply(model_list(await request.app[MODELS].current()))
-
-
-async def get_model(request: web.Request, name: str) -> web.StreamResponse:
-    return json_reply(model_object(find_model(await request.app[MODELS].current(), name)))
 
 
 async def healthz(_: web.Request) -> web.StreamResponse:
@@ -121,7 +113,7 @@ def find_handler(request: web.Request, path: str) -> Awaitable[web.StreamRespons
     for route, methods in ROUTES.items():
         if (parts := _match(route, path)) is None:
             continue
-        request[REQUEST_LOG].route = route
+        request[REQUEST_LOG].reached(route)
         handler = methods.get("GET" if request.method == "HEAD" else request.method)
         if handler is None:
             raise RequestError(

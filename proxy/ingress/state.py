@@ -11,7 +11,6 @@ from ..turn import TurnOptions
 from .activity import Activity
 from .admission import Admission
 from .locks import ConversationLocks
-from .models import ModelList
 from .request_log import RequestLog
 
 ACTIVITY = web.AppKey("activity", Activity)
@@ -21,7 +20,6 @@ BACKEND: web.AppKey[TextBackend] = web.AppKey("backend", TextBackend)
 # The dialect that requests are answered in when they ask for none, and whether it watches for loops.
 DIALECT = web.AppKey("dialect", str)
 LOOP_GUARD = web.AppKey("loop_guard", bool)
-MODELS = web.AppKey("models", ModelList)
 # Set when the server is to stop: what waits for its client ends then.
 STOPPING = web.AppKey("stopping", asyncio.Event)
 # Whether Chat Completions tell the model's reasoning.

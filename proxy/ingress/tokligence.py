@@ -24,8 +24,8 @@ from ..wire.tokligence.builder import TokligenceBuilder, encode_dialect, mint_di
 from ..wire.tokligence.loop_guard import guarded
 from ..wire.tokligence.request import call_ids, responses_body, submitted
 from .bodies import error_reply, json_reply, read_json_body
+from .delivery import Exchange, answer
 from .event_stream import Subscription, stream_subscription
-from .exchange import Exchange, answer
 from .history import owner_of
 from .state import LOOP_GUARD, REQUEST_LOG
 
@@ -122,7 +122,7 @@ async def create_dialect_response(request: web.Request) -> web.StreamResponse:
                 conversation = [*before.items, *fresh]
         return await _turn(request, made, conversation, stream=stream)
     except ApiError as error:
-        request[REQUEST_LOG].failed = error
+        request[REQUEST_LOG].failed_with(error)
         return _refused(error)
 
 
@@ -137,7 +137,7 @@ async def submit_tool_outputs(request: web.Request, response_id: str) -> web.Str
         async with waiting.turns:
             return await _submitted(request, waiting, outputs, stream=_wants_stream(request, body))
     except ApiError as error:
-        request[REQUEST_LOG].failed = error
+        request[REQUEST_LOG].failed_with(error)
         return _refused(error)
 
 
@@ -183,10 +183,8 @@ async def _turn(
         waiting.items, waiting.last, waiting.outputs = [*items, *builder.items], builder, {}
         request.app[WAITING].keep(owner_of(request), waiting)
 
-    exchange = Exchange(turn, stream, builder, encode_dialect, keep, mint=mint_digits, pause=PING)
-    reply = await answer(request, exchange)
-    failed = request[REQUEST_LOG].failed
-    return _refused(failed) if failed is not None and reply.status >= 400 else reply
+    exchange = Exchange(turn, builder, keep, mint=mint_digits)
+    return await answer(request, exchange, encode_dialect, stream=stream, pause=PING)
 
 
 async def _told_again(request: web.Request, waiting: Waiting, *, stream: bool) -> web.StreamResponse:

@@ -11,24 +11,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
-from contextlib import ExitStack, aclosing
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 
 import orjson
 import structlog
 from aiohttp import web
+from structlog.typing import FilteringBoundLogger
 
-from ...contracts import StoredResponse, TurnFailed, WireObject
+from ...contracts import StoredResponse, WireObject
 from ...errors import ApiError, RequestError
-from ...wire.builder import WireEvent
+from ...wire.builder import AnswerBuilder, WireEvent
 from ...wire.json_body import JsonObject
 from ...wire.reader import Reader, wrong_value
 from ...wire.responses.frames import CLIENT_EVENTS, ENVELOPE, SILENT_EVENTS, error_frame, in_lane, steer_failed
-from ...wire.sse import encode_typed
 from ..bodies import fault
+from ..delivery import Exchange, deliver
 from ..event_stream import HEAD_WAIT
-from ..exchange import Exchange, built
 from ..history import Draft, Library, keep
 from ..request_log import RequestLog
 from ..responses import begin_draft
@@ -48,27 +48,44 @@ MAX_QUEUED = 32
 MAX_RECENT = 1_000
 MAX_RECENT_BYTES = 64 << 20
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.socket")
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
-class Opening:
-    """The first events of a Response. They wait for the third, as long as it is not late: a backend that refuses the
-    turn at once is told by an `error` frame.
+class LaneSink:
+    """The sink of a Response whose events are frames of a lane.
+
+    The first two wait for the third, as long as it is not late: a backend that refuses the turn at once is told by an
+    `error` frame.
     """
 
-    def __init__(self, socket: Socket, events: list[WireEvent]) -> None:
+    def __init__(self, socket: Socket, lane: str | None) -> None:
         self._socket = socket
-        self._events = events
-        self.sent = False
+        self._lane = lane
+        self._waiting: list[WireEvent] = []
+        self.begun = False
 
-    def take(self) -> list[WireEvent]:
-        events, self._events, self.sent = self._events, [], True
-        return events
+    @asynccontextmanager
+    async def open(self, builder: AnswerBuilder) -> AsyncIterator[None]:
+        self._waiting = builder.start()
+        stop_waiting = self._socket.start(self._begin_when_late(), f"opening of {builder.id}")
+        try:
+            yield
+        finally:
+            stop_waiting()
 
-    async def send_when_late(self) -> None:
+    async def _begin_when_late(self) -> None:
         await asyncio.sleep(HEAD_WAIT)
-        if not self.sent:
-            await self._socket.send(self.take())
+        if not self.begun:
+            await self.send([])
+
+    def send(self, events: Sequence[WireEvent]) -> Awaitable[None]:
+        self.begun = True
+        if self._waiting:
+            events, self._waiting = [*self._waiting, *events], []
+        return self._socket.send(in_lane(event, self._lane) for event in events)
+
+    def finish(self, events: Sequence[WireEvent], error: ApiError | None) -> Awaitable[None]:
+        return self.send(events)
 
 
 class Recent:
@@ -173,19 +190,21 @@ class ResponsesSession:
     async def _answer(self, message: JsonObject, lane: str | None, entry: RequestLog) -> None:
         try:
             if self._socket.stopping:
-                raise shutting_down()  # noqa: TRY301  # one place tells every error
+                raise shutting_down()  # noqa: TRY301 -- one place tells every error
             await self._respond(message, lane, entry)
         except ConnectionError:
             raise
         except ApiError as error:
-            entry.failed = error
-            await self.refuse(error, message)
+            await self._refuse(error, message, entry)
         except Exception:  # a fault of ours: logged with its trace, told without it
-            log.exception("fault in a request", id=entry.id)
-            entry.failed = fault()
-            await self.refuse(fault(), message)
+            log.exception("request_fault", id=entry.id)
+            await self._refuse(fault(), message, entry)
         if entry.failed is not None and isinstance(previous := message.get("previous_response_id"), str):
             self._recent.forget(previous)
+
+    async def _refuse(self, error: ApiError, message: JsonObject, entry: RequestLog) -> None:
+        entry.failed_with(error)
+        await self.refuse(error, message)
 
     async def _respond(self, message: JsonObject, lane: str | None, entry: RequestLog) -> None:
         request = Reader(message)
@@ -199,42 +218,18 @@ class ResponsesSession:
         body = {name: value for name, value in message.items() if name not in ENVELOPE}
         with ExitStack() as held:
             draft = await begin_draft(self._request, body, held, self._recent)
-            entry.model, entry.response = draft.request.turn.model, draft.builder.id
+            entry.answers(draft.request.turn.model, draft.builder.id, stream=True)
             if warm_up:
                 events = [*draft.builder.start(), *draft.builder.warm_up()]
                 await self._keep(draft)
                 await self._socket.send(in_lane(event, lane) for event in events)
             else:
-                await self._stream(draft, lane, entry)
+                exchange = Exchange(draft.request.turn, draft.builder, partial(self._keep, draft))
+                await deliver(self._request.app, exchange, LaneSink(self._socket, lane), entry)
 
     async def _keep(self, draft: Draft) -> None:
         await keep(self._request, draft)
         self._recent.add(draft.stored())
-
-    async def _stream(self, draft: Draft, lane: str | None, entry: RequestLog) -> None:
-        """Sends a Response to its end, whatever happens: no client is left without a terminal event."""
-        builder = draft.builder
-        exchange = Exchange(draft.request.turn, True, builder, encode_typed, partial(self._keep, draft))
-        opening = Opening(self._socket, [in_lane(event, lane) for event in builder.start()])
-        stop_waiting = self._socket.start(opening.send_when_late(), f"opening of {builder.id}")
-        try:
-            async with aclosing(built(self._request.app, exchange, entry.turn)) as batches:
-                async for batch in batches:
-                    if batch.error and batch.alone and not opening.sent:
-                        raise batch.error  # noqa: TRY301  # told where every error is
-                    entry.failed = batch.error
-                    entry.saw_first_event()
-                    await self._socket.send([*opening.take(), *(in_lane(event, lane) for event in batch.wire)])
-        except ConnectionError:
-            raise
-        except Exception:
-            if not opening.sent:
-                raise
-            log.exception("fault in a stream", id=entry.id)
-            entry.failed = fault()
-            await self._socket.send(in_lane(event, lane) for event in builder.handle(TurnFailed(fault())))
-        finally:
-            stop_waiting()
 
 
 async def connect_responses(request: web.Request) -> web.StreamResponse:

@@ -18,6 +18,7 @@ from typing import Protocol
 import orjson
 import structlog
 from aiohttp import WSCloseCode, WSMsgType, web
+from structlog.typing import FilteringBoundLogger
 
 from ...errors import ApiError, RequestError
 from ...ids import mint_id
@@ -35,7 +36,7 @@ PING_INTERVAL = 20.0
 # Seconds that the other side may take to say goodbye.
 CLOSING = 1.0
 
-fault_log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.socket")
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 def shutting_down() -> ApiError:
@@ -143,12 +144,12 @@ async def serve(
                 await session.open()
                 await _listen(response, session)
                 # It was closed in good order, and its transport is being closed: that may end this request first.
-                request[REQUEST_LOG].whole = True
+                request[REQUEST_LOG].left_whole()
                 socket.leave()
     except* ConnectionError:
-        request[REQUEST_LOG].client_gone = True
-    except* Exception:  # noqa: BLE001  # a fault of ours: logged with its trace
-        fault_log.exception("fault on a socket", id=request[REQUEST_LOG].id)
+        request[REQUEST_LOG].client_left()
+    except* Exception:
+        log.exception("socket_fault", id=request[REQUEST_LOG].id)
     return response
 
 
@@ -156,7 +157,7 @@ def _wants_upgrade(request: web.Request) -> web.Response:
     error = RequestError(
         f"GET {request.path[:200]} is a WebSocket: send 'Upgrade: websocket'.", status=426, code="upgrade_required"
     )
-    request[REQUEST_LOG].failed = error
+    request[REQUEST_LOG].failed_with(error)
     reply = error_reply(error)
     reply.headers["Upgrade"] = "websocket"
     return reply
@@ -183,6 +184,6 @@ async def _hand_over(text: str, session: SocketSession) -> None:
         await session.refuse(error, message)
     except ConnectionError:
         raise
-    except Exception:  # noqa: BLE001  # a fault of ours: logged with its trace, told without it
-        fault_log.exception("fault in a message")
+    except Exception:
+        log.exception("message_fault")
         await session.refuse(fault(), message)
