@@ -16,6 +16,7 @@ from typing import Any
 from prompts import PROFILES
 
 from .errors import UsageError
+from .ingress.routes import DIALECT_HEADER, DIALECTS
 
 PREFIX = "TAGCALL_"
 
@@ -204,10 +205,10 @@ class Settings:
         parse=lambda text: text.strip().lower() in {"1", "true", "yes", "on"},
     )
     dialect: str = _setting(
-        "How POST /v1/responses answers a request that does not say it with `x-tagcall-dialect`: as OpenAI does, or "
-        "as tokligence-gateway does.",
-        default="openai",
-        choices=("openai", "tokligence"),
+        f"How POST /v1/responses answers a request that does not say it with `{DIALECT_HEADER}`: "
+        f"{', or '.join(dialect.answers for dialect in DIALECTS.values())}.",
+        default=next(iter(DIALECTS)),
+        choices=tuple(DIALECTS),
     )
     loop_guard: bool = _setting(
         "In the tokligence dialect, warn the model when three results of a tool in a row are the same, and refuse to "

@@ -80,11 +80,11 @@ class Cancellation:
             self._waiting = None
 
 
-async def keep_nothing() -> None:
+async def _nothing() -> None:
     pass
 
 
-def as_it_is(error: ApiError) -> ApiError:
+def _as_it_is(error: ApiError) -> ApiError:
     return error
 
 
@@ -94,11 +94,11 @@ class Exchange:
 
     turn: TurnRequest
     builder: AnswerBuilder
-    keep: Callable[[], Awaitable[None]] = keep_nothing
+    keep: Callable[[], Awaitable[None]] = _nothing
     """Awaited once the turn is finished, before the last events leave."""
     mint: MintId = mint_id
     """Makes the ids of its calls."""
-    map_error: Callable[[ApiError], ApiError] = as_it_is
+    map_error: Callable[[ApiError], ApiError] = _as_it_is
     """Makes of an error what its API says there, when that is not what the Responses API says."""
     cancellation: Cancellation | None = None
     """What can end it early, where something can."""
@@ -136,7 +136,7 @@ async def deliver(app: web.Application, exchange: Exchange, sink: Sink, entry: R
     except ApiError as error:
         failure = error
     except Exception:
-        log.exception("delivery_fault", id=entry.id)
+        log.exception("delivery_fault", id=entry.id, response=exchange.builder.id)
         failure = fault()
     else:
         return
@@ -205,11 +205,9 @@ class BodySink:
 
     begun = False
 
-    @asynccontextmanager
-    async def open(self, builder: AnswerBuilder) -> AsyncIterator[None]:
+    def open(self, builder: AnswerBuilder) -> AbstractAsyncContextManager[None]:
         builder.start()
-        async with no_connection():
-            yield
+        return no_connection()
 
     async def send(self, events: Sequence[WireEvent]) -> None:
         """The builder has them."""

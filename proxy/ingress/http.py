@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from typing import Protocol
 
 from aiohttp import web
 
 from ..contracts import ResponseStore, TextBackend
 from ..errors import ApiError
 from ..ids import mint_id
-from ..settings import Settings
 from ..turn import TurnOptions
 from .activity import Activity
 from .admission import Admission
 from .bodies import error_reply, fault, from_aiohttp
 from .connections import connection_of
 from .cors import answer_headers, preflight_headers
+from .health import greet
 from .locks import ConversationLocks
 from .metrics import METRICS, Metrics
 from .models import MODELS, ModelList
 from .request_log import RequestLog, log
-from .routes import KEYLESS, canonical_path, find_handler, greet
+from .routes import KEYLESS, call_handler, canonical_path
 from .state import (
     ACTIVITY,
     ADMISSION,
@@ -48,7 +50,7 @@ async def _admitted(request: web.Request, path: str) -> web.StreamResponse:
         return web.Response(status=204, headers=preflight_headers(request.headers))
     if path not in KEYLESS:
         admission.check_key(request.headers)
-    return await find_handler(request, path)
+    return await call_handler(request, path)
 
 
 async def _answered(request: web.Request, path: str) -> web.StreamResponse:
@@ -113,8 +115,39 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
         response.headers["Connection"] = "close"
 
 
+class IngressSettings(Protocol):
+    """What the ingress wants of the server's settings."""
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def allow_host(self) -> Sequence[str]: ...
+
+    @property
+    def allow_origin(self) -> Sequence[str]: ...
+
+    @property
+    def max_body(self) -> int: ...
+
+    @property
+    def model(self) -> Sequence[str]: ...
+
+    @property
+    def alias(self) -> Sequence[tuple[str, str]]: ...
+
+    @property
+    def reasoning_content(self) -> bool: ...
+
+    @property
+    def dialect(self) -> str: ...
+
+    @property
+    def loop_guard(self) -> bool: ...
+
+
 def create_app(
-    settings: Settings, backend: TextBackend, store: ResponseStore, options: TurnOptions, keys: tuple[str, ...]
+    settings: IngressSettings, backend: TextBackend, store: ResponseStore, options: TurnOptions, keys: tuple[str, ...]
 ) -> web.Application:
     """The application; the lives of backend and store are the caller's business."""
     app = web.Application(client_max_size=settings.max_body, middlewares=[dispatch])

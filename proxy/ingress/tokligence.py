@@ -50,6 +50,13 @@ class Waiting:
     outputs: dict[str, JsonObject] = field(default_factory=dict)
     turns: asyncio.Lock = field(default_factory=asyncio.Lock)
 
+    def take(self, outputs: dict[str, JsonObject]) -> None:
+        self.outputs |= outputs
+
+    def go_on(self, items: list[JsonValue], last: TokligenceBuilder) -> None:
+        """The outputs were used, and have their answer."""
+        self.items, self.last, self.outputs = items, last, {}
+
     @property
     def missing(self) -> list[str]:
         """The calls that still wait, by id."""
@@ -153,7 +160,7 @@ async def _submitted(
     fresh = {call_id: output for call_id, output in outputs.items() if call_id in pending}
     if not fresh:
         return await _told_again(request, waiting, stream=stream)
-    waiting.outputs |= fresh
+    waiting.take(fresh)
     if left := waiting.missing:
         return json_reply({"status": "accepted", "missing": left}, status=202)
     ordered = [waiting.outputs[str(call["call_id"])] for call in waiting.last.calls]
@@ -180,7 +187,7 @@ async def _turn(
 
     async def keep() -> None:
         waiting = going_on or Waiting(body, items, builder)
-        waiting.items, waiting.last, waiting.outputs = [*items, *builder.items], builder, {}
+        waiting.go_on([*items, *builder.items], builder)
         request.app[WAITING].keep(owner_of(request), waiting)
 
     exchange = Exchange(turn, builder, keep, mint=mint_digits)

@@ -60,17 +60,17 @@ class RunningResponse:
         release: Callable[[RunningResponse], None],
     ) -> None:
         self.builder = builder
-        self.cancellation = Cancellation()
-        self.exchange = Exchange(turn, builder, cancellation=self.cancellation)
+        self._cancellation = Cancellation()
+        self.exchange = Exchange(turn, builder, cancellation=self._cancellation)
         self._tell = tell
         self._release = release
 
     @property
     def cancelled(self) -> bool:
-        return self.cancellation.ending is not None
+        return self._cancellation.ending is not None
 
     def cancel(self) -> None:
-        self.cancellation.request(self.builder.cancel)
+        self._cancellation.request(self.builder.cancel)
 
     @asynccontextmanager
     async def open(self, builder: AnswerBuilder) -> AsyncIterator[None]:

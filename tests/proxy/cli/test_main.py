@@ -26,6 +26,14 @@ def test_a_server_starts_without_what_few_need() -> None:
     assert not set(LATER) & set(loaded)
 
 
+@pytest.mark.parametrize("words", ["--version", "--help"])
+def test_what_is_no_command_loads_neither_settings_nor_server(words: str) -> None:
+    start = f"import sys\nfrom proxy.cli import main\ntry: main(['{words}'])\nfinally: print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", start], capture_output=True, text=True, check=True).stdout.split()
+    assert "proxy.cli.main" in loaded
+    assert not {"proxy.settings", "proxy.ingress", "aiohttp"} & set(loaded)
+
+
 def test_garbage_is_collected_again_after_loading() -> None:
     with loading():
         assert not gc.isenabled()
