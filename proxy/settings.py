@@ -68,13 +68,13 @@ def default_store() -> str:
 def _setting(
     help: str,
     *,
-    default: Any,  # noqa: ANN401  # dataclasses' own word for it
+    default: Any,  # noqa: ANN401 -- dataclasses' own word for it
     parse: Callable[[str], object] = str,
     metavar: str | None = None,
     choices: Sequence[str] = (),
     shown: str | None = None,
     commands: Sequence[str] = ("serve",),
-) -> Any:  # noqa: ANN401  # a field specifier has the type of its field
+) -> Any:  # noqa: ANN401 -- a field specifier has the type of its field
     metadata = {
         "help": help, "parse": parse, "metavar": metavar, "choices": choices, "shown": shown, "commands": commands
     }  # fmt: skip

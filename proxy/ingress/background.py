@@ -32,6 +32,7 @@ from .history import Draft
 from .request_log import RequestLog
 from .state import ACTIVITY
 
+# Responses that are being made in the background of this process at a time.
 MAX_RUNNING = 16
 
 # Seconds that a response is taken to be worked on without another sign, and seconds between two signs.
@@ -42,6 +43,7 @@ RENEWAL = 10.0
 RETRY = 2.0
 STORE_ATTEMPTS = 30
 
+# What becomes of a response when its server stops.
 STOPPED = ApiError("The server was stopped before this response was finished.", status=503)
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
@@ -262,4 +264,4 @@ async def background_jobs(store: ResponseStore) -> AsyncIterator[Jobs]:
         raise failure
 
 
-JOBS = web.AppKey("jobs", Jobs)
+BACKGROUND_JOBS = web.AppKey("jobs", Jobs)

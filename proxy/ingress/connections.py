@@ -22,11 +22,13 @@ from structlog.typing import FilteringBoundLogger
 from ..errors import ApiError, RequestError
 from .bodies import error_reply, fault
 
+# Connections that are open at a time.
 MAX_CONNECTIONS = 256
 
 # Seconds from the first byte of a request's head to its last.
 HEAD_DEADLINE = 10.0
 
+# What is answered where there is no request yet, or none that could be read.
 TOO_SLOW = RequestError("The head of the request took too long.", status=408)
 TOO_MANY = ApiError("Too many connections are open. Try again later.", status=503, retry_after=1)
 UNREADABLE = RequestError("The request could not be read: it is not HTTP as RFC 9112 has it.")

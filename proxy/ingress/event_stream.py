@@ -27,6 +27,7 @@ HEARTBEAT = 10.0
 # Seconds that a write may wait for its client to read.
 WRITE_DEADLINE = 15.0
 
+# Nobody on the way may store, compress or gather an event stream.
 STREAM_HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-cache, no-transform",

@@ -13,7 +13,7 @@ from ..wire.responses.builder import ResponsesBuilder
 from ..wire.responses.request import lookups, parse_responses_request
 from ..wire.responses.stored_items import stored_input
 from ..wire.sse import encode_typed
-from .background import JOBS
+from .background import BACKGROUND_JOBS
 from .bodies import json_reply, read_json_body
 from .delivery import Exchange, answer
 from .event_stream import stream_subscription
@@ -56,5 +56,5 @@ async def _in_background(request: web.Request, draft: Draft, held: ExitStack) ->
         )
     stream = draft.request.stream
     request[REQUEST_LOG].answers(draft.request.turn.model, draft.builder.id, stream=stream)
-    job, queued = await request.app[JOBS].start(request.app, draft, request[REQUEST_LOG], held.pop_all())
+    job, queued = await request.app[BACKGROUND_JOBS].start(request.app, draft, request[REQUEST_LOG], held.pop_all())
     return await stream_subscription(request, job.subscribe(-1)) if stream else json_reply(queued)

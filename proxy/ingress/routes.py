@@ -98,6 +98,7 @@ ROUTES: dict[str, dict[str, Handler]] = {
 # What those who watch over a process ask, without a key of their own.
 KEYLESS = frozenset({"/", "/health", "/healthz", "/readyz"})
 
+# What several of the unserved have in common.
 _NO_FILES = "send text and images in the conversation itself."
 _NO_AUDIO = "it hears and speaks no audio: choose another provider for speech."
 

@@ -12,17 +12,19 @@ from ..contracts import StoredResponse
 from ..errors import RequestError, StoreError
 from ..wire.responses.pages import item_page, parse_page, query_integer
 from ..wire.sse import encode_typed
-from .background import JOBS
+from .background import BACKGROUND_JOBS
 from .bodies import json_reply
 from .event_stream import Subscription, stream_subscription
 from .history import find_chain, owner_of, said
 from .state import STORE
 
+# Responses that are not over.
 RUNNING = frozenset({"queued", "in_progress"})
 
 # Seconds between two looks at a response that another process is working on.
 POLL = 1.0
 
+# The `error` of one whose process has gone.
 ABANDONED_ERROR = {"code": "server_error", "message": "The server ended before this response was finished."}
 
 
@@ -36,7 +38,7 @@ async def _load(request: web.Request, response_id: str) -> StoredResponse:
     One that nobody is working on any more has failed, and is stored as that.
     """
     store, owner = request.app[STORE], owner_of(request)
-    job = request.app[JOBS].find(response_id, owner)
+    job = request.app[BACKGROUND_JOBS].find(response_id, owner)
     if job is not None:
         return job.stored()
     # In this order: who gives the lease back has stored the end before.
@@ -67,7 +69,7 @@ async def _stream(request: web.Request, response_id: str) -> web.StreamResponse:
             code="unsupported_parameter",
             param="stream",
         )
-    job = request.app[JOBS].find(response_id, owner_of(request))
+    job = request.app[BACKGROUND_JOBS].find(response_id, owner_of(request))
     return await stream_subscription(request, job.subscribe(after) if job else _replay(request, response_id, after))
 
 
@@ -92,9 +94,9 @@ async def _replay(request: web.Request, response_id: str, after: int) -> Subscri
 
 
 async def delete_response(request: web.Request, response_id: str) -> web.StreamResponse:
-    job = request.app[JOBS].find(response_id, owner_of(request))
+    job = request.app[BACKGROUND_JOBS].find(response_id, owner_of(request))
     if job is not None:
-        await request.app[JOBS].cancel(job)
+        await request.app[BACKGROUND_JOBS].cancel(job)
     if not await request.app[STORE].delete(response_id, owner_of(request)):
         raise _not_found(response_id)
     return json_reply({"id": response_id, "object": "response", "deleted": True})
@@ -102,9 +104,9 @@ async def delete_response(request: web.Request, response_id: str) -> web.StreamR
 
 async def cancel_response(request: web.Request, response_id: str) -> web.StreamResponse:
     """What is over stays as it is."""
-    job = request.app[JOBS].find(response_id, owner_of(request))
+    job = request.app[BACKGROUND_JOBS].find(response_id, owner_of(request))
     if job is not None:
-        return json_reply((await request.app[JOBS].cancel(job)).response)
+        return json_reply((await request.app[BACKGROUND_JOBS].cancel(job)).response)
     stored = await _load(request, response_id)
     if not stored.response.get("background"):
         raise RequestError("Cannot cancel a synchronous response.")

@@ -38,6 +38,7 @@ MAX_EVENT_ID = 512
 PROTOCOL = "realtime"
 BETA_PROTOCOL = "openai-beta.realtime-v1"
 
+# The events that a client may send, as an error lists them.
 REALTIME_EVENTS = (
     "session.update", "conversation.item.create", "conversation.item.delete", "conversation.item.retrieve",
     "conversation.item.truncate", "response.create", "response.cancel",
