@@ -28,10 +28,9 @@ from .request_log import RequestLog
 # What a value is counted as that is none of those known beforehand.
 OTHER = "other"
 
-# The known methods (`WS` is a turn on a WebSocket), rules and reasons of a second answer.
+# The known methods (`WS` is a turn on a WebSocket) and rules.
 METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS", "WS"})
 REPAIRS = frozenset({*(rule.value for rule in Rule), *(coercion.value for coercion in Coercion)})
-AGAIN = frozenset({"arguments_misfit", "call_missing", "malformed", "output_invalid", "repeated", "undeclared"})
 
 # As the turn's report says it -> as it is counted. A block that cannot be read has many reasons.
 REFUSALS: Mapping[str, str] = {name: name for name in ("arguments_misfit", "no_key", "quoted", "undeclared")}
@@ -133,7 +132,7 @@ class Metrics:
         for reason, count in report.refused.items():
             self._refusals.labels(REFUSALS.get(reason, MALFORMED)).inc(count)
         for reason in report.again:
-            self._again.labels(_known(reason, AGAIN)).inc()
+            self._again.labels(reason.value).inc()
         if report.interrupted is not None:
             self._interrupts.labels(INTERRUPTIONS.get(report.interrupted, OTHER)).inc()
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import aiohttp
 import orjson
 
-from ...backends import replay_backend
+from ...backends.replay import replay_backend
 from ...errors import UsageError
 from ...replay.answers import HEADERS, Answer, Body, Event, Json, Stream, load_answer, read_events, without_comments
 from ...replay.asks import BY_NAME
