@@ -17,6 +17,7 @@ from prompts import PROFILES
 
 from .backends import backend_forms, backend_help
 from .errors import UsageError
+from .ingress.routes import DIALECT_HEADER, DIALECTS
 
 PREFIX = "TAGCALL_"
 
@@ -68,13 +69,13 @@ def default_store() -> str:
 def _setting(
     help: str,
     *,
-    default: Any,  # noqa: ANN401  # dataclasses' own word for it
+    default: Any,  # noqa: ANN401 -- dataclasses' own word for it
     parse: Callable[[str], object] = str,
     metavar: str | None = None,
     choices: Sequence[str] = (),
     shown: str | None = None,
     commands: Sequence[str] = ("serve",),
-) -> Any:  # noqa: ANN401  # a field specifier has the type of its field
+) -> Any:  # noqa: ANN401 -- a field specifier has the type of its field
     metadata = {
         "help": help, "parse": parse, "metavar": metavar, "choices": choices, "shown": shown, "commands": commands
     }  # fmt: skip
@@ -204,10 +205,10 @@ class Settings:
         parse=lambda text: text.strip().lower() in {"1", "true", "yes", "on"},
     )
     dialect: str = _setting(
-        "How POST /v1/responses answers a request that does not say it with `x-tagcall-dialect`: as OpenAI does, or "
-        "as tokligence-gateway does.",
-        default="openai",
-        choices=("openai", "tokligence"),
+        f"How POST /v1/responses answers a request that does not say it with `{DIALECT_HEADER}`: "
+        f"{', or '.join(dialect.answers for dialect in DIALECTS.values())}.",
+        default=next(iter(DIALECTS)),
+        choices=tuple(DIALECTS),
     )
     loop_guard: bool = _setting(
         "In the tokligence dialect, warn the model when three results of a tool in a row are the same, and refuse to "

@@ -12,7 +12,7 @@ from proxy import logs
 from proxy import settings as proxy_settings
 from proxy.backends import event_queue, restart_policy, supervision
 from proxy.backends.codex import backend, errors, options
-from proxy.ingress import background, connections, event_stream, requests
+from proxy.ingress import background, bodies, connections, event_stream
 from proxy.ingress.websocket import socket
 from proxy.rpc import child_records, client, connection, gate, stderr, stdio
 from proxy.wire import json_body, parameters, reader, tools
@@ -23,7 +23,7 @@ MODULES = {
     for module in (
         child_records, client, backend, connection, gate, event_queue, proxy.server, restart_policy, options, stderr,
         stdio, supervision,
-        background, budget, errors, connections, parameters, json_body, logs, proxy_settings, reader, requests,
+        background, bodies, budget, errors, connections, parameters, json_body, logs, proxy_settings, reader,
         socket, event_stream, tools,
     )
 }  # fmt: skip

@@ -11,8 +11,8 @@ from proxy.cli.main import loading
 # Libraries for what few servers are asked for.
 LATER = ("importlib.metadata", "jsonschema", "openai", "redis", "regex", "websockets")
 
-# What only a running server needs.
-RUNNING = (*LATER, "aiohttp", "proxy.backends.codex.backend", "proxy.rpc", "proxy.server")
+# What only a running server needs. The routes, whose dialects a flag offers, bring aiohttp.
+RUNNING = (*LATER, "proxy.backends.codex.backend", "proxy.rpc", "proxy.server")
 
 START = """
 import sys
@@ -25,10 +25,20 @@ make_backend(Settings(codex=sys.executable))
 print(*sys.modules)
 """
 
-HELP = """
+FLAGS = """
 import sys
-import proxy.cli.main
+from proxy.cli.main import build_parser
+build_parser("serve")
 print(*sys.modules)
+"""
+
+ASK = """
+import sys
+from proxy.cli import main
+try:
+    main([WORD])
+finally:
+    print(*sys.modules)
 """
 
 
@@ -45,9 +55,16 @@ def test_a_server_starts_without_what_few_need() -> None:
 
 
 def test_flags_are_read_without_what_a_server_needs() -> None:
-    loaded = loaded_by(HELP)
+    loaded = loaded_by(FLAGS)
     assert "proxy.settings" in loaded
     assert not set(RUNNING) & loaded
+
+
+@pytest.mark.parametrize("word", ["--version", "--help"])
+def test_what_is_no_command_loads_neither_settings_nor_server(word: str) -> None:
+    loaded = loaded_by(f"WORD = {word!r}\n{ASK}")
+    assert "proxy.cli.main" in loaded
+    assert not {*RUNNING, "aiohttp", "proxy.ingress", "proxy.settings"} & (loaded - {"importlib.metadata"})
 
 
 def test_garbage_is_collected_again_after_loading() -> None:

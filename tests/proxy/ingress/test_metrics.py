@@ -170,7 +170,7 @@ def test_every_metric_is_documented_with_its_type_and_labels() -> None:
 def test_every_value_of_a_label_is_documented() -> None:
     for values in (
         metrics.METHODS, Again, set(metrics.REFUSALS.values()) | {metrics.MALFORMED},
-        metrics.INTERRUPTS.values(), metrics.TIERS.values(), {"completed", "incomplete", "failed", "left", "gone"},
+        metrics.INTERRUPTIONS.values(), metrics.TIERS.values(), {"completed", "incomplete", "failed", "left", "gone"},
     ):  # fmt: skip
         assert not [value for value in values if f"`{value}`" not in PAGE]
     assert "/metrics" in ROUTES
@@ -184,7 +184,7 @@ def test_what_a_turn_reports_is_known_by_its_name() -> None:
     """Else it would be counted as `other`, and nobody would see it."""
     cuts = literals("proxy/turn/reading.py", r'(?:_end|_cut)\("([^"]+)"')
     ended = literals("parser/sentinel.py", r'ReadingEnded\("([^"]+)"')
-    assert cuts | ended == set(metrics.INTERRUPTS)
+    assert cuts | ended == set(metrics.INTERRUPTIONS)
     refused = literals("proxy/turn/reading.py", r'refused\["(\w+)"\]')
     tree = ast.parse((ROOT / "proxy/turn/calls.py").read_text("utf-8"))
     (refusals,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Refusal")
