@@ -14,7 +14,7 @@ from proxy.backends import event_queue, restart_policy, supervision
 from proxy.backends.codex import backend, errors, options
 from proxy.ingress import background, connections, event_stream, requests
 from proxy.ingress.websocket import socket
-from proxy.rpc import child_records, client, connection, gate, stderr, stdio
+from proxy.rpc import child_records, client, connection, stderr, stdio
 from proxy.wire import json_body, reader, tools
 from proxy.wire.responses import input_items
 
@@ -22,7 +22,7 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "reliabilit
 MODULES = {
     module.__name__.rpartition(".")[2]: module
     for module in (
-        child_records, client, backend, connection, gate, event_queue, proxy.server, restart_policy, options, stderr,
+        child_records, client, backend, connection, event_queue, proxy.server, restart_policy, options, stderr,
         stdio, supervision,
         background, budget, errors, connections, input_items, json_body, logs, proxy_settings, reader, requests,
         socket, event_stream, tools,
