@@ -20,11 +20,10 @@ from openai.types.responses import (
 from ...backends import replay_backend
 from ...errors import TagcallError
 from ...logs import configure
-from ...replay.samples import samples_folder
 from ...server import running_server
 from ...settings import Settings
 from .recording import ModelTurn, RecordingBackend
-from .vault import TOOLS, Vault
+from .vault import TOOLS, Vault, samples_folder
 from .view import View, runs
 
 MODEL = "replay"
