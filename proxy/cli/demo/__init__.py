@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 
+# The packages of the extra `demo`.
 _OPTIONAL = frozenset({"openai", "rich"})
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from ...replay.answers import Answer, Body, Event, Stream, file_of
+from ...replay.answers import FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, file_of
 from ...replay.conversation import folded_lines, read_conversation
 from ...replay.fixture import BACKEND_FILE, FORMAT, REQUEST_FILE, input_text
 from ...replay.normal import Names, normal
@@ -33,7 +33,7 @@ class Recording:
 
     path: str
     request: Mapping[str, object]
-    answer: Answer
+    answer: FixtureAnswer
     lines: tuple[HeardLine, ...]
     last_user: str
     model: str
@@ -148,9 +148,9 @@ class _BackendNames:
                 return value
 
 
-def _scrubbed(answer: Answer, scrubber: Scrubber) -> Answer:
+def _scrubbed(answer: FixtureAnswer, scrubber: Scrubber) -> FixtureAnswer:
     match answer:
-        case Stream(events):
-            return Stream(tuple(Event(event.name, scrubber.value(event.data)) for event in events))
-        case Body(status, headers, body):
-            return Body(status, headers, scrubber.value(body))
+        case FixtureStream(events):
+            return FixtureStream(tuple(FixtureEvent(event.name, scrubber.value(event.data)) for event in events))
+        case FixtureBody(status, headers, body):
+            return FixtureBody(status, headers, scrubber.value(body))

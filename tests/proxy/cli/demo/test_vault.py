@@ -10,10 +10,11 @@ import pytest
 
 from parser import CLOSE_TAG, OPEN_TAG
 from proxy.cli.demo import vault as vault_module
-from proxy.cli.demo.loop import INSTRUCTIONS, MODEL, QUESTION
+from proxy.cli.demo.loop import INSTRUCTIONS, QUESTION
 from proxy.cli.demo.vault import TOOLS, Vault, samples_folder
 from proxy.errors import UsageError
 from proxy.replay.fixture import REQUEST_FILE, Fixture, load_fixtures
+from proxy.replay.server import MODEL
 
 
 @pytest.fixture(scope="module")

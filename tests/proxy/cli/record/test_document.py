@@ -8,7 +8,7 @@ from typing import Any
 from proxy.cli.record.document import Recording, compose
 from proxy.cli.record.scrub import Scrubber
 from proxy.cli.record.tap import HeardLine
-from proxy.replay.answers import Body
+from proxy.replay.answers import FixtureBody
 from proxy.replay.fixture import parse_fixture
 
 THREAD, TURN, ITEM = "01a1f74d-9780", "0", "msg_77"
@@ -31,7 +31,7 @@ def exchange(text: str, **members: Any) -> Recording:
     given: dict[str, Any] = {
         "path": "/v1/responses",
         "request": {"model": "m", "input": "hi"},
-        "answer": Body(200, {}, {"id": "resp_" + "0" * 32}),
+        "answer": FixtureBody(200, {}, {"id": "resp_" + "0" * 32}),
         "lines": lines,
         "last_user": "hi",
         "model": "m",
