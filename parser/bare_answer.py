@@ -20,9 +20,10 @@ from .block import MAX_CALL_CHARS
 from .call_shape import calls_of
 from .events import ArgumentsDelta, CallCompleted, CallStarted, ParserEvent, StrayCloser, TextDelta, Tier
 from .grammar import OPEN, OPEN_BEGUN
-from .json_scan import MAX_HELD, STRING_RUN, ValueScanner
+from .json_scan import BLANKS, MAX_HELD, ValueScanner
 from .json_text import decode_string
-from .members import ARGUMENTS_ALIASES, NAME_ALIASES, NESTINGS, NEUTRAL, folded
+from .live_call import MEMBER, MEMBER_BEGUN, OBJECT_END
+from .members import ARGUMENTS_ALIASES, NAME_ALIASES, NESTINGS, NEUTRAL, folded_key
 from .registry import ToolRegistry
 from .relaxed_json import UnreadableError
 from .rules import Rule
@@ -31,15 +32,8 @@ from .sentinel import SentinelParser
 # The line that opens a fence, and what closes it, with the white space round them.
 MAX_FRAME_CHARS = 1024
 
-_BLANK = " \t\r\n"
 _START = re.compile(r"[ \t\r\n]*(?:(`{3,}|~{3,})[\w-]*[ \t]*\r?\n[ \t\r\n]*)?")
 _START_BEGUN = re.compile(r"[ \t\r\n]*(?:`+|~+)[\w-]*[ \t]*\r?\Z")
-_RUN = STRING_RUN.pattern
-_MEMBER = re.compile(rf'[ \t\r\n]*(,?)[ \t\r\n]*"({_RUN})"[ \t\r\n]*:[ \t\r\n]*(?=[^ \t\r\n])')
-_MEMBER_BEGUN = re.compile(
-    rf'[ \t\r\n]*,?[ \t\r\n]*(?:"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?|"[ \t\r\n]*(?::[ \t\r\n]*)?)?)?\Z'
-)
-_END = re.compile(r"[ \t\r\n]*}")
 # Without arguments an object with a name is anything.
 _HARMLESS = frozenset({Rule.ALIAS_KEYS, Rule.NESTED_CALL})
 
@@ -174,8 +168,8 @@ class _BareCall:
 
     def _in_object(self, text: str) -> str:
         self._held = ""
-        if member := _MEMBER.match(text):
-            key = folded(decode_string(member[2]))
+        if member := MEMBER.match(text):
+            key = folded_key(decode_string(member[2]))
             in_place = bool(member[1]) is not self._first and member.end() <= MAX_HELD
             if not (in_place and _may_begin(key, text[member.end()])):
                 raise _NoCallError
@@ -183,18 +177,18 @@ class _BareCall:
             self._key, self._scanner = key, ValueScanner()
             self._text.append(member[0])
             return text[member.end() :]
-        if end := _END.match(text):
+        if end := OBJECT_END.match(text):
             self._text.append(end[0])
             self._after = ""
             return text[end.end() :]
-        if len(text) > MAX_HELD or not _MEMBER_BEGUN.match(text):
+        if len(text) > MAX_HELD or not MEMBER_BEGUN.match(text):
             raise _NoCallError
         self._held = text
         return ""
 
     def end(self, raw: str) -> list[ParserEvent]:
         """The events of the call that is the whole answer. Raises _NoCallError."""
-        if self._after is None or len(self._after.strip(_BLANK)) < len(self._fence):
+        if self._after is None or len(self._after.strip(BLANKS)) < len(self._fence):
             raise _NoCallError
         try:
             calls = calls_of("".join(self._text))
@@ -245,7 +239,7 @@ class _FencedCalls:
     def end(self, _: str) -> list[ParserEvent]:
         """The events of the calls that are the whole answer. Raises _NoCallError."""
         self._take(self._parser.receive_eof())
-        if len(self._after.strip(_BLANK)) < len(self._fence):
+        if len(self._after.strip(BLANKS)) < len(self._fence):
             raise _NoCallError
         events: list[ParserEvent] = []
         opening = self._opening
@@ -274,5 +268,5 @@ def _may_begin(key: str, first: str) -> bool:
 
 def _check_fence_end(text: str, fence: str) -> None:
     """Nothing but the end of the fence may stand there, or nothing at all."""
-    if len(text) > MAX_FRAME_CHARS or text.strip(_BLANK).strip(fence[:1]):
+    if len(text) > MAX_FRAME_CHARS or text.strip(BLANKS).strip(fence[:1]):
         raise _NoCallError

@@ -9,19 +9,18 @@ from .body import MAX_TAIL_CHARS, Body, Collected, TooLong
 from .call_shape import Call
 from .events import CallCompleted, CallMalformed, ParserEvent, StrayCloser, Tier
 from .grammar import CLOSE, CLOSE_BEGUN, CLOSE_TAG, OPEN, OPEN_BEGUN, OPEN_TAG
+from .json_scan import BLANKS
 from .live_call import LiveCall
-from .opening import MAX_OPENING_CHARS, OPEN_OBJECT, NoOpening, Opening, opening_of
+from .opening import MAX_OPENING_CHARS, OPEN_OBJECT, BlockOpening, NoOpening, opening_of
 from .prose import Prose
 from .read_block import Calls, Malformed, read_block
-from .reconcile import continuing, tell
+from .reconcile import continuing, events_left
 from .rules import Rule
 
 MAX_CALL_CHARS = 1024 * 1024
 # How often an answer is read again from a close tag that seemed to stand in a string. Each time costs
 # another pass over what follows, so this bounds the work.
 MAX_RESUMES = 8
-
-_BLANK = " \t\r\n"
 
 
 class State(IntEnum):
@@ -116,8 +115,8 @@ class Block:
                 return ""
             case NoOpening():
                 self.state = PROSE
-                return self._prose.open_tag_is_text(text, events)
-            case Opening(start, openers, markup):
+                return self._prose.say_open_tag(text, events)
+            case BlockOpening(start, openers, markup):
                 self._head, self._openers, self._unclosed = text[:start], openers, False
                 self.call = LiveCall(self._next_index)
                 self._body = Body(self.max_chars, None, markup=markup)
@@ -156,7 +155,7 @@ class Block:
         if len(text) < len(CLOSE_TAG) and CLOSE_TAG.startswith(text):
             self._held = text
             return ""
-        at = len(text) - len(text.lstrip(_BLANK))
+        at = len(text) - len(text.lstrip(BLANKS))
         if at <= MAX_TAIL_CHARS:
             if close := CLOSE.match(text, at):
                 end = close.end()
@@ -182,7 +181,7 @@ class Block:
             self._raw, self._calls = raw, (Call(call.name, arguments, call.id, extra, rules),)
             self._complete(events)
             return
-        before = self._prose.call_ends()
+        before = self._prose.end_with_call()
         events.append(CallCompleted(call.index, call.name, arguments, call.id, raw, _VALID, (), extra, before))
         self._next_index = call.index + 1
         self._leave()
@@ -229,7 +228,7 @@ class Block:
     def read_closed(self, text: str, events: list[ParserEvent]) -> str:
         if self._held:
             text, self._held = self._held + text, ""
-        tag = text.lstrip(_BLANK)
+        tag = text.lstrip(BLANKS)
         end = 0
         if tag[:2] in ("", "<", "</") and len(text) - len(tag) <= MAX_TAIL_CHARS:
             if not tag or CLOSE_BEGUN.match(tag):
@@ -250,7 +249,7 @@ class Block:
         self.state = PROSE
 
     def _complete(self, events: list[ParserEvent]) -> None:
-        events += tell(self.call, self._calls, self._raw, self._prose.call_ends())
+        events += events_left(self.call, self._calls, self._raw, self._prose.end_with_call())
         self._next_index = self.call.index + len(self._calls)
         self._unclosed = Rule.UNCLOSED in self._calls[-1].rules
         self._leave()
@@ -261,7 +260,7 @@ class Block:
         return rest
 
     def _malformed(self, reason: str, raw: str, events: list[ParserEvent]) -> None:
-        self._prose.block_is_text(events)
+        self._prose.pass_text_block(events)
         index = None
         if self.call.name is not None:
             index = self.call.index
@@ -284,10 +283,10 @@ class Block:
                 return ""
             case State.OPENED:
                 self.state = PROSE
-                if self._unclosed and self._prose.blank and not OPEN.sub("", held, count=1).strip(_BLANK):
+                if self._unclosed and self._prose.blank and not OPEN.sub("", held, count=1).strip(BLANKS):
                     events.append(StrayCloser(self._prose.take_blank() + held))
                     return ""
-                return self._prose.open_tag_is_text(held, events)
+                return self._prose.say_open_tag(held, events)
             case State.LIVE:
                 self.call.end(events)
                 if self.call.broken:
@@ -295,7 +294,7 @@ class Block:
                 self._malformed("the call is cut off", self._head + "".join(self._pieces), events)
                 return ""
             case State.WHOLE:
-                at = len(held) - len(held.lstrip(_BLANK))
+                at = len(held) - len(held.lstrip(BLANKS))
                 tail = held if at == len(held) or CLOSE_BEGUN.match(held, at) else held[:at]
                 self._complete_live(tail, (*_spelling(self._head), Rule.UNCLOSED), events)
                 return held[len(tail) :]

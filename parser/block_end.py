@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from .grammar import CLOSE, CLOSE_BEGUN, OPEN, OPEN_BEGUN
+from .json_scan import BLANKS
 
 _OUTSIDE = re.compile(r"[\"'<\\]")
 _INSIDE = {'"': re.compile(r'["\\<]'), "'": re.compile(r"['\\<]")}
@@ -58,7 +59,7 @@ class BlockEnd:
     def _outside(self, text: str, pos: int) -> End | int:
         found = _OUTSIDE.search(text, pos)
         at = found.start() if found else len(text)
-        self._before = text[pos:at].rstrip(" \t\r\n")[-1:] or self._before
+        self._before = text[pos:at].rstrip(BLANKS)[-1:] or self._before
         if found is None:
             return at
         char = text[at]

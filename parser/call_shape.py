@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from .json_scan import BLANKS
 from .json_text import decode_string, elements_of, members_of
 from .members import (
     ARGUMENTS,
@@ -17,7 +18,7 @@ from .members import (
     NESTINGS,
     NEUTRAL,
     WRAPPERS,
-    folded,
+    folded_key,
 )
 from .relaxed_json import UnreadableError, rewrite
 from .rules import Rule
@@ -47,14 +48,14 @@ def calls_of(value: str) -> list[Call]:
         return _with_rule(calls, Rule.ARRAY_OF_CALLS)
     if value[0] == "{":
         members = members_of(value)
-        if len(members) == 1 and folded(members[0][0]) in WRAPPERS:
+        if len(members) == 1 and folded_key(members[0][0]) in WRAPPERS:
             return _with_rule(calls_of(members[0][1]), Rule.WRAPPER_OBJECT)
     return [_call_of(value)]
 
 
 def is_another_shape(value: str) -> bool:
     """Whether an object that should be the arguments of a call looks like a call, or like what holds arguments."""
-    members = {folded(key): inner for key, inner in members_of(value)}
+    members = {folded_key(key): inner for key, inner in members_of(value)}
     if members.keys() & (NESTINGS | WRAPPERS) and len(members) == 1:
         return True
     held = members.keys() & ARGUMENTS_ALIASES
@@ -75,7 +76,7 @@ def _call_of(value: str) -> Call:
     members = members_of(value)
     if len({key for key, _ in members}) < len(members):
         raise UnreadableError("a key stands twice in the call")
-    nested = [(key, inner) for key, inner in members if folded(key) in NESTINGS and inner[0] == "{"]
+    nested = [(key, inner) for key, inner in members if folded_key(key) in NESTINGS and inner[0] == "{"]
     if nested:
         return _nested(nested, members)
     rules: list[Rule] = []
@@ -90,7 +91,7 @@ def _call_of(value: str) -> Call:
     others = [(key, inner) for key, inner in members if key not in (name_key, arguments_key)]
     call_id = _id_of(others)
     if arguments is None:
-        if any(folded(key) not in NEUTRAL for key, _ in others):
+        if any(folded_key(key) not in NEUTRAL for key, _ in others):
             raise UnreadableError("the call has members but no arguments")
         rules.append(Rule.MISSING_ARGUMENTS)
         arguments = "{}"
@@ -105,7 +106,7 @@ def _nested(nested: list[tuple[str, str]], members: list[tuple[str, str]]) -> Ca
     """`{"type": "function", "function": {"name": ..., "arguments": ...}}` and the like."""
     key, value = nested[0]
     others = [member for member in members if member[0] != key]
-    if any(folded(other) in NAME_ALIASES | ARGUMENTS_ALIASES | NESTINGS for other, _ in others):
+    if any(folded_key(other) in NAME_ALIASES | ARGUMENTS_ALIASES | NESTINGS for other, _ in others):
         raise UnreadableError("the call has members both inside and outside of another object")
     call = _call_of(value)
     outer_id = _id_of(others)
@@ -118,7 +119,7 @@ def _one_of(
 ) -> tuple[str | None, str | None]:
     """The only member with one of the first aliases that any has. Two are two readings, whatever they hold."""
     for names in aliases:
-        found = [(key, value) for key, value in members if folded(key) in names]
+        found = [(key, value) for key, value in members if folded_key(key) in names]
         if len(found) > 1:
             raise UnreadableError(f"the call has more than one {what}")
         if found:
@@ -144,7 +145,7 @@ def _object_text(value: str) -> tuple[str, list[Rule]]:
     text = value
     while text[:1] == '"' and decodings < _DECODINGS:
         text = rewrite(text).text if decodings else text
-        text = decode_string(text[1:-1]).strip(" \t\r\n")
+        text = decode_string(text[1:-1]).strip(BLANKS)
         decodings += 1
     rules = [Rule.DOUBLE_ENCODED] if decodings > 1 else []
     if decodings and not text:
@@ -154,8 +155,8 @@ def _object_text(value: str) -> tuple[str, list[Rule]]:
     rewritten = rewrite(text)
     rules += rewritten.rules
     tail = text[rewritten.end :]
-    if tail.strip("} \t\r\n"):
+    if tail.strip(f"}}{BLANKS}"):
         raise UnreadableError("the arguments are a string that holds more than an object")
     if tail.strip():
         rules.append(Rule.EXTRA_CLOSERS)
-    return rewritten.text.lstrip(" \t\r\n"), rules
+    return rewritten.text.lstrip(BLANKS), rules

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from .call_shape import Call, calls_of, is_another_shape
 from .grammar import prefixes_of
-from .json_scan import after_space
+from .json_scan import BLANKS, after_space
 from .relaxed_json import UnreadableError, rewrite
 from .rules import Rule
 
@@ -142,7 +142,7 @@ def _called(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
         return _call(name, members), pos + 1
     while keyword := _KEYWORD.match(body, pos):
         value = rewrite(body, keyword.end(), closed=False)
-        members.append((keyword[1], value.text.strip(" \t\r\n")))
+        members.append((keyword[1], value.text.strip(BLANKS)))
         rules += value.rules
         following = _NEXT_KEYWORD.match(body, value.end)
         if following is None or not (following[1] or following[2]):

@@ -15,8 +15,10 @@ MAX_DEPTH = 64
 # than this breaks off, wherever the text was cut, so that holding back stays cheap.
 MAX_HELD = 4096
 
-_BLANK_OR_END = ("", " ", "\t", "\r", "\n")
-SPACE = re.compile(r"[ \t\r\n]*")
+# The white space of JSON (RFC 8259, section 2).
+BLANKS = " \t\r\n"
+_BLANK_OR_END = ("", *BLANKS)
+SPACE = re.compile(f"[{BLANKS}]*")
 # Every character of a string that stands for itself, and every whole escape.
 STRING_RUN = re.compile(r'[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+')
 ESCAPE_BEGUN = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
@@ -76,7 +78,7 @@ class ValueScanner:
         while pos < end:
             if self._in_string:
                 pos, stop = self._string(text, pos)
-            elif text[pos] in " \t\r\n":
+            elif text[pos] in BLANKS:
                 pos, stop = after_space(text, pos), False
             else:
                 pos, stop = self._token(text, pos)
@@ -99,7 +101,7 @@ class ValueScanner:
             return self._quote(text, pos)
         if ESCAPE_BEGUN.match(text, pos):
             return pos, True
-        return self._broken(pos)
+        return self._break(pos)
 
     def _quote(self, text: str, pos: int) -> tuple[int, bool]:
         """Pass the quote that ends a string. In a container only what follows shows that it does."""
@@ -114,18 +116,18 @@ class ValueScanner:
         if self._closers:
             if text.startswith('"}', pos) and self._closers[-1] == "}":
                 self._in_string = False
-                return self._closed(pos + 1)
+                return self._close(pos + 1)
             after = pos + 1
             if text[after : after + 1] in _BLANK_OR_END:
                 after = after_space(text, after)
                 if after - pos > MAX_HELD:
-                    return self._broken(pos)
+                    return self._break(pos)
                 if after == len(text):
                     return pos, True
             if text[after] != "," and text[after] != self._closers[-1]:
-                return self._broken(pos)
+                return self._break(pos)
         self._in_string = False
-        return self._value_ended(pos + 1)
+        return self._end_value(pos + 1)
 
     def _token(self, text: str, pos: int) -> tuple[int, bool]:
         char = text[pos]
@@ -136,7 +138,7 @@ class ValueScanner:
             if char == ",":
                 return self._comma(text, pos)
             if char == self._closers[-1]:
-                return self._closed(pos)
+                return self._close(pos)
         elif expect is _COLON:
             if char == ":":
                 self._expect = _VALUE
@@ -145,8 +147,8 @@ class ValueScanner:
             self._in_string = True
             return pos + 1, False
         elif char == "}" and expect is _FIRST_KEY:
-            return self._closed(pos)
-        return self._broken(pos)
+            return self._close(pos)
+        return self._break(pos)
 
     def _value(self, text: str, pos: int, char: str) -> tuple[int, bool]:
         if char == '"':
@@ -157,25 +159,25 @@ class ValueScanner:
                 self._closers.append("}")
                 self._expect, self._in_string = _KEY, True
                 return pos + 2, False
-            return self._opened("}", _FIRST_KEY, pos)
+            return self._open("}", _FIRST_KEY, pos)
         if char == "[":
-            return self._opened("]", _FIRST_VALUE, pos)
+            return self._open("]", _FIRST_VALUE, pos)
         if char == "]" and self._expect is _FIRST_VALUE:
-            return self._closed(pos)
+            return self._close(pos)
         return self._scalar(text, pos)
 
-    def _opened(self, closer: str, expect: _Expect, pos: int) -> tuple[int, bool]:
+    def _open(self, closer: str, expect: _Expect, pos: int) -> tuple[int, bool]:
         if len(self._closers) == MAX_DEPTH:
-            return self._broken(pos)
+            return self._break(pos)
         self._closers.append(closer)
         self._expect = expect
         return pos + 1, False
 
-    def _closed(self, pos: int) -> tuple[int, bool]:
+    def _close(self, pos: int) -> tuple[int, bool]:
         self._closers.pop()
-        return self._value_ended(pos + 1)
+        return self._end_value(pos + 1)
 
-    def _value_ended(self, pos: int) -> tuple[int, bool]:
+    def _end_value(self, pos: int) -> tuple[int, bool]:
         self._expect = _NEXT
         self.done = not self._closers
         return pos, self.done
@@ -183,18 +185,18 @@ class ValueScanner:
     def _scalar(self, text: str, pos: int) -> tuple[int, bool]:
         run = SCALAR_RUN.match(text, pos)
         if run is None or run.end() - pos > MAX_HELD:
-            return self._broken(pos)
+            return self._break(pos)
         if run.end() == len(text):
             return pos, True
         if SCALAR.fullmatch(run.group()) is None:
-            return self._broken(pos)
-        return self._value_ended(run.end())
+            return self._break(pos)
+        return self._end_value(run.end())
 
     def _comma(self, text: str, pos: int) -> tuple[int, bool]:
         """Pass a comma only together with the token after it, which a comma cannot do without."""
         after = after_space(text, pos + 1)
         if after - pos > MAX_HELD:
-            return self._broken(pos)
+            return self._break(pos)
         if after == len(text):
             return pos, True
         self._expect = _KEY if self._closers[-1] == "}" else _VALUE
@@ -204,7 +206,7 @@ class ValueScanner:
         self._expect = _NEXT
         return pos, True
 
-    def _broken(self, pos: int) -> tuple[int, bool]:
+    def _break(self, pos: int) -> tuple[int, bool]:
         self.broken = True
         return pos, True
 

@@ -18,12 +18,12 @@ from .members import ARGUMENTS, IDS, NAME, is_reserved
 _RUN = STRING_RUN.pattern
 _WS = r"[ \t\r\n]*+"
 # The way to a value: a comma unless it is the first, the key, the colon, and the sight of what follows.
-_MEMBER = re.compile(rf'{_WS}(,?){_WS}"({_RUN})"{_WS}:{_WS}(?=[^ \t\r\n])')
-_MEMBER_BEGUN = re.compile(rf'{_WS},?{_WS}(?:"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?|"{_WS}(?::{_WS})?)?)?\Z')
+MEMBER = re.compile(rf'{_WS}(,?){_WS}"({_RUN})"{_WS}:{_WS}(?=[^ \t\r\n])')
+MEMBER_BEGUN = re.compile(rf'{_WS},?{_WS}(?:"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?|"{_WS}(?::{_WS})?)?)?\Z')
 # The two that every call has, as they are taught.
 _NAMED = re.compile(rf'{_WS}"{NAME}"{_WS}:{_WS}"([^"\\\x00-\x1f]+)"')
 _ARGUED = re.compile(rf'{_WS},{_WS}"{ARGUMENTS}"{_WS}:{_WS}(?=\{{)')
-_END = re.compile(rf"{_WS}}}")
+OBJECT_END = re.compile(rf"{_WS}}}")
 _STRING = re.compile(rf'"({_RUN})"')
 _STRING_BEGUN = re.compile(rf'"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?)?\Z')
 
@@ -129,9 +129,9 @@ class LiveCall:
         if self._at is _FIRST:
             if (named := _NAMED.match(text)) and named.end() <= MAX_HELD:
                 self._seen.add(NAME)
-                return self._named(named.group(1), text[named.end() :], events)
+                return self._set_name(named.group(1), text[named.end() :], events)
         elif self._at is _IN_NAME:
-            return self._name(text, events)
+            return self._read_name(text, events)
         elif (argued := _ARGUED.match(text)) and ARGUMENTS not in self._seen and argued.end() <= MAX_HELD:
             self._seen.add(ARGUMENTS)
             self._at, self._scanner = _IN_ARGUMENTS, ValueScanner()
@@ -140,7 +140,7 @@ class LiveCall:
 
     def _member(self, text: str) -> str:
         # A member is there with its colon, the end with its brace: without them, do not look for either.
-        if ":" in text and (match := _MEMBER.match(text)):
+        if ":" in text and (match := MEMBER.match(text)):
             comma, key = match.groups()
             key = decode_string(key)
             fits = bool(comma) is (self._at is _IN_MEMBER) and match.end() <= MAX_HELD
@@ -148,11 +148,11 @@ class LiveCall:
                 return self._break()
             self._seen.add(key)
             return self._value_of(key, text, match.end())
-        if "}" in text and (match := _END.match(text)):
+        if "}" in text and (match := OBJECT_END.match(text)):
             if self.name is None or ARGUMENTS not in self._seen or match.end() > MAX_HELD:
                 return self._break()
             return self._end(text[match.end() :])
-        return self._hold(text, _MEMBER_BEGUN)
+        return self._hold(text, MEMBER_BEGUN)
 
     def _end(self, rest: str) -> str:
         self.done, self.rest = True, rest
@@ -175,15 +175,15 @@ class LiveCall:
         self._scanner = ValueScanner()
         return text[pos:]
 
-    def _name(self, text: str, events: list[ParserEvent]) -> str:
+    def _read_name(self, text: str, events: list[ParserEvent]) -> str:
         match = _STRING.match(text)
         if match is None:
             return self._hold(text, _STRING_BEGUN)
         if match.end() > MAX_HELD:
             return self._break()
-        return self._named(decode_string(match.group(1)), text[match.end() :], events)
+        return self._set_name(decode_string(match.group(1)), text[match.end() :], events)
 
-    def _named(self, name: str, rest: str, events: list[ParserEvent]) -> str:
+    def _set_name(self, name: str, rest: str, events: list[ParserEvent]) -> str:
         if not name.strip():
             return self._break()
         self.name = name
@@ -209,7 +209,7 @@ class LiveCall:
         if self.broken or scanner.broken:
             return self._break()
         if scanner.done:
-            self._value_ended()
+            self._end_value()
             rest = scanner.rest
             if rest[:1] == "}" and self.name is not None and ARGUMENTS in self._seen:
                 return self._end(rest[1:])
@@ -217,7 +217,7 @@ class LiveCall:
         self.in_string = self._at is _IN_ARGUMENTS and self.name is not None and scanner.in_string
         return ""
 
-    def _value_ended(self) -> None:
+    def _end_value(self) -> None:
         if self._at is _IN_VALUE:
             value = "".join(self._value)
             if self._key in IDS and value[0] == '"':

@@ -15,15 +15,14 @@ from dataclasses import dataclass, replace
 from .call_shape import Call, calls_of, is_another_shape
 from .foreign import begins_foreign, is_markup, read_foreign
 from .grammar import CLOSE, OPEN
-from .json_scan import after_space
+from .json_scan import BLANKS, after_space
 from .json_text import decode_string, members_of
-from .members import NEUTRAL, folded
+from .members import NEUTRAL, folded_key
 from .relaxed_json import UnreadableError, rewrite
 from .rules import Rule
 from .tag_attributes import attributes_of
 
 _FENCE = re.compile(r"[ \t\r\n]*(`{3,}|~{3,})[\w-]*[ \t\r\n]*")
-_BLANK = " \t\r\n"
 _BETWEEN_OBJECTS = re.compile(r"[ \t\r\n]*[,;]?[ \t\r\n]*(?=[{\[<A-Za-z])")
 _ESCAPED_AS_HTML = re.compile(r"[\[{ \t\r\n]+&(?:quot|#34|#x22);")
 _ESCAPED = re.compile(r"[\[{ \t\r\n]+(?:\\[nrt][\[{ \t\r\n]*)*\\\"")
@@ -118,17 +117,17 @@ def _check_brackets(call: Call) -> None:
     """
     if not {Rule.MISSING_CLOSERS, Rule.EXTRA_CLOSERS} & set(call.rules):
         return
-    inside = {folded(key) for key, _ in members_of(call.arguments)}
-    beside = {folded(key) for key, _ in call.extra}
+    inside = {folded_key(key) for key, _ in members_of(call.arguments)}
+    beside = {folded_key(key) for key, _ in call.extra}
     if inside & NEUTRAL or beside - NEUTRAL or Rule.MISSING_ARGUMENTS in call.rules:
         raise UnreadableError("a bracket too many or too few")
 
 
 def _read_string(body: str, start: int, *, closed: bool) -> Calls:
     written = rewrite(body, start)
-    if body[written.end :].strip(_BLANK) or not written.text.strip(_BLANK).startswith('"{'):
+    if body[written.end :].strip(BLANKS) or not written.text.strip(BLANKS).startswith('"{'):
         raise UnreadableError("a string that is no call")
-    inner = _read(decode_string(written.text.strip(_BLANK)[1:-1]), closed=closed)
+    inner = _read(decode_string(written.text.strip(BLANKS)[1:-1]), closed=closed)
     rules = (Rule.CALL_AS_STRING, *written.rules)
     return Calls(tuple(call.after(rules) for call in inner.calls), len(body))
 
@@ -184,7 +183,7 @@ def _value(body: str, start: int, *, closed: bool) -> tuple[list[Call], int]:
             raise UnreadableError("a call in another notation that is not closed may be prose")
         return [call], end
     value = rewrite(body, start, closed=closed)
-    return [call.after(value.rules) for call in calls_of(value.text.strip(_BLANK))], value.end
+    return [call.after(value.rules) for call in calls_of(value.text.strip(BLANKS))], value.end
 
 
 def _tail(body: str, pos: int, fence: str, *, closed: bool) -> tuple[int, list[Rule]]:
@@ -207,12 +206,12 @@ def _tail(body: str, pos: int, fence: str, *, closed: bool) -> tuple[int, list[R
         return pos, rules
     if OPEN.match(rest):
         # Quotes do not count in elements, so only here it is seen that the next call begins.
-        return len(body[:pos].rstrip(_BLANK)), [*rules, Rule.UNCLOSED] if closed else rules
+        return len(body[:pos].rstrip(BLANKS)), [*rules, Rule.UNCLOSED] if closed else rules
     if not closed:
         if CLOSE.search(rest):
             # It stood in what looked like a string, so the quotes of this block mean something else.
             raise UnreadableError("more than a call stands in the block")
-        return len(body[:pos].rstrip(_BLANK)), rules
+        return len(body[:pos].rstrip(BLANKS)), rules
     if re.search(r'[{}\[\]"]', rest):
         raise UnreadableError("more than a call stands in the block")
     return len(body), [*rules, Rule.TRAILING_TEXT]

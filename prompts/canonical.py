@@ -26,11 +26,12 @@ class _Number:
             self.written = f"{sign}{digits}e{int(exponent or 0) - len(fraction) + zeros}"
 
 
-def _refuse(constant: str) -> None:
+def refuse_constant(constant: str) -> None:
+    """For a decoder: `NaN` and the like are Python's, not JSON's."""
     raise ValueError(f"{constant} is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_refuse)
+_DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=refuse_constant)
 # The key keeps a number apart from a string. Only an object made to look like one could be taken for it.
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False,

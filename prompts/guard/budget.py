@@ -16,7 +16,7 @@ class TooMuchToReadError(Exception):
     """The text is more, or more entangled, than anybody writes in good faith."""
 
 
-class Budget:
+class ReadingBudget:
     """For a request of `length` characters. What is over stays over."""
 
     __slots__ = ("_left",)

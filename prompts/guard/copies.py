@@ -20,10 +20,10 @@ from itertools import pairwise
 from parser import OPEN_TAG, ToolRegistry
 
 from ..block import tool_line
-from ..conversation import Page, past_call, write_conversation
+from ..conversation import PageWriter, past_call, write_conversation
 from ..escape import INVISIBLE, json_unescape, normalise_newlines, unescape
 from ..transcript import AssistantText, Guidance, PastCall, Text, ToolResult, Transcript, UserTurn
-from .budget import Budget
+from .budget import ReadingBudget
 
 # A string inside a string inside a string: a tool's JSON output that holds a note that holds JSON.
 _LEVELS = 3
@@ -57,7 +57,7 @@ def _typed_characters() -> dict[int, str]:
 
 _TYPED = _typed_characters()
 _HALVES = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
-# What it costs to undo one escape, in a `Budget`'s units.
+# What it costs to undo one escape, in a `ReadingBudget`'s units.
 _ESCAPE = 24
 _UNSEEN = re.compile(f"[{INVISIBLE}]+")
 _BLANK = re.compile(r"[^\S\n\t\r ]")
@@ -167,7 +167,7 @@ _INDENT = re.compile(r"^  ", re.MULTILINE)
 
 def page(transcript: Transcript) -> str:
     """The conversation as the model sees it, still escaped. Images are left out."""
-    written = Page()
+    written = PageWriter()
     write_conversation(written, transcript)
     return "\n".join(part.text for part in written.parts() if isinstance(part, Text))
 
@@ -193,7 +193,7 @@ def pages(transcript: Transcript, registry: ToolRegistry) -> Iterator[str]:
     yield "\n".join(map(tool_line, registry))
 
 
-def readings(text: str, budget: Budget) -> Iterator[str]:
+def readings(text: str, budget: ReadingBudget) -> Iterator[str]:
     """`text` as it stands, as a copy may spell it, and as what it may be an encoding of.
 
     Raises `TooMuchToReadError`.

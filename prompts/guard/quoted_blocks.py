@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from parser import CLOSE_TAG, OPEN_TAG, ArgumentsDelta, CallCompleted, CallStarted, ParserEvent, SentinelParser
 
+from ..canonical import refuse_constant
 from ..escape import INVISIBLE
-from .budget import Budget, TooMuchToReadError
+from .budget import ReadingBudget, TooMuchToReadError
 
 # Over this many blocks in one text the reader gives up.
 _MOST_BLOCKS = 10_000
@@ -34,16 +35,12 @@ _PLAIN = re.compile(r'[ \t\n\r]*+\{[ \t\n\r]*+"name"[ \t\n\r]*+:[ \t\n\r]*+"([\w
                     r'[ \t\n\r]*+"arguments"[ \t\n\r]*+:[ \t\n\r]*+(?=\{)', re.ASCII)  # fmt: skip
 _PLAIN_END = re.compile(rf"[ \t\n\r]*+\}}[ \t\n\r]*+{CLOSE_TAG}")
 
-# What it costs, in a `Budget`'s units: to look at a block, to read one by JSON or as an answer is read; and of
+# What it costs, in a `ReadingBudget`'s units: to look at a block, to read one by JSON or as an answer is read; and of
 # that, each slice and each character.
 _LOOK, _BY_JSON, _AS_ANSWER, _FEED, _CHARACTER = 100, 700, 3_500, 400, 4
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-_JSON = json.JSONDecoder(parse_constant=_refuse)
+_JSON = json.JSONDecoder(parse_constant=refuse_constant)
 
 
 class BlockReader:
@@ -54,7 +51,7 @@ class BlockReader:
 
     __slots__ = ("_budget", "_known")
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: ReadingBudget) -> None:
         self._budget = budget
         # Of a request that is all blocks, copies of them would take many times its size. `hash` is keyed.
         self._known: set[int] = set()

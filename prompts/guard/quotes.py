@@ -16,7 +16,7 @@ from parser import CallCompleted, ParserEvent, ToolRegistry
 from ..canonical import canonical
 from ..escape import INVISIBLE, unescape
 from ..transcript import PastCall, Transcript
-from .budget import Budget, TooMuchToReadError
+from .budget import ReadingBudget, TooMuchToReadError
 from .copies import in_any_row, is_suspect, joined, page, pages, past_calls, readings, rows, typed
 from .quoted_blocks import BlockReader, tags_as_read
 
@@ -25,7 +25,7 @@ _FOLDED_AWAY = re.compile(rf"(?<=<)\\+|\\[bfnrt]|\\u00[01][0-9a-f]|[\\\s{INVISIB
 _LEAST_QUOTATION = 10
 _TAG = re.compile("</?tool_call>?")
 
-Call = tuple[str, str]
+FoldedCall = tuple[str, str]
 
 
 def _fold(text: str) -> str:
@@ -38,19 +38,30 @@ class QuoteGuard:
 
     `transcript` is the conversation that they are from, if any. Names are compared as `registry` understands
     them. The work is a few searches without the tag's word in the request, linear in its length with it, and
-    bounded by a `Budget`. What is too much to read is taken to hold every call.
+    bounded by a `ReadingBudget`. What is too much to read is taken to hold every call.
     """
 
-    __slots__ = ("_budget", "_calls", "_overflow", "_readings", "_registry", "_rows", "_suspect", "_transcript")
+    __slots__ = (
+        "_budget",
+        "_calls",
+        "_gathered",
+        "_overflow",
+        "_readings",
+        "_registry",
+        "_rows",
+        "_suspect",
+        "_transcript",
+    )
 
     def __init__(self, strings: Iterable[str], registry: ToolRegistry, transcript: Transcript | None = None) -> None:
         self._registry = registry
         self._transcript = transcript
         self._rows = [tuple(strings)]
+        self._gathered = False
         self._suspect: bool | None = None
-        self._calls: set[Call] | None = None
+        self._calls: set[FoldedCall] | None = None
         self._readings: str | None = None
-        self._budget: Budget | None = None
+        self._budget: ReadingBudget | None = None
         self._overflow = False
 
     @classmethod
@@ -69,9 +80,7 @@ class QuoteGuard:
     def is_suspect(self) -> bool:
         """Whether the tag's word stands anywhere in the request: else nothing was escaped and nothing can be quoted."""
         if self._suspect is None:
-            if self._transcript:
-                self._rows += rows(self._transcript, self._registry)
-            self._suspect = any(map(in_any_row, self._rows))
+            self._suspect = any(map(in_any_row, self._gather()))
         return self._suspect
 
     def quotes_text(self, raw: str) -> bool:
@@ -97,12 +106,18 @@ class QuoteGuard:
         Copied JSON is no call of anybody, so unlike a tagged one it needs no word of ours to be suspect.
         """
         call = _fold(raw[raw.find("{") : raw.rfind("}") + 1])
-        self.is_suspect()  # gathers the strings
-        return any(call in _fold("".join(row)) for row in self._rows)
+        return any(call in _fold("".join(row)) for row in self._gather())
+
+    def _gather(self) -> list[tuple[str, ...]]:
+        """The untrusted strings in all their orders; those of the transcript are collected by the first call."""
+        if self._transcript and not self._gathered:
+            self._gathered = True
+            self._rows += rows(self._transcript, self._registry)
+        return self._rows
 
     def _texts(self) -> Iterable[str]:
         """All suspect texts that a model may copy from the request; past calls only as the strings that they hold."""
-        texts = [text for row in self._rows for text in joined(row)]
+        texts = [text for row in self._gather() for text in joined(row)]
         if self._transcript:
             texts += pages(self._transcript, self._registry)
         return filter(is_suspect, dict.fromkeys(texts))
@@ -113,7 +128,7 @@ class QuoteGuard:
             budget = self._allowance()
             folded: list[str] = []
             # White space is folded away, so that what stands in a row is found alone and together.
-            texts = ["\n".join(row) for row in self._rows]
+            texts = ["\n".join(row) for row in self._gather()]
             if self._transcript:
                 texts += pages(self._transcript, self._registry)
             for text in filter(is_suspect, dict.fromkeys(texts)):
@@ -123,19 +138,19 @@ class QuoteGuard:
             self._readings = "\n".join(folded)
         return self._readings
 
-    def _allowance(self) -> Budget:
+    def _allowance(self) -> ReadingBudget:
         if self._budget is None:
-            self._budget = Budget(sum(len(string) for row in self._rows for string in row))
+            self._budget = ReadingBudget(sum(len(string) for row in self._gather() for string in row))
         return self._budget
 
     def _folded_name(self, name: str) -> str:
         tool = self._registry.match(name)
         return _fold(tool.name if tool else name)
 
-    def _folded(self, name: str, comparable: str) -> Call:
+    def _folded(self, name: str, comparable: str) -> FoldedCall:
         return self._folded_name(name), _fold(tags_as_read(comparable))
 
-    def _read(self) -> set[Call]:
+    def _read(self) -> set[FoldedCall]:
         if self._calls is None:
             self._calls = set()
             if self.is_suspect():
@@ -145,7 +160,7 @@ class QuoteGuard:
                     self._overflow = True
         return self._calls
 
-    def _read_all(self, calls: set[Call]) -> None:
+    def _read_all(self, calls: set[FoldedCall]) -> None:
         budget = self._allowance()
         reader = BlockReader(budget)
         for text in self._texts():
@@ -168,7 +183,7 @@ class QuoteGuard:
         )
         calls |= shown - past
 
-    def _completed(self, events: Iterable[ParserEvent]) -> Iterator[Call]:
+    def _completed(self, events: Iterable[ParserEvent]) -> Iterator[FoldedCall]:
         for event in events:
             if isinstance(event, CallCompleted) and (comparable := canonical(event.arguments)):
                 yield self._folded(event.name, comparable)
