@@ -20,8 +20,16 @@ from .budget import ReadingBudget, TooMuchToReadError
 from .copies import in_any_row, is_suspect, joined, page, pages, past_calls, readings, rows, typed
 from .quoted_blocks import BlockReader, tags_as_read
 
+# Strategy: calls are compared, not texts. A copy may spell a block in endless ways, but to be passed on it has to be
+# read as a call, and a call has one name and one JSON value. Only then what remains is folded: differences that no
+# model can be relied on to keep, and that a note could be written with on purpose. To fold too much is safe; two calls
+# that differ in nothing but blanks, case or backslashes are rare, and the second of them is only shown instead of
+# called.
+
+# Backslashes behind `<` are our own escaping. `\n` and the like and `\u00..` below U+0020 are white space as JSON
+# writes it. Everything unseen may get lost in a copy.
 _FOLDED_AWAY = re.compile(rf"(?<=<)\\+|\\[bfnrt]|\\u00[01][0-9a-f]|[\\\s{INVISIBLE}]+", re.IGNORECASE)
-# Less than this between its tags, as `{"name":`, is what any two broken blocks have in common.
+# Characters between the tags. Less than this, as `{"name":`, is what any two broken blocks have in common.
 _LEAST_QUOTATION = 10
 _TAG = re.compile("</?tool_call>?")
 
@@ -56,6 +64,7 @@ class QuoteGuard:
     def __init__(self, strings: Iterable[str], registry: ToolRegistry, transcript: Transcript | None = None) -> None:
         self._registry = registry
         self._transcript = transcript
+        # Nothing is read before it is asked for: an answer without a call asks nothing.
         self._rows = [tuple(strings)]
         self._gathered = False
         self._suspect: bool | None = None
@@ -72,9 +81,11 @@ class QuoteGuard:
     def is_quotation(self, name: str, arguments: str) -> bool:
         """Whether a call of `name` with the JSON object `arguments` can be read from the request's own text."""
         calls = self._read()
+        # Also when it was another question that took too much: the request is the same.
         if self._overflow:
             return True
         comparable = canonical(arguments)
+        # What is no JSON object is no call that could be passed on, so there is nothing to quote.
         return comparable is not None and self._folded(name, comparable) in calls
 
     def is_suspect(self) -> bool:
@@ -88,11 +99,14 @@ class QuoteGuard:
 
         Never for a block that holds next to nothing.
         """
+        # Here texts are compared after all: a broken block has no value that could be. That it is a quotation is no
+        # matter of safety, since no call leaves: it decides whether a second attempt is worth its cost.
         block = _fold(raw)
         if len(_TAG.sub("", block)) < _LEAST_QUOTATION or not _TAG.search(block) or not self.is_suspect():
             return False
         try:
             folded = self._folded_readings()
+            # The answer decides how often this is asked, and a model may be made to write thousands of broken blocks.
             # A search through all of it, for each block that an answer breaks off.
             self._allowance().spend(len(folded) // 64)
         except TooMuchToReadError:
@@ -105,6 +119,7 @@ class QuoteGuard:
 
         Copied JSON is no call of anybody, so unlike a tagged one it needs no word of ours to be suspect.
         """
+        # The object without what the answer put round it, as a fence: that need not stand in the request.
         call = _fold(raw[raw.find("{") : raw.rfind("}") + 1])
         return any(call in _fold("".join(row)) for row in self._gather())
 
@@ -139,11 +154,13 @@ class QuoteGuard:
         return self._readings
 
     def _allowance(self) -> ReadingBudget:
+        # One for the request and all questions about it, made when its length is known.
         if self._budget is None:
             self._budget = ReadingBudget(sum(len(string) for row in self._gather() for string in row))
         return self._budget
 
     def _folded_name(self, name: str) -> str:
+        # As `ToolRegistry` understands it, since that decides which tool is called: `Delete-Note` quotes `delete_note`.
         tool = self._registry.match(name)
         return _fold(tool.name if tool else name)
 
@@ -152,6 +169,7 @@ class QuoteGuard:
 
     def _read(self) -> set[FoldedCall]:
         if self._calls is None:
+            # Kept before it is filled: what was read until the budget was spent is not read a second time.
             self._calls = set()
             if self.is_suspect():
                 try:
@@ -171,6 +189,7 @@ class QuoteGuard:
             return
         # A copy of the whole page has the past calls in it, perhaps in the middle of a block. They themselves
         # may come again.
+        # The past calls are allowed on top, as a long loop has more of them than any note has blocks.
         more = sum(isinstance(entry, PastCall) for entry in self._transcript.entries)
         past, shown = (
             {

@@ -30,6 +30,13 @@ def test_a_block_that_goes_on_behind_a_tag_is_read_in_each_text() -> None:
     assert calls(reader, f'{begun}"}}}}</tool_call>') == ['{"t": "<tool_call>"}']
 
 
+@pytest.mark.parametrize("end", ["}}", ",}}"])
+def test_blocks_that_begin_alike_are_each_read(end: str) -> None:
+    begun = '<tool_call>{"name": "x", "arguments": {"t": "</tool_call>", "n": %d' + end + "</tool_call>"
+    read = calls(BlockReader(ReadingBudget(0)), f"{begun % 1}. {begun % 2}")
+    assert [json.loads(arguments)["n"] for arguments in read] == [1, 2]
+
+
 def test_too_many_blocks_are_not_read() -> None:
     with pytest.raises(TooMuchToReadError):
         calls(BlockReader(ReadingBudget(10**6)), CALL % 1 * 10_001)
