@@ -17,6 +17,7 @@ from .read_block import Calls, Malformed, read_block
 from .reconcile import continuing, events_left
 from .rules import Rule
 
+# Characters between the tags of a block. A model that never ends a string must not fill the memory.
 MAX_CALL_CHARS = 1024 * 1024
 # How often an answer is read again from a close tag that seemed to stand in a string. Each time costs
 # another pass over what follows, so this bounds the work.
@@ -124,6 +125,7 @@ class Block:
                 return text[start:]
 
     def read_live(self, text: str, events: list[ParserEvent]) -> str:
+        # Cut where the limit is and not where the delta ends, so that how the text was cut does not show.
         over = ""
         self.size += len(text)
         if self.size > self.max_chars:
@@ -134,6 +136,8 @@ class Block:
         if call.feed(text, events):
             return self._too_long("".join(self._pieces), over, events) if over else ""
         if call.broken:
+            # Again from the start of the block, for the tolerant reader. What was told stays told: `continuing` refuses
+            # a reading that would be another call.
             return self._collect(None) + over
         self.state = WHOLE
         rest = call.rest + over
@@ -152,6 +156,7 @@ class Block:
     def read_whole(self, text: str, events: list[ParserEvent]) -> str:
         if self._held:
             text, self._held = self._held + text, ""
+        # The end of nearly every call, a few characters at a time: while the tag is only begun, nothing else is tried.
         if len(text) < len(CLOSE_TAG) and CLOSE_TAG.startswith(text):
             self._held = text
             return ""
@@ -162,12 +167,15 @@ class Block:
                 self._complete_live(text[:end], _spelling(self._head, text[at:end]), events)
                 self.state = CLOSED
                 return text[end:]
+            # Some models, as GLM, write no close tags: then the next open tag ends the call.
             if OPEN.match(text, at):
                 self._complete_live(text[:at], (*_spelling(self._head), Rule.UNCLOSED), events)
                 return text[at:]
             if at == len(text) or CLOSE_BEGUN.match(text, at) or OPEN_BEGUN.match(text, at):
                 self._held = text
                 return ""
+        # A whole call, and something else behind it: the block goes on with a fence, a bracket, another object or a
+        # remark, or it has ended without a close tag. What follows tells, for `MAX_TAIL_CHARS` at the most.
         return self._collect(self.size) + text
 
     def _complete_live(self, tail: str, rules: tuple[Rule, ...], events: list[ParserEvent]) -> None:
@@ -202,6 +210,9 @@ class Block:
         if self._openers > 1:
             frame = (Rule.DOUBLED_OPENER, *frame)
         reading = continuing(self.call, read_block(body, closed=closed, tag=self._head))
+        # Where a block broke, what follows may stand inside of one of its strings: a note's text, say. Well-formed
+        # calls are read there, as a lost quote must not cost all calls behind it; to repair one would be a guess upon a
+        # guess.
         if self._wary and isinstance(reading, Calls) and (frame or any(call.rules for call in reading.calls)):
             reading = Malformed("a repair after a broken block would be a guess")
         if isinstance(reading, Calls):
@@ -216,6 +227,8 @@ class Block:
                 self.state = CLOSED
             return rest
         cut = collected.in_string
+        # No reading. If a close tag stood in what looked like a string, the string may not have been meant as one (its
+        # quote got lost), and the block ended there: so the answer is read on from that tag.
         if cut is None or self._resumes == MAX_RESUMES:
             self._malformed(reading.reason, self._head + body + tag, events)
             return rest
@@ -228,6 +241,8 @@ class Block:
     def read_closed(self, text: str, events: list[ParserEvent]) -> str:
         if self._held:
             text, self._held = self._held + text, ""
+        # Some models close a block twice, or double both tags. The second close tag belongs to the call, a third to
+        # nobody.
         tag = text.lstrip(BLANKS)
         end = 0
         if tag[:2] in ("", "<", "</") and len(text) - len(tag) <= MAX_TAIL_CHARS:
@@ -255,6 +270,7 @@ class Block:
         self._leave()
 
     def _too_long(self, body: str, rest: str, events: list[ParserEvent]) -> str:
+        # What is left begins in the middle of the block, perhaps in one of its strings.
         self._wary = True
         self._malformed(f"more than {self.max_chars} characters", self._head + body, events)
         return rest
@@ -262,6 +278,7 @@ class Block:
     def _malformed(self, reason: str, raw: str, events: list[ParserEvent]) -> None:
         self._prose.pass_text_block(events)
         index = None
+        # Its start was told, so this call has used its number up: the next one must not be taken for it.
         if self.call.name is not None:
             index = self.call.index
             self._next_index = index + 1
@@ -283,6 +300,7 @@ class Block:
                 return ""
             case State.OPENED:
                 self.state = PROSE
+                # An open tag in place of the close tag, and the answer ends with it: it belongs to the call before.
                 if self._unclosed and self._prose.blank and not OPEN.sub("", held, count=1).strip(BLANKS):
                     events.append(StrayCloser(self._prose.take_blank() + held))
                     return ""
@@ -291,9 +309,11 @@ class Block:
                 self.call.end(events)
                 if self.call.broken:
                     return self._collect(None)
+                # Never completed, even if only brackets seem to be missing: more members may have been on their way.
                 self._malformed("the call is cut off", self._head + "".join(self._pieces), events)
                 return ""
             case State.WHOLE:
+                # The call is whole, only its close tag is missing or cut in half: that is no reason to lose it.
                 at = len(held) - len(held.lstrip(BLANKS))
                 tail = held if at == len(held) or CLOSE_BEGUN.match(held, at) else held[:at]
                 self._complete_live(tail, (*_spelling(self._head), Rule.UNCLOSED), events)

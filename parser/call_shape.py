@@ -23,6 +23,11 @@ from .members import (
 from .relaxed_json import UnreadableError, rewrite
 from .rules import Rule
 
+# Strategy: models know many shapes of a call by heart, and other words for its members. The words are free, but there
+# must be one name and one set of arguments: a member too many is a second reading, and one that has no place in a call
+# may be an argument that fell out of its object.
+
+# Times that arguments are decoded: a string, and a string in a string.
 _DECODINGS = 2
 
 
@@ -48,6 +53,7 @@ def calls_of(value: str) -> list[Call]:
         return _with_rule(calls, Rule.ARRAY_OF_CALLS)
     if value[0] == "{":
         members = members_of(value)
+        # Only alone: what stands beside it would belong to none of its calls.
         if len(members) == 1 and folded_key(members[0][0]) in WRAPPERS:
             return _with_rule(calls_of(members[0][1]), Rule.WRAPPER_OBJECT)
     return [_call_of(value)]
@@ -56,6 +62,8 @@ def calls_of(value: str) -> list[Call]:
 def is_another_shape(value: str) -> bool:
     """Whether an object that should be the arguments of a call looks like a call, or like what holds arguments."""
     members = {folded_key(key): inner for key, inner in members_of(value)}
+    # A tool may have a parameter `function` or `input`. So alone or with none but a call's other members beside it, and
+    # with an object or an encoded one in it: then it is rather the call that was meant.
     if members.keys() & (NESTINGS | WRAPPERS) and len(members) == 1:
         return True
     held = members.keys() & ARGUMENTS_ALIASES
@@ -74,8 +82,10 @@ def _call_of(value: str) -> Call:
     if value[0] != "{":
         raise UnreadableError("a call is not an object")
     members = members_of(value)
+    # Readers of JSON differ in which one they take, so nobody knows which one was meant.
     if len({key for key, _ in members}) < len(members):
         raise UnreadableError("a key stands twice in the call")
+    # An object under one of these words is the call; a string under `function` or `tool` is its name.
     nested = [(key, inner) for key, inner in members if folded_key(key) in NESTINGS and inner[0] == "{"]
     if nested:
         return _nested(nested, members)
@@ -91,6 +101,7 @@ def _call_of(value: str) -> Call:
     others = [(key, inner) for key, inner in members if key not in (name_key, arguments_key)]
     call_id = _id_of(others)
     if arguments is None:
+        # `{"name": "r", "path": "a.md"}`: are these its arguments, or were they lost and this is something else?
         if any(folded_key(key) not in NEUTRAL for key, _ in others):
             raise UnreadableError("the call has members but no arguments")
         rules.append(Rule.MISSING_ARGUMENTS)
@@ -106,6 +117,7 @@ def _nested(nested: list[tuple[str, str]], members: list[tuple[str, str]]) -> Ca
     """`{"type": "function", "function": {"name": ..., "arguments": ...}}` and the like."""
     key, value = nested[0]
     others = [member for member in members if member[0] != key]
+    # Two names, or arguments beside those in the object.
     if any(folded_key(other) in NAME_ALIASES | ARGUMENTS_ALIASES | NESTINGS for other, _ in others):
         raise UnreadableError("the call has members both inside and outside of another object")
     call = _call_of(value)
@@ -144,6 +156,7 @@ def _object_text(value: str) -> tuple[str, list[Rule]]:
     decodings = 0
     text = value
     while text[:1] == '"' and decodings < _DECODINGS:
+        # The outer string is strict by now. What was in it is read for the first time, and may take a repair.
         text = rewrite(text).text if decodings else text
         text = decode_string(text[1:-1]).strip(BLANKS)
         decodings += 1
@@ -154,6 +167,7 @@ def _object_text(value: str) -> tuple[str, list[Rule]]:
         raise UnreadableError("the arguments are not an object")
     rewritten = rewrite(text)
     rules += rewritten.rules
+    # The brace that ends the call may have been written into the string. Anything else is more than an object.
     tail = text[rewritten.end :]
     if tail.strip(f"}}{BLANKS}"):
         raise UnreadableError("the arguments are a string that holds more than an object")

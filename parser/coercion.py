@@ -18,16 +18,24 @@ from functools import lru_cache
 from .json_scan import BLANKS, SCALAR, ValueScanner, after_space
 from .json_text import decode_string
 
+# Strategy: the schema may only help where it leaves one meaning. So it is read for its plain types alone, a value that
+# fits is never looked at twice, and a text that cannot be followed to its end is given back as it came. The arguments
+# are not parsed and written anew: to a client that compares, stores or shows them every character counts.
+
+# Levels of a schema. What is deeper is left alone.
 MAX_SCHEMA_DEPTH = 64
-# So many schemas are kept as they were read. They are the same from request to request.
+# Schemas that are kept as they were read: they are the same from request to request.
 _KEPT = 256
 # Integers up to here are the same in every reader of JSON; longer ones lose digits in many.
 _MAX_INTEGER = 2**53 - 1
 
+# No signs, blanks or noughts in front: `007` is a code, ` 5 ` a text, `-0` another zero to some readers.
 _INTEGER = re.compile(r"-?[1-9][0-9]{0,15}|0")
 # Three digits of exponent are more than any double has, and few enough to compare exactly.
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,30})(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?")
+# As JSON and Python write them. `yes` and `1` may be meant as words.
 _BOOLEANS = {"true": "true", "True": "true", "false": "false", "False": "false"}
+# Any string, its escapes unread: what is wrong in them is found when it is decoded.
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 # With one of these a value may be meant in more ways than its type says.
@@ -102,8 +110,10 @@ def _types(value: dict[str, object]) -> frozenset[str]:
     types = {name for name in listed if isinstance(name, str)}
     if len(types) < len(listed) or not types <= _TYPES:
         return frozenset()
+    # OpenAPI's way to say that null may stand there. JSON Schema has no such word.
     if types and value.get("nullable") is True:
         types.add("null")
+    # Among the choices may be the very string that stands there, or null: then that is what was meant.
     choices = value.get("enum")
     if isinstance(choices, list) and any(choice is None or isinstance(choice, str) for choice in choices):
         return frozenset()
@@ -118,6 +128,7 @@ def coerce(arguments: str, wanted: ParameterTypes) -> Coerced:
     try:
         end = writer.value(wanted, after_space(arguments, 0), 0)
     except (_NotJsonError, IndexError):
+        # Also when something was changed already: half a change would be another call.
         return Coerced(arguments)
     if not writer.coercions or after_space(arguments, end) < len(arguments):
         return Coerced(arguments)
@@ -146,6 +157,7 @@ class _Editor:
 
     def value(self, wanted: ParameterTypes, pos: int, depth: int) -> int:
         """Go through the value at `pos`. Returns where it ends."""
+        # The text may be deeper than the schema, and this goes through all of it by recursion.
         if depth > 2 * MAX_SCHEMA_DEPTH:
             raise _NotJsonError
         char = self.text[pos]
@@ -186,11 +198,14 @@ class _Editor:
                     raise _NotJsonError
             elif text[pos] != "}":
                 raise _NotJsonError
+            # Models write null for what they leave out. What is required is not left out, so there null is a mistake to
+            # tell of.
             if null and name not in wanted.required and inner.types and "null" not in inner.types:
                 self.coercions.append(Coercion.NULL)
                 dropped.append((start, pos if more else end))
                 continue
             kept_end = end
+            # Something stays behind them, so each takes the comma after it along.
             for gone in dropped:
                 self._edits.append((*gone, ""))
             dropped.clear()
@@ -231,6 +246,7 @@ def _decoded(written: str) -> str:
 
 
 def _scalar(inside: str, types: frozenset[str]) -> tuple[str, list[Coercion]] | None:
+    # A longer integer is text for good reason: as a number many readers would round it.
     if types & {"integer", "number"} and _INTEGER.fullmatch(inside):
         return (inside, [Coercion.NUMBER]) if abs(int(inside)) <= _MAX_INTEGER else None
     if "number" in types and _NUMBER.fullmatch(inside) and _is_exact(inside):
@@ -242,8 +258,11 @@ def _scalar(inside: str, types: frozenset[str]) -> tuple[str, list[Coercion]] | 
 
 def _is_exact(number: str) -> bool:
     """Whether a fraction or power means the same to a reader that makes a double of it."""
+    # An integer that `_INTEGER` refused: too long for many readers, or minus nought.
     if not set(number) & set(".eE"):
         return False
+    # Exact is what comes back when the double is written again. No double is `0.1`, but every reader that makes one of
+    # it writes it as `0.1`.
     value = float(number)
     return math.isfinite(value) and Decimal(repr(value)) == Decimal(number)
 
@@ -254,6 +273,7 @@ def _container(inside: str, wanted: ParameterTypes) -> tuple[str, list[Coercion]
     coercion = {"{": Coercion.OBJECT, "[": Coercion.ARRAY}.get(text[:1])
     if coercion is None or ("object" if coercion is Coercion.OBJECT else "array") not in wanted.types:
         return None
+    # Strict JSON and nothing behind it, or it is not an object that was only written into a string.
     scanner = ValueScanner()
     if scanner.feed(text) != text or not scanner.done:
         return None

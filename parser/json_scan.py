@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
+# Levels. The readers behind this one are recursive: this deep they are far from where Python gives up.
 MAX_DEPTH = 64
-# A number, or the white space after a comma or a string, is held back until it is whole. What is longer
+# Characters. A number, or the white space after a comma or a string, is held back until it is whole. What is longer
 # than this breaks off, wherever the text was cut, so that holding back stays cheap.
 MAX_HELD = 4096
 
@@ -19,9 +20,13 @@ MAX_HELD = 4096
 BLANKS = " \t\r\n"
 _BLANK_OR_END = ("", *BLANKS)
 SPACE = re.compile(f"[{BLANKS}]*")
-# Every character of a string that stands for itself, and every whole escape.
+# Every character of a string that stands for itself, and every whole escape. Possessive, as there is nothing to go back
+# for and a string may be as long as an answer.
 STRING_RUN = re.compile(r'[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+')
+# All that is held back within a string: half an escape may yet be a fault, and nothing of a fault is released.
 ESCAPE_BEGUN = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
+# Wider than a scalar, so that `01` or `truex` is one word that is wrong, and not a right one with something behind it
+# that a later text would have to take back.
 SCALAR_RUN = re.compile(r"[-+.0-9A-Za-z]+")
 SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
 
@@ -70,6 +75,8 @@ class ValueScanner:
     def feed(self, text: str) -> str:
         if self._held:
             text, self._held = self._held + text, ""
+        # Nearly every delta is the middle of a string. `isprintable` is stricter than JSON, which has U+007F stand for
+        # itself: what it refuses only takes the longer way.
         elif self._in_string and '"' not in text and "\\" not in text and text.isprintable():
             self.in_string = True
             return text
@@ -105,6 +112,7 @@ class ValueScanner:
 
     def _quote(self, text: str, pos: int) -> tuple[int, bool]:
         """Pass the quote that ends a string. In a container only what follows shows that it does."""
+        # The quote of a key is released at once: no repair reads a key with a quote in it, so none can take it back.
         if self._expect is _KEY or self._expect is _FIRST_KEY:
             # The usual spelling of what comes next saves three more steps.
             if text.startswith('": "', pos):
@@ -124,6 +132,8 @@ class ValueScanner:
                     return self._break(pos)
                 if after == len(text):
                     return pos, True
+            # A quote in a string that is not escaped. `relaxed_json` may read the string as a longer one, which would
+            # take back the end that was told.
             if text[after] != "," and text[after] != self._closers[-1]:
                 return self._break(pos)
         self._in_string = False
@@ -164,6 +174,7 @@ class ValueScanner:
             return self._open("]", _FIRST_VALUE, pos)
         if char == "]" and self._expect is _FIRST_VALUE:
             return self._close(pos)
+        # Everything else is a word, or a fault at its first character.
         return self._scalar(text, pos)
 
     def _open(self, closer: str, expect: _Expect, pos: int) -> tuple[int, bool]:
@@ -186,6 +197,7 @@ class ValueScanner:
         run = SCALAR_RUN.match(text, pos)
         if run is None or run.end() - pos > MAX_HELD:
             return self._break(pos)
+        # `1` may become `12`, and `nul` may become `null`.
         if run.end() == len(text):
             return pos, True
         if SCALAR.fullmatch(run.group()) is None:
@@ -194,6 +206,7 @@ class ValueScanner:
 
     def _comma(self, text: str, pos: int) -> tuple[int, bool]:
         """Pass a comma only together with the token after it, which a comma cannot do without."""
+        # `[1, 2,]` is repaired by leaving the last comma out: had it been told, that would be another text.
         after = after_space(text, pos + 1)
         if after - pos > MAX_HELD:
             return self._break(pos)
@@ -203,6 +216,7 @@ class ValueScanner:
         after, stop = self._token(text, after)
         if not stop:
             return after, False
+        # Held or broken with what follows it: the comma was not passed, and before it the next item still is to come.
         self._expect = _NEXT
         return pos, True
 

@@ -10,7 +10,7 @@ from .grammar import OPEN, OPEN_BEGUN
 from .json_scan import after_space
 from .string_ends import WS
 
-# The tags, white space and fence before the JSON are held back up to this length.
+# Characters. The tags, white space and fence before the JSON are held back up to this length.
 MAX_OPENING_CHARS = 256
 
 # Where a well-formed call begins: one open tag that says no more, and an object.

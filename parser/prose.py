@@ -16,9 +16,9 @@ from .markdown import CodeState
 from .segment import Segment
 from .tags import KINDS, Kind, after_calls, before_calls
 
-# About so much text that was said is remembered before it is read: less costs a tenth of the speed.
+# Characters. About so much text that was said is remembered before it is read: less costs a tenth of the speed.
 MAX_UNREAD = 16384
-# The same for text that has to be looked at anyway, in pieces.
+# Pieces. The same for text that has to be looked at anyway.
 _MOST_UNREAD = 16
 
 # Looking a member up in its class is a Python call on 3.11.
