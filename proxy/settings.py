@@ -15,6 +15,7 @@ from typing import Any
 
 from prompts import PROFILES
 
+from .backends import backend_forms, backend_help
 from .errors import UsageError
 
 PREFIX = "TAGCALL_"
@@ -98,10 +99,9 @@ class Settings:
         "Port to listen on; 0 takes a free one.", default=8787, parse=int, commands=("serve", "doctor")
     )
     backend: str = _setting(
-        "What answers: `auto` and `codex` start the codex app-server, `replay:DIR` plays fixtures, `ws://HOST:PORT` "
-        "and `unix:PATH` use an app-server that is already running.",
+        f"What answers. {backend_help()}",
         default="auto",
-        metavar="auto|codex|replay:DIR|ws://HOST:PORT|unix:PATH",
+        metavar="|".join(backend_forms()),
         commands=("serve", "doctor"),
     )
     codex: str | None = _setting(

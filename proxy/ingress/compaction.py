@@ -14,7 +14,7 @@ from ..contracts import AnswerText, TurnFailed, TurnFinished, TurnRequest, Usage
 from ..errors import BackendError
 from ..turn import run_turn
 from ..wire.json_body import parse_json_object
-from ..wire.responses.builder import usage_object
+from ..wire.responses.builder import response_usage
 from ..wire.responses.compaction import compaction_body, compaction_item, kept_messages
 from ..wire.responses.request import lookups, parse_responses_request
 from ..wire.responses.stored_items import stored_input
@@ -41,7 +41,7 @@ async def compact(request: web.Request) -> web.StreamResponse:
     summary, usage = await _summary(request, turn)
     messages = kept_messages([*history.items, *stored_input(parsed.input, history.referred)])
     output = [*messages, compaction_item(summary)]
-    return json_reply(compaction_body(output, usage_object(usage), int(time.time())))
+    return json_reply(compaction_body(output, response_usage(usage), int(time.time())))
 
 
 async def _summary(request: web.Request, turn: TurnRequest) -> tuple[str, Usage]:

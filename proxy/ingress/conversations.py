@@ -10,7 +10,7 @@ from ..contracts import StoredConversation, WireObject
 from ..errors import RequestError
 from ..ids import mint_id
 from ..wire.json_body import JsonObject, parse_json_object
-from ..wire.metadata import parse_metadata
+from ..wire.parameters import parse_metadata
 from ..wire.reader import Reader
 from ..wire.responses.conversations import added_items, conversation_object
 from ..wire.responses.input_items import History, referred_ids

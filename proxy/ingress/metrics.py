@@ -29,7 +29,6 @@ OTHER = "other"
 
 METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS", "WS"})
 REPAIRS = frozenset({*(rule.value for rule in Rule), *(coercion.value for coercion in Coercion)})
-AGAIN = frozenset({"arguments_misfit", "call_missing", "malformed", "output_invalid", "repeated", "undeclared"})
 
 # As the turn's report says it -> as it is counted. A block that cannot be read has many reasons.
 REFUSALS: Mapping[str, str] = {name: name for name in ("arguments_misfit", "no_key", "quoted", "undeclared")}
@@ -130,7 +129,7 @@ class Metrics:
         for reason, count in report.refused.items():
             self._refusals.labels(REFUSALS.get(reason, MALFORMED)).inc(count)
         for reason in report.again:
-            self._again.labels(_known(reason, AGAIN)).inc()
+            self._again.labels(reason.value).inc()
         if report.interrupted is not None:
             self._interrupts.labels(INTERRUPTS.get(report.interrupted, OTHER)).inc()
 

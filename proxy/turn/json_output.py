@@ -45,12 +45,12 @@ class JsonOutput:
         # Without a schema JSON mode is asked for, and that is an object.
         self._object = wanted.schema is None
 
-    def fit(self, answer: str) -> str | Unfit:
+    def read(self, answer: str) -> str | Unfit:
         """The JSON text in `answer`, in the model's own characters but for escaped tags, or why none fits."""
         with schema.one_budget(OUTPUT_SHARES):
-            return self._fit(answer)
+            return self._read(answer)
 
-    def _fit(self, answer: str) -> str | Unfit:
+    def _read(self, answer: str) -> str | Unfit:
         unfit = Unfit("it is not one JSON value")
         for text in map(unescape_json, _candidates(answer)):
             try:
@@ -75,6 +75,7 @@ class JsonOutput:
 
 def _candidates(answer: str) -> Iterator[str]:
     """The whole answer, then what stands in its last code fence, then what its outermost brackets hold."""
+    # In this order, since an answer that is JSON may hold a fence or brackets in its strings.
     yield answer.strip()
     if fenced := _FENCED.findall(answer):
         yield fenced[-1].strip()

@@ -10,7 +10,8 @@ from .. import schema
 from ..errors import RequestError
 from .report import TurnReport
 
-# The schemas of a request are read together, and once for all requests that have them.
+# Budgets of one check (`schema`) for reading the schemas of a request, which are read together, and once for all
+# requests that have them.
 READING_SHARES = 4
 
 

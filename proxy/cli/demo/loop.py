@@ -17,7 +17,7 @@ from openai.types.responses import (
     ResponseIncompleteEvent,
 )
 
-from ...backends import replay_backend
+from ...backends.replay import replay_backend
 from ...errors import TagcallError
 from ...logs import configure
 from ...replay.server import MODEL

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import aiohttp
 import orjson
 
-from ...backends import replay_backend
+from ...backends.replay import replay_backend
 from ...errors import UsageError
 from ...replay.answers import (
     KEPT_HEADERS,

@@ -21,12 +21,12 @@ from ...errors import ApiError, RequestError
 from ...ids import mint_id
 from ...wire.builder import WireEvent
 from ...wire.json_body import JsonObject
-from ...wire.metadata import parse_metadata
+from ...wire.parameters import parse_metadata
 from ...wire.reader import Reader, wrong_value
 from ...wire.realtime.builder import RealtimeBuilder
 from ...wire.realtime.items import Items, chosen_items
-from ...wire.realtime.request import Settings, changed_session, parse_model, session_object, turn_of
-from ...wire.realtime.words import BETA, GA, Words
+from ...wire.realtime.request import SessionSettings, changed_session, parse_model, session_object, turn_of
+from ...wire.realtime.versions import BETA, GA, Words
 from ...wire.sse import encode_typed
 from ..exchange import Built, Exchange, built
 from ..replies import FAULT
@@ -85,7 +85,7 @@ class RealtimeSession:
         self._words = words
         self._model = model
         self._id, self._conversation_id = mint_id("sess"), mint_id("conv")
-        self._settings = Settings()
+        self._settings = SessionSettings()
         self._items = Items()
         self._active: _Running | None = None
         self._aside: dict[str, _Running] = {}

@@ -22,7 +22,7 @@ from ...errors import ApiError, RequestError
 from ...wire.builder import WireEvent
 from ...wire.json_body import JsonObject
 from ...wire.reader import Reader, wrong_value
-from ...wire.responses.frames import CLIENT_EVENTS, ENVELOPE, SILENT_EVENTS, error_frame, in_lane, steer_failed
+from ...wire.responses.frames import CLIENT_FRAMES, ENVELOPE, SILENT_FRAMES, error_frame, in_lane, steer_failed
 from ...wire.sse import encode_typed
 from ..drafts import Draft
 from ..event_stream import HEAD_WAIT
@@ -88,10 +88,10 @@ class ResponsesSession:
                 self._enqueue(message, size)
             case "response.steer":
                 await self._socket.send([steer_failed(message)])
-            case _ if kind in SILENT_EVENTS:
+            case _ if kind in SILENT_FRAMES:
                 pass
             case _:
-                raise wrong_value("type", kind, CLIENT_EVENTS)
+                raise wrong_value("type", kind, CLIENT_FRAMES)
 
     def _enqueue(self, message: JsonObject, size: int) -> None:
         lane = Reader(message).string("stream_id", max_length=MAX_LANE_NAME)

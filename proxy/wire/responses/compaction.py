@@ -16,6 +16,7 @@ from ...contracts import WireObject
 from ...ids import MintId, mint_id
 from ..json_body import JsonObject
 
+# The member that holds the summary, by which we know what is ours.
 MARK = "tagcall.summary.1"
 
 

@@ -15,8 +15,7 @@ from proxy.backends.codex import backend, errors, options
 from proxy.ingress import background, connections, event_stream, requests
 from proxy.ingress.websocket import socket
 from proxy.rpc import child_records, client, connection, stderr, stdio
-from proxy.wire import json_body, reader, tools
-from proxy.wire.responses import input_items
+from proxy.wire import json_body, parameters, reader, tools
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "reliability.md").read_text("utf-8")
 MODULES = {
@@ -24,7 +23,7 @@ MODULES = {
     for module in (
         child_records, client, backend, connection, event_queue, proxy.server, restart_policy, options, stderr,
         stdio, supervision,
-        background, budget, errors, connections, input_items, json_body, logs, proxy_settings, reader, requests,
+        background, budget, errors, connections, parameters, json_body, logs, proxy_settings, reader, requests,
         socket, event_stream, tools,
     )
 }  # fmt: skip
