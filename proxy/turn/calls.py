@@ -8,7 +8,7 @@ from enum import Enum
 
 import orjson
 
-from parser import CallCompleted, Tier, ToolRegistry, coerce, read_schema
+from parser import CallCompleted, Tier, ToolRegistry, coerce, read_parameter_types
 from prompts import PastCall, QuoteGuard, answered_calls, canonical, unescape_json
 
 from ..contracts import TurnRequest
@@ -83,7 +83,7 @@ class CallGate:
         if self._key is not None and dict(call.extra).get("key") != orjson.dumps(self._key).decode():
             return Refusal.NO_KEY
         # Before the check, for a strict tool is called rightly when its schema says what a "3" is.
-        coerced = coerce(arguments, read_schema(tool.parameters or ""))
+        coerced = coerce(arguments, read_parameter_types(tool.parameters or ""))
         if (problem := self._strict.problem(tool.name, coerced.arguments)) is not None:
             return Misfit(tool.name, problem)
         # A call of before was passed on coerced, so it may come again in either form.

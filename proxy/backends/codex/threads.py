@@ -22,7 +22,7 @@ from ...rpc import (
     RpcClosedError,
     RpcDeadlineError,
     RpcError,
-    Tally,
+    SkipCounter,
 )
 from ..session_life import SessionLife
 from .errors import DISCONNECTED, FAILED, NOT_TEXT_ONLY, TIMEOUT, rejected, rpc_failure
@@ -47,7 +47,7 @@ class CodexThreads:
     """Made by the session. `orphans` gets the turns that outlive the connection."""
 
     def __init__(self, client: RpcClient, life: SessionLife, options: SessionOptions, orphans: Orphans) -> None:
-        self.ignored = Tally("codex_line_ignored")
+        self.ignored = SkipCounter("codex_line_ignored")
         self._client = client
         self._life = life
         self._options = options

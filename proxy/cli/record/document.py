@@ -10,7 +10,7 @@ import orjson
 
 from ...backends.codex.expansion import TurnExpansion
 from ...contracts import TurnEnded
-from ...replay.answers import Answer, Body, Event, Stream, file_of
+from ...replay.answers import FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, file_of
 from ...replay.conversation import folded_lines, read_conversation
 from ...replay.fixture import BACKEND_FILE, FORMAT, REQUEST_FILE, input_text
 from ...replay.normal import Names, normal
@@ -30,7 +30,7 @@ class Recording:
 
     path: str
     request: Mapping[str, object]
-    answer: Answer
+    answer: FixtureAnswer
     turns: tuple[HeardTurn, ...]
     last_user: str
     note: str = ""
@@ -120,9 +120,9 @@ def _ending(turn: HeardTurn, lines: TurnExpansion) -> Iterator[dict[str, object]
         yield from lines.tell(TurnEnded(None))
 
 
-def _scrubbed(answer: Answer, scrubber: Scrubber) -> Answer:
+def _scrubbed(answer: FixtureAnswer, scrubber: Scrubber) -> FixtureAnswer:
     match answer:
-        case Stream(events):
-            return Stream(tuple(Event(event.name, scrubber.value(event.data)) for event in events))
-        case Body(status, headers, body):
-            return Body(status, headers, scrubber.value(body))
+        case FixtureStream(events):
+            return FixtureStream(tuple(FixtureEvent(event.name, scrubber.value(event.data)) for event in events))
+        case FixtureBody(status, headers, body):
+            return FixtureBody(status, headers, scrubber.value(body))

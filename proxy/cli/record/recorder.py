@@ -24,7 +24,7 @@ from ...errors import RequestError
 from ...ingress.history import find_history
 from ...ingress.routes import canonical_path
 from ...ingress.state import WRITTEN
-from ...replay.answers import HEADERS, Answer, Body, Stream, read_events, without_comments
+from ...replay.answers import KEPT_HEADERS, FixtureAnswer, FixtureBody, FixtureStream, read_events, without_comments
 from ...wire.json_body import parse_json_object
 from ...wire.responses.request import lookups
 from ...wire.sse import DONE
@@ -96,7 +96,7 @@ class Recorder:
         else:
             print(f"recorded {name}", file=sys.stderr, flush=True)
 
-    async def _recording(self, recorded: RecordedRequest, request: web.Request, answer: Answer) -> Recording:
+    async def _recording(self, recorded: RecordedRequest, request: web.Request, answer: FixtureAnswer) -> Recording:
         path = f"/v1{canonical_path(request.path)}"
         body = parse_json_object(await request.read())
         wanted = lookups(body)
@@ -120,14 +120,14 @@ class Recorder:
         )
 
 
-def _answer(response: web.StreamResponse, written: Sequence[bytes]) -> Answer:
+def _answer(response: web.StreamResponse, written: Sequence[bytes]) -> FixtureAnswer:
     """What the client got, or `NotRecordedError` if it did not get all of it."""
     if isinstance(response, web.Response):
-        headers = {name: response.headers[name] for name in HEADERS if name in response.headers}
+        headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
         data = response.body
         if response.status == _CLIENT_LEFT or not isinstance(data, bytes):
             raise NotRecordedError("its client left.")
-        return Body(response.status, headers, orjson.loads(data))
+        return FixtureBody(response.status, headers, orjson.loads(data))
     if not written or written[-1] != DONE:
         raise NotRecordedError("its client left.")
-    return Stream(read_events(without_comments(b"".join(written))))
+    return FixtureStream(read_events(without_comments(b"".join(written))))

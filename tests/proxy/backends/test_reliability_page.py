@@ -14,14 +14,14 @@ from proxy.backends import event_queue, restart_policy, supervision
 from proxy.backends.codex import backend, errors, options
 from proxy.ingress import background, bodies, connections, event_stream
 from proxy.ingress.websocket import socket
-from proxy.rpc import child_records, client, connection, gate, stderr, stdio
+from proxy.rpc import child_records, client, connection, stderr, stdio
 from proxy.wire import json_body, parameters, reader, tools
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "reliability.md").read_text("utf-8")
 MODULES = {
     module.__name__.rpartition(".")[2]: module
     for module in (
-        child_records, client, backend, connection, gate, event_queue, proxy.server, restart_policy, options, stderr,
+        child_records, client, backend, connection, event_queue, proxy.server, restart_policy, options, stderr,
         stdio, supervision,
         background, bodies, budget, errors, connections, parameters, json_body, logs, proxy_settings, reader,
         socket, event_stream, tools,

@@ -12,7 +12,7 @@ from proxy.cli.record.scrub import Scrubber
 from proxy.cli.record.turns import HeardTurn
 from proxy.contracts import MessageEnded, Prompt, TextPiece, TurnEnded
 from proxy.errors import BackendError
-from proxy.replay.answers import Body
+from proxy.replay.answers import FixtureBody
 from proxy.replay.fixture import parse_fixture
 from tests.support.backend_events import prompt
 
@@ -29,7 +29,7 @@ def recorded(*turns: HeardTurn, **members: Any) -> Recording:
     given: dict[str, Any] = {
         "path": "/v1/responses",
         "request": {"model": "m", "input": "hi"},
-        "answer": Body(200, {}, {"id": "resp_" + "0" * 32}),
+        "answer": FixtureBody(200, {}, {"id": "resp_" + "0" * 32}),
         "turns": turns or (heard(),),
         "last_user": "hi",
     }

@@ -20,7 +20,15 @@ from proxy.cli.record.scrub import Scrubber
 from proxy.cli.replay import ReplayOptions, run_replay
 from proxy.contracts import BackendEvent, MessageEnded, Prompt, ReasoningEnded, ReasoningPiece, TextPiece, TurnEnded
 from proxy.errors import BackendError
-from proxy.replay.answers import Body, Json, Stream, load_answer, read_events, without_comments
+from proxy.replay.answers import (
+    FixtureAnswer,
+    FixtureBody,
+    FixtureStream,
+    ReplayJson,
+    load_answer,
+    read_events,
+    without_comments,
+)
 from proxy.replay.fixture import load_fixtures
 from proxy.replay.normal import Names, normal
 from proxy.server import running_server
@@ -54,12 +62,12 @@ class Client:
         self._url = url
         self._http = http
 
-    async def ask(self, path: str, body: Json) -> Stream | Body:
+    async def ask(self, path: str, body: ReplayJson) -> FixtureStream | FixtureBody:
         async with self._http.post(self._url.removesuffix("/v1") + path, json=body) as response:
             data = await response.read()
             if response.content_type == "text/event-stream":
-                return Stream(read_events(without_comments(data)))
-            return Body(response.status, {}, orjson.loads(data))
+                return FixtureStream(read_events(without_comments(data)))
+            return FixtureBody(response.status, {}, orjson.loads(data))
 
 
 class CodexClient(Client):
@@ -163,7 +171,7 @@ async def test_what_continues_a_stored_response_needs_no_store_to_be_replayed(
     async with recording(folder, tmp_path / "home", program) as server:
         server.model.push(Reply([Message(TEXT)]), Reply([Message("It says hello.")]))
         first = await server.ask("/v1/responses", RESPONSES)
-        assert isinstance(first, Body)
+        assert isinstance(first, FixtureBody)
         assert isinstance(first.body, dict)
         call = next(item for item in first.body["output"] if item["type"] == "function_call")
         result = {"type": "function_call_output", "call_id": call["call_id"], "output": "hello"}
@@ -180,7 +188,7 @@ async def test_what_cannot_be_asked_again_is_not_written(
     folder = tmp_path / "fixtures"
     async with recording(folder, tmp_path / "home", program) as server:
         conversation = await server.ask("/v1/conversations", {})
-        assert isinstance(conversation, Body)
+        assert isinstance(conversation, FixtureBody)
         assert isinstance(conversation.body, dict)
         await server.ask("/v1/responses", RESPONSES | {"conversation": conversation.body["id"]})
         await server.ask("/v1/responses", {"model": "m", "input": 1})
@@ -192,7 +200,7 @@ async def test_what_cannot_be_asked_again_is_not_written(
 
 @pytest.mark.parametrize("program", installed_programs(), ids=lambda program: program.version)
 async def test_every_form_of_an_answer_is_replayed_as_it_was(program: TestProgram, tmp_path: Path) -> None:
-    got: list[Stream | Body] = []
+    got: list[FixtureStream | FixtureBody] = []
     requests = [(path, body | {"stream": stream}) for path, body in
                 (("/v1/responses", RESPONSES), ("/v1/chat/completions", CHAT)) for stream in (True, False)]  # fmt: skip
     async with recording(tmp_path / "fixtures", tmp_path / "home", program) as server:
@@ -245,8 +253,12 @@ async def test_whatever_a_backend_says_is_replayed_as_it_was(turn: str, stream: 
     assert await run_replay(tmp_path / "fixtures", ReplayOptions()) == 0
 
 
-def with_headers(got: Stream | Body, promised: Stream | Body) -> Stream | Body:
-    return replace(got, headers=promised.headers) if isinstance(got, Body) and isinstance(promised, Body) else got
+def with_headers(got: FixtureAnswer, promised: FixtureAnswer) -> FixtureAnswer:
+    match got, promised:
+        case FixtureBody(), FixtureBody(headers=headers):
+            return replace(got, headers=headers)
+        case _:
+            return got
 
 
 @pytest.mark.parametrize("stream", [True, False])
