@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from tests.support.codex_programs import child_environment, installed_programs
@@ -29,6 +31,13 @@ def _closed_network() -> None:
 def _own_data_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
     """No file of the person who runs the tests is touched, also where a default names one."""
     os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    """A command that is run in this process writes its log to a stream that ends with the test."""
+    yield
+    structlog.reset_defaults()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
