@@ -12,7 +12,7 @@ keywords        the few keywords that are not as the package has them
 unevaluated     two more, which look at what the others have met
 patterns        whether a pattern is found in a text, in counted steps
 pattern_syntax  how a pattern is written
-budget          what one check may take
+check_budget    what one check may take
 
 `format` and unknown keywords say nothing.
 
@@ -25,7 +25,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .budget import SchemaUnusable
+    from .check_budget import SchemaUnusable
     from .schema import Schema, SchemaError, read_schema
 
 __all__ = ["Schema", "SchemaError", "SchemaUnusable", "read_schema"]

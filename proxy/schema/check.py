@@ -9,7 +9,7 @@ from itertools import islice
 from jsonschema.exceptions import ValidationError, best_match
 from referencing.exceptions import Unresolvable
 
-from .budget import CheckBudget, SchemaUnusable
+from .check_budget import CheckBudget, SchemaUnusable
 from .dialects import Document
 from .validator import Json
 

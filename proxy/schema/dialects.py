@@ -14,7 +14,7 @@ from jsonschema.protocols import Validator
 from jsonschema_specifications import REGISTRY
 from referencing.jsonschema import EMPTY_REGISTRY, SchemaRegistry, SchemaResource, specification_with
 
-from .budget import CheckBudget
+from .check_budget import CheckBudget
 from .keywords import KEYWORDS
 from .validator import Check, CountingValidator, Json, Vocabulary
 

@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from .budget import CheckBudget, SchemaUnusable
+from .check_budget import CheckBudget, SchemaUnusable
 from .pattern_syntax import (
     Assertion,
     Either,
@@ -74,7 +74,7 @@ class _Look:
     automaton: _Automaton | None
 
 
-class _Compiler:
+class _CompiledPattern:
     """A pattern's automata. Each assertion has a bit, by its position in `looks`, behind all those within it."""
 
     def __init__(self, pattern: str) -> None:
@@ -136,9 +136,9 @@ class _Compiler:
 
 
 @lru_cache(maxsize=256)
-def _compiled(pattern: str) -> _Compiler | None:
+def _compiled(pattern: str) -> _CompiledPattern | None:
     try:
-        return _Compiler(pattern)
+        return _CompiledPattern(pattern)
     except PatternUnusableError:
         return None
 
@@ -164,7 +164,7 @@ class Patterns:
 
 
 class _Search:
-    def __init__(self, pattern: _Compiler, budget: CheckBudget) -> None:
+    def __init__(self, pattern: _CompiledPattern, budget: CheckBudget) -> None:
         self._pattern = pattern
         self._budget = budget
         self._runs: dict[int, _Run] = {}

@@ -9,8 +9,8 @@ from functools import lru_cache
 import orjson
 from referencing.exceptions import Unresolvable
 
-from .budget import CheckBudget, SchemaUnusable
 from .check import LONGEST_VALUE, MAX_DEPTH, cut, extent_of, problem_of
+from .check_budget import CheckBudget, SchemaUnusable
 from .dialects import Document, dialect_of
 from .validator import REFERENCE, Json, price_of_reference
 

@@ -13,7 +13,7 @@ from referencing import Specification
 from referencing.jsonschema import Schema as SchemaContents
 from referencing.jsonschema import lookup_recursive_ref
 
-from .budget import CheckBudget
+from .check_budget import CheckBudget
 from .patterns import Patterns
 
 # What is looked through for one step: values of a keyword, members, items.

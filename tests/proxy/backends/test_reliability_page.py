@@ -15,6 +15,7 @@ from proxy.backends.codex import backend, errors, options
 from proxy.ingress import background, connections, event_stream, requests
 from proxy.ingress.websocket import socket
 from proxy.rpc import child_records, client, connection, gate, stderr, stdio
+from proxy.schema import check_budget
 from proxy.wire import json_body, reader, tools
 from proxy.wire.responses import input_items
 
@@ -24,8 +25,8 @@ MODULES = {
     for module in (
         child_records, client, backend, connection, gate, event_queue, proxy.server, restart_policy, options, stderr,
         stdio, supervision,
-        background, budget, errors, connections, input_items, json_body, logs, proxy_settings, reader, requests,
-        socket, event_stream, tools,
+        background, budget, check_budget, errors, connections, input_items, json_body, logs, proxy_settings, reader,
+        requests, socket, event_stream, tools,
     )
 }  # fmt: skip
 ROWS = {name: float(value) for value, name in re.findall(r"\| ([\d.]+)[^|]* \| `([\w.]+)` \|", PAGE)}

@@ -9,7 +9,7 @@ import pytest
 from proxy.cli.main import loading
 
 # Libraries for what few servers are asked for.
-LATER = ("importlib.metadata", "jsonschema", "openai", "redis", "regex", "websockets")
+LATER = ("importlib.metadata", "jsonschema", "openai", "redis", "websockets")
 
 START = """
 import sys
