@@ -13,10 +13,13 @@ from .check_budget import CheckBudget, SchemaUnusable
 from .dialects import Document
 from .validator import Json
 
+# Levels of a schema or a value.
 MAX_DEPTH = 64
-MOST_ERRORS = 32  # that the most telling one is chosen from
 
-# Characters in a message.
+# Misfits that the most telling one is chosen from.
+MOST_ERRORS = 32
+
+# Characters of a value, of a place and of all else in a message.
 LONGEST_VALUE = 60
 LONGEST_PLACE = 120
 LONGEST_PROBLEM = 240

@@ -36,7 +36,8 @@ class Document:
 
 class Dialect:
     def __init__(self, library: type[Validator], *, references_stand_alone: bool = False) -> None:
-        self.uri: str = (library.META_SCHEMA.get("$id") or library.META_SCHEMA["id"]).rstrip("#")
+        self.identifier = "$id" if "$id" in library.META_SCHEMA else "id"
+        self.uri: str = library.META_SCHEMA[self.identifier].rstrip("#")
         self._vocabulary = Vocabulary(
             {name: KEYWORDS.get(name, keyword) for name, keyword in library.VALIDATORS.items() if name != "format"},
             library.TYPE_CHECKER,

@@ -15,7 +15,8 @@ from .validator import CountingValidator, Json, Keyword, values_in
 # As JSON is read; true is no int here.
 _TYPES = {"array": list, "boolean": bool, "integer": int, "null": type(None), "object": dict, "string": str}
 
-# Characters of an item that are held against those of the others in a step.
+# Steps for an item, and characters of it that are held against those of the others in a step.
+ITEM = 4
 COMPARED_A_STEP = 32
 
 
@@ -95,7 +96,7 @@ def _unique_items(
         texts = set()
         for each in value:
             text = orjson.dumps(each, option=orjson.OPT_SORT_KEYS)
-            validator.check.budget.spend(2 + len(text) // COMPARED_A_STEP)
+            validator.check.budget.spend(ITEM + len(text) // COMPARED_A_STEP)
             texts.add(text)
         if len(texts) < len(value):
             yield ValidationError(f"{value!r} has non-unique elements")

@@ -13,9 +13,14 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 
-LONGEST = 1_000  # characters
-MAX_DEPTH = 50  # groups in one another
-WRITTEN_OUT = 256  # characters of a range; longer ones are compared with
+# Characters of a pattern.
+LONGEST = 1_000
+
+# Groups in one another.
+MAX_DEPTH = 50
+
+# Characters of a range that is kept as a set; longer ones are compared with.
+WRITTEN_OUT = 256
 
 _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 _DIGITS = frozenset("0123456789")
@@ -125,7 +130,8 @@ def _not(test: Test, character: str) -> bool:
 
 
 def _in_any_case(test: Test, character: str) -> bool:
-    return test(character) or test(character.lower()) or test(character.upper())
+    forms = (character, character.lower(), character.upper())
+    return any(test(form) for form in forms if len(form) == 1)
 
 
 def _between(first: str, last: str, character: str) -> bool:

@@ -12,7 +12,7 @@ addresses of mail), and none says beforehand what a text will cost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -37,6 +37,9 @@ MOST_STATES = 10_000
 
 # Characters that are followed in a step, once the sets of states are known.
 CHARACTERS_A_STEP = 4
+
+# Steps for each look; while it goes over the text, a character takes twice as much.
+LOOK = 4
 
 # Tests of one character, or ways on from a state, that are gone through in a step.
 TESTS_A_STEP = 2
@@ -122,7 +125,10 @@ class _CompiledPattern:
                         entry = self._add(automaton, part, then, backwards)
                         then = self._state(automaton, _State(None, 0, (entry, past)))
                 for _ in range(least):
+                    left = self._left
                     then = self._add(automaton, part, then, backwards)
+                    if self._left == left:  # there is nothing in it, however often
+                        break
                 return then
             case Assertion():
                 return self._state(automaton, _State(None, 1 << self._bit(node), (then,)))
@@ -170,7 +176,8 @@ class _Search:
         self._runs: dict[int, _Run] = {}
 
     def found(self, text: str) -> bool:
-        self._budget.spend(1 + (1 + 2 * self._pattern.passes) * (1 + len(text) // CHARACTERS_A_STEP))
+        along = len(text) // CHARACTERS_A_STEP
+        self._budget.spend(2 + along + self._pattern.passes * (LOOK + 2 * along))
         holds = [0] * (len(text) + 1)
         for number, look in enumerate(self._pattern.looks):
             bit = 1 << number
@@ -178,10 +185,10 @@ class _Search:
                 holds[place] |= bit
         return next(self._run(self._pattern.main).ends(text, holds), None) is not None
 
-    def _places(self, look: _Look, text: str, holds: Sequence[int]) -> Iterator[int] | Sequence[int]:
+    def _places(self, look: _Look, text: str, holds: Sequence[int]) -> Iterable[int]:
         """Where in `text` it holds."""
         everywhere = range(len(text) + 1)
-        found: Iterator[int] | Sequence[int]
+        found: Iterable[int] = ()
         match look.place:
             case Place.START:
                 found = (0,)
@@ -195,8 +202,6 @@ class _Search:
             case Place.AHEAD if look.automaton is not None:
                 backwards = self._run(look.automaton).ends(text[::-1], holds[::-1])
                 found = [len(text) - place for place in backwards]
-            case _:
-                found = ()
         if not look.negated:
             return found
         out = set(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 
@@ -14,11 +13,11 @@ from .check_budget import CheckBudget, SchemaUnusable
 from .dialects import Document, dialect_of
 from .validator import REFERENCE, Json, price_of_reference
 
-# Of a schema.
+# Characters of a schema, and values in it, of any kind and in one another.
 MAX_CHARACTERS = 256 * 1024
 MAX_VALUES = 10_000
 
-# Of a value, which no check could look at all of.
+# Likewise of a value; no check could look at more.
 MOST_VALUES = 1_000_000
 
 # Characters of an identifier. Every one below it is joined with it.
@@ -28,10 +27,9 @@ LONGEST_IDENTIFIER = 1_000
 LONGEST_KEPT = 32 * 1024
 
 # What says that references may lead by names, which are to be looked for in all of the document.
-IDENTIFIERS = frozenset({"$id", "id"})
 ANCHORS = frozenset({"$anchor", "$dynamicAnchor", "$recursiveAnchor"})
 
-# Where these lead depends on the way to them.
+# Where these lead depends on the way to them; characters of a schema that has one.
 DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef"})
 LONGEST_DYNAMIC = 16 * 1024
 
@@ -62,12 +60,12 @@ class Schema:
             )
         if not DYNAMIC.isdisjoint(extent.names) and len(text) > LONGEST_DYNAMIC:
             raise SchemaError(f"it has more than {LONGEST_DYNAMIC} characters, and dynamic references")
-        if not IDENTIFIERS.isdisjoint(extent.names) and max(_identifiers(root), default=0) > LONGEST_IDENTIFIER:
+        dialect = dialect_of(root)
+        if dialect.identifier in extent.names and _longest_under(dialect.identifier, root) > LONGEST_IDENTIFIER:
             raise SchemaError(f"an identifier has more than {LONGEST_IDENTIFIER} characters")
-        named = not extent.names.isdisjoint(IDENTIFIERS | ANCHORS | DYNAMIC)
+        named = not extent.names.isdisjoint({dialect.identifier} | ANCHORS | DYNAMIC)
         self._size = len(text)
         budget = CheckBudget(len(text))
-        dialect = dialect_of(root)
         with suppress(SchemaUnusable):
             if (problem := problem_of(dialect.metaschema, root, budget)) is not None:
                 raise SchemaError(problem)
@@ -99,16 +97,18 @@ def _kept(text: str) -> Schema:
     return Schema(text)
 
 
-def _identifiers(root: Json) -> Iterator[int]:
-    """The length of each."""
-    waiting = [root]
+def _longest_under(name: str, root: Json) -> int:
+    """The length of the longest text that is a member `name`."""
+    longest, waiting = 0, [root]
     while waiting:
         each = waiting.pop()
         if isinstance(each, dict):
-            yield from (len(each[name]) for name in IDENTIFIERS & each.keys() if isinstance(each[name], str))
+            if isinstance(found := each.get(name), str):
+                longest = max(longest, len(found))
             waiting += each.values()
         elif isinstance(each, list):
             waiting += each
+    return longest
 
 
 def _check_references(document: Document, budget: CheckBudget) -> None:
