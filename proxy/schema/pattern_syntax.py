@@ -191,7 +191,8 @@ class _Reader:
         while self._at < len(self._text) and self._text[self._at] not in "|)":
             part = self._one()
             parts.append(part if isinstance(part, Assertion) else self._repeated(part))
-        return InRow(tuple(parts))
+        # An assertion in a group may be repeated, another may not.
+        return InRow(tuple(parts)) if len(parts) != 1 or isinstance(parts[0], Assertion) else parts[0]
 
     def _repeated(self, part: Node) -> Node:
         if self._take("*"):

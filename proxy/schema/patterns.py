@@ -32,8 +32,8 @@ from .pattern_syntax import (
     read_pattern,
 )
 
-# Counted repeats are written out, and those in one another multiply.
-MOST_STATES = 10_000
+# Parts of a pattern. Counted repeats are written out, and those in one another multiply.
+MOST_PARTS = 10_000
 
 # Characters that are followed in a step, once the sets of states are known.
 CHARACTERS_A_STEP = 4
@@ -83,10 +83,9 @@ class _CompiledPattern:
     def __init__(self, pattern: str) -> None:
         self.looks: list[_Look] = []
         self._bits: dict[int, int] = {}
-        self._left = MOST_STATES
+        self.size = 0
         root = read_pattern(pattern)
         self.main = self._automaton(root, backwards=False)
-        self.size = MOST_STATES - self._left
         self.passes = sum(look.place not in {Place.START, Place.END} for look in self.looks)
 
     def _automaton(self, node: Node, *, backwards: bool) -> _Automaton:
@@ -95,14 +94,14 @@ class _CompiledPattern:
         return automaton
 
     def _state(self, automaton: _Automaton, state: _State) -> int:
-        self._left -= 1
-        if self._left < 0:
-            raise PatternUnusableError
         automaton.states.append(state)
         return len(automaton.states) - 1
 
     def _add(self, automaton: _Automaton, node: Node, then: int, backwards: bool) -> int:
         """Where to enter what leads through `node` to the state `then`."""
+        self.size += 1
+        if self.size > MOST_PARTS:
+            raise PatternUnusableError
         match node:
             case OneOf():
                 return self._state(automaton, _State(node, 0, (then,)))
@@ -125,10 +124,7 @@ class _CompiledPattern:
                         entry = self._add(automaton, part, then, backwards)
                         then = self._state(automaton, _State(None, 0, (entry, past)))
                 for _ in range(least):
-                    left = self._left
                     then = self._add(automaton, part, then, backwards)
-                    if self._left == left:  # there is nothing in it, however often
-                        break
                 return then
             case Assertion():
                 return self._state(automaton, _State(None, 1 << self._bit(node), (then,)))
