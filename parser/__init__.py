@@ -19,7 +19,7 @@ coercion        arguments as a tool's schema wants them
 """
 
 from .bare_answer import BareAnswerParser
-from .coercion import Coerced, Coercion, coerce, read_schema
+from .coercion import Coerced, Coercion, coerce, read_parameter_types
 from .events import (
     ArgumentsDelta,
     CallCompleted,
@@ -56,6 +56,6 @@ __all__ = [
     "Tool",
     "ToolRegistry",
     "coerce",
-    "read_schema",
+    "read_parameter_types",
     "write_call",
 ]

@@ -20,27 +20,27 @@ from .block import MAX_CALL_CHARS
 from .call_shape import calls_of
 from .events import ArgumentsDelta, CallCompleted, CallStarted, ParserEvent, StrayCloser, TextDelta, Tier
 from .grammar import OPEN, OPEN_BEGUN
-from .json_scan import MAX_HELD, STRING_RUN, ValueScanner
+from .json_scan import BLANKS, MAX_HELD, ValueScanner
 from .json_text import decode_string
-from .members import ARGUMENTS_ALIASES, NAME_ALIASES, NESTINGS, NEUTRAL, folded
+from .live_call import MEMBER, MEMBER_BEGUN, OBJECT_END
+from .members import ARGUMENTS_ALIASES, NAME_ALIASES, NESTINGS, NEUTRAL, folded_key
 from .registry import ToolRegistry
 from .relaxed_json import UnreadableError
 from .rules import Rule
 from .sentinel import SentinelParser
 
-# The line that opens a fence, and what closes it, with the white space round them.
+# Strategy: without tags nothing but its own strictness makes a call of JSON, so none of the repairs is used here, and
+# all of the answer has to be the call. Until that is certain the text is held back and the user sees nothing; so each
+# member is judged when its first character is there, and the first that a call does not have lets everything go,
+# unchanged, to the ordinary parser.
+
+# Characters. The line that opens a fence, and what closes it, with the white space round them.
 MAX_FRAME_CHARS = 1024
 
-_BLANK = " \t\r\n"
 _START = re.compile(r"[ \t\r\n]*(?:(`{3,}|~{3,})[\w-]*[ \t]*\r?\n[ \t\r\n]*)?")
 _START_BEGUN = re.compile(r"[ \t\r\n]*(?:`+|~+)[\w-]*[ \t]*\r?\Z")
-_RUN = STRING_RUN.pattern
-_MEMBER = re.compile(rf'[ \t\r\n]*(,?)[ \t\r\n]*"({_RUN})"[ \t\r\n]*:[ \t\r\n]*(?=[^ \t\r\n])')
-_MEMBER_BEGUN = re.compile(
-    rf'[ \t\r\n]*,?[ \t\r\n]*(?:"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?|"[ \t\r\n]*(?::[ \t\r\n]*)?)?)?\Z'
-)
-_END = re.compile(r"[ \t\r\n]*}")
-# Without arguments an object with a name is anything.
+# What may differ from the taught form: other words for the same members. Without arguments an object with a name is
+# anything, and a fault in JSON that is only shown must not be repaired into a call.
 _HARMLESS = frozenset({Rule.ALIAS_KEYS, Rule.NESTED_CALL})
 
 
@@ -78,6 +78,7 @@ class BareAnswerParser:
         return []
 
     def _consider(self, text: str) -> None:
+        # Held text is memory, and a user who waits: a call that is longer than a block may be is none.
         if self._size > self._max_chars:
             raise _NoCallError
         if self._candidate:
@@ -91,6 +92,7 @@ class BareAnswerParser:
 
     def _release(self) -> list[ParserEvent]:
         self.receive_text = self._parser.receive_text
+        # From the start, as if it had never been held: the ordinary parser must see the answer as it is.
         text = "".join(self._held)
         self._held.clear()
         return self.receive_text(text) if text else []
@@ -129,6 +131,7 @@ def _begin(text: str, registry: ToolRegistry) -> tuple[_BareCall | _FencedCalls,
         return _BareCall(registry, fence), text[pos + 1 :]
     if fence and OPEN.match(text, pos):
         return _FencedCalls(registry, fence, text[:pos]), text[pos:]
+    # Prose, most of all: nearly every answer is let go with its first character.
     if pos < len(text) and not (begun or (fence and OPEN_BEGUN.match(text, pos))):
         raise _NoCallError
     return None
@@ -166,6 +169,7 @@ class _BareCall:
         if not scanner.done:
             return ""
         value = "".join(self._value)
+        # An object with a name of something else, as a person's: it need not be held to its end to know that.
         if self._key in NAME_ALIASES and value[0] == '"' and not self._registry.match(decode_string(value[1:-1])):
             raise _NoCallError
         self._scanner = None
@@ -174,8 +178,9 @@ class _BareCall:
 
     def _in_object(self, text: str) -> str:
         self._held = ""
-        if member := _MEMBER.match(text):
-            key = folded(decode_string(member[2]))
+        if member := MEMBER.match(text):
+            key = folded_key(decode_string(member[2]))
+            # A comma before every member but the first, as JSON has it.
             in_place = bool(member[1]) is not self._first and member.end() <= MAX_HELD
             if not (in_place and _may_begin(key, text[member.end()])):
                 raise _NoCallError
@@ -183,23 +188,26 @@ class _BareCall:
             self._key, self._scanner = key, ValueScanner()
             self._text.append(member[0])
             return text[member.end() :]
-        if end := _END.match(text):
+        if end := OBJECT_END.match(text):
             self._text.append(end[0])
             self._after = ""
             return text[end.end() :]
-        if len(text) > MAX_HELD or not _MEMBER_BEGUN.match(text):
+        if len(text) > MAX_HELD or not MEMBER_BEGUN.match(text):
             raise _NoCallError
         self._held = text
         return ""
 
     def end(self, raw: str) -> list[ParserEvent]:
         """The events of the call that is the whole answer. Raises _NoCallError."""
-        if self._after is None or len(self._after.strip(_BLANK)) < len(self._fence):
+        # A fence that does not end may be of an answer that was cut: what would have followed is not known.
+        if self._after is None or len(self._after.strip(BLANKS)) < len(self._fence):
             raise _NoCallError
         try:
             calls = calls_of("".join(self._text))
         except UnreadableError:
             raise _NoCallError from None
+        # Strict JSON may take a rule all the same: a wrapper round the calls, arguments that are missing or encoded
+        # twice.
         if len(calls) != 1 or not _HARMLESS.issuperset(calls[0].rules) or not self._registry.match(calls[0].name):
             raise _NoCallError
         frame = [Rule.BARE_ANSWER, Rule.FENCED_ANSWER] if self._fence else [Rule.BARE_ANSWER]
@@ -231,9 +239,11 @@ class _FencedCalls:
         for event in events:
             match event:
                 case TextDelta(text):
+                    # Before the calls or behind them, a word makes the fence an example of how a call looks.
                     self._after += text
                     _check_fence_end(self._after, self._fence)
                     continue
+                # Nothing of a call may stand behind what closes the fence: that would be a second thing in the answer.
                 case CallCompleted(name=name) if not self._after and self._registry.match(name):
                     pass
                 case CallStarted() | ArgumentsDelta() | StrayCloser() if not self._after:
@@ -245,7 +255,7 @@ class _FencedCalls:
     def end(self, _: str) -> list[ParserEvent]:
         """The events of the calls that are the whole answer. Raises _NoCallError."""
         self._take(self._parser.receive_eof())
-        if len(self._after.strip(_BLANK)) < len(self._fence):
+        if len(self._after.strip(BLANKS)) < len(self._fence):
             raise _NoCallError
         events: list[ParserEvent] = []
         opening = self._opening
@@ -258,6 +268,7 @@ class _FencedCalls:
                 events.append(event)
         if not any(isinstance(event, CallCompleted) for event in events):
             raise _NoCallError
+        # The fence is part of the spelling of the calls, not of the text: its beginning went into the first `raw`.
         return [*events, StrayCloser(self._after)]
 
 
@@ -274,5 +285,5 @@ def _may_begin(key: str, first: str) -> bool:
 
 def _check_fence_end(text: str, fence: str) -> None:
     """Nothing but the end of the fence may stand there, or nothing at all."""
-    if len(text) > MAX_FRAME_CHARS or text.strip(_BLANK).strip(fence[:1]):
+    if len(text) > MAX_FRAME_CHARS or text.strip(BLANKS).strip(fence[:1]):
         raise _NoCallError

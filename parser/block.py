@@ -9,19 +9,19 @@ from .body import MAX_TAIL_CHARS, Body, Collected, TooLong
 from .call_shape import Call
 from .events import CallCompleted, CallMalformed, ParserEvent, StrayCloser, Tier
 from .grammar import CLOSE, CLOSE_BEGUN, CLOSE_TAG, OPEN, OPEN_BEGUN, OPEN_TAG
+from .json_scan import BLANKS
 from .live_call import LiveCall
-from .opening import MAX_OPENING_CHARS, OPEN_OBJECT, NoOpening, Opening, opening_of
+from .opening import MAX_OPENING_CHARS, OPEN_OBJECT, BlockOpening, NoOpening, opening_of
 from .prose import Prose
 from .read_block import Calls, Malformed, read_block
-from .reconcile import continuing, tell
+from .reconcile import continuing, events_left
 from .rules import Rule
 
+# Characters between the tags of a block. A model that never ends a string must not fill the memory.
 MAX_CALL_CHARS = 1024 * 1024
 # How often an answer is read again from a close tag that seemed to stand in a string. Each time costs
 # another pass over what follows, so this bounds the work.
 MAX_RESUMES = 8
-
-_BLANK = " \t\r\n"
 
 
 class State(IntEnum):
@@ -116,8 +116,8 @@ class Block:
                 return ""
             case NoOpening():
                 self.state = PROSE
-                return self._prose.open_tag_is_text(text, events)
-            case Opening(start, openers, markup):
+                return self._prose.say_open_tag(text, events)
+            case BlockOpening(start, openers, markup):
                 self._head, self._openers, self._unclosed = text[:start], openers, False
                 self.call = LiveCall(self._next_index)
                 self._body = Body(self.max_chars, None, markup=markup)
@@ -125,6 +125,7 @@ class Block:
                 return text[start:]
 
     def read_live(self, text: str, events: list[ParserEvent]) -> str:
+        # Cut where the limit is and not where the delta ends, so that how the text was cut does not show.
         over = ""
         self.size += len(text)
         if self.size > self.max_chars:
@@ -135,6 +136,8 @@ class Block:
         if call.feed(text, events):
             return self._too_long("".join(self._pieces), over, events) if over else ""
         if call.broken:
+            # Again from the start of the block, for the tolerant reader. What was told stays told: `continuing` refuses
+            # a reading that would be another call.
             return self._collect(None) + over
         self.state = WHOLE
         rest = call.rest + over
@@ -153,22 +156,26 @@ class Block:
     def read_whole(self, text: str, events: list[ParserEvent]) -> str:
         if self._held:
             text, self._held = self._held + text, ""
+        # The end of nearly every call, a few characters at a time: while the tag is only begun, nothing else is tried.
         if len(text) < len(CLOSE_TAG) and CLOSE_TAG.startswith(text):
             self._held = text
             return ""
-        at = len(text) - len(text.lstrip(_BLANK))
+        at = len(text) - len(text.lstrip(BLANKS))
         if at <= MAX_TAIL_CHARS:
             if close := CLOSE.match(text, at):
                 end = close.end()
                 self._complete_live(text[:end], _spelling(self._head, text[at:end]), events)
                 self.state = CLOSED
                 return text[end:]
+            # Some models, as GLM, write no close tags: then the next open tag ends the call.
             if OPEN.match(text, at):
                 self._complete_live(text[:at], (*_spelling(self._head), Rule.UNCLOSED), events)
                 return text[at:]
             if at == len(text) or CLOSE_BEGUN.match(text, at) or OPEN_BEGUN.match(text, at):
                 self._held = text
                 return ""
+        # A whole call, and something else behind it: the block goes on with a fence, a bracket, another object or a
+        # remark, or it has ended without a close tag. What follows tells, for `MAX_TAIL_CHARS` at the most.
         return self._collect(self.size) + text
 
     def _complete_live(self, tail: str, rules: tuple[Rule, ...], events: list[ParserEvent]) -> None:
@@ -182,7 +189,7 @@ class Block:
             self._raw, self._calls = raw, (Call(call.name, arguments, call.id, extra, rules),)
             self._complete(events)
             return
-        before = self._prose.call_ends()
+        before = self._prose.end_with_call()
         events.append(CallCompleted(call.index, call.name, arguments, call.id, raw, _VALID, (), extra, before))
         self._next_index = call.index + 1
         self._leave()
@@ -203,6 +210,9 @@ class Block:
         if self._openers > 1:
             frame = (Rule.DOUBLED_OPENER, *frame)
         reading = continuing(self.call, read_block(body, closed=closed, tag=self._head))
+        # Where a block broke, what follows may stand inside of one of its strings: a note's text, say. Well-formed
+        # calls are read there, as a lost quote must not cost all calls behind it; to repair one would be a guess upon a
+        # guess.
         if self._wary and isinstance(reading, Calls) and (frame or any(call.rules for call in reading.calls)):
             reading = Malformed("a repair after a broken block would be a guess")
         if isinstance(reading, Calls):
@@ -217,6 +227,8 @@ class Block:
                 self.state = CLOSED
             return rest
         cut = collected.in_string
+        # No reading. If a close tag stood in what looked like a string, the string may not have been meant as one (its
+        # quote got lost), and the block ended there: so the answer is read on from that tag.
         if cut is None or self._resumes == MAX_RESUMES:
             self._malformed(reading.reason, self._head + body + tag, events)
             return rest
@@ -229,7 +241,9 @@ class Block:
     def read_closed(self, text: str, events: list[ParserEvent]) -> str:
         if self._held:
             text, self._held = self._held + text, ""
-        tag = text.lstrip(_BLANK)
+        # Some models close a block twice, or double both tags. The second close tag belongs to the call, a third to
+        # nobody.
+        tag = text.lstrip(BLANKS)
         end = 0
         if tag[:2] in ("", "<", "</") and len(text) - len(tag) <= MAX_TAIL_CHARS:
             if not tag or CLOSE_BEGUN.match(tag):
@@ -250,19 +264,21 @@ class Block:
         self.state = PROSE
 
     def _complete(self, events: list[ParserEvent]) -> None:
-        events += tell(self.call, self._calls, self._raw, self._prose.call_ends())
+        events += events_left(self.call, self._calls, self._raw, self._prose.end_with_call())
         self._next_index = self.call.index + len(self._calls)
         self._unclosed = Rule.UNCLOSED in self._calls[-1].rules
         self._leave()
 
     def _too_long(self, body: str, rest: str, events: list[ParserEvent]) -> str:
+        # What is left begins in the middle of the block, perhaps in one of its strings.
         self._wary = True
         self._malformed(f"more than {self.max_chars} characters", self._head + body, events)
         return rest
 
     def _malformed(self, reason: str, raw: str, events: list[ParserEvent]) -> None:
-        self._prose.block_is_text(events)
+        self._prose.pass_text_block(events)
         index = None
+        # Its start was told, so this call has used its number up: the next one must not be taken for it.
         if self.call.name is not None:
             index = self.call.index
             self._next_index = index + 1
@@ -284,18 +300,21 @@ class Block:
                 return ""
             case State.OPENED:
                 self.state = PROSE
-                if self._unclosed and self._prose.blank and not OPEN.sub("", held, count=1).strip(_BLANK):
+                # An open tag in place of the close tag, and the answer ends with it: it belongs to the call before.
+                if self._unclosed and self._prose.blank and not OPEN.sub("", held, count=1).strip(BLANKS):
                     events.append(StrayCloser(self._prose.take_blank() + held))
                     return ""
-                return self._prose.open_tag_is_text(held, events)
+                return self._prose.say_open_tag(held, events)
             case State.LIVE:
                 self.call.end(events)
                 if self.call.broken:
                     return self._collect(None)
+                # Never completed, even if only brackets seem to be missing: more members may have been on their way.
                 self._malformed("the call is cut off", self._head + "".join(self._pieces), events)
                 return ""
             case State.WHOLE:
-                at = len(held) - len(held.lstrip(_BLANK))
+                # The call is whole, only its close tag is missing or cut in half: that is no reason to lose it.
+                at = len(held) - len(held.lstrip(BLANKS))
                 tail = held if at == len(held) or CLOSE_BEGUN.match(held, at) else held[:at]
                 self._complete_live(tail, (*_spelling(self._head), Rule.UNCLOSED), events)
                 return held[len(tail) :]

@@ -6,10 +6,15 @@ import re
 from dataclasses import dataclass
 
 from .grammar import CLOSE, CLOSE_BEGUN, OPEN, OPEN_BEGUN
+from .json_scan import BLANKS
+
+# Strategy: quotes decide. A tag in a string is text, as in a note that holds a whole call, so a block ends at the first
+# tag outside of its strings. But the block is broken, and it may be its quotes that are: so the first close tag in a
+# string is remembered, as the place where the block has ended if it turns out to have no reading.
 
 _OUTSIDE = re.compile(r"[\"'<\\]")
 _INSIDE = {'"': re.compile(r'["\\<]'), "'": re.compile(r"['\\<]")}
-# An apostrophe opens a string only where a key or a value may start.
+# An apostrophe opens a string only where a key or a value may start: in a remark behind the JSON stands `don't`.
 _BEFORE_STRING = frozenset("{[,:")
 
 
@@ -58,7 +63,7 @@ class BlockEnd:
     def _outside(self, text: str, pos: int) -> End | int:
         found = _OUTSIDE.search(text, pos)
         at = found.start() if found else len(text)
-        self._before = text[pos:at].rstrip(" \t\r\n")[-1:] or self._before
+        self._before = text[pos:at].rstrip(BLANKS)[-1:] or self._before
         if found is None:
             return at
         char = text[at]
@@ -67,17 +72,20 @@ class BlockEnd:
             if at + 1 == len(text):
                 self._tail = char
                 return at
+            # Taken for strings they would hide the close tag of the block.
             return at + 2 if text[at + 1] in "\"'\\" else at + 1
         if char != "<":
             if not self._markup and (char == '"' or self._before in _BEFORE_STRING):
                 self._quote = char
             return at + 1
         if close := CLOSE.match(text, at):
+            # That of a block inside of a value, which has no quotes round it in markup.
             if self._depth:
                 self._depth -= 1
                 return close.end()
             return End(self._offset + at, self._offset + close.end(), closed=True)
         if opener := OPEN.match(text, at):
+            # Elements have an end of their own, so a block in between is part of a value. JSON has it in quotes.
             if self._markup:
                 self._depth += 1
                 return opener.end()
@@ -101,6 +109,8 @@ class BlockEnd:
                 return at
             return at + 2
         elif close := CLOSE.match(text, at):
+            # The first one only: if the quotes mean nothing, it is there that the block ended, and what follows is
+            # prose or other blocks.
             if self.in_string is None:
                 self.in_string = self._offset + close.end()
             return close.end()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from .block_end import BlockEnd
 from .grammar import CLOSE_BEGUN
 
-# After a whole call, this much more text is awaited that may still bring its close tag, or a second one.
+# Characters. After a whole call, so much more text is awaited that may still bring its close tag, or a second one.
 MAX_TAIL_CHARS = 1000
 
 # What follows a whole call and starts like this belongs to the block, however long it is.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from .json_scan import BLANKS
 from .json_text import decode_string, elements_of, members_of
 from .members import (
     ARGUMENTS,
@@ -17,11 +18,16 @@ from .members import (
     NESTINGS,
     NEUTRAL,
     WRAPPERS,
-    folded,
+    folded_key,
 )
 from .relaxed_json import UnreadableError, rewrite
 from .rules import Rule
 
+# Strategy: models know many shapes of a call by heart, and other words for its members. The words are free, but there
+# must be one name and one set of arguments: a member too many is a second reading, and one that has no place in a call
+# may be an argument that fell out of its object.
+
+# Times that arguments are decoded: a string, and a string in a string.
 _DECODINGS = 2
 
 
@@ -47,14 +53,17 @@ def calls_of(value: str) -> list[Call]:
         return _with_rule(calls, Rule.ARRAY_OF_CALLS)
     if value[0] == "{":
         members = members_of(value)
-        if len(members) == 1 and folded(members[0][0]) in WRAPPERS:
+        # Only alone: what stands beside it would belong to none of its calls.
+        if len(members) == 1 and folded_key(members[0][0]) in WRAPPERS:
             return _with_rule(calls_of(members[0][1]), Rule.WRAPPER_OBJECT)
     return [_call_of(value)]
 
 
 def is_another_shape(value: str) -> bool:
     """Whether an object that should be the arguments of a call looks like a call, or like what holds arguments."""
-    members = {folded(key): inner for key, inner in members_of(value)}
+    members = {folded_key(key): inner for key, inner in members_of(value)}
+    # A tool may have a parameter `function` or `input`. So alone or with none but a call's other members beside it, and
+    # with an object or an encoded one in it: then it is rather the call that was meant.
     if members.keys() & (NESTINGS | WRAPPERS) and len(members) == 1:
         return True
     held = members.keys() & ARGUMENTS_ALIASES
@@ -73,9 +82,11 @@ def _call_of(value: str) -> Call:
     if value[0] != "{":
         raise UnreadableError("a call is not an object")
     members = members_of(value)
+    # Readers of JSON differ in which one they take, so nobody knows which one was meant.
     if len({key for key, _ in members}) < len(members):
         raise UnreadableError("a key stands twice in the call")
-    nested = [(key, inner) for key, inner in members if folded(key) in NESTINGS and inner[0] == "{"]
+    # An object under one of these words is the call; a string under `function` or `tool` is its name.
+    nested = [(key, inner) for key, inner in members if folded_key(key) in NESTINGS and inner[0] == "{"]
     if nested:
         return _nested(nested, members)
     rules: list[Rule] = []
@@ -90,7 +101,8 @@ def _call_of(value: str) -> Call:
     others = [(key, inner) for key, inner in members if key not in (name_key, arguments_key)]
     call_id = _id_of(others)
     if arguments is None:
-        if any(folded(key) not in NEUTRAL for key, _ in others):
+        # `{"name": "r", "path": "a.md"}`: are these its arguments, or were they lost and this is something else?
+        if any(folded_key(key) not in NEUTRAL for key, _ in others):
             raise UnreadableError("the call has members but no arguments")
         rules.append(Rule.MISSING_ARGUMENTS)
         arguments = "{}"
@@ -105,7 +117,8 @@ def _nested(nested: list[tuple[str, str]], members: list[tuple[str, str]]) -> Ca
     """`{"type": "function", "function": {"name": ..., "arguments": ...}}` and the like."""
     key, value = nested[0]
     others = [member for member in members if member[0] != key]
-    if any(folded(other) in NAME_ALIASES | ARGUMENTS_ALIASES | NESTINGS for other, _ in others):
+    # Two names, or arguments beside those in the object.
+    if any(folded_key(other) in NAME_ALIASES | ARGUMENTS_ALIASES | NESTINGS for other, _ in others):
         raise UnreadableError("the call has members both inside and outside of another object")
     call = _call_of(value)
     outer_id = _id_of(others)
@@ -118,7 +131,7 @@ def _one_of(
 ) -> tuple[str | None, str | None]:
     """The only member with one of the first aliases that any has. Two are two readings, whatever they hold."""
     for names in aliases:
-        found = [(key, value) for key, value in members if folded(key) in names]
+        found = [(key, value) for key, value in members if folded_key(key) in names]
         if len(found) > 1:
             raise UnreadableError(f"the call has more than one {what}")
         if found:
@@ -143,8 +156,9 @@ def _object_text(value: str) -> tuple[str, list[Rule]]:
     decodings = 0
     text = value
     while text[:1] == '"' and decodings < _DECODINGS:
+        # The outer string is strict by now. What was in it is read for the first time, and may take a repair.
         text = rewrite(text).text if decodings else text
-        text = decode_string(text[1:-1]).strip(" \t\r\n")
+        text = decode_string(text[1:-1]).strip(BLANKS)
         decodings += 1
     rules = [Rule.DOUBLE_ENCODED] if decodings > 1 else []
     if decodings and not text:
@@ -153,9 +167,10 @@ def _object_text(value: str) -> tuple[str, list[Rule]]:
         raise UnreadableError("the arguments are not an object")
     rewritten = rewrite(text)
     rules += rewritten.rules
+    # The brace that ends the call may have been written into the string. Anything else is more than an object.
     tail = text[rewritten.end :]
-    if tail.strip("} \t\r\n"):
+    if tail.strip(f"}}{BLANKS}"):
         raise UnreadableError("the arguments are a string that holds more than an object")
     if tail.strip():
         rules.append(Rule.EXTRA_CLOSERS)
-    return rewritten.text.lstrip(" \t\r\n"), rules
+    return rewritten.text.lstrip(BLANKS), rules

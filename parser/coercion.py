@@ -15,19 +15,27 @@ from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
 
-from .json_scan import SCALAR, ValueScanner, after_space
+from .json_scan import BLANKS, SCALAR, ValueScanner, after_space
 from .json_text import decode_string
 
-MAX_DEPTH = 64
-# So many schemas are kept as they were read. They are the same from request to request.
-_KEPT_SCHEMAS = 256
+# Strategy: the schema may only help where it leaves one meaning. So it is read for its plain types alone, a value that
+# fits is never looked at twice, and a text that cannot be followed to its end is given back as it came. The arguments
+# are not parsed and written anew: to a client that compares, stores or shows them every character counts.
+
+# Levels of a schema. What is deeper is left alone.
+MAX_SCHEMA_DEPTH = 64
+# Schemas that are kept as they were read: they are the same from request to request.
+_KEPT = 256
 # Integers up to here are the same in every reader of JSON; longer ones lose digits in many.
 _MAX_INTEGER = 2**53 - 1
 
+# No signs, blanks or noughts in front: `007` is a code, ` 5 ` a text, `-0` another zero to some readers.
 _INTEGER = re.compile(r"-?[1-9][0-9]{0,15}|0")
 # Three digits of exponent are more than any double has, and few enough to compare exactly.
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,30})(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?")
+# As JSON and Python write them. `yes` and `1` may be meant as words.
 _BOOLEANS = {"true": "true", "True": "true", "false": "false", "False": "false"}
+# Any string, its escapes unread: what is wrong in them is found when it is decoded.
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 # With one of these a value may be meant in more ways than its type says.
@@ -47,13 +55,13 @@ class Coercion(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
+class ParameterTypes:
     """The part of a JSON Schema that says which types are allowed where. No `types`: any."""
 
     types: frozenset[str] = frozenset()
-    members: Mapping[str, Schema] = field(default_factory=dict)
+    members: Mapping[str, ParameterTypes] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
-    items: Schema | None = None
+    items: ParameterTypes | None = None
 
     @property
     def inside(self) -> bool:
@@ -61,7 +69,7 @@ class Schema:
         return bool(self.members) or self.items is not None
 
 
-_ANY = Schema()
+_ANY = ParameterTypes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +80,27 @@ class Coerced:
     coercions: tuple[Coercion, ...] = ()
 
 
-@lru_cache(_KEPT_SCHEMAS)
-def read_schema(text: str) -> Schema:
-    """The schema that stands in `text`. What cannot be read allows everything; never raises."""
+@lru_cache(_KEPT)
+def read_parameter_types(text: str) -> ParameterTypes:
+    """The types that the schema in `text` asks for. What cannot be read allows everything; never raises."""
     try:
-        return _schema(json.loads(text), MAX_DEPTH)
+        return _parameter_types(json.loads(text), MAX_SCHEMA_DEPTH)
     except (ValueError, RecursionError):
         return _ANY
 
 
-def _schema(value: object, depth: int) -> Schema:
+def _parameter_types(value: object, depth: int) -> ParameterTypes:
     if not isinstance(value, dict) or not depth or _UNPLAIN & value.keys():
         return _ANY
     types = _types(value)
     properties, required, items = value.get("properties"), value.get("required"), value.get("items")
     members = {}
     if isinstance(properties, dict):
-        members = {key: _schema(inner, depth - 1) for key, inner in properties.items()}
+        members = {key: _parameter_types(inner, depth - 1) for key, inner in properties.items()}
     names = frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
-    return Schema(types, members, names, _schema(items, depth - 1) if isinstance(items, dict) else None)
+    return ParameterTypes(
+        types, members, names, _parameter_types(items, depth - 1) if isinstance(items, dict) else None
+    )
 
 
 def _types(value: dict[str, object]) -> frozenset[str]:
@@ -100,22 +110,25 @@ def _types(value: dict[str, object]) -> frozenset[str]:
     types = {name for name in listed if isinstance(name, str)}
     if len(types) < len(listed) or not types <= _TYPES:
         return frozenset()
+    # OpenAPI's way to say that null may stand there. JSON Schema has no such word.
     if types and value.get("nullable") is True:
         types.add("null")
+    # Among the choices may be the very string that stands there, or null: then that is what was meant.
     choices = value.get("enum")
     if isinstance(choices, list) and any(choice is None or isinstance(choice, str) for choice in choices):
         return frozenset()
     return frozenset(types)
 
 
-def coerce(arguments: str, schema: Schema) -> Coerced:
-    """`arguments`, the JSON text of an object, as `schema` wants them. Never raises."""
-    if not schema.inside:
+def coerce(arguments: str, wanted: ParameterTypes) -> Coerced:
+    """`arguments`, the JSON text of an object, with values of the `wanted` types. Never raises."""
+    if not wanted.inside:
         return Coerced(arguments)
-    writer = _Writer(arguments)
+    writer = _Editor(arguments)
     try:
-        end = writer.value(schema, after_space(arguments, 0), 0)
+        end = writer.value(wanted, after_space(arguments, 0), 0)
     except (_NotJsonError, IndexError):
+        # Also when something was changed already: half a change would be another call.
         return Coerced(arguments)
     if not writer.coercions or after_space(arguments, end) < len(arguments):
         return Coerced(arguments)
@@ -126,7 +139,7 @@ class _NotJsonError(Exception):
     pass
 
 
-class _Writer:
+class _Editor:
     """Goes through a JSON text once and notes what is to stand where instead of what."""
 
     def __init__(self, text: str) -> None:
@@ -142,23 +155,24 @@ class _Writer:
             pos = end
         return "".join((*parts, self.text[pos:]))
 
-    def value(self, schema: Schema, pos: int, depth: int) -> int:
+    def value(self, wanted: ParameterTypes, pos: int, depth: int) -> int:
         """Go through the value at `pos`. Returns where it ends."""
-        if depth > 2 * MAX_DEPTH:
+        # The text may be deeper than the schema, and this goes through all of it by recursion.
+        if depth > 2 * MAX_SCHEMA_DEPTH:
             raise _NotJsonError
         char = self.text[pos]
         if char == "{":
-            return self._object(schema, pos, depth)
+            return self._object(wanted, pos, depth)
         if char == "[":
-            return self._array(schema, pos, depth)
+            return self._array(wanted, pos, depth)
         match = (_STRING if char == '"' else SCALAR).match(self.text, pos)
         if match is None:
             raise _NotJsonError
-        if char == '"' and schema.types and "string" not in schema.types:
-            self._string(schema, pos, match.end())
+        if char == '"' and wanted.types and "string" not in wanted.types:
+            self._string(wanted, pos, match.end())
         return match.end()
 
-    def _object(self, schema: Schema, pos: int, depth: int) -> int:
+    def _object(self, wanted: ParameterTypes, pos: int, depth: int) -> int:
         text = self.text
         kept_end: int | None = None  # of the last member that stays
         dropped: list[tuple[int, int]] = []  # members that go, up to the next one or the end of the last
@@ -172,8 +186,8 @@ class _Writer:
             if text[pos] != ":":
                 raise _NotJsonError
             pos = after_space(text, pos + 1)
-            name = _decoded(key.group()) if schema.members else ""
-            inner = schema.members.get(name, _ANY)
+            name = _decoded(key.group()) if wanted.members else ""
+            inner = wanted.members.get(name, _ANY)
             null = text.startswith("null", pos)
             end = self.value(inner, pos, depth + 1)
             pos = after_space(text, end)
@@ -184,11 +198,14 @@ class _Writer:
                     raise _NotJsonError
             elif text[pos] != "}":
                 raise _NotJsonError
-            if null and name not in schema.required and inner.types and "null" not in inner.types:
+            # Models write null for what they leave out. What is required is not left out, so there null is a mistake to
+            # tell of.
+            if null and name not in wanted.required and inner.types and "null" not in inner.types:
                 self.coercions.append(Coercion.NULL)
                 dropped.append((start, pos if more else end))
                 continue
             kept_end = end
+            # Something stays behind them, so each takes the comma after it along.
             for gone in dropped:
                 self._edits.append((*gone, ""))
             dropped.clear()
@@ -198,11 +215,11 @@ class _Writer:
             self._edits.append((start, dropped[-1][1], ""))
         return pos + 1
 
-    def _array(self, schema: Schema, pos: int, depth: int) -> int:
+    def _array(self, wanted: ParameterTypes, pos: int, depth: int) -> int:
         text = self.text
         pos = after_space(text, pos + 1)
         while text[pos] != "]":
-            pos = after_space(text, self.value(schema.items or _ANY, pos, depth + 1))
+            pos = after_space(text, self.value(wanted.items or _ANY, pos, depth + 1))
             if text[pos] == ",":
                 pos = after_space(text, pos + 1)
                 if text[pos] == "]":
@@ -211,10 +228,10 @@ class _Writer:
                 raise _NotJsonError
         return pos + 1
 
-    def _string(self, schema: Schema, start: int, end: int) -> None:
+    def _string(self, wanted: ParameterTypes, start: int, end: int) -> None:
         """A string stands where none may."""
         inside = _decoded(self.text[start:end])
-        found = _scalar(inside, schema.types) or _container(inside, schema)
+        found = _scalar(inside, wanted.types) or _container(inside, wanted)
         if found:
             text, coercions = found
             self._edits.append((start, end, text))
@@ -229,6 +246,7 @@ def _decoded(written: str) -> str:
 
 
 def _scalar(inside: str, types: frozenset[str]) -> tuple[str, list[Coercion]] | None:
+    # A longer integer is text for good reason: as a number many readers would round it.
     if types & {"integer", "number"} and _INTEGER.fullmatch(inside):
         return (inside, [Coercion.NUMBER]) if abs(int(inside)) <= _MAX_INTEGER else None
     if "number" in types and _NUMBER.fullmatch(inside) and _is_exact(inside):
@@ -240,20 +258,24 @@ def _scalar(inside: str, types: frozenset[str]) -> tuple[str, list[Coercion]] | 
 
 def _is_exact(number: str) -> bool:
     """Whether a fraction or power means the same to a reader that makes a double of it."""
+    # An integer that `_INTEGER` refused: too long for many readers, or minus nought.
     if not set(number) & set(".eE"):
         return False
+    # Exact is what comes back when the double is written again. No double is `0.1`, but every reader that makes one of
+    # it writes it as `0.1`.
     value = float(number)
     return math.isfinite(value) and Decimal(repr(value)) == Decimal(number)
 
 
-def _container(inside: str, schema: Schema) -> tuple[str, list[Coercion]] | None:
+def _container(inside: str, wanted: ParameterTypes) -> tuple[str, list[Coercion]] | None:
     """An object or array that was written into a string."""
-    text = inside.strip(" \t\r\n")
+    text = inside.strip(BLANKS)
     coercion = {"{": Coercion.OBJECT, "[": Coercion.ARRAY}.get(text[:1])
-    if coercion is None or ("object" if coercion is Coercion.OBJECT else "array") not in schema.types:
+    if coercion is None or ("object" if coercion is Coercion.OBJECT else "array") not in wanted.types:
         return None
+    # Strict JSON and nothing behind it, or it is not an object that was only written into a string.
     scanner = ValueScanner()
     if scanner.feed(text) != text or not scanner.done:
         return None
-    inner = coerce(text, schema)
+    inner = coerce(text, wanted)
     return inner.arguments, [coercion, *inner.coercions]

@@ -16,11 +16,16 @@ from collections.abc import Callable
 
 from .call_shape import Call, calls_of, is_another_shape
 from .grammar import prefixes_of
-from .json_scan import after_space
+from .json_scan import BLANKS, after_space
 from .relaxed_json import UnreadableError, rewrite
 from .rules import Rule
 
+# Strategy: a notation is taken for one only if its very beginning cannot be prose: a tag of its own, or a name right in
+# front of a bracket. From there on it is followed strictly; a repair within a repair would be a guess. Each pattern has
+# a second one for a text that ends before the first is decided, as the open tag is held back until this is known.
+
 _WS = r"[ \t\r\n]*"
+# Bounded, since as long as this may go on it is not decided whether a call begins.
 _NAME = r"[A-Za-z_][\w.:/-]{0,63}"
 _ELEMENT = rf"<(?:function|invoke)(?: *= *| +name *= *)([\"']?)(?P<element>{_NAME})\1 *>"
 _NAME_TAGS = ("function", "tool_name", "name")
@@ -30,7 +35,10 @@ _NAMED = (
     rf"(?:<(?:{'|'.join(_BOX_TAGS)})>{_WS})?(?=\{{)"
 )
 _KEYED = rf"(?P<keyed>{_NAME}){_WS}(?=<arg_key>)"
+# Keywords or an object only: which parameter a value without a name is for, nobody here knows. No blank before the
+# parenthesis, as in `foo (see below)`.
 _CALLED = rf"(?P<called>{_NAME})\({_WS}(?=\)|\{{|[A-Za-z_]\w*[ \t]*=)"
+# With a key behind the brace, as `block { x }` is prose or code.
 _TITLED = rf"(?P<titled>{_NAME}){_WS}(?=\{{{_WS}[\"'}}])"
 _OPENING = re.compile(f"{_ELEMENT}|{_NAMED}|{_KEYED}|{_CALLED}|{_TITLED}")
 
@@ -52,9 +60,10 @@ _BEGUN = re.compile(
 )
 
 _PARAMETER = re.compile(rf"<parameter(?: *= *| +name *= *)([\"']?)({_NAME})\1 *>")
-# A value ends where the next parameter or the end of the call follows.
+# A value ends where the next parameter or the end of the call follows: in between, `</parameter>` may be its text.
 _VALUE_END = re.compile(rf"</parameter>(?={_WS}<(?:parameter\b|/function>|/invoke>))")
 _ELEMENT_END = re.compile(r"</(?:function|invoke)>")
+# What no value may hold: a parameter that was not closed would take the next one, or the next call, for its text.
 _NESTED = re.compile(r"<(?:function|invoke|parameter)\b")
 _PAIR = re.compile(rf"<arg_key>([^<>]*)</arg_key>{_WS}<arg_value>((?:(?!</?arg_)[\s\S])*+)</arg_value>{_WS}")
 _KEYWORD = re.compile(rf"{_WS}([A-Za-z_]\w*)[ \t]*={_WS}")
@@ -124,7 +133,7 @@ def _keyed(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
         members.append((pair[1].strip(), json.dumps(_without_line_ends(pair[2]), ensure_ascii=False)))
         pos = pair.end()
     if not closed or not members:
-        # Another pair may have followed.
+        # Nothing closes these but the block: cut between two pairs, the call would look whole.
         raise UnreadableError("the call is cut off")
     return _call(name, members), pos
 
@@ -142,9 +151,10 @@ def _called(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
         return _call(name, members), pos + 1
     while keyword := _KEYWORD.match(body, pos):
         value = rewrite(body, keyword.end(), closed=False)
-        members.append((keyword[1], value.text.strip(" \t\r\n")))
+        members.append((keyword[1], value.text.strip(BLANKS)))
         rules += value.rules
         following = _NEXT_KEYWORD.match(body, value.end)
+        # A comma, the end or both. Anything else is code: a sum, a condition, a second value.
         if following is None or not (following[1] or following[2]):
             break
         pos = following.end()
@@ -155,11 +165,13 @@ def _called(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
 
 def _titled(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
     value = rewrite(body, pos, closed=False)
+    # No tool's name but a title over the call, which is all there is in the object.
     if name.casefold() in _LABELS:
         calls = calls_of(value.text)
         if len(calls) != 1:
             raise UnreadableError("several calls under one label")
         return calls[0].after(value.rules), value.end
+    # `r {"name": "w", "arguments": {}}`: is it a call of `r` or of `w`?
     if is_another_shape(value.text):
         raise UnreadableError("a call inside of a call")
     return Call(name, value.text, None, (), value.rules), value.end

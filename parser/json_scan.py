@@ -10,16 +10,23 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
+# Levels. The readers behind this one are recursive: this deep they are far from where Python gives up.
 MAX_DEPTH = 64
-# A number, or the white space after a comma or a string, is held back until it is whole. What is longer
+# Characters. A number, or the white space after a comma or a string, is held back until it is whole. What is longer
 # than this breaks off, wherever the text was cut, so that holding back stays cheap.
 MAX_HELD = 4096
 
-_BLANK_OR_END = ("", " ", "\t", "\r", "\n")
-SPACE = re.compile(r"[ \t\r\n]*")
-# Every character of a string that stands for itself, and every whole escape.
+# The white space of JSON (RFC 8259, section 2).
+BLANKS = " \t\r\n"
+_BLANK_OR_END = ("", *BLANKS)
+SPACE = re.compile(f"[{BLANKS}]*")
+# Every character of a string that stands for itself, and every whole escape. Possessive, as there is nothing to go back
+# for and a string may be as long as an answer.
 STRING_RUN = re.compile(r'[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+')
+# All that is held back within a string: half an escape may yet be a fault, and nothing of a fault is released.
 ESCAPE_BEGUN = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
+# Wider than a scalar, so that `01` or `truex` is one word that is wrong, and not a right one with something behind it
+# that a later text would have to take back.
 SCALAR_RUN = re.compile(r"[-+.0-9A-Za-z]+")
 SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
 
@@ -68,6 +75,8 @@ class ValueScanner:
     def feed(self, text: str) -> str:
         if self._held:
             text, self._held = self._held + text, ""
+        # Nearly every delta is the middle of a string. `isprintable` is stricter than JSON, which has U+007F stand for
+        # itself: what it refuses only takes the longer way.
         elif self._in_string and '"' not in text and "\\" not in text and text.isprintable():
             self.in_string = True
             return text
@@ -76,7 +85,7 @@ class ValueScanner:
         while pos < end:
             if self._in_string:
                 pos, stop = self._string(text, pos)
-            elif text[pos] in " \t\r\n":
+            elif text[pos] in BLANKS:
                 pos, stop = after_space(text, pos), False
             else:
                 pos, stop = self._token(text, pos)
@@ -99,10 +108,11 @@ class ValueScanner:
             return self._quote(text, pos)
         if ESCAPE_BEGUN.match(text, pos):
             return pos, True
-        return self._broken(pos)
+        return self._break(pos)
 
     def _quote(self, text: str, pos: int) -> tuple[int, bool]:
         """Pass the quote that ends a string. In a container only what follows shows that it does."""
+        # The quote of a key is released at once: no repair reads a key with a quote in it, so none can take it back.
         if self._expect is _KEY or self._expect is _FIRST_KEY:
             # The usual spelling of what comes next saves three more steps.
             if text.startswith('": "', pos):
@@ -114,18 +124,20 @@ class ValueScanner:
         if self._closers:
             if text.startswith('"}', pos) and self._closers[-1] == "}":
                 self._in_string = False
-                return self._closed(pos + 1)
+                return self._close(pos + 1)
             after = pos + 1
             if text[after : after + 1] in _BLANK_OR_END:
                 after = after_space(text, after)
                 if after - pos > MAX_HELD:
-                    return self._broken(pos)
+                    return self._break(pos)
                 if after == len(text):
                     return pos, True
+            # A quote in a string that is not escaped. `relaxed_json` may read the string as a longer one, which would
+            # take back the end that was told.
             if text[after] != "," and text[after] != self._closers[-1]:
-                return self._broken(pos)
+                return self._break(pos)
         self._in_string = False
-        return self._value_ended(pos + 1)
+        return self._end_value(pos + 1)
 
     def _token(self, text: str, pos: int) -> tuple[int, bool]:
         char = text[pos]
@@ -136,7 +148,7 @@ class ValueScanner:
             if char == ",":
                 return self._comma(text, pos)
             if char == self._closers[-1]:
-                return self._closed(pos)
+                return self._close(pos)
         elif expect is _COLON:
             if char == ":":
                 self._expect = _VALUE
@@ -145,8 +157,8 @@ class ValueScanner:
             self._in_string = True
             return pos + 1, False
         elif char == "}" and expect is _FIRST_KEY:
-            return self._closed(pos)
-        return self._broken(pos)
+            return self._close(pos)
+        return self._break(pos)
 
     def _value(self, text: str, pos: int, char: str) -> tuple[int, bool]:
         if char == '"':
@@ -157,25 +169,26 @@ class ValueScanner:
                 self._closers.append("}")
                 self._expect, self._in_string = _KEY, True
                 return pos + 2, False
-            return self._opened("}", _FIRST_KEY, pos)
+            return self._open("}", _FIRST_KEY, pos)
         if char == "[":
-            return self._opened("]", _FIRST_VALUE, pos)
+            return self._open("]", _FIRST_VALUE, pos)
         if char == "]" and self._expect is _FIRST_VALUE:
-            return self._closed(pos)
+            return self._close(pos)
+        # Everything else is a word, or a fault at its first character.
         return self._scalar(text, pos)
 
-    def _opened(self, closer: str, expect: _Expect, pos: int) -> tuple[int, bool]:
+    def _open(self, closer: str, expect: _Expect, pos: int) -> tuple[int, bool]:
         if len(self._closers) == MAX_DEPTH:
-            return self._broken(pos)
+            return self._break(pos)
         self._closers.append(closer)
         self._expect = expect
         return pos + 1, False
 
-    def _closed(self, pos: int) -> tuple[int, bool]:
+    def _close(self, pos: int) -> tuple[int, bool]:
         self._closers.pop()
-        return self._value_ended(pos + 1)
+        return self._end_value(pos + 1)
 
-    def _value_ended(self, pos: int) -> tuple[int, bool]:
+    def _end_value(self, pos: int) -> tuple[int, bool]:
         self._expect = _NEXT
         self.done = not self._closers
         return pos, self.done
@@ -183,28 +196,31 @@ class ValueScanner:
     def _scalar(self, text: str, pos: int) -> tuple[int, bool]:
         run = SCALAR_RUN.match(text, pos)
         if run is None or run.end() - pos > MAX_HELD:
-            return self._broken(pos)
+            return self._break(pos)
+        # `1` may become `12`, and `nul` may become `null`.
         if run.end() == len(text):
             return pos, True
         if SCALAR.fullmatch(run.group()) is None:
-            return self._broken(pos)
-        return self._value_ended(run.end())
+            return self._break(pos)
+        return self._end_value(run.end())
 
     def _comma(self, text: str, pos: int) -> tuple[int, bool]:
         """Pass a comma only together with the token after it, which a comma cannot do without."""
+        # `[1, 2,]` is repaired by leaving the last comma out: had it been told, that would be another text.
         after = after_space(text, pos + 1)
         if after - pos > MAX_HELD:
-            return self._broken(pos)
+            return self._break(pos)
         if after == len(text):
             return pos, True
         self._expect = _KEY if self._closers[-1] == "}" else _VALUE
         after, stop = self._token(text, after)
         if not stop:
             return after, False
+        # Held or broken with what follows it: the comma was not passed, and before it the next item still is to come.
         self._expect = _NEXT
         return pos, True
 
-    def _broken(self, pos: int) -> tuple[int, bool]:
+    def _break(self, pos: int) -> tuple[int, bool]:
         self.broken = True
         return pos, True
 

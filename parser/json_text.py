@@ -49,11 +49,11 @@ class _Verbatim(str):
     __slots__ = ()
 
 
-def _refuse(constant: str) -> None:
+def _refuse_constant(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_int=_Verbatim, parse_float=_Verbatim, parse_constant=_refuse)
+_DECODER = json.JSONDecoder(parse_int=_Verbatim, parse_float=_Verbatim, parse_constant=_refuse_constant)
 
 
 def elements_of(text: str) -> list[str]:

@@ -15,19 +15,24 @@ from .json_scan import MAX_HELD, STRING_RUN, ValueScanner
 from .json_text import decode_string
 from .members import ARGUMENTS, IDS, NAME, is_reserved
 
+# Strategy: only the strict shape is told while it is written, as what was told cannot be taken back. At the first thing
+# that could have another reading this stops, and nothing is lost: the block has the text from its start, `read_block`
+# reads all of it, and what it finds must go on from what was told here.
+
 _RUN = STRING_RUN.pattern
 _WS = r"[ \t\r\n]*+"
 # The way to a value: a comma unless it is the first, the key, the colon, and the sight of what follows.
-_MEMBER = re.compile(rf'{_WS}(,?){_WS}"({_RUN})"{_WS}:{_WS}(?=[^ \t\r\n])')
-_MEMBER_BEGUN = re.compile(rf'{_WS},?{_WS}(?:"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?|"{_WS}(?::{_WS})?)?)?\Z')
-# The two that every call has, as they are taught.
+MEMBER = re.compile(rf'{_WS}(,?){_WS}"({_RUN})"{_WS}:{_WS}(?=[^ \t\r\n])')
+MEMBER_BEGUN = re.compile(rf'{_WS},?{_WS}(?:"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?|"{_WS}(?::{_WS})?)?)?\Z')
+# The two that every call has, as they are taught: one match for what else takes three. A name with an escape in it goes
+# the longer way.
 _NAMED = re.compile(rf'{_WS}"{NAME}"{_WS}:{_WS}"([^"\\\x00-\x1f]+)"')
 _ARGUED = re.compile(rf'{_WS},{_WS}"{ARGUMENTS}"{_WS}:{_WS}(?=\{{)')
-_END = re.compile(rf"{_WS}}}")
+OBJECT_END = re.compile(rf"{_WS}}}")
 _STRING = re.compile(rf'"({_RUN})"')
 _STRING_BEGUN = re.compile(rf'"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?)?\Z')
 
-# What is shorter than this is only looked at when it holds the colon and the quotes that a member takes.
+# Characters. What is shorter than this is only looked at when it holds the colon and the quotes that a member takes.
 _SHORT = 64
 
 
@@ -104,7 +109,8 @@ class LiveCall:
                 text = self._scan(self._scanner, text, events)
                 continue
             text = self._held + text
-            # A cheap look first, as most deltas end nothing. Whatever may end the block is looked at in full.
+            # A cheap look first, as most deltas end nothing. Whatever may end the block is looked at in full: a brace,
+            # and the `<` of a tag that stands where none can. A name is told with its quote, so it never waits.
             if (
                 len(text) < self._patience
                 and self._at is not _IN_NAME
@@ -121,6 +127,8 @@ class LiveCall:
     def end(self, events: list[ParserEvent]) -> None:
         """No more text comes: look at what was only held."""
         text, self._held = self._held, ""
+        # What was too little to be looked at is looked at now: it may be a fault, and then the block is read as a
+        # whole.
         self._patience = 0
         self.feed(text, events)
 
@@ -129,9 +137,9 @@ class LiveCall:
         if self._at is _FIRST:
             if (named := _NAMED.match(text)) and named.end() <= MAX_HELD:
                 self._seen.add(NAME)
-                return self._named(named.group(1), text[named.end() :], events)
+                return self._set_name(named.group(1), text[named.end() :], events)
         elif self._at is _IN_NAME:
-            return self._name(text, events)
+            return self._read_name(text, events)
         elif (argued := _ARGUED.match(text)) and ARGUMENTS not in self._seen and argued.end() <= MAX_HELD:
             self._seen.add(ARGUMENTS)
             self._at, self._scanner = _IN_ARGUMENTS, ValueScanner()
@@ -140,19 +148,22 @@ class LiveCall:
 
     def _member(self, text: str) -> str:
         # A member is there with its colon, the end with its brace: without them, do not look for either.
-        if ":" in text and (match := _MEMBER.match(text)):
+        if ":" in text and (match := MEMBER.match(text)):
             comma, key = match.groups()
             key = decode_string(key)
             fits = bool(comma) is (self._at is _IN_MEMBER) and match.end() <= MAX_HELD
+            # A key that stands twice, or `parameters` beside `arguments`: which of the two is meant is nobody's to
+            # guess, and one of them may be told already. `read_block` decides, and may still refuse.
             if not fits or key in self._seen or is_reserved(key):
                 return self._break()
             self._seen.add(key)
             return self._value_of(key, text, match.end())
-        if "}" in text and (match := _END.match(text)):
+        if "}" in text and (match := OBJECT_END.match(text)):
+            # An object, but not yet a call in the strict shape: the arguments may have another name, or be left out.
             if self.name is None or ARGUMENTS not in self._seen or match.end() > MAX_HELD:
                 return self._break()
             return self._end(text[match.end() :])
-        return self._hold(text, _MEMBER_BEGUN)
+        return self._hold(text, MEMBER_BEGUN)
 
     def _end(self, rest: str) -> str:
         self.done, self.rest = True, rest
@@ -167,6 +178,8 @@ class LiveCall:
             if first == "{":
                 self._at = _IN_ARGUMENTS
             elif first == '"':
+                # As on OpenAI's own wire, where arguments are the text of an object. A quote does not yet say that
+                # there is one in the string: `EncodedObject` does.
                 self._at, self._encoded = _IN_ENCODED, EncodedObject()
             else:
                 return self._break()
@@ -175,20 +188,21 @@ class LiveCall:
         self._scanner = ValueScanner()
         return text[pos:]
 
-    def _name(self, text: str, events: list[ParserEvent]) -> str:
+    def _read_name(self, text: str, events: list[ParserEvent]) -> str:
         match = _STRING.match(text)
         if match is None:
             return self._hold(text, _STRING_BEGUN)
         if match.end() > MAX_HELD:
             return self._break()
-        return self._named(decode_string(match.group(1)), text[match.end() :], events)
+        return self._set_name(decode_string(match.group(1)), text[match.end() :], events)
 
-    def _named(self, name: str, rest: str, events: list[ParserEvent]) -> str:
+    def _set_name(self, name: str, rest: str, events: list[ParserEvent]) -> str:
         if not name.strip():
             return self._break()
         self.name = name
         self._at = _IN_MEMBER
         events.append(CallStarted(self.index, name, self.id))
+        # They stood before the name, and nobody could be told of them without it.
         if self.arguments:
             events.append(ArgumentsDelta(self.index, "".join(self.arguments)))
         return rest
@@ -196,6 +210,7 @@ class LiveCall:
     def _scan(self, scanner: ValueScanner, text: str, events: list[ParserEvent]) -> str:
         piece = scanner.feed(text)
         if self._at is _IN_VALUE:
+            # Of no use to anybody before the call is whole, so it is kept and not told.
             self._value.append(piece)
         else:
             if self._encoded is not None:
@@ -206,21 +221,27 @@ class LiveCall:
                 self.arguments.append(piece)
                 if self.name is not None:
                     events.append(ArgumentsDelta(self.index, piece))
+        # What came before the fault was told, in this delta or in an earlier one, and stays so.
         if self.broken or scanner.broken:
             return self._break()
         if scanner.done:
-            self._value_ended()
+            self._end_value()
             rest = scanner.rest
+            # The usual end of a call is settled here, without the way through the patterns.
             if rest[:1] == "}" and self.name is not None and ARGUMENTS in self._seen:
                 return self._end(rest[1:])
             return rest
+        # Only here is a character told as it came: in an encoded object it has to be decoded, in other members it is
+        # not told at all, and without a name it has to wait.
         self.in_string = self._at is _IN_ARGUMENTS and self.name is not None and scanner.in_string
         return ""
 
-    def _value_ended(self) -> None:
+    def _end_value(self) -> None:
         if self._at is _IN_VALUE:
             value = "".join(self._value)
             if self._key in IDS and value[0] == '"':
+                # `call_id` wins, wherever it stands: on OpenAI's wire it is what results refer to, and `id` is the
+                # item's own.
                 if self.id is None or self._key == IDS[0]:
                     self.id = decode_string(value[1:-1])
             else:
@@ -230,6 +251,7 @@ class LiveCall:
         self.in_string = False
 
     def _hold(self, text: str, begun: re.Pattern[str]) -> str:
+        # It can be no member any more, or is so long that waiting for the rest would cost more with each delta.
         if len(text) > MAX_HELD or not begun.match(text):
             return self._break()
         self._held = text

@@ -43,8 +43,7 @@ class CodeState:
 
     @property
     def quoted(self) -> bool:
-        """True if what follows is code. To be asked before a character that is no backtick or tilde."""
-        self._end_run()
+        """True if what follows is code. To be asked after `end_run`."""
         return self._fence[1] > 0 or self._span > 0
 
     def feed(self, text: str) -> None:
@@ -55,13 +54,13 @@ class CodeState:
             first = piece[0]
             if first in "`~":
                 if first != self._run_char:
-                    self._end_run()
+                    self.end_run()
                 if not self._run:
                     self._run_char, self._run_blank = first, self.blank
                 self._run += len(piece)
                 self.blank = False
                 continue
-            self._end_run()
+            self.end_run()
             if first == "\n":
                 self._end_line()
             elif first > " ":
@@ -72,7 +71,7 @@ class CodeState:
         """The short way for text without backticks and tildes: lines are looked at, not what is in them."""
         if not text:
             return
-        self._end_run()
+        self.end_run()
         last = text.rfind("\n")
         if last >= 0:
             if self._closing and text[: text.find("\n")].strip(_BLANKS):
@@ -88,7 +87,8 @@ class CodeState:
         self._span = 0
         self.blank = True
 
-    def _end_run(self) -> None:
+    def end_run(self) -> None:
+        """A character follows that is no backtick or tilde: the run before it is whole."""
         length, char = self._run, self._run_char
         if not length:
             return

@@ -28,10 +28,10 @@ NEUTRAL = frozenset({"callid", "id", "type", "key"})
 _RESERVED = NAME_ALIASES | ARGUMENTS_ALIASES | NESTINGS | WRAPPERS
 
 
-def folded(key: str) -> str:
+def folded_key(key: str) -> str:
     return key.replace("_", "").replace("-", "").casefold()
 
 
 def is_reserved(key: str) -> bool:
     """True for a key that, beside `name` and `arguments`, would leave more than one reading."""
-    return folded(key) in _RESERVED and key not in (NAME, ARGUMENTS)
+    return folded_key(key) in _RESERVED and key not in (NAME, ARGUMENTS)

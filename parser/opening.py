@@ -10,7 +10,7 @@ from .grammar import OPEN, OPEN_BEGUN
 from .json_scan import after_space
 from .string_ends import WS
 
-# The tags, white space and fence before the JSON are held back up to this length.
+# Characters. The tags, white space and fence before the JSON are held back up to this length.
 MAX_OPENING_CHARS = 256
 
 # Where a well-formed call begins: one open tag that says no more, and an object.
@@ -21,7 +21,7 @@ _FENCE = re.compile(r"(?:`{3,}|~{3,})[\w-]*[ \t\r\n]*")
 _FENCE_BEGUN = re.compile(r"(?:`{1,2}|~{1,2}|(?:`{3,}|~{3,})[\w-]*[ \t\r\n]*)\Z")
 
 
-class Opening(NamedTuple):
+class BlockOpening(NamedTuple):
     """A block begins that is no well-formed call. Its body starts at `end`, after `openers` open tags.
 
     `markup` says that it is made of elements, in which quotes mean nothing.
@@ -38,7 +38,7 @@ class NoOpening(NamedTuple):
     end: int
 
 
-def opening_of(text: str) -> Opening | NoOpening | None:
+def opening_of(text: str) -> BlockOpening | NoOpening | None:
     """What the open tag at the start of `text` is, if not an `OPEN_OBJECT`; None if that is not decided yet."""
     first = OPEN.match(text)
     if first is None:
@@ -53,12 +53,12 @@ def opening_of(text: str) -> Opening | NoOpening | None:
         return NoOpening(first.end())
     char = text[start : start + 1]
     if char in ("{", "[") or text.startswith('"{', start):
-        return Opening(body, openers, markup=False)
+        return BlockOpening(body, openers, markup=False)
     if start == len(text) or text[start:] == '"' or OPEN_BEGUN.match(text, start) or _FENCE_BEGUN.match(text, start):
         return None
     match begins_foreign(text, start):
         case True:
-            return Opening(body, openers, markup=is_markup(text, start))
+            return BlockOpening(body, openers, markup=is_markup(text, start))
         case None if len(text) <= MAX_OPENING_CHARS:
             return None
         case _:

@@ -11,19 +11,19 @@ from collections.abc import Sequence
 
 from .events import ParserEvent
 from .grammar import OPEN, OPEN_TAG, THINK_TAGS
+from .json_scan import BLANKS
 from .markdown import CodeState
 from .segment import Segment
 from .tags import KINDS, Kind, after_calls, before_calls
 
-# About so much text that was said is remembered before it is read: less costs a tenth of the speed.
+# Characters. About so much text that was said is remembered before it is read: less costs a tenth of the speed.
 MAX_UNREAD = 16384
-# The same for text that has to be looked at anyway, in pieces.
+# Pieces. The same for text that has to be looked at anyway.
 _MOST_UNREAD = 16
 
 # Looking a member up in its class is a Python call on 3.11.
 _TEXT, _CALL, _THINK, _BEGUN, _RESULT, _RESULT_BEGUN = Kind
 _ALL_READ = (_TEXT, "")
-_BLANK = " \t\r\n"
 # What ends a thought, and nothing else, counts in it.
 _LESS_THAN = re.compile("<")
 
@@ -70,7 +70,7 @@ class Prose:
             text, self.held = self.held + text, ""
         if self._segment.blank:
             # Nothing can be quoted yet, and a call is what is likely here.
-            tag = text.lstrip(_BLANK)
+            tag = text.lstrip(BLANKS)
             is_call = tag.startswith(OPEN_TAG)
             if is_call or (tag and OPEN_TAG.startswith(tag)):
                 if len(tag) < len(text):
@@ -104,6 +104,7 @@ class Prose:
             unread = pos
             self._catch_up()
             code = self._code
+            code.end_run()
             if not code.quoted and (code.blank or (kind is not _RESULT and kind is not _RESULT_BEGUN)):
                 return self._tag(kind, found, text, events)
             pos += 1
@@ -155,7 +156,7 @@ class Prose:
         self._code = CodeState()
         return text[end:]
 
-    def open_tag_is_text(self, text: str, events: list[ParserEvent]) -> str:
+    def say_open_tag(self, text: str, events: list[ParserEvent]) -> str:
         """Say the open tag at the start of `text`; what follows it is still to be read."""
         match = OPEN.match(text)
         end = 0 if match is None else match.end()
@@ -172,7 +173,7 @@ class Prose:
         """The white space that is held at the start of this stretch of text and will not be said."""
         return self._segment.take()
 
-    def call_ends(self) -> str:
+    def end_with_call(self) -> str:
         """A call stood here, and a new stretch of text starts. Gives the white space before it."""
         if not self.after_call:
             self.after_call = True
@@ -184,7 +185,7 @@ class Prose:
         self.passing = False
         return self._segment.end_with_call()
 
-    def block_is_text(self, events: list[ParserEvent]) -> None:
+    def pass_text_block(self, events: list[ParserEvent]) -> None:
         """What was held belongs before a block that is text after all."""
         self._segment.release(events)
         self.unread.clear()

@@ -20,7 +20,7 @@ def continuing(live: LiveCall, reading: Calls | Malformed) -> Calls | Malformed:
     return Malformed("the repaired call is not the one that was begun")
 
 
-def tell(live: LiveCall, calls: Sequence[Call], raw: str, before: str) -> list[ParserEvent]:
+def events_left(live: LiveCall, calls: Sequence[Call], raw: str, before: str) -> list[ParserEvent]:
     """The events that are left to tell of `calls`, which go on from `live`; the first carries the text."""
     events: list[ParserEvent] = []
     for index, call in enumerate(calls, live.index):

@@ -16,6 +16,10 @@ from .relaxed_scalar import RUN, as_json
 from .rules import Rule
 from .string_ends import CURLY, ENDS_ANYWHERE, ENDS_ELEMENT, ENDS_KEY, ENDS_MEMBER, KEY_AHEAD, OTHER_SPACE, WS
 
+# Strategy: one pass, which copies. Each rule is tried only where JSON itself does not go on, so well-formed text never
+# meets one. A rule must say what its author meant in every context; where two would explain the same place, as a lost
+# comma and a quote that is not escaped, the text is refused rather than decided.
+
 _COMMENT = re.compile(r"(?://|#)[^\n]*|/\*.*?\*/", re.DOTALL)
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$-]*")
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
@@ -23,9 +27,11 @@ _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 _QUOTATION = re.compile(r"""(?:(?<=[\s(\[{<=>;/'-])|(?<=\A))"(?=\S)[^"]*(?<=\S)"(?=[\s)\]}>.,;:!?/'-]|\Z)""")
 # Quotes beside these may be the ends of strings after all.
 _STRUCTURE = re.compile(r'"[ \t\r\n]*[:{\[]|[,{\[:][ \t\r\n]*"')
+# What makes a string look like a Windows path, and an escape of JSON that would be a folder's first letter in it.
 _DRIVE = re.compile(r"[A-Za-z]:\\")
 _ESCAPED_LETTER = re.compile(r"(?<!\\)(?:\\\\)*\\[bfnrtu]")
 
+# A quote, a brace and a key with its quotes: no string that is escaped begins like this.
 _OBJECT_IN_QUOTES = re.compile(rf'"\{{{WS}"{STRING_RUN.pattern}"{WS}:')
 
 
@@ -128,6 +134,7 @@ class _Writer:
         self.out.append(scalar)
 
     def _object(self) -> None:
+        # Where JSON wants a key. As in templates, which write `{{` for one brace.
         if self.text.startswith("{", after_space(self.text, self.pos + 1)):
             self._deeper()
             self.pos += 1
@@ -159,6 +166,8 @@ class _Writer:
         elif self._peek():
             raise UnreadableError(f"{self._peek()!r} where a comma or {closer!r} should be")
         elif self.closed:
+            # The author closed the block, so nothing but brackets was forgotten. Where the text just ends, anything may
+            # be missing.
             self._use(Rule.MISSING_CLOSERS)
         else:
             raise UnreadableError("the JSON is cut off")
@@ -173,6 +182,7 @@ class _Writer:
     def _comma(self, closer: str) -> bool:
         """Pass the comma before a next item; False if there is no next item."""
         if self._peek() != ",":
+            # Only before a key, with its colon: between two values a lost comma looks like one value that goes on.
             if closer == "}" and KEY_AHEAD.match(self.text, self.pos):
                 self._use(Rule.MISSING_COMMA)
                 self.out.append(", ")
@@ -185,6 +195,7 @@ class _Writer:
         if self._peek() != closer:
             return True
         self._use(Rule.TRAILING_COMMA)
+        # The blanks behind it were written already, and stay.
         self.out[comma] = ""
         return False
 
@@ -205,6 +216,8 @@ class _Writer:
         self.pos += 1
         self.out.append(":")
         self._blank()
+        # Among the members of the call, where such a string can hardly be anything but its arguments. Deeper it may be
+        # a text that quotes JSON.
         if not (self.depth == 1 and _OBJECT_IN_QUOTES.match(self.text, self.pos) and self._object_in_quotes()):
             self.value(ENDS_MEMBER)
 
@@ -215,6 +228,7 @@ class _Writer:
             inner.value(ENDS_ANYWHERE)
         except UnreadableError:
             return False
+        # The quote behind the object has to be the one that ends the string, or this string only begins like an object.
         if not self.text.startswith('"', inner.pos) or not ENDS_MEMBER.match(self.text, inner.pos + 1):
             return False
         self._use(Rule.UNESCAPED_OBJECT)
@@ -235,13 +249,18 @@ class _Writer:
             if not char:
                 raise UnreadableError("a string does not end")
             if char == '"':
+                # A quote ends the string if what follows may follow a string. In well-formed text the first one always
+                # does.
                 if ends.match(self.text, self.pos + 1):
                     break
+                # `live_call` has told keys as soon as their quote came, so no key may turn out to be longer.
                 if ends is ENDS_KEY:
                     raise UnreadableError("a key without a colon")
                 inner_quotes = True
                 self.out.append('\\"')
             elif char == "\\":
+                # JSON knows no such escape, so the backslash is one that its author saw: `\d` of a pattern, `\$` of a
+                # shell.
                 bad_escapes = True
                 self.out.append("\\\\")
             else:
@@ -258,8 +277,10 @@ class _Writer:
     def _check_inner_quotes(self, start: int) -> None:
         """Quotes that quote something may stay; any other may be the end of one string or the start of the next."""
         inside = self.text[start + 1 : self.pos - 1]
+        # Of the same length, without what is escaped: an escaped quote is none, an escaped line break is a blank.
         plain = re.sub(r"\\.", lambda escape: "  " if escape[0][1] in "nrt" else "__", inside, flags=re.DOTALL)
         unpaired = '"' in _QUOTATION.sub("", plain)
+        # A tag between quotes: the string may have ended before it, and with it the block.
         if unpaired or _STRUCTURE.search(inside) or OPEN.search(inside) or CLOSE.search(inside):
             raise UnreadableError("a quote inside a string is not escaped")
         self._use(Rule.INNER_QUOTES)
@@ -275,6 +296,7 @@ class _Writer:
         """A string that starts here and ends with the first of `closers`, which must stand where a string may end."""
         self._use(rule)
         start = self.pos
+        # The first closer is the end or there is none: an apostrophe within single quotes looks the same as their end.
         quotes = re.compile(rf"\\.|[{closers}]", re.DOTALL)
         end = next((found.start() for found in quotes.finditer(self.text, start + 1) if found[0] in closers), -1)
         if end < 0 or not ends.match(self.text, end + 1):
@@ -291,9 +313,12 @@ class _Writer:
 
     def _rewritten(self, start: int, end: int, after: int) -> None:
         """What stands from `start` to `end`, as the inside of a string in double quotes."""
+        # `BlockEnd` looks at plain quotes one by one, and may have cut the block at this tag, or have missed that it
+        # ends there.
         if OPEN.search(self.text, start, end) or CLOSE.search(self.text, start, end):
             raise UnreadableError("a tag in a string in other quotes")
         inner = re.sub(r'\\.|"', _double_quoted, self.text[start:end], flags=re.DOTALL)
+        # Read again as what it now is, so that control characters and escapes in it are judged as everywhere.
         strict = _Writer(f'"{inner}"', 0, closed=self.closed)
         strict.value(ENDS_ANYWHERE)
         self.rules |= strict.rules

@@ -10,6 +10,7 @@ from .rules import Rule
 # What may be one scalar. Wider than JSON, so that what follows a digit cannot be taken for a token of its own.
 RUN = re.compile(r"[-+.\w]+", re.ASCII)
 
+# Python's words, and JSON's own in other cases. `yes`, `nil` and the like may be words of a text.
 _LITERALS = {
     **dict.fromkeys(("True", "TRUE"), "true"),
     **dict.fromkeys(("False", "FALSE"), "false"),
@@ -17,6 +18,8 @@ _LITERALS = {
 }
 # Up to 64 bits: converting takes time that grows with the square of the length.
 _HEXADECIMAL = re.compile(r"([-+]?)0[xX]([0-9a-fA-F]{1,16})")
+# Digits in groups of three only, as they are written for reading: in other groups they may be anything. No nought in
+# front, which is octal to some readers. Digits may be missing on one side of the point.
 _DECIMAL = re.compile(r"([-+]?)(0|[1-9][0-9]*|[1-9][0-9]{0,2}(?:_[0-9]{3})+)?(?:\.([0-9]*))?([eE][-+]?[0-9]+)?")
 
 
@@ -42,6 +45,7 @@ def _number(word: str) -> str | None:
     if decimal is None:
         return None
     sign, whole, fraction, exponent = decimal.groups()
+    # A point alone, a sign alone or a power of nothing.
     if not (whole or fraction):
         return None
     point = "" if fraction is None else f".{fraction or '0'}"

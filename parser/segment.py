@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .events import ParserEvent, TextDelta
 
-# White space is held back until it is known to separate calls only, or until there is this much of it.
+# Characters. White space is held back until it is known to separate calls only, or until there is this much of it.
 MAX_HELD_BLANK = 4096
 
 

@@ -23,7 +23,7 @@ from .json_scan import ESCAPE_BEGUN, STRING_RUN
 from .prose import MAX_UNREAD, Prose
 from .tags import BEGUN, Kind
 
-# Longer text is read in pieces, so that what follows a call is not copied once for every call.
+# Characters. Longer text is read in pieces, so that what follows a call is not copied once for every call.
 MAX_PIECE = 4096
 # So many deltas of one string are kept one by one before they are joined.
 _MOST_TOLD = 1024

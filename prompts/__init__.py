@@ -7,18 +7,15 @@ render        one turn: client instructions, guidance and tool block; conversati
 conversation  messages, past calls and results as one text in which only we write headers
 block         the tool block: frame, tools, rules, form, worked example, key
 profiles      which optional lines a kind of model is given
-prose         the words, in templates/*.txt
-compaction    what asks for a summary, and what shows one
+prose         the words, in templates/*.txt; among them what asks for a summary, and what shows one
 repair        the one line that a second attempt is given
 escape        tags in untrusted text made harmless, and the way back, streamed too
-canonical     when two calls are the same
+canonical     when two calls are the same, and which already have a result
 guard         whether a call is a quotation from the request
-loop          which calls already have a result
 """
 
 from .block import offered_tools
-from .canonical import canonical
-from .compaction import compaction_request, summarised
+from .canonical import answered_calls, canonical
 from .escape import (
     Unescaper,
     escape,
@@ -29,15 +26,14 @@ from .escape import (
     unescape_json,
 )
 from .guard import QuoteGuard, untrusted_strings
-from .loop import answered_calls
 from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
+from .prose import compaction_request, nothing_said, summarised
 from .render import RenderedTurn, render_turn
 from .repair import (
     arguments_misfit,
     call_missing,
     call_repeated,
     named_call_missing,
-    nothing_said,
     output_misfit,
     unusable_markup,
 )

@@ -1,8 +1,10 @@
-"""When two calls are the same: their arguments as one comparable text."""
+"""When two calls are the same: their arguments as one comparable text; and which calls already have a result."""
 
 from __future__ import annotations
 
 import json
+
+from .transcript import PastCall, ToolResult, Transcript
 
 
 class _Number:
@@ -24,11 +26,12 @@ class _Number:
             self.written = f"{sign}{digits}e{int(exponent or 0) - len(fraction) + zeros}"
 
 
-def _refuse(constant: str) -> None:
+def refuse_constant(constant: str) -> None:
+    """For a decoder: `NaN` and the like are Python's, not JSON's."""
     raise ValueError(f"{constant} is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_refuse)
+_DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=refuse_constant)
 # The key keeps a number apart from a string. Only an object made to look like one could be taken for it.
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False,
@@ -50,3 +53,19 @@ def canonical(arguments: str) -> str | None:
         return _ENCODER.encode(value) if isinstance(value, dict) else None
     except (ValueError, RecursionError):
         return None
+
+
+def answered_calls(transcript: Transcript) -> frozenset[tuple[str, str]]:
+    """Name and `canonical` arguments of each past call with a result behind it: the loop guard's memory."""
+    open_calls: dict[str, PastCall] = {}
+    answered: set[tuple[str, str]] = set()
+    for entry in transcript.entries:
+        match entry:
+            case PastCall(call_id=call_id):
+                open_calls[call_id] = entry
+            case ToolResult(call_id=call_id) if call := open_calls.get(call_id):
+                if (arguments := canonical(call.arguments)) is not None:
+                    answered.add((call.name, arguments))
+            case _:
+                pass
+    return frozenset(answered)

@@ -54,7 +54,7 @@ def past_call(call: PastCall, key: str | None = None) -> str:
     return one_line(write_call(escape(call.name), escape_json(arguments.strip()), key=key))
 
 
-class Page:
+class PageWriter:
     """Text and images in the order of writing; adjacent text is one part. `length` counts characters of text."""
 
     def __init__(self) -> None:
@@ -152,7 +152,7 @@ def _lone_message(entries: Sequence[Entry]) -> list[Part] | None:
             return None
 
 
-def write_conversation(page: Page, transcript: Transcript, key: str | None = None) -> None:
+def write_conversation(page: PageWriter, transcript: Transcript, key: str | None = None) -> None:
     """Write all messages; a lone user message stands as it is unless a line in it could be taken for a header."""
     entries = visible(transcript)
     if not entries:
@@ -180,7 +180,7 @@ def write_conversation(page: Page, transcript: Transcript, key: str | None = Non
         assistant_speaks = isinstance(entry, AssistantText | PastCall)
 
 
-def _write_message(page: Page, header: str, parts: Iterable[Part]) -> None:
+def _write_message(page: PageWriter, header: str, parts: Iterable[Part]) -> None:
     page.write(f"\n\n{header}")
     before = " "
     for part in _merged(parts):

@@ -24,8 +24,8 @@ _FILL = rf"[\s/{INVISIBLE}]{{0,64}}+"
 _GAP = f"[{INVISIBLE}]{{0,8}}+"
 _WORD = _GAP.join("tool_call")
 
+# The `<` of a tag in any spelling, escaped or not.
 LOOKALIKE = re.compile(rf"<(?=\\*+{_FILL}{_WORD})", re.IGNORECASE)
-"""The `<` of a tag in any spelling, escaped or not."""
 
 _ESCAPED = re.compile(rf"<\\(?=\\*+{_FILL}{_WORD})", re.IGNORECASE)
 
@@ -38,8 +38,8 @@ def _prefixes(word: str) -> str:
     return pattern
 
 
+# The end of a text that may become an escaped tag: backslashes, and what stands behind them.
 _FORMING = re.compile(rf"<(?:(\\++)({_FILL}{_prefixes('tool_call')}))?", re.IGNORECASE)
-"""The end of a text that may become an escaped tag: backslashes, and what stands behind them."""
 
 
 def escape(text: str) -> str:

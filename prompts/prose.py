@@ -43,3 +43,18 @@ def passage(name: str, /, **values: str) -> str:
 def line(name: str, /, form: str = "", **values: str) -> str:
     """The text of one line of `templates/lines.txt`, with `form` as the form of a call where it shows one."""
     return _LINES[name].substitute(values, open=OPEN_TAG, close=CLOSE_TAG, form=form)
+
+
+def nothing_said() -> str:
+    """Stands where a conversation shows nothing: without any input some backends do not ask the model at all."""
+    return line("no_message")
+
+
+def compaction_request() -> str:
+    """The last message of a conversation that is too long and is to be summarised."""
+    return passage("compaction")
+
+
+def summarised(summary: str) -> str:
+    """A message that stands for the part of a conversation that `summary` sums up."""
+    return f"{passage('summary')}\n\n{summary}"

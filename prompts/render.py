@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from parser import ToolRegistry
 
 from .block import json_passage, offered_tools, tool_block
-from .conversation import Page, move_headers, visible, write_conversation
+from .conversation import PageWriter, move_headers, visible, write_conversation
 from .escape import escape, normalise_newlines
 from .profiles import PromptProfile
 from .prose import call_form, line
@@ -54,7 +54,7 @@ def render_turn(
     block = tool_block(tools, parallel=parallel, profile=profile, key=key) if len(tools) else ""
     answer_form = json_passage(json_answer, beside_calls=bool(block)) if json_answer else ""
 
-    page = Page()
+    page = PageWriter()
     write_conversation(page, transcript, key)
     closing = list(_closing_lines(transcript, tools, choice, profile, length=page.length, form=call_form(key)))
     if fault:

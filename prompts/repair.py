@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from .escape import escape
 from .prose import line
 
-LONGEST_QUOTE = 300  # characters: enough for a validator's sentence, too little to take the prompt over
+# Characters: enough for a validator's sentence, too little to take the prompt over.
+LONGEST_QUOTE = 300
 
 
 def _quoted(text: str) -> str:
@@ -47,8 +48,3 @@ def call_repeated(name: str) -> str:
 def output_misfit(problem: str) -> str:
     """The answer should have been JSON of a certain form; `problem` says why it is not."""
     return line("output_misfit", problem=_quoted(problem))
-
-
-def nothing_said() -> str:
-    """Stands where a conversation shows nothing: without any input some backends do not ask the model at all."""
-    return line("no_message")

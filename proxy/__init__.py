@@ -12,7 +12,7 @@ schema      pure: whether a value fits a JSON schema, told in bounds
 wire        pure: requests in, events and bodies out
 turn        pure: one turn, from request to answer; what the client may see and when
 rpc         JSON-RPC lines, over stdio or WebSocket
-backends    app-server words: codex, replay, remote
+backends    codex, replay, remote: one row a kind
 stores      where Responses are kept
 replay      the small app-server that plays fixtures
 ingress     HTTP: who is let in, routes, streams

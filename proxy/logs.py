@@ -10,9 +10,10 @@ import logging
 import sys
 
 import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
 
+# The values of `--log-level`.
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-
 
 # Characters of a client's own word that a line shows.
 LONGEST = 200
@@ -26,9 +27,7 @@ def _harmless(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
-def _make_harmless(
-    _logger: structlog.typing.WrappedLogger, _method: str, event: structlog.typing.EventDict
-) -> structlog.typing.EventDict:
+def _make_harmless(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     for key, value in event.items():
         if isinstance(value, str):
             event[key] = _harmless(value)
@@ -47,7 +46,7 @@ class _WithoutClientBytes(logging.Filter):
 def configure(level: str, form: str) -> None:
     """Sets up the process's logging. `level` and `form` are the settings' values."""
     threshold = LEVELS[level]
-    renderer: structlog.typing.Processor = (
+    renderer: Processor = (
         structlog.processors.JSONRenderer()
         if form == "json"
         else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0)

@@ -31,6 +31,7 @@ threading.Thread(target=leave, daemon=True).start()
 from proxy.cli import main
 sys.exit(main(sys.argv[1:]))
 """
+# What the first line of `tagcall serve` says before its base URL.
 _READY = "tagcall is ready on "
 
 # Seconds for a server to leave; requests that still run keep it.
@@ -72,7 +73,7 @@ def _running(folder: Path, speed: str) -> Iterator[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TAGCALL_")}
     with (
         tempfile.TemporaryFile("w+") as errors,
-        subprocess.Popen(  # noqa: S603  # this interpreter
+        subprocess.Popen(  # noqa: S603 -- this interpreter
             [sys.executable, "-P", "-c", _CHILD, "serve", "--log-level", "error", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -81,7 +82,7 @@ def _running(folder: Path, speed: str) -> Iterator[str]:
             env=environment,
         ) as child,
     ):
-        assert child.stdout is not None  # noqa: S101  # a pipe
+        assert child.stdout is not None  # noqa: S101 -- a pipe
         line = child.stdout.readline()
         if not line.startswith(_READY):
             child.wait()
@@ -94,7 +95,7 @@ def _running(folder: Path, speed: str) -> Iterator[str]:
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    assert child.stdin is not None  # noqa: S101  # a pipe
+    assert child.stdin is not None  # noqa: S101 -- a pipe
     child.stdin.close()
     try:
         child.wait(_FAREWELL)

@@ -20,8 +20,8 @@ from .contracts import TextBackend
 from .errors import UsageError
 from .ingress import create_app
 from .ingress.admission import is_loopback
-from .ingress.background import JOBS, background_jobs
-from .ingress.connections import Connections, Handler
+from .ingress.background import BACKGROUND_JOBS, background_jobs
+from .ingress.connections import Connections, HttpProtocol
 from .ingress.state import ACTIVITY, STOPPING
 from .settings import Settings
 from .stores import make_store
@@ -32,12 +32,12 @@ BACKLOG = 128
 # Seconds that what is left of a refused body is read, so that its sender comes to read the answer.
 LINGERING = 2.0
 # Seconds that a connection may wait for its next request.
-KEEP_ALIVE = 75.0
+NEXT_REQUEST = 75.0
 # aiohttp's protocol of one connection.
 HANDLING: dict[str, Any] = {
     "access_log": None,
     "auto_decompress": False,
-    "keepalive_timeout": KEEP_ALIVE,
+    "keepalive_timeout": NEXT_REQUEST,
     "lingering_time": LINGERING,
 }
 # Seconds that running turns may take to finish once the server was told to stop.
@@ -101,7 +101,7 @@ async def _listen(runner: web.AppRunner, bound: socket.socket) -> asyncio.Server
     if server is None:
         raise RuntimeError("the runner is not set up")
     loop = asyncio.get_running_loop()
-    connections = Connections(partial(Handler, server, loop=loop, **HANDLING))
+    connections = Connections(partial(HttpProtocol, server, loop=loop, **HANDLING))
     return await loop.create_server(connections, sock=bound, backlog=BACKLOG)
 
 
@@ -122,7 +122,7 @@ async def running_server(
     with bind(settings) as bound:
         async with store, background_jobs(store) as jobs:
             app = create_app(settings, chosen, store, turn_options(settings), keys)
-            app[JOBS] = jobs
+            app[BACKGROUND_JOBS] = jobs
             app.middlewares[:0] = middlewares
             runner = web.AppRunner(
                 app,

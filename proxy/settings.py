@@ -15,7 +15,9 @@ from typing import Any
 
 from prompts import PROFILES
 
+from .backends import backend_forms, backend_help
 from .errors import UsageError
+from .ingress.routes import DIALECT_HEADER, DIALECTS
 
 PREFIX = "TAGCALL_"
 
@@ -67,13 +69,13 @@ def default_store() -> str:
 def _setting(
     help: str,
     *,
-    default: Any,  # noqa: ANN401  # dataclasses' own word for it
+    default: Any,  # noqa: ANN401 -- dataclasses' own word for it
     parse: Callable[[str], object] = str,
     metavar: str | None = None,
     choices: Sequence[str] = (),
     shown: str | None = None,
     commands: Sequence[str] = ("serve",),
-) -> Any:  # noqa: ANN401  # a field specifier has the type of its field
+) -> Any:  # noqa: ANN401 -- a field specifier has the type of its field
     metadata = {
         "help": help, "parse": parse, "metavar": metavar, "choices": choices, "shown": shown, "commands": commands
     }  # fmt: skip
@@ -98,10 +100,9 @@ class Settings:
         "Port to listen on; 0 takes a free one.", default=8787, parse=int, commands=("serve", "doctor")
     )
     backend: str = _setting(
-        "What answers: `auto` and `codex` start the codex app-server, `replay:DIR` plays fixtures, `ws://HOST:PORT` "
-        "and `unix:PATH` use an app-server that is already running.",
+        f"What answers. {backend_help()}",
         default="auto",
-        metavar="auto|codex|replay:DIR|ws://HOST:PORT|unix:PATH",
+        metavar="|".join(backend_forms()),
         commands=("serve", "doctor"),
     )
     codex: str | None = _setting(
@@ -204,10 +205,10 @@ class Settings:
         parse=lambda text: text.strip().lower() in {"1", "true", "yes", "on"},
     )
     dialect: str = _setting(
-        "How POST /v1/responses answers a request that does not say it with `x-tagcall-dialect`: as OpenAI does, or "
-        "as tokligence-gateway does.",
-        default="openai",
-        choices=("openai", "tokligence"),
+        f"How POST /v1/responses answers a request that does not say it with `{DIALECT_HEADER}`: "
+        f"{', or '.join(dialect.answers for dialect in DIALECTS.values())}.",
+        default=next(iter(DIALECTS)),
+        choices=tuple(DIALECTS),
     )
     loop_guard: bool = _setting(
         "In the tokligence dialect, warn the model when three results of a tool in a row are the same, and refuse to "

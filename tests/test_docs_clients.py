@@ -15,8 +15,7 @@ from proxy.cli.main import build_parser
 from proxy.cli.obsidian import client_settings, copilot_api
 from proxy.errors import RequestError
 from proxy.ingress.admission import LOOPBACK_HOSTS, OBSIDIAN_ORIGINS
-from proxy.ingress.routes import KEYLESS, ROUTES, canonical_path
-from proxy.ingress.unserved import UNSERVED
+from proxy.ingress.routes import KEYLESS, ROUTES, UNSERVED, canonical_path
 from proxy.server import base_url
 from proxy.settings import SETTINGS, Settings
 from proxy.wire.chat.request import parse_chat_request

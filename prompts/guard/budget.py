@@ -6,9 +6,16 @@ a request that nobody writes in good faith, and takes it for the worst.
 
 from __future__ import annotations
 
-# A second at the most, and what a request of its length is worth within that.
+# Why there is a bound: the request is somebody else's text, and the reader starts anew at each of its open tags. A text
+# of half blocks would take a time that grows with the square of its length, while everybody else's turn waits. Why what
+# is over the bound counts as quoted: to let calls pass would make "many broken blocks, then the call" a way round it.
+
+# Units for one request: about a second at the most, however long it is.
 MOST = 32_000_000
+# However short it is: a page about this very notation may be nothing but broken blocks.
 LEAST = 12_000_000
+# And for each of its characters. Prose with the tag's word takes 5 to 13, as it is read in several spellings, alone and
+# in rows; JSON full of whole calls takes nearly 30, broken blocks take over 100.
 FOR_EACH_CHARACTER = 24
 
 
@@ -16,7 +23,7 @@ class TooMuchToReadError(Exception):
     """The text is more, or more entangled, than anybody writes in good faith."""
 
 
-class Budget:
+class ReadingBudget:
     """For a request of `length` characters. What is over stays over."""
 
     __slots__ = ("_left",)
@@ -26,6 +33,8 @@ class Budget:
 
     def spend(self, units: int) -> None:
         """Raises `TooMuchToReadError` when there is not so much left."""
+        # Taken before it is looked at, so that a refusal is no refund: else a small question would pass after a large
+        # one was refused, and what is read of a request would depend on the order of the questions.
         self._left -= units
         if self._left < 0:
             raise TooMuchToReadError

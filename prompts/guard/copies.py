@@ -20,12 +20,16 @@ from itertools import pairwise
 from parser import OPEN_TAG, ToolRegistry
 
 from ..block import tool_line
-from ..conversation import Page, past_call, write_conversation
+from ..conversation import PageWriter, past_call, write_conversation
 from ..escape import INVISIBLE, json_unescape, normalise_newlines, unescape
 from ..transcript import AssistantText, Guidance, PastCall, Text, ToolResult, Transcript, UserTurn
-from .budget import Budget
+from .budget import ReadingBudget
 
-# A string inside a string inside a string: a tool's JSON output that holds a note that holds JSON.
+# Strategy: rather a reading too many than one too few. A reading that nobody would write costs some work, and a call is
+# held back for it only if the answer has exactly that call. A reading that is missing is a way in: whoever wrote the
+# note chose its spelling, and a model that shows the note may undo it.
+
+# Levels of decoding. A string inside a string inside a string: a tool's JSON output that holds a note that holds JSON.
 _LEVELS = 3
 
 # What only looks like it, and what NFKC maps to one ASCII character. A table, since `unicodedata.normalize`
@@ -42,6 +46,8 @@ _LOOKALIKES = {
     "/": "\u2044\u2215\u29f8",
     "\\": "\u2216\u29f5",
 }
+# Where NFKC is asked, which is done at import and so not of all Unicode: Latin, punctuation, letter-like and enclosed
+# characters, CJK forms, full width; and the letters of mathematics.
 _COMPATIBLE = (range(0xA0, 0x250), range(0x2000, 0x2500), range(0x3000, 0x3400), range(0xFE10, 0xFFEF))
 _MATHEMATICAL = (range(0x1D400, 0x1D800), range(0x1F100, 0x1F200))
 
@@ -50,16 +56,19 @@ def _typed_characters() -> dict[int, str]:
     table = {}
     for code in (code for codes in (*_COMPATIBLE, *_MATHEMATICAL) for code in codes):
         plain = unicodedata.normalize("NFKC", chr(code))
+        # What stands for several characters, as a fraction does, has no place in a tag or between the tokens of JSON.
         if len(plain) == 1 and plain.isascii():
             table[code] = plain
     return table | {ord(alike): plain for plain, likes in _LOOKALIKES.items() for alike in likes}
 
 
 _TYPED = _typed_characters()
+# How JSON in ASCII writes one character beyond 16 bits: as two escapes, which are decoded one by one.
 _HALVES = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
-# What it costs to undo one escape, in a `Budget`'s units.
+# What it costs to undo one escape, in a `ReadingBudget`'s units.
 _ESCAPE = 24
 _UNSEEN = re.compile(f"[{INVISIBLE}]+")
+# No-break, typographic and ideographic blanks: no white space to JSON, plain blanks in a copy.
 _BLANK = re.compile(r"[^\S\n\t\r ]")
 # As Markdown escapes punctuation; before the others a backslash means something in JSON.
 _MARKDOWN_ESCAPE = re.compile(r'\\(?=[^\w\s"\\/]|_)')
@@ -70,6 +79,7 @@ _GAP = rf"(?:[{INVISIBLE}]|\\++(?:u[0-9a-fA-F]{{4}})?|&#?\w{{1,20}}+;)*+"
 
 def _letter(letter: str) -> str:
     """A class of all that is typed as `letter`. Without IGNORECASE, which would make the search slow."""
+    # Full width or mathematical letters are read and copied as the letter, so they are suspect as it is.
     alike = (chr(code) for code, plain in _TYPED.items() if plain.lower() == letter)
     return f"[{letter}{letter.upper()}{''.join(alike)}]"
 
@@ -79,7 +89,9 @@ _SUSPECT = (
     # looked at first: most words that begin with it are others.
     re.compile(rf"{_letter('t')}(?=[{INVISIBLE}\\&]|{_letter('o')}){_GAP}{_GAP.join(map(_letter, 'ool_call'))}"),
     # Nobody escapes letters, but a letter of the word may be written like that.
+    # From U+0040 to U+007F ASCII has its letters and the underscore. Suspicion is enough here: decoding costs more.
     re.compile(r"\\u00[4-7]"),
+    # The same in HTML: decimal, hexadecimal, and by the names of the underscore.
     re.compile(r"&(?:#0*+(?:9[579]|1[0-2]\d|[68]\d|7\d)|#[xX]0*+[4-7]|lowbar|UnderBar)"),
 )
 
@@ -91,6 +103,8 @@ def is_suspect(text: str) -> bool:
 
 def untrusted_strings(transcript: Transcript, registry: ToolRegistry) -> Iterator[str]:
     """Every string of a request that somebody else wrote and the model will read, part by part."""
+    # What the client and the model wrote is not trusted either: clients put notes into instructions, and an assistant
+    # text or a past call may be the copy of one.
     yield transcript.instructions or ""
     for entry in transcript.entries:
         match entry:
@@ -117,12 +131,15 @@ def rows(transcript: Transcript, registry: ToolRegistry) -> list[tuple[str, ...]
     As the client sent them; without past calls; the guidance, which is shown together; and the messages as
     they are shown, where results stand in the order of their calls.
     """
+    # A copy of several texts leaves out what stands between them, and what that is depends on what is copied. A block
+    # that is cut over two of them is whole only in a row in which these two are neighbours.
     guidance = tuple(entry.text for entry in transcript.entries if isinstance(entry, Guidance))
     found = [
         tuple(untrusted_strings(transcript, registry)),
         tuple(untrusted_strings(_without_past_calls(transcript), ToolRegistry())),
         (transcript.instructions or "", *guidance),
     ]
+    # Shown are results in the order of their calls, whatever order they were sent in.
     if _results_move(transcript):
         found.append(tuple(_messages(page(transcript))))
     return found
@@ -130,6 +147,7 @@ def rows(transcript: Transcript, registry: ToolRegistry) -> list[tuple[str, ...]
 
 def _results_move(transcript: Transcript) -> bool:
     results = [entry.call_id for entry in transcript.entries if isinstance(entry, ToolResult)]
+    # Calls without a result show an empty one, which is nothing to copy.
     answered = set(results)
     calls = (entry.call_id for entry in transcript.entries if isinstance(entry, PastCall))
     return results != [call_id for call_id in calls if call_id in answered]
@@ -142,6 +160,7 @@ def _in_a_row(strings: Iterable[str]) -> str:
 
 def in_any_row(strings: Sequence[str]) -> bool:
     """Whether `strings`, alone or one after the other, are worth a second look."""
+    # One search for both: the row has the word when one string has it, and when it is cut over two.
     return is_suspect(_in_a_row(strings))
 
 
@@ -149,10 +168,13 @@ def joined(strings: Sequence[str]) -> Iterator[str]:
     """The texts that `strings` make, each and together. A block that is cut may end before the last of them."""
     present = [string for string in strings if string and not string.isspace()]
     yield from filter(is_suspect, present)
+    # Two by two as well: what stands behind a cut block may make it another. Behind one without a close tag, prose that
+    # ends in a close tag makes a malformed block of all that the row holds, and the two strings alone are a call.
     if len(present) > 2:
         for two in pairwise(present):
             if is_suspect(row := _in_a_row(two)):
                 yield row
+                # Without the line break a comment in the first string takes the second one with it.
                 yield "\n".join(two)
     if len(present) > 1:
         yield _in_a_row(present)
@@ -167,7 +189,8 @@ _INDENT = re.compile(r"^  ", re.MULTILINE)
 
 def page(transcript: Transcript) -> str:
     """The conversation as the model sees it, still escaped. Images are left out."""
-    written = Page()
+    # By the code that writes it for the model: the guard must not have an idea of its own of what is shown.
+    written = PageWriter()
     write_conversation(written, transcript)
     return "\n".join(part.text for part in written.parts() if isinstance(part, Text))
 
@@ -180,11 +203,14 @@ def past_calls(transcript: Transcript) -> str:
 def _messages(shown: str) -> Iterator[str]:
     """What stands behind the headers of a page, as it was before it was indented and escaped."""
     for message in _HEADER.split(_PAST_CALL.sub("", shown)):
+        # Text was escaped first and then indented: so the way back is the other way round.
         yield unescape(_INDENT.sub("", message))
 
 
 def pages(transcript: Transcript, registry: ToolRegistry) -> Iterator[str]:
     """What is shown, un-escaped and without past calls, since to repeat one of them is no quotation."""
+    # Copied with headers and indentation, without them, or one message alone. Un-escaped, since a copy that keeps our
+    # backslash is no call, and one that loses it is.
     shown = page(transcript)
     yield unescape(_PAST_CALL.sub("", shown))
     messages = tuple(_messages(shown))
@@ -193,16 +219,22 @@ def pages(transcript: Transcript, registry: ToolRegistry) -> Iterator[str]:
     yield "\n".join(map(tool_line, registry))
 
 
-def readings(text: str, budget: Budget) -> Iterator[str]:
+def readings(text: str, budget: ReadingBudget) -> Iterator[str]:
     """`text` as it stands, as a copy may spell it, and as what it may be an encoding of.
 
     Raises `TooMuchToReadError`.
     """
     for _ in range(_LEVELS + 1):
+        # Searches that find little cost half a unit a character. Each escape is decoded by a call of its own, so that a
+        # text of nothing but backslashes takes nearly fifty times as much: that is what has to be counted.
         budget.spend(len(text) // 2 + _ESCAPE * (text.count("\\") + text.count("&")))
         yield from _spellings(text)
         if "&" in text and (decoded := html.unescape(text)) != text:
+            # Beside the way and not on it. JSON in HTML is decoded all the same, as the next round takes its
+            # backslashes.
             yield from _spellings(decoded)
+        # Whatever the text is, as the JSON may begin anywhere in it. What one round leaves as it is, all others do,
+        # too.
         if "\\" not in text or (decoded := json_unescape(text)) == text:
             return
         # JSON without other characters than ASCII writes those beyond 16 bits as two halves.

@@ -8,14 +8,22 @@ from collections.abc import Iterator
 
 from parser import CLOSE_TAG, OPEN_TAG, ArgumentsDelta, CallCompleted, CallStarted, ParserEvent, SentinelParser
 
+from ..canonical import refuse_constant
 from ..escape import INVISIBLE
-from .budget import Budget, TooMuchToReadError
+from .budget import ReadingBudget, TooMuchToReadError
 
-# Over this many blocks in one text the reader gives up.
+# Strategy: what the answer's own parser would read from a copy is what counts, so it is that parser that reads. But an
+# answer is read once, from its start, and a copy may start anywhere: so the text is cut at its open tags, and each
+# piece is read as if the answer began there, on into the following pieces for as long as its block goes on. That is
+# quadratic for text that is made for it. What keeps honest text cheap: a plain block is read by `json`, a block that
+# was read before is known by its hash, what cannot be one is passed over.
+
+# Blocks in one text over which the reader gives up. Notes have a few; past calls come on top.
 _MOST_BLOCKS = 10_000
-# A block is read in slices, to see early that it has ended.
+# Characters. A block is read in slices, to see early that it has ended: most end long before the next open tag.
 _SLICE = 1024
 
+# Tags in any spelling, as `escape` takes them for one, since what is quoted may have been escaped, and the copy not.
 _FILL = rf"[\s{INVISIBLE}]"
 _TAG_WORD = f"[{INVISIBLE}]*+".join("tool_call")
 _ATTRIBUTE = rf"{_FILL}++(\w++){_FILL}*+={_FILL}*+(\"[^\"<>]*+\"|'[^'<>]*+'|[\w.:-]++)"
@@ -25,7 +33,7 @@ _WHOLE_CLOSE = re.compile(_CLOSE.pattern.removesuffix("?"), re.IGNORECASE)
 # JSON within JSON or HTML, where no key can stand like this. It is read when it is decoded; as it is, its quotes
 # would only make the reader go on to the end of the text.
 _ENCODED = re.compile(r"[\s\[`~\w]*+\{\s*+[\\&]")
-# What every notation that is read inside of the tags has.
+# What every notation that is read inside of the tags has: without one of these, prose mentions the tag.
 _BRACKET = re.compile("[{(<]")
 
 
@@ -34,16 +42,12 @@ _PLAIN = re.compile(r'[ \t\n\r]*+\{[ \t\n\r]*+"name"[ \t\n\r]*+:[ \t\n\r]*+"([\w
                     r'[ \t\n\r]*+"arguments"[ \t\n\r]*+:[ \t\n\r]*+(?=\{)', re.ASCII)  # fmt: skip
 _PLAIN_END = re.compile(rf"[ \t\n\r]*+\}}[ \t\n\r]*+{CLOSE_TAG}")
 
-# What it costs, in a `Budget`'s units: to look at a block, to read one by JSON or as an answer is read; and of
+# What it costs, in a `ReadingBudget`'s units: to look at a block, to read one by JSON or as an answer is read; and of
 # that, each slice and each character.
 _LOOK, _BY_JSON, _AS_ANSWER, _FEED, _CHARACTER = 100, 700, 3_500, 400, 4
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-_JSON = json.JSONDecoder(parse_constant=_refuse)
+_JSON = json.JSONDecoder(parse_constant=refuse_constant)
 
 
 class BlockReader:
@@ -54,7 +58,7 @@ class BlockReader:
 
     __slots__ = ("_budget", "_known")
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: ReadingBudget) -> None:
         self._budget = budget
         # Of a request that is all blocks, copies of them would take many times its size. `hash` is keyed.
         self._known: set[int] = set()
@@ -67,6 +71,7 @@ class BlockReader:
         """
         if "<" not in text:
             return
+        # The two differ only where a `>` is missing, and most texts have none such: then they are one text.
         # Half a close tag may be one, or the end of a text in which there is none.
         for closed in dict.fromkeys((_CLOSE.sub(CLOSE_TAG, text), _WHOLE_CLOSE.sub(CLOSE_TAG, text))):
             yield from self._read_closed(closed, more)
@@ -77,6 +82,7 @@ class BlockReader:
         ends = [match.start() for match in opens[1:]] + [len(text)]
         pieces = [(_tag(match[1]), text[match.end() : end]) for match, end in zip(opens, ends, strict=False)]
         self._budget.spend(_LOOK * len(pieces))
+        # Counted are blocks that are worth reading: a text may mention the tag as often as it likes.
         blocks = 0
         for number, (tag, piece) in enumerate(pieces):
             # Prose behind a tag is no block; nothing behind it may be the first of two opening tags.
@@ -86,8 +92,11 @@ class BlockReader:
             if blocks > _MOST_BLOCKS + more:
                 raise TooMuchToReadError
             head = _head(piece)
+            # Known by its head, since most blocks end with it. So only what depends on nothing behind the head may be
+            # kept here, else of two blocks that begin alike the second one would pass unread.
             if (known := hash((tag, head))) in self._known:
                 continue
+            # The form that is taught, and so that of nearly every block in an honest text: a fifth of the cost.
             if tag == OPEN_TAG and (call := self._read_plain(piece)) is not None:
                 self._known.add(known)
                 yield [call]
@@ -109,12 +118,15 @@ class BlockReader:
             return None
         self._budget.spend(end - begun.end())
         arguments = piece[begun.end() : end]
+        # A close tag in a string: then the block goes on behind its head, which is all that is known of it.
         if CLOSE_TAG in arguments or not (ended := _PLAIN_END.match(piece, end)):
             return None
         return CallCompleted(0, begun[1], arguments, None, OPEN_TAG + piece[: ended.end()])
 
     def _read_block(self, pieces: list[tuple[str, str]], first: int) -> tuple[list[ParserEvent], bool]:
         """The events of the block that begins with the piece `first`, and whether they depend on its head alone."""
+        # A fresh one for each block: code, thoughts and the calls before are context, and a copy may leave all of it
+        # out.
         reader = SentinelParser()
         events: list[ParserEvent] = []
         fed = 0
@@ -127,6 +139,7 @@ class BlockReader:
                 heard = reader.receive_text(text)
                 fed += len(text)
                 events += heard
+                # Text, a whole call or a malformed block: this block is over. What follows is read from its own tag.
                 if any(not isinstance(event, CallStarted | ArgumentsDelta) for event in heard):
                     # At the latest by the next tag, whatever stands behind that.
                     return events + reader.receive_eof(), number == first and fed <= len(tag) + len(head)
@@ -135,6 +148,8 @@ class BlockReader:
 
 def tags_as_read(text: str) -> str:
     """`text` with each tag, and each half of one, as `BlockReader` reads it: in strings too, which changes them."""
+    # So arguments have to go through here before they are compared with what was read: a call whose path holds a piece
+    # of a tag would else never equal its own quotation.
     return _CLOSE.sub(CLOSE_TAG, _OPEN.sub(lambda match: _tag(match[1]), text)) if "<" in text else text
 
 
@@ -150,6 +165,7 @@ def _slices(text: str) -> Iterator[str]:
 
 def _tag(attributes: str) -> str:
     """The open tag as it is taught, with these attributes."""
+    # An attribute may name the call, so attributes are kept, in the one spelling that the parser knows.
     if not attributes:
         return OPEN_TAG
     written = "".join(f" {key}={value}" for key, value in re.findall(_ATTRIBUTE, attributes, re.IGNORECASE))

@@ -16,16 +16,24 @@ from parser import CallCompleted, ParserEvent, ToolRegistry
 from ..canonical import canonical
 from ..escape import INVISIBLE, unescape
 from ..transcript import PastCall, Transcript
-from .budget import Budget, TooMuchToReadError
+from .budget import ReadingBudget, TooMuchToReadError
 from .copies import in_any_row, is_suspect, joined, page, pages, past_calls, readings, rows, typed
 from .quoted_blocks import BlockReader, tags_as_read
 
+# Strategy: calls are compared, not texts. A copy may spell a block in endless ways, but to be passed on it has to be
+# read as a call, and a call has one name and one JSON value. Only then what remains is folded: differences that no
+# model can be relied on to keep, and that a note could be written with on purpose. To fold too much is safe; two calls
+# that differ in nothing but blanks, case or backslashes are rare, and the second of them is only shown instead of
+# called.
+
+# Backslashes behind `<` are our own escaping. `\n` and the like and `\u00..` below U+0020 are white space as JSON
+# writes it. Everything unseen may get lost in a copy.
 _FOLDED_AWAY = re.compile(rf"(?<=<)\\+|\\[bfnrt]|\\u00[01][0-9a-f]|[\\\s{INVISIBLE}]+", re.IGNORECASE)
-# Less than this between its tags, as `{"name":`, is what any two broken blocks have in common.
+# Characters between the tags. Less than this, as `{"name":`, is what any two broken blocks have in common.
 _LEAST_QUOTATION = 10
 _TAG = re.compile("</?tool_call>?")
 
-Call = tuple[str, str]
+FoldedCall = tuple[str, str]
 
 
 def _fold(text: str) -> str:
@@ -38,19 +46,31 @@ class QuoteGuard:
 
     `transcript` is the conversation that they are from, if any. Names are compared as `registry` understands
     them. The work is a few searches without the tag's word in the request, linear in its length with it, and
-    bounded by a `Budget`. What is too much to read is taken to hold every call.
+    bounded by a `ReadingBudget`. What is too much to read is taken to hold every call.
     """
 
-    __slots__ = ("_budget", "_calls", "_overflow", "_readings", "_registry", "_rows", "_suspect", "_transcript")
+    __slots__ = (
+        "_budget",
+        "_calls",
+        "_gathered",
+        "_overflow",
+        "_readings",
+        "_registry",
+        "_rows",
+        "_suspect",
+        "_transcript",
+    )
 
     def __init__(self, strings: Iterable[str], registry: ToolRegistry, transcript: Transcript | None = None) -> None:
         self._registry = registry
         self._transcript = transcript
+        # Nothing is read before it is asked for: an answer without a call asks nothing.
         self._rows = [tuple(strings)]
+        self._gathered = False
         self._suspect: bool | None = None
-        self._calls: set[Call] | None = None
+        self._calls: set[FoldedCall] | None = None
         self._readings: str | None = None
-        self._budget: Budget | None = None
+        self._budget: ReadingBudget | None = None
         self._overflow = False
 
     @classmethod
@@ -61,17 +81,17 @@ class QuoteGuard:
     def is_quotation(self, name: str, arguments: str) -> bool:
         """Whether a call of `name` with the JSON object `arguments` can be read from the request's own text."""
         calls = self._read()
+        # Also when it was another question that took too much: the request is the same.
         if self._overflow:
             return True
         comparable = canonical(arguments)
+        # What is no JSON object is no call that could be passed on, so there is nothing to quote.
         return comparable is not None and self._folded(name, comparable) in calls
 
     def is_suspect(self) -> bool:
         """Whether the tag's word stands anywhere in the request: else nothing was escaped and nothing can be quoted."""
         if self._suspect is None:
-            if self._transcript:
-                self._rows += rows(self._transcript, self._registry)
-            self._suspect = any(map(in_any_row, self._rows))
+            self._suspect = any(map(in_any_row, self._gather()))
         return self._suspect
 
     def quotes_text(self, raw: str) -> bool:
@@ -79,11 +99,14 @@ class QuoteGuard:
 
         Never for a block that holds next to nothing.
         """
+        # Here texts are compared after all: a broken block has no value that could be. That it is a quotation is no
+        # matter of safety, since no call leaves: it decides whether a second attempt is worth its cost.
         block = _fold(raw)
         if len(_TAG.sub("", block)) < _LEAST_QUOTATION or not _TAG.search(block) or not self.is_suspect():
             return False
         try:
             folded = self._folded_readings()
+            # The answer decides how often this is asked, and a model may be made to write thousands of broken blocks.
             # A search through all of it, for each block that an answer breaks off.
             self._allowance().spend(len(folded) // 64)
         except TooMuchToReadError:
@@ -96,13 +119,20 @@ class QuoteGuard:
 
         Copied JSON is no call of anybody, so unlike a tagged one it needs no word of ours to be suspect.
         """
+        # The object without what the answer put round it, as a fence: that need not stand in the request.
         call = _fold(raw[raw.find("{") : raw.rfind("}") + 1])
-        self.is_suspect()  # gathers the strings
-        return any(call in _fold("".join(row)) for row in self._rows)
+        return any(call in _fold("".join(row)) for row in self._gather())
+
+    def _gather(self) -> list[tuple[str, ...]]:
+        """The untrusted strings in all their orders; those of the transcript are collected by the first call."""
+        if self._transcript and not self._gathered:
+            self._gathered = True
+            self._rows += rows(self._transcript, self._registry)
+        return self._rows
 
     def _texts(self) -> Iterable[str]:
         """All suspect texts that a model may copy from the request; past calls only as the strings that they hold."""
-        texts = [text for row in self._rows for text in joined(row)]
+        texts = [text for row in self._gather() for text in joined(row)]
         if self._transcript:
             texts += pages(self._transcript, self._registry)
         return filter(is_suspect, dict.fromkeys(texts))
@@ -113,7 +143,7 @@ class QuoteGuard:
             budget = self._allowance()
             folded: list[str] = []
             # White space is folded away, so that what stands in a row is found alone and together.
-            texts = ["\n".join(row) for row in self._rows]
+            texts = ["\n".join(row) for row in self._gather()]
             if self._transcript:
                 texts += pages(self._transcript, self._registry)
             for text in filter(is_suspect, dict.fromkeys(texts)):
@@ -123,20 +153,23 @@ class QuoteGuard:
             self._readings = "\n".join(folded)
         return self._readings
 
-    def _allowance(self) -> Budget:
+    def _allowance(self) -> ReadingBudget:
+        # One for the request and all questions about it, made when its length is known.
         if self._budget is None:
-            self._budget = Budget(sum(len(string) for row in self._rows for string in row))
+            self._budget = ReadingBudget(sum(len(string) for row in self._gather() for string in row))
         return self._budget
 
     def _folded_name(self, name: str) -> str:
+        # As `ToolRegistry` understands it, since that decides which tool is called: `Delete-Note` quotes `delete_note`.
         tool = self._registry.match(name)
         return _fold(tool.name if tool else name)
 
-    def _folded(self, name: str, comparable: str) -> Call:
+    def _folded(self, name: str, comparable: str) -> FoldedCall:
         return self._folded_name(name), _fold(tags_as_read(comparable))
 
-    def _read(self) -> set[Call]:
+    def _read(self) -> set[FoldedCall]:
         if self._calls is None:
+            # Kept before it is filled: what was read until the budget was spent is not read a second time.
             self._calls = set()
             if self.is_suspect():
                 try:
@@ -145,7 +178,7 @@ class QuoteGuard:
                     self._overflow = True
         return self._calls
 
-    def _read_all(self, calls: set[Call]) -> None:
+    def _read_all(self, calls: set[FoldedCall]) -> None:
         budget = self._allowance()
         reader = BlockReader(budget)
         for text in self._texts():
@@ -156,6 +189,7 @@ class QuoteGuard:
             return
         # A copy of the whole page has the past calls in it, perhaps in the middle of a block. They themselves
         # may come again.
+        # The past calls are allowed on top, as a long loop has more of them than any note has blocks.
         more = sum(isinstance(entry, PastCall) for entry in self._transcript.entries)
         past, shown = (
             {
@@ -168,7 +202,7 @@ class QuoteGuard:
         )
         calls |= shown - past
 
-    def _completed(self, events: Iterable[ParserEvent]) -> Iterator[Call]:
+    def _completed(self, events: Iterable[ParserEvent]) -> Iterator[FoldedCall]:
         for event in events:
             if isinstance(event, CallCompleted) and (comparable := canonical(event.arguments)):
                 yield self._folded(event.name, comparable)

@@ -1,34 +1,28 @@
 """Text backends: what `--backend` can name.
 
 table            which of them a setting means: one row a kind
-codex            the codex app-server: as a child, as the replay one, or one that runs elsewhere
+kind             what a row says
+codex            the codex app-server as a child, and the words of app-servers
+replay           the app-server that plays fixtures
+remote           an app-server that is already running
 event_queue      from the reader, who never waits, to the consumer
 session_life     when a session takes turns, and when it may go
 supervision      start, start again, retire
 restart_policy   pure: when to do so
 
-All but `codex` know no word of an app-server's.
+The last four know no word of an app-server's. Nothing that only one kind takes is loaded before it is made.
 """
 
-from .codex import (
-    CodexBackend,
-    codex_backend,
-    locate_program,
-    read_version,
-    remote_backend,
-    replay_backend,
-    tools_that_reach_the_model,
-)
-from .table import BACKENDS, make_backend
+from .kind import BackendKind, BackendSettings, Finding
+from .table import BACKENDS, backend_forms, backend_help, find_kind, make_backend
 
 __all__ = [
     "BACKENDS",
-    "CodexBackend",
-    "codex_backend",
-    "locate_program",
+    "BackendKind",
+    "BackendSettings",
+    "Finding",
+    "backend_forms",
+    "backend_help",
+    "find_kind",
     "make_backend",
-    "read_version",
-    "remote_backend",
-    "replay_backend",
-    "tools_that_reach_the_model",
 ]

@@ -9,13 +9,13 @@ from typing import Self
 from ..contracts import BackendEvent, ReasoningPiece, TextPiece
 from ..errors import BackendError
 
+# What may wait for the consumer when more comes: characters of text, and for each event a little more.
 MAX_BACKLOG = 2 * 2**20
-"""What may wait for the consumer when more comes: characters of text, and for each event a little more."""
+# Characters. Two million events of one letter take a hundred times the memory of their text.
 EVENT_WEIGHT = 32
-"""Characters. Two million events of one letter take a hundred times the memory of their text."""
 
 
-class Inbox:
+class EventQueue:
     """Iterate it for batches: each is all that had arrived. An error comes after the events before it."""
 
     def __init__(self) -> None:

@@ -24,21 +24,26 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from ..errors import BackendError, TagcallError
-from ..rpc import RpcError
-from .codex.errors import UNAVAILABLE
 from .restart_policy import Pause, RestartHistory, RestartPolicy
 from .session_life import SessionLife
 
-log = structlog.get_logger(__name__)
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
+# Seconds that work waits for a start that is under way.
 START_WAIT = 20.0
-"""Seconds that work waits for a start that is under way."""
+# Seconds that work waits out of a pause before the next start; for longer ones it is sent away.
 SHORT_PAUSE = 2.5
-"""Seconds that work waits out of a pause before the next start; for longer ones it is sent away."""
 
-START_FAILURES = (OSError, RpcError, TagcallError, TimeoutError)
+# What a session may always fail with; its backend names what else is no bug.
+START_FAILURES: tuple[type[Exception], ...] = (OSError, TagcallError, TimeoutError)
+
+
+def unavailable(problem: str, retry_after: float | None = None) -> BackendError:
+    """The answer to work for which there is no session. `problem` is a whole sentence."""
+    return BackendError(problem, status=503, code="backend_unavailable", retry_after=retry_after)
 
 
 class Session(Protocol):
@@ -78,16 +83,22 @@ class Draining:
 
 
 class Supervisor(Generic[S]):
-    """`run` is its life; `current` is for everyone who needs the session."""
+    """`run` is its life; `current` is for everyone who needs the session.
+
+    `name` is what a person is told of it, at the beginning of a sentence. `failures` are those of `open_session`
+    that are no bug, besides `START_FAILURES`.
+    """
 
     def __init__(
         self,
         open_session: Callable[[], AbstractAsyncContextManager[S]],
         name: str,
         policy: RestartPolicy = RestartPolicy(),  # noqa: B008 -- frozen
+        failures: tuple[type[Exception], ...] = (),
     ) -> None:
         self._open = open_session
         self._name = name
+        self._failures = (*START_FAILURES, *failures)
         self._history = RestartHistory(policy)
         self.starts = 0
         self._state: Starting | Ready[S] | Recycling | Broken | Draining = Starting()
@@ -108,14 +119,14 @@ class Supervisor(Generic[S]):
                         case Broken(problem, until):
                             wait = until - asyncio.get_running_loop().time()
                             if wait > SHORT_PAUSE:
-                                raise BackendError(problem, retry_after=wait, **UNAVAILABLE)
+                                raise unavailable(problem, wait)
                         case Draining():
-                            raise BackendError(f"{self._name} is shutting down.", **UNAVAILABLE)
+                            raise unavailable(f"{self._name} is shutting down.")
                         case Starting() | Ready() | Recycling():
                             pass
                     await self._changed.wait()
         except TimeoutError:
-            raise BackendError(f"{self._name} is still starting.", retry_after=5, **UNAVAILABLE) from None
+            raise unavailable(f"{self._name} is still starting.", 5) from None
 
     async def run(self) -> None:
         """Start, watch, start again, until cancelled; then every session has ended."""
@@ -136,7 +147,7 @@ class Supervisor(Generic[S]):
         began = loop.time()
         try:
             session = await ready
-        except START_FAILURES as error:
+        except self._failures as error:
             await self._pause(self._history.failed_to_start(), f"{self._name} does not start: {error}")
             return
         self._become(Ready(session))
@@ -163,11 +174,11 @@ class Supervisor(Generic[S]):
                 if not ready.done():
                     ready.set_result(session)
                     await session.life.finished()
-        except START_FAILURES as error:
+        except self._failures as error:
             self._end_badly(ready, error)
         except Exception as error:  # one session's bug must not end the supervisor, which starts the next
             log.exception("session_crashed")
-            self._end_badly(ready, RpcError(f"the proxy made a mistake ({error!r})"))
+            self._end_badly(ready, TagcallError(f"the proxy made a mistake ({error!r})"))
 
     def _end_badly(self, ready: asyncio.Future[S], error: Exception) -> None:
         if ready.done():

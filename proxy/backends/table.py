@@ -1,76 +1,57 @@
-"""Which backend a setting means: one row a kind."""
+"""Which backend a setting means: one row a kind. Help, errors, `doctor` and `record` know the kinds from here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
+from ..contracts import TextBackend
 from ..errors import UsageError
-from ..settings import Settings
-from .codex.backend import CodexBackend, codex_backend, remote_backend, replay_backend
+from .codex.kind import CODEX
+from .kind import BackendKind, BackendSettings
+from .remote import UNIX_SOCKET, WEB_SOCKET
+from .replay import REPLAY
 
-
-def _base_instructions(settings: Settings) -> str | None:
-    match settings.base_instructions:
-        case None:
-            return None
-        case "none":
-            return ""
-        case file:
-            try:
-                return Path(file).expanduser().read_text("utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise UsageError(f"The base instructions in {file} cannot be read: {error}.") from None
-
-
-def _codex(settings: Settings, _: str) -> CodexBackend:
-    return codex_backend(
-        home=settings.codex_home,
-        program=settings.codex,
-        upstream=settings.upstream,
-        builtin_provider=settings.codex_provider == "openai",
-        models=settings.model,
-        idle_timeout=settings.idle_timeout,
-        base_instructions=_base_instructions(settings),
-    )
-
-
-def _replay(settings: Settings, address: str) -> CodexBackend:
-    folder = Path(address.partition(":")[2]).expanduser()
-    if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder of fixtures: give one with --backend replay:DIR.")
-    from ..replay.fixture import load_fixtures  # noqa: PLC0415 -- only here
-
-    load_fixtures(folder)  # what is wrong with one is told before anything is started
-    return replay_backend(folder, speed=settings.speed, models=settings.model, idle_timeout=settings.idle_timeout)
-
-
-def _remote(settings: Settings, address: str) -> CodexBackend:
-    return remote_backend(
-        address,
-        models=settings.model,
-        idle_timeout=settings.idle_timeout,
-        base_instructions=_base_instructions(settings),
-    )
-
-
-BACKENDS: Mapping[str, Callable[[Settings, str], CodexBackend]] = {
-    "auto": _codex,
-    "codex": _codex,
-    "replay": _replay,
-    "unix": _remote,
-    "ws": _remote,
-    "wss": _remote,
+# What stands before the first colon -> what is meant by it.
+BACKENDS: Mapping[str, BackendKind] = {
+    "auto": CODEX,
+    "codex": CODEX,
+    "replay": REPLAY,
+    "ws": WEB_SOCKET,
+    "wss": WEB_SOCKET,
+    "unix": UNIX_SOCKET,
 }
 
 
-def make_backend(settings: Settings) -> CodexBackend:
+def backend_forms() -> list[str]:
+    """How each kind is written, as `codex` and `replay:DIR`."""
+    return [_form(name, kind) for name, kind in BACKENDS.items()]
+
+
+def backend_help() -> str:
+    """The kinds and what each means, those together that mean the same."""
+    forms: dict[str, list[str]] = {}
+    for name, kind in BACKENDS.items():
+        forms.setdefault(kind.help, []).append(f"`{_form(name, kind)}`")
+    return " ".join(f"{_listed(named, 'and')}: {meaning}." for meaning, named in forms.items())
+
+
+def find_kind(backend: str) -> BackendKind:
+    """The row of what `--backend` says. Raises `UsageError`."""
+    name, colon, address = backend.partition(":")
+    kind = BACKENDS.get(name)
+    if kind is None or (kind.address is None) is bool(colon) or (colon and not address.strip("/")):
+        raise UsageError(f"--backend {backend} is unknown: use {_listed(backend_forms(), 'or')}.")
+    return kind
+
+
+def make_backend(settings: BackendSettings) -> TextBackend:
     """The backend that `settings.backend` names, not started yet. Raises `UsageError`."""
-    kind, colon, address = settings.backend.partition(":")
-    make = BACKENDS.get(kind)
-    # `auto` and `codex` stand alone, the others need an address.
-    if make is None or (make is _codex) is bool(colon) or (colon and not address.strip("/")):
-        raise UsageError(
-            f"--backend {settings.backend} is unknown: use auto, codex, replay:DIR, ws://HOST:PORT or unix:PATH."
-        )
-    return make(settings, settings.backend)
+    return find_kind(settings.backend).make(settings)
+
+
+def _form(name: str, kind: BackendKind) -> str:
+    return name if kind.address is None else f"{name}:{kind.address}"
+
+
+def _listed(words: list[str], last: str) -> str:
+    return f" {last} ".join(filter(None, [", ".join(words[:-1]), words[-1]]))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 import aiohttp
 
-from ..backends import locate_program, make_backend, read_version, tools_that_reach_the_model
+from ..backends import Finding, find_kind
 from ..contracts import TextBackend
 from ..errors import ApiError, UsageError
 from ..server import base_url, bind, read_keys
@@ -19,16 +18,6 @@ from .obsidian import client_settings
 NEIGHBOUR_TIMEOUT = 2.0
 
 MARKS = {True: ("ok", "32"), False: ("no", "31"), None: ("--", "33")}
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line. `good` None: not checked, or worth knowing. `remedy` says what to do."""
-
-    name: str
-    good: bool | None
-    said: str
-    remedy: str | None = None
 
 
 async def run_doctor(settings: Settings) -> int:
@@ -59,25 +48,26 @@ async def examine(settings: Settings) -> AsyncIterator[Finding]:
     else:
         yield Finding("key", True, "only requests with a key are served" if keys else "any key is accepted")
     yield await _port(settings)
-    codex = settings.backend in {"auto", "codex"}
-    if codex:
-        finding = _program(settings)
-        yield finding
-        if not finding.good:
-            return
     try:
-        backend = make_backend(settings)
+        kind = find_kind(settings.backend)
+    except UsageError as error:
+        yield Finding("backend", False, str(error))
+        return
+    before = await kind.check_before(settings)
+    for finding in before:
+        yield finding
+    if any(finding.good is False for finding in before):
+        return
+    try:
+        backend = kind.make(settings)
     except UsageError as error:
         yield Finding("backend", False, str(error))
         return
     async with backend:
         yield await _readiness(backend)
         yield await _models(backend)
-    yield (
-        await _text_only(settings)
-        if codex
-        else Finding("text-only", None, "not checked: what this app-server gives its model is its owner's business")
-    )
+    for finding in await kind.check_after(settings):
+        yield finding
 
 
 async def _port(settings: Settings) -> Finding:
@@ -91,7 +81,7 @@ async def _port(settings: Settings) -> Finding:
 
 
 async def _is_tagcall(settings: Settings) -> bool:
-    host = "127.0.0.1" if settings.host == "0.0.0.0" else settings.host  # noqa: S104  # compared, not bound
+    host = "127.0.0.1" if settings.host == "0.0.0.0" else settings.host  # noqa: S104 -- compared, not bound
     timeout = aiohttp.ClientTimeout(total=NEIGHBOUR_TIMEOUT)
     try:
         async with (
@@ -101,17 +91,6 @@ async def _is_tagcall(settings: Settings) -> bool:
             return answer.headers.get("Server") == "tagcall"
     except (aiohttp.ClientError, TimeoutError):
         return False
-
-
-def _program(settings: Settings) -> Finding:
-    try:
-        program = locate_program(settings.codex)
-    except UsageError as error:
-        return Finding("program", False, str(error))
-    version = read_version(program)
-    if version is None:
-        return Finding("program", False, f"{program} does not say its version", "Name another one with --codex PATH.")
-    return Finding("program", True, f"codex {version}, {program}")
 
 
 async def _readiness(backend: TextBackend) -> Finding:
@@ -129,20 +108,3 @@ async def _models(backend: TextBackend) -> Finding:
     if not names:
         return Finding("models", None, "none are listed", "Name the ones you use with --model NAME.")
     return Finding("models", True, ", ".join(names))
-
-
-async def _text_only(settings: Settings) -> Finding:
-    """Lets codex send one request a model to us instead of to its service, and looks at what is in it."""
-    try:
-        seen = await tools_that_reach_the_model(settings.codex, settings.model)
-    except (ApiError, OSError, TimeoutError) as error:
-        return Finding("text-only", None, f"could not be checked: {error}")
-    tools = sorted({tool for names in seen.values() for tool in names})
-    if tools:
-        return Finding(
-            "text-only",
-            False,
-            f"this codex gives the model tools of its own: {', '.join(tools)}",
-            "Use codex 0.160 or newer: pip install -U openai-codex-cli-bin, or --codex PATH.",
-        )
-    return Finding("text-only", True, f"no built-in tool reaches the model (asked of {len(seen)} models)")

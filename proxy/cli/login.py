@@ -6,7 +6,7 @@ import os
 import subprocess
 from collections.abc import Sequence
 
-from ..backends import locate_program
+from ..backends.codex.program import locate_program
 from ..settings import Settings
 
 
@@ -18,4 +18,4 @@ def run_login(settings: Settings, arguments: Sequence[str]) -> int:
     print(f"This is codex's own login ({program}); it is kept in {home}.", flush=True)
     command = [str(program), "login", *arguments]
     environment = {**os.environ, "CODEX_HOME": str(home)}  # all of it: a login may open a browser
-    return subprocess.run(command, env=environment, check=False).returncode  # noqa: S603  # the owner's program
+    return subprocess.run(command, env=environment, check=False).returncode  # noqa: S603 -- the owner's program

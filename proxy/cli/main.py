@@ -13,11 +13,13 @@ from pathlib import Path
 
 from ..errors import UsageError
 from ..logs import configure
-from ..settings import add_flags, load
 from .replay import add_replay_flags, replay_options, run_replay
 
 # Exit status of a command that a person has to call differently.
 USAGE = 2
+
+# Command -> whose flags it has in the table of settings.
+SETTINGS_OF = {"serve": "serve", "login": "login", "doctor": "doctor", "record": "serve"}
 
 
 class _ShowVersion(argparse.Action):
@@ -34,33 +36,33 @@ class _ShowVersion(argparse.Action):
         parser.exit()
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """The parser of all commands. `only`: one of them, when the flags of no other are wanted.
+
+    Settings bring the tables with them whose names they offer, and these the server: too much for `--version`.
+    """
     parser = argparse.ArgumentParser(
         prog="tagcall", description="Real OpenAI tool calling for LLM backends that only speak text."
     )
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    serve = commands.add_parser("serve", help="start the server", description="Start the server.")
-    add_flags(serve, "serve")
+    commands.add_parser("serve", help="start the server", description="Start the server.")
     login = commands.add_parser(
         "login",
         help="log in, by codex's own login",
         description="Log tagcall's private CODEX_HOME in, by codex's own login. What follows `--` is passed to it, "
         "for instance `tagcall login -- --device-auth`.",
     )
-    add_flags(login, "login")
     login.add_argument("codex_arguments", nargs="*", metavar="ARGUMENT", help="for `codex login`")
-    doctor = commands.add_parser(
+    commands.add_parser(
         "doctor", help="say what works and what does not", description="Check everything that `serve` needs."
     )
-    add_flags(doctor, "doctor")
     record = commands.add_parser(
         "record",
         help="serve, and write each turn as a fixture",
         description="Start the server as `serve` does, and write each turn into DIR as a fixture that `replay` runs.",
     )
     record.add_argument("folder", type=Path, metavar="DIR", help="where the fixtures go")
-    add_flags(record, "serve")
     replay = commands.add_parser(
         "replay",
         help="run fixtures and compare",
@@ -71,6 +73,11 @@ def build_parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "demo", help="show one whole tool loop", description="One whole tool loop on a sample vault, without a login."
     )
+    for command, table in SETTINGS_OF.items():
+        if only in {None, command}:
+            from ..settings import add_flags
+
+            add_flags(commands.choices[command], table)
     return parser
 
 
@@ -90,9 +97,14 @@ def loading() -> Iterator[None]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
-    arguments = vars(build_parser().parse_args(argv))
+    words = sys.argv[1:] if argv is None else argv
+    with loading():
+        parser = build_parser(only=next((word for word in words if not word.startswith("-")), ""))
+    arguments = vars(parser.parse_args(words))
     command = arguments.pop("command")
     codex_arguments = arguments.pop("codex_arguments", [])
+    with loading():
+        from ..settings import load
     try:
         settings = load(arguments, os.environ)
         configure(settings.log_level, settings.log_format)

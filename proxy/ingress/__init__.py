@@ -6,30 +6,29 @@ Of every request
     connections   how many connections there are, and how long a request's head may take
     admission     Host, Origin and key: decided from the head alone, before body and work
     cors          the headers that let Obsidian's renderer read our answers
-    requests      its body
-    routes        which handler serves a path and a method; unserved: what of OpenAI's API is not here
-    replies       errors and JSON as HTTP answers
+    bodies        its body, and JSON and errors as HTTP answers
+    routes        the tables: which handler serves a path and a method, in which dialect, and what is not served
     request_log   its line in the log; metrics: what the server does, as numbers
     activity      how many are being served; state: what handlers find on the application
 
 Of every turn
 
-    exchange      a request through one turn to an event stream or a JSON body
-    event_stream  one event stream: its head, its writes, its signs of life
-    models        the backend's models, and the owner's aliases for them
+    delivery      an exchange through one turn to a sink: an event stream, a JSON body, a socket, a background job
+    event_stream  one event stream: its head, its writes, its signs of life; subscriptions to what is made elsewhere
 
 By path
 
+    health        what those who watch over the process ask
+    models        /v1/models: the backend's, and the owner's aliases for them
     chat          /v1/chat/completions
     responses     /v1/responses
-    history       what a request continues, and what becomes of its own answer
-    drafts        a Response that is being made, and what it is stored as
-    background    Responses that are made without their client; following: their events
+    history       what a request continues, and what becomes of its own answer: a draft, stored
+    background    Responses that are made without their client
     stored        /v1/responses/{id}
     compaction    /v1/responses/compact
     input_tokens  /v1/responses/input_tokens
     conversations /v1/conversations; locks: one request at a time on each
-    dialects      in which dialect is answered; tokligence: that of tokligence-gateway
+    tokligence    /v1/responses in the dialect of tokligence-gateway, and its submit_tool_outputs
     websocket     clients that keep a connection and talk on it
 """
 

@@ -16,6 +16,7 @@ from hashlib import sha256
 from ..errors import RequestError
 from ..wire.reader import shown
 
+# The names of this machine that need no look at an address.
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
 # Obsidian on the desktop, on iOS and on Android.
@@ -34,6 +35,7 @@ def is_loopback(host: str) -> bool:
     return host in LOOPBACK_HOSTS or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
+# A Host header: an address in brackets or a name, and perhaps a port.
 HOST = re.compile(r"(?:\[(?P<address>[0-9a-fA-F:.]+)\]|(?P<name>[^\[\]:]+?)\.?)(?::\d*)?")
 
 

@@ -1,4 +1,4 @@
-"""Background responses: turns that go on without their client, and the event streams that follow them.
+"""Background responses: turns that go on without their client, and subscriptions to their events.
 
     queued -> in_progress -> completed | incomplete | failed     the turn ended
                           -> cancelled                           its client asked for it
@@ -13,21 +13,26 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import ExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
 
 import structlog
 from aiohttp import web
+from structlog.typing import FilteringBoundLogger
 
 from ..contracts import ResponseStore, StoredResponse, TurnFailed
 from ..errors import ApiError, RequestError, StoreError
-from ..wire.builder import WireEvent
+from ..wire.builder import AnswerBuilder, WireEvent
 from ..wire.sse import encode_typed
-from .activity import Activity
-from .drafts import Draft
-from .exchange import Built
-from .replies import FAULT
+from .delivery import Cancellation, Exchange, deliver, no_connection
+from .event_stream import Subscription
+from .history import Draft
+from .request_log import RequestLog
+from .state import ACTIVITY
 
+# Responses that are being made in the background of this process at a time.
 MAX_RUNNING = 16
 
 # Seconds that a response is taken to be worked on without another sign, and seconds between two signs.
@@ -36,11 +41,12 @@ RENEWAL = 10.0
 
 # Seconds between the attempts to store a result, and their number; until then it is served from here.
 RETRY = 2.0
-MAX_ATTEMPTS = 30
+STORE_ATTEMPTS = 30
 
+# What becomes of a response when its server stops.
 STOPPED = ApiError("The server was stopped before this response was finished.", status=503)
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.background")
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Job:
@@ -51,11 +57,10 @@ class Job:
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
-        self._begun: StoredResponse | None = None
+        self.cancellation = Cancellation()
         self.events: list[bytes] = []
         self.over = False
-        self.unwanted = False
-        self.task: asyncio.Task[None] | None = None
+        self._begun: StoredResponse | None = None
         self._news = asyncio.Event()
 
     def tell(self, wire: Sequence[WireEvent], *, over: bool = False) -> None:
@@ -71,11 +76,18 @@ class Job:
         self._begun = self.draft.stored()
         self.tell(begun)
 
+    def cancel(self) -> None:
+        """Its client, or whoever has taken its lease, wants no more of it."""
+        self.cancellation.request(self.draft.builder.cancel)
+
+    def stop(self) -> None:
+        self.cancellation.request(partial(self.draft.builder.handle, TurnFailed(STOPPED)))
+
     def stored(self) -> StoredResponse:
         """The response as it may be seen now."""
         return self.draft.stored() if self.over or self._begun is None else self._begun
 
-    async def follow(self, after: int) -> AsyncIterator[list[bytes]]:
+    async def subscribe(self, after: int) -> Subscription:
         """The events behind sequence number `after`, those that are there and those to come, to the end."""
         told = after + 1
         while True:
@@ -87,9 +99,33 @@ class Job:
             else:
                 await self._news.wait()
 
-    async def end(self) -> None:
+    async def wait_over(self) -> None:
         while not self.over:
             await self._news.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class JobSink:
+    """The sink of a background response: it was begun when it was queued, and has no client that could leave.
+
+    Its subscribers hear of its last events once `store` has them.
+    """
+
+    job: Job
+    store: Callable[[Job, Sequence[WireEvent]], Awaitable[None]]
+
+    @property
+    def begun(self) -> bool:
+        return True
+
+    def open(self, builder: AnswerBuilder) -> AbstractAsyncContextManager[None]:
+        return no_connection()
+
+    async def send(self, events: Sequence[WireEvent]) -> None:
+        self.job.tell(events)
+
+    def finish(self, events: Sequence[WireEvent], error: ApiError | None) -> Awaitable[None]:
+        return self.store(self.job, events)
 
 
 def encoded(wire: Sequence[WireEvent]) -> list[bytes]:
@@ -110,15 +146,15 @@ class Jobs:
         return job if job is not None and job.draft.owner == owner else None
 
     async def start(
-        self, draft: Draft, batches: AsyncGenerator[Built, None], activity: Activity, claimed: ExitStack
+        self, app: web.Application, draft: Draft, entry: RequestLog, locked: ExitStack
     ) -> tuple[Job, WireEvent]:
         """Begins the work on a response. Returns it as it was queued.
 
-        Raises when it cannot be: for want of room, or because the store fails. `claimed` is given back
+        Raises when it cannot be: for want of room, or because the store fails. `locked` is given back
         when the work has ended.
         """
         with ExitStack() as held:
-            held.enter_context(claimed)
+            held.enter_context(locked)
             if sum(not job.over for job in self._running.values()) >= MAX_RUNNING:
                 raise RequestError(
                     f"{MAX_RUNNING} background responses are running already. Try again when one has ended.",
@@ -134,13 +170,12 @@ class Jobs:
             queued = draft.builder.response
             job.begin()
             await self._store.save(job.stored(), lease=LEASE)
-            activity.begin()
-            held.callback(activity.end)
+            held.enter_context(app[ACTIVITY].working())
             name = f"background response {draft.builder.id}"
-            job.task = self._group.create_task(self._work(job, batches), name=name)
+            task = self._group.create_task(self._work(app, job, entry), name=name)
             # Also when the task is ended before it has begun.
             closing = held.pop_all()
-            job.task.add_done_callback(lambda _: closing.close())
+            task.add_done_callback(lambda _: closing.close())
         return job, queued
 
     def _forget(self, job: Job) -> None:
@@ -150,36 +185,26 @@ class Jobs:
 
     async def cancel(self, job: Job) -> StoredResponse:
         """Ends the work on a response, if it has not ended yet. Returns the response then."""
-        self._interrupt(job)
-        await job.end()
+        job.cancel()
+        await job.wait_over()
         return job.stored()
 
-    def _interrupt(self, job: Job) -> None:
-        if not job.draft.builder.over and not job.unwanted and job.task is not None:
-            job.unwanted = True
-            job.task.cancel()
-
-    async def _work(self, job: Job, batches: AsyncGenerator[Built, None]) -> None:
+    async def _work(self, app: web.Application, job: Job, entry: RequestLog) -> None:
         began = time.monotonic()
-        builder = job.draft.builder
-        try:
-            last = await _read(job, batches)
-        except asyncio.CancelledError:
-            last = builder.cancel() if job.unwanted else builder.handle(TurnFailed(STOPPED))
-        except Exception:  # logged with its trace, told without it; the other jobs go on
-            log.exception("fault", response=builder.id)
-            last = builder.handle(TurnFailed(FAULT))
-        await self._finish(job, last)
+        draft = job.draft
+        exchange = Exchange(draft.request.turn, draft.builder, cancellation=job.cancellation)
+        await deliver(app, exchange, JobSink(job, self._store_end), entry)
         seconds = round(time.monotonic() - began, 1)
-        log.info("background_response", response=builder.id, status=builder.response["status"], seconds=seconds)
+        status = draft.builder.response["status"]
+        log.info("background_response", response=draft.builder.id, status=status, seconds=seconds)
 
-    async def _finish(self, job: Job, last: Sequence[WireEvent]) -> None:
-        """Stores what became of a job, then tells its followers. A store that fails is asked again for a while."""
+    async def _store_end(self, job: Job, last: Sequence[WireEvent]) -> None:
+        """Stores what became of a job, then tells its subscribers. A store that fails is asked again for a while."""
         stored = job.draft.stored()
         joins = stored.response["status"] in {"completed", "incomplete"}
         events = b"".join([*job.events, *encoded(last)])
         try:
-            for _ in range(MAX_ATTEMPTS):
+            for _ in range(STORE_ATTEMPTS):
                 try:
                     append_to = job.draft.conversation if joins else None
                     await self._store.save(stored, append_to=append_to, events=events, if_leased=True)
@@ -191,8 +216,8 @@ class Jobs:
                         break
                 else:
                     break
-        except Exception:  # as above; its followers are told what there is
-            log.exception("fault", response=stored.id)
+        except Exception:  # a fault of ours: its subscribers are told what there is
+            log.exception("storing_fault", response=stored.id)
         finally:
             if not job.over:
                 job.tell(last, over=True)
@@ -211,7 +236,7 @@ class Jobs:
             for response_id, job in list(self._running.items()):
                 try:
                     if not await self._store.renew(response_id, LEASE):
-                        self._interrupt(job)
+                        job.cancel()
                 except StoreError as error:
                     log.warning("lease_not_renewed", response=response_id, error=error.message)
 
@@ -219,18 +244,7 @@ class Jobs:
         """Ends all that is running; what runs is stored as failed."""
         self._stopping.set()
         for job in self._running.values():
-            if job.task is not None and not job.draft.builder.over and not job.unwanted:
-                job.task.cancel()
-
-
-async def _read(job: Job, batches: AsyncGenerator[Built, None]) -> Sequence[WireEvent]:
-    """Tells a turn's events as they come, but for the last ones: these have to be stored before."""
-    async with aclosing(batches):
-        async for batch in batches:
-            if job.draft.builder.over:
-                return batch.wire
-            job.tell(batch.wire)
-    raise RuntimeError("the turn has no end")
+            job.stop()
 
 
 @asynccontextmanager
@@ -242,7 +256,7 @@ async def background_jobs(store: ResponseStore) -> AsyncIterator[Jobs]:
         group.create_task(jobs.renew_leases(), name="leases of background responses")
         try:
             yield jobs
-        except Exception as error:  # noqa: BLE001  # raised below: the group would wrap it
+        except Exception as error:  # noqa: BLE001 -- raised below: the group would wrap it
             failure = error
         finally:
             jobs.stop()
@@ -250,4 +264,4 @@ async def background_jobs(store: ResponseStore) -> AsyncIterator[Jobs]:
         raise failure
 
 
-JOBS = web.AppKey("jobs", Jobs)
+BACKGROUND_JOBS = web.AppKey("jobs", Jobs)

@@ -8,8 +8,8 @@ from ..wire.chat.builder import ChatBuilder, chat_error
 from ..wire.chat.request import parse_chat_request
 from ..wire.json_body import parse_json_object
 from ..wire.sse import encode_chunks
-from .exchange import Exchange, answer
-from .requests import read_json_body
+from .bodies import read_json_body
+from .delivery import Exchange, answer
 from .state import REASONING_CONTENT
 
 
@@ -18,4 +18,5 @@ async def create_completion(request: web.Request) -> web.StreamResponse:
     body = parse_json_object(await read_json_body(request))
     parsed = parse_chat_request(body, summary="auto" if reasoning else None)
     builder = ChatBuilder(parsed, reasoning=reasoning)
-    return await answer(request, Exchange(parsed.turn, parsed.stream, builder, encode_chunks, told=chat_error))
+    exchange = Exchange(parsed.turn, builder, map_error=chat_error)
+    return await answer(request, exchange, encode_chunks, stream=parsed.stream)

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import time
-from contextlib import aclosing
+from collections.abc import Sequence
 from dataclasses import replace
 
 from aiohttp import web
 
 from prompts import Text, Transcript, UserTurn, compaction_request
 
-from ..contracts import AnswerText, TurnFailed, TurnFinished, TurnRequest, Usage
+from ..contracts import AnswerText, TurnEvent, TurnFinished, Usage, WireObject
 from ..errors import BackendError
-from ..turn import run_turn
+from ..ids import mint_id
+from ..wire.builder import WireEvent
 from ..wire.json_body import parse_json_object
-from ..wire.responses.builder import usage_object
+from ..wire.responses.builder import response_usage
 from ..wire.responses.compaction import compaction_body, compaction_item, kept_messages
 from ..wire.responses.request import lookups, parse_responses_request
 from ..wire.responses.stored_items import stored_input
+from ..wire.sse import encode_typed
+from .bodies import read_json_body
+from .delivery import Exchange, answer
 from .history import find_history
-from .metrics import METRICS
-from .replies import json_reply
-from .requests import read_json_body
-from .state import BACKEND, MODELS, REQUEST_LOG, TURN_OPTIONS
 
 
 async def compact(request: web.Request) -> web.StreamResponse:
@@ -31,40 +31,45 @@ async def compact(request: web.Request) -> web.StreamResponse:
     # Only what says something about the conversation; the summary itself has no tools and no format.
     names = ("model", "input", "instructions", "previous_response_id", "reasoning")
     parsed = parse_responses_request({name: body[name] for name in names if name in body}, history)
-    request[REQUEST_LOG].model = parsed.turn.model
     entries = (*parsed.turn.transcript.entries, UserTurn((Text(compaction_request()),)))
-    turn = replace(
-        parsed.turn,
-        model=request.app[MODELS].behind(parsed.turn.model),
-        transcript=Transcript(entries, parsed.turn.transcript.instructions),
-    )
-    summary, usage = await _summary(request, turn)
+    turn = replace(parsed.turn, transcript=Transcript(entries, parsed.turn.transcript.instructions))
     messages = kept_messages([*history.items, *stored_input(parsed.input, history.referred)])
-    output = [*messages, compaction_item(summary)]
-    return json_reply(compaction_body(output, usage_object(usage), int(time.time())))
+    return await answer(request, Exchange(turn, SummaryBuilder(messages)), encode_typed, stream=False)
 
 
-async def _summary(request: web.Request, turn: TurnRequest) -> tuple[str, Usage]:
-    """The model's summary. Raises `BackendError`, also when it wrote nothing."""
-    pieces: list[str] = []
-    usage = Usage()
-    report = request[REQUEST_LOG].turn
-    events = run_turn(turn, request.app[BACKEND], request.app[TURN_OPTIONS], report)
-    with request.app[METRICS].turn(report) as clock:
-        async with aclosing(events):
-            async for batch in events:
-                clock.saw(batch)
-                for event in batch:
-                    match event:
-                        case AnswerText(text):
-                            pieces.append(text)
-                        case TurnFinished(counted):
-                            usage = counted
-                        case TurnFailed(error):
-                            raise error
-                        case _:
-                            pass
-    summary = "".join(pieces).strip()
-    if not summary:
-        raise BackendError("The model wrote no summary.", code="summary_missing")
-    return summary, usage
+class SummaryBuilder:
+    """Builds the compacted conversation: `messages`, and behind them all that the model writes, as their summary."""
+
+    def __init__(self, messages: Sequence[WireObject]) -> None:
+        self.id = mint_id("resp")
+        self._messages = messages
+        self._pieces: list[str] = []
+        self._usage = Usage()
+
+    @property
+    def body(self) -> dict[str, object]:
+        output = [*self._messages, compaction_item(self._summary)]
+        return compaction_body(self.id, output, response_usage(self._usage), int(time.time()))
+
+    @property
+    def _summary(self) -> str:
+        return "".join(self._pieces).strip()
+
+    def start(self) -> list[WireEvent]:
+        return []
+
+    def handle(self, event: TurnEvent) -> list[WireEvent]:
+        """Nothing of it is streamed. Raises `BackendError` when the model has ended and wrote nothing."""
+        match event:
+            case AnswerText(text):
+                self._pieces.append(text)
+            case TurnFinished(usage):
+                self._usage = usage
+                if not self._summary:
+                    raise BackendError("The model wrote no summary.", code="summary_missing")
+            case _:
+                pass
+        return []
+
+    def pulse(self) -> list[WireEvent]:
+        return []

@@ -17,23 +17,26 @@ from collections.abc import Callable
 import orjson
 import structlog
 from aiohttp import web
+from structlog.typing import FilteringBoundLogger
 
 from ..errors import ApiError, RequestError
-from .replies import FAULT, error_reply
+from .bodies import error_reply, fault
 
+# Connections that are open at a time.
 MAX_CONNECTIONS = 256
 
 # Seconds from the first byte of a request's head to its last.
 HEAD_DEADLINE = 10.0
 
+# What is answered where there is no request yet, or none that could be read.
 TOO_SLOW = RequestError("The head of the request took too long.", status=408)
 TOO_MANY = ApiError("Too many connections are open. Try again later.", status=503, retry_after=1)
 UNREADABLE = RequestError("The request could not be read: it is not HTTP as RFC 9112 has it.")
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.request")
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
-class Handler(web.RequestHandler):
+class HttpProtocol(web.RequestHandler):
     """aiohttp's protocol but for its last word: that repeats the bytes which could not be read, keys included."""
 
     def handle_error(
@@ -46,10 +49,10 @@ class Handler(web.RequestHandler):
         if status < 500:
             log.debug("unreadable_request", status=status, why=type(exc).__name__)
         else:
-            log.error("fault", exc_info=exc)
+            log.error("connection_fault", exc_info=exc)
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has begun and cannot become another one")
-        reply = error_reply(UNREADABLE if status < 500 else FAULT)
+        reply = error_reply(UNREADABLE if status < 500 else fault())
         reply.headers["Server"] = "tagcall"
         reply.force_close()
         return reply
@@ -85,7 +88,7 @@ class Connection(asyncio.Protocol):
         self._serving = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101  # of a stream server
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 -- of a stream server
         self._transport = transport
         if self._inner is not None:
             self._inner.connection_made(transport)

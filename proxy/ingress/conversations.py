@@ -10,15 +10,14 @@ from ..contracts import StoredConversation, WireObject
 from ..errors import RequestError
 from ..ids import mint_id
 from ..wire.json_body import JsonObject, parse_json_object
-from ..wire.metadata import parse_metadata
+from ..wire.parameters import parse_metadata
 from ..wire.reader import Reader
 from ..wire.responses.conversations import added_items, conversation_object
 from ..wire.responses.input_items import History, referred_ids
 from ..wire.responses.pages import item_list, item_page, parse_page
+from .bodies import json_reply, read_json_body
 from .history import conversation_not_found, find_items, owner_of
-from .replies import json_reply
-from .requests import read_json_body
-from .state import CLAIMS, STORE
+from .state import CONVERSATION_LOCKS, STORE
 
 
 def _item_not_found(item_id: str) -> RequestError:
@@ -86,7 +85,7 @@ async def add_items(request: web.Request, conversation_id: str) -> web.StreamRes
     body = parse_json_object(await read_json_body(request))
     Reader(body).require("items")
     owner = owner_of(request)
-    with request.app[CLAIMS].claim(owner, conversation_id):
+    with request.app[CONVERSATION_LOCKS].lock(owner, conversation_id):
         items = await _added(request, body, await _items(request, conversation_id))
         if not await request.app[STORE].add_items(conversation_id, owner, items):
             raise conversation_not_found(conversation_id)

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 # What a list of header names may be made of; anything else is not repeated.
 HEADER_NAMES = re.compile(r"[\w!#$%&'*+.^`|~, -]*", re.ASCII)
 
-METHODS = "GET, POST, DELETE, OPTIONS"
+# What a page may send, which of our headers it may read, and for how many seconds it need not ask again.
+ALLOWED_METHODS = "GET, POST, DELETE, OPTIONS"
 EXPOSED = "x-request-id, retry-after, x-should-retry, x-tagcall-warning"
 MAX_AGE = "86400"
 
@@ -24,7 +25,7 @@ def answer_headers(origin: str | None, *, allowed: bool) -> dict[str, str]:
 
 def preflight_headers(request_headers: Mapping[str, str]) -> dict[str, str]:
     """For the answer to OPTIONS. What the client asks for is echoed: a fixed list goes stale with each SDK."""
-    headers = {"Access-Control-Allow-Methods": METHODS, "Access-Control-Max-Age": MAX_AGE}
+    headers = {"Access-Control-Allow-Methods": ALLOWED_METHODS, "Access-Control-Max-Age": MAX_AGE}
     asked = request_headers.get("Access-Control-Request-Headers")
     if asked and HEADER_NAMES.fullmatch(asked):
         headers["Access-Control-Allow-Headers"] = asked

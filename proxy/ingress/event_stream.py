@@ -7,13 +7,16 @@ does not wait longer than `HEAD_WAIT`, because clients give up on servers that s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import NoReturn
 
 from aiohttp import web
 
-from ..wire.sse import KEEP_ALIVE
-from .state import WRITTEN
+from ..errors import ApiError
+from ..wire.builder import AnswerBuilder, WireEvent
+from ..wire.sse import DONE, KEEP_ALIVE, Encode
+from .state import REQUEST_LOG, WRITTEN
 
 # Seconds until the head leaves without a first batch (clients expect a sign within about 2).
 HEAD_WAIT = 2.0
@@ -24,55 +27,79 @@ HEARTBEAT = 10.0
 # Seconds that a write may wait for its client to read.
 WRITE_DEADLINE = 15.0
 
-HEADERS = {
+# Nobody on the way may store, compress or gather an event stream.
+STREAM_HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-cache, no-transform",
     "X-Accel-Buffering": "no",
 }
 
+# Events that are made elsewhere: pieces of whole events that came together, as they come.
+Subscription = AsyncIterator[list[bytes]]
+
 
 class EventStream:
-    """`write` pieces of whole events; run `keep_alive` beside it. `begun`: a head is leaving or has left.
+    """While it is `open`, `write` pieces of whole events, and `end` it. `begun`: a head is leaving or has left.
 
-    `pulse` makes what breaks a silence, which lasts `pause` seconds at most.
+    It may be silent for `pause` seconds at most. All of it may raise `ConnectionError`: the client has gone, or has
+    stopped reading.
     """
 
-    def __init__(
-        self,
-        request: web.Request,
-        opening: Sequence[bytes],
-        pulse: Callable[[], Sequence[bytes]] = lambda: [KEEP_ALIVE],
-        pause: float | None = None,
-    ) -> None:
+    def __init__(self, request: web.Request, pause: float | None = None) -> None:
         self._request = request
-        self._opening = opening
-        self._pulse = pulse
+        self._opening: Sequence[bytes] = ()
         self._pause = HEARTBEAT if pause is None else pause
         self._written = request.get(WRITTEN)
         self._lock = asyncio.Lock()
         self._written_at = 0.0
         self._writing = False
+        self._response: web.StreamResponse | None = None
         self.begun = False
-        self.response: web.StreamResponse | None = None
 
-    async def _open(self) -> web.StreamResponse:
+    @property
+    def reply(self) -> web.StreamResponse:
+        """What aiohttp is to be given once the stream is over."""
+        return self._response or web.Response(status=499)
+
+    @asynccontextmanager
+    async def open(
+        self, opening: Sequence[bytes] = (), pulse: Callable[[], Sequence[bytes]] = lambda: [KEEP_ALIVE]
+    ) -> AsyncIterator[None]:
+        """Keeps the stream alive. `opening` leaves with the head; `pulse` makes what breaks a silence."""
+        self._opening = opening
+        try:
+            async with asyncio.TaskGroup() as group:
+                name = f"keep alive {self._request[REQUEST_LOG].id}"
+                alive = group.create_task(self._keep_alive(pulse), name=name)
+                yield
+                alive.cancel()
+        except BaseExceptionGroup as errors:
+            # A fault of ours does not hide behind a client that leaves.
+            raise min(errors.exceptions, key=lambda error: isinstance(error, ConnectionError)) from None
+
+    async def _begin(self) -> web.StreamResponse:
         """The prepared response, its head and opening events sent."""
         self.begun = True
         async with self._lock:
-            if self.response is None:
-                response = web.StreamResponse(headers=HEADERS)
+            if self._response is None:
+                response = web.StreamResponse(headers=STREAM_HEADERS)
                 await response.prepare(self._request)
-                self.response = response
+                self._response = response
                 self._written_at = asyncio.get_running_loop().time()
                 await self._send(response, self._opening)
-        return self.response
+        return self._response
 
     async def write(self, pieces: Sequence[bytes]) -> None:
-        response = self.response or await self._open()
+        response = self._response or await self._begin()
         self._written_at = asyncio.get_running_loop().time()
         self._writing = True
         await self._send(response, pieces)
         self._writing = False
+
+    async def end(self) -> None:
+        """The last piece: all of the answer has left."""
+        self._request[REQUEST_LOG].left_whole()  # there are clients that hang up at `[DONE]`
+        await self.write([DONE])
 
     async def _send(self, response: web.StreamResponse, pieces: Sequence[bytes]) -> None:
         for piece in pieces:
@@ -80,20 +107,20 @@ class EventStream:
             if self._written is not None:
                 self._written.append(piece)
 
-    async def keep_alive(self) -> None:
+    async def _keep_alive(self, pulse: Callable[[], Sequence[bytes]]) -> None:
         """Opens the stream when it is time, breaks each silence, and cuts off a client that has stopped reading.
 
         Runs until it is cancelled.
         """
         loop = asyncio.get_running_loop()
         await asyncio.sleep(HEAD_WAIT)
-        await self._open()
+        await self._begin()
         while True:
             quiet = loop.time() - self._written_at
             if not self._writing and quiet >= self._pause:
                 try:
                     async with asyncio.timeout(WRITE_DEADLINE):
-                        await self.write(self._pulse())
+                        await self.write(pulse())
                 except TimeoutError:
                     self._cut_off()
                 quiet = 0.0
@@ -105,3 +132,42 @@ class EventStream:
         if self._request.transport is not None:
             self._request.transport.abort()
         raise ConnectionResetError("the client does not read")
+
+
+class StreamSink:
+    """The sink of an answer that leaves as an event stream."""
+
+    def __init__(self, stream: EventStream, encode: Encode) -> None:
+        self._stream = stream
+        self._encode = encode
+
+    @property
+    def begun(self) -> bool:
+        return self._stream.begun
+
+    def open(self, builder: AnswerBuilder) -> AbstractAsyncContextManager[None]:
+        encode = self._encode
+        return self._stream.open(encode(builder.start()), lambda: encode(builder.pulse()) or [KEEP_ALIVE])
+
+    def send(self, events: Sequence[WireEvent]) -> Awaitable[None]:
+        return self._stream.write(self._encode(events))
+
+    async def finish(self, events: Sequence[WireEvent], error: ApiError | None) -> None:
+        await self._stream.write(self._encode(events))
+        await self._stream.end()
+
+
+async def stream_subscription(request: web.Request, subscription: Subscription) -> web.StreamResponse:
+    """An event stream of what a subscription brings, to its end. Who reads it may leave without ending anything."""
+    entry = request[REQUEST_LOG]
+    stream = EventStream(request)
+    try:
+        async with stream.open():
+            await stream.write(())  # nothing can become an HTTP error any more: the head need not wait
+            async for pieces in subscription:
+                entry.saw_first_event()
+                await stream.write([b"".join(pieces)])
+            await stream.end()
+    except ConnectionError:
+        entry.client_left()
+    return stream.reply

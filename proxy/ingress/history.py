@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Protocol
 
 import structlog
 from aiohttp import web
+from structlog.typing import FilteringBoundLogger
 
 from ..contracts import StoredResponse, WireObject
 from ..errors import RequestError, StoreError
+from ..wire.responses.builder import ResponsesBuilder
 from ..wire.responses.input_items import History
-from ..wire.responses.request import Lookups
+from ..wire.responses.request import Lookups, ResponsesRequest
 from .admission import key_of
-from .drafts import Draft
 from .state import NOT_STORED, STORE
 
 # A chain of Responses that is longer than this is not followed further back.
@@ -22,7 +24,7 @@ MAX_CHAIN = 1_000
 # Responses that can be continued.
 CONTINUABLE = frozenset({"completed", "incomplete"})
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.store")
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Library(Protocol):
@@ -92,6 +94,33 @@ async def find_history(request: web.Request, wanted: Lookups, library: Library |
             param="previous_response_id",
         )
     return History(said(chain), referred)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A Response that is being made. `input` are the request's own items, as they are kept."""
+
+    owner: str
+    request: ResponsesRequest
+    builder: ResponsesBuilder
+    input: tuple[WireObject, ...]
+
+    @property
+    def conversation(self) -> str | None:
+        """The conversation that the answer joins."""
+        conversation = self.request.echo.get("conversation")
+        return None if conversation is None else str(conversation["id"])
+
+    def stored(self) -> StoredResponse:
+        """The Response as it is now."""
+        return StoredResponse(
+            id=self.builder.id,
+            previous=self.request.echo["previous_response_id"],
+            owner=self.owner,
+            created_at=self.builder.created_at,
+            input=self.input,
+            response=self.builder.response,
+        )
 
 
 async def keep(request: web.Request, draft: Draft) -> None:

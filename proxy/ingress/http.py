@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from typing import Protocol
 
 from aiohttp import web
 
 from ..contracts import ResponseStore, TextBackend
 from ..errors import ApiError
 from ..ids import mint_id
-from ..settings import Settings
 from ..turn import TurnOptions
 from .activity import Activity
 from .admission import Admission
+from .bodies import error_reply, fault, from_aiohttp
 from .connections import connection_of
 from .cors import answer_headers, preflight_headers
-from .locks import Claims
+from .health import greet
+from .locks import ConversationLocks
 from .metrics import METRICS, Metrics
-from .models import ModelList
-from .replies import FAULT, error_reply, from_aiohttp
+from .models import MODELS, ModelList
 from .request_log import RequestLog, log
-from .routes import KEYLESS, canonical_path, find_handler, greet
+from .routes import KEYLESS, call_handler, canonical_path
 from .state import (
     ACTIVITY,
     ADMISSION,
     BACKEND,
-    CLAIMS,
+    CONVERSATION_LOCKS,
     DIALECT,
     LOOP_GUARD,
-    MODELS,
     NOT_STORED,
     REASONING_CONTENT,
     REQUEST_LOG,
@@ -49,7 +50,7 @@ async def _admitted(request: web.Request, path: str) -> web.StreamResponse:
         return web.Response(status=204, headers=preflight_headers(request.headers))
     if path not in KEYLESS:
         admission.check_key(request.headers)
-    return await find_handler(request, path)
+    return await call_handler(request, path)
 
 
 async def _answered(request: web.Request, path: str) -> web.StreamResponse:
@@ -60,10 +61,10 @@ async def _answered(request: web.Request, path: str) -> web.StreamResponse:
         refused = error
     except web.HTTPException as error:
         refused = from_aiohttp(error)
-    except Exception:  # noqa: BLE001  # the last line of defence: logged with its trace, answered without it
-        log.exception("fault", id=request[REQUEST_LOG].id)
-        refused = FAULT
-    request[REQUEST_LOG].failed = refused
+    except Exception:  # noqa: BLE001 -- the last line of defence: logged with its trace, answered without it
+        log.exception("request_fault", id=request[REQUEST_LOG].id)
+        refused = fault()
+    request[REQUEST_LOG].failed_with(refused)
     return error_reply(refused)
 
 
@@ -114,8 +115,39 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
         response.headers["Connection"] = "close"
 
 
+class IngressSettings(Protocol):
+    """What the ingress wants of the server's settings."""
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def allow_host(self) -> Sequence[str]: ...
+
+    @property
+    def allow_origin(self) -> Sequence[str]: ...
+
+    @property
+    def max_body(self) -> int: ...
+
+    @property
+    def model(self) -> Sequence[str]: ...
+
+    @property
+    def alias(self) -> Sequence[tuple[str, str]]: ...
+
+    @property
+    def reasoning_content(self) -> bool: ...
+
+    @property
+    def dialect(self) -> str: ...
+
+    @property
+    def loop_guard(self) -> bool: ...
+
+
 def create_app(
-    settings: Settings, backend: TextBackend, store: ResponseStore, options: TurnOptions, keys: tuple[str, ...]
+    settings: IngressSettings, backend: TextBackend, store: ResponseStore, options: TurnOptions, keys: tuple[str, ...]
 ) -> web.Application:
     """The application; the lives of backend and store are the caller's business."""
     app = web.Application(client_max_size=settings.max_body, middlewares=[dispatch])
@@ -125,7 +157,7 @@ def create_app(
     app[METRICS] = Metrics(backend)
     app[MODELS] = ModelList(backend, dict(settings.alias), settings.model)
     app[REASONING_CONTENT] = settings.reasoning_content
-    app[CLAIMS] = Claims()
+    app[CONVERSATION_LOCKS] = ConversationLocks()
     app[DIALECT] = settings.dialect
     app[LOOP_GUARD] = settings.loop_guard
     app[WAITING] = WaitingResponses()

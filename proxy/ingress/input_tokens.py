@@ -15,9 +15,8 @@ from ..turn.prompting import Prompts
 from ..turn.tokens import IMAGE_TOKENS, TokenMeter
 from ..wire.json_body import parse_json_object
 from ..wire.responses.request import lookups, parse_responses_request
+from .bodies import json_reply, read_json_body
 from .history import find_history
-from .replies import json_reply
-from .requests import read_json_body
 from .state import TURN_OPTIONS
 
 

@@ -8,23 +8,23 @@ from contextlib import contextmanager
 from ..errors import RequestError
 
 
-class Claims:
+class ConversationLocks:
     def __init__(self) -> None:
-        self._claimed: set[tuple[str, str]] = set()
+        self._locked: set[tuple[str, str]] = set()
 
     @contextmanager
-    def claim(self, owner: str, conversation_id: str) -> Iterator[None]:
+    def lock(self, owner: str, conversation_id: str) -> Iterator[None]:
         """Raises `RequestError` while another request of `owner` has the conversation."""
         name = (owner, conversation_id)
-        if name in self._claimed:
+        if name in self._locked:
             raise RequestError(
                 "Another process is currently operating on this conversation. Please retry in a few seconds.",
                 code="conversation_locked",
                 param="conversation",
                 retry_after=2,
             )
-        self._claimed.add(name)
+        self._locked.add(name)
         try:
             yield
         finally:
-            self._claimed.discard(name)
+            self._locked.discard(name)

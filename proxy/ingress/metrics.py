@@ -25,22 +25,24 @@ from ..contracts import TextBackend, TurnEvent, TurnFailed, TurnFinished
 from ..turn import TurnReport
 from .request_log import RequestLog
 
+# What a value is counted as that is none of those known beforehand.
 OTHER = "other"
 
+# The known methods (`WS` is a turn on a WebSocket) and rules.
 METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS", "WS"})
 REPAIRS = frozenset({*(rule.value for rule in Rule), *(coercion.value for coercion in Coercion)})
-AGAIN = frozenset({"arguments_misfit", "call_missing", "malformed", "output_invalid", "repeated", "undeclared"})
 
 # As the turn's report says it -> as it is counted. A block that cannot be read has many reasons.
 REFUSALS: Mapping[str, str] = {name: name for name in ("arguments_misfit", "no_key", "quoted", "undeclared")}
 MALFORMED = "malformed"
-INTERRUPTS: Mapping[str, str] = {
+INTERRUPTIONS: Mapping[str, str] = {
     "max_output_tokens": "max_output_tokens",
     "a stop string came": "stop_string",
     "one call was asked for": "one_call",
     "the answer goes on with a result of its own call": "invented_result",
 }
 
+# As the parser says how it read a call -> as it is counted.
 TIERS = {Tier.VALID.value: "valid", Tier.REPAIRED.value: "repaired", Tier.BARE.value: "bare"}
 
 # Seconds. A turn takes from a moment to the hour after which it is interrupted.
@@ -130,9 +132,9 @@ class Metrics:
         for reason, count in report.refused.items():
             self._refusals.labels(REFUSALS.get(reason, MALFORMED)).inc(count)
         for reason in report.again:
-            self._again.labels(_known(reason, AGAIN)).inc()
+            self._again.labels(reason.value).inc()
         if report.interrupted is not None:
-            self._interrupts.labels(INTERRUPTS.get(report.interrupted, OTHER)).inc()
+            self._interrupts.labels(INTERRUPTIONS.get(report.interrupted, OTHER)).inc()
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

@@ -1,13 +1,16 @@
-"""The backend's models and the owner's aliases for them."""
+"""GET /v1/models: the backend's models and the owner's aliases for them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
 
+from aiohttp import web
+
 from ..contracts import Model, TextBackend
 from ..errors import BackendError
-from ..wire.models import with_aliases
+from ..wire.models import find_model, model_list, model_object, with_aliases
+from .bodies import json_reply
 
 # Seconds to wait for the backend's list: for the first one, and for a newer one than is known already.
 # Plugins look at the list to see whether the server is there at all, and give up after 8.
@@ -42,3 +45,14 @@ class ModelList:
         if models := with_aliases(self._known or self._named, self._aliases):
             return models
         raise trouble
+
+
+MODELS = web.AppKey("models", ModelList)
+
+
+async def list_models(request: web.Request) -> web.StreamResponse:
+    return json_reply(model_list(await request.app[MODELS].current()))
+
+
+async def get_model(request: web.Request, name: str) -> web.StreamResponse:
+    return json_reply(model_object(find_model(await request.app[MODELS].current(), name)))

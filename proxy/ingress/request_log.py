@@ -6,18 +6,22 @@ import time
 from dataclasses import dataclass, field
 
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from parser import Tier
 
 from ..errors import ApiError
 from ..turn import TurnReport
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.request")
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
 class RequestLog:
-    """Gathers what the line will say; `write` it once the request is over. Durations are in milliseconds."""
+    """Gathers what the line will say; `write` it once the request is over. Durations are in milliseconds.
+
+    Its fields are for reading; what happens is told by its methods.
+    """
 
     id: str
     method: str
@@ -33,6 +37,23 @@ class RequestLog:
     turn: TurnReport = field(default_factory=TurnReport)
     _started: float = field(default_factory=time.monotonic)
     _first: float | None = None
+
+    def reached(self, route: str) -> None:
+        self.route = route
+
+    def answers(self, model: str, response: str, *, stream: bool) -> None:
+        """A turn of `model` is asked for, and `response` will say what came of it."""
+        self.model, self.response, self.stream = model, response, stream
+
+    def failed_with(self, error: ApiError) -> None:
+        self.failed = error
+
+    def client_left(self) -> None:
+        self.client_gone = True
+
+    def left_whole(self) -> None:
+        """All of the answer is on its way: a client that leaves now misses nothing."""
+        self.whole = True
 
     def saw_first_event(self) -> None:
         if self._first is None:

@@ -13,43 +13,39 @@ from ..wire.responses.builder import ResponsesBuilder
 from ..wire.responses.request import lookups, parse_responses_request
 from ..wire.responses.stored_items import stored_input
 from ..wire.sse import encode_typed
-from .background import JOBS
-from .drafts import Draft
-from .exchange import Exchange, answer, built
-from .following import follow
-from .history import Library, find_history, keep, owner_of
-from .replies import json_reply
-from .requests import read_json_body
-from .state import ACTIVITY, CLAIMS, REQUEST_LOG, STORE
+from .background import BACKGROUND_JOBS
+from .bodies import json_reply, read_json_body
+from .delivery import Exchange, answer
+from .event_stream import stream_subscription
+from .history import Draft, Library, find_history, keep, owner_of
+from .state import CONVERSATION_LOCKS, REQUEST_LOG, STORE
 
 
 async def create_response(request: web.Request) -> web.StreamResponse:
     body = parse_json_object(await read_json_body(request))
-    with ExitStack() as claimed:
-        draft = await begin_draft(request, body, claimed)
+    with ExitStack() as held:
+        draft = await begin_draft(request, body, held)
         parsed = draft.request
         if parsed.echo["background"]:
-            return await _in_background(request, draft, claimed)
-        kept = partial(keep, request, draft)
-        return await answer(request, Exchange(parsed.turn, parsed.stream, draft.builder, encode_typed, kept))
+            return await _in_background(request, draft, held)
+        exchange = Exchange(parsed.turn, draft.builder, partial(keep, request, draft))
+        return await answer(request, exchange, encode_typed, stream=parsed.stream)
 
 
-async def begin_draft(
-    request: web.Request, body: JsonObject, claimed: ExitStack, library: Library | None = None
-) -> Draft:
+async def begin_draft(request: web.Request, body: JsonObject, held: ExitStack, library: Library | None = None) -> Draft:
     """The Response that `body` asks for, not begun yet. What it continues is found in `library`, else in the store.
 
-    `claimed` is to be closed when the Response is over: a conversation has one at a time. Raises `RequestError`.
+    `held` is to be closed when the Response is over: a conversation has one at a time. Raises `RequestError`.
     """
     wanted, owner = lookups(body), owner_of(request)
     if wanted.conversation is not None:
-        claimed.enter_context(request.app[CLAIMS].claim(owner, wanted.conversation))
+        held.enter_context(request.app[CONVERSATION_LOCKS].lock(owner, wanted.conversation))
     history = await find_history(request, wanted, library)
     parsed = parse_responses_request(body, history)
     return Draft(owner, parsed, ResponsesBuilder(parsed), stored_input(parsed.input, history.referred))
 
 
-async def _in_background(request: web.Request, draft: Draft, claimed: ExitStack) -> web.StreamResponse:
+async def _in_background(request: web.Request, draft: Draft, held: ExitStack) -> web.StreamResponse:
     """Starts the turn and answers at once, or with its events as they come."""
     if not request.app[STORE].keeps:
         raise RequestError(
@@ -58,10 +54,7 @@ async def _in_background(request: web.Request, draft: Draft, claimed: ExitStack)
             code="unsupported_parameter",
             param="background",
         )
-    log = request[REQUEST_LOG]
-    log.model, log.stream, log.response = draft.request.turn.model, draft.request.stream, draft.builder.id
-    exchange = Exchange(draft.request.turn, draft.request.stream, draft.builder, encode_typed)
-    job, queued = await request.app[JOBS].start(
-        draft, built(request.app, exchange, log.turn), request.app[ACTIVITY], claimed.pop_all()
-    )
-    return await follow(request, job.follow(-1)) if draft.request.stream else json_reply(queued)
+    stream = draft.request.stream
+    request[REQUEST_LOG].answers(draft.request.turn.model, draft.builder.id, stream=stream)
+    job, queued = await request.app[BACKGROUND_JOBS].start(request.app, draft, request[REQUEST_LOG], held.pop_all())
+    return await stream_subscription(request, job.subscribe(-1)) if stream else json_reply(queued)

@@ -1,4 +1,4 @@
-"""Routes: which handler serves a path and a method.
+"""Routes: which handler serves a path and a method, and which of them POST /v1/responses in which dialect.
 
 Paths are served with and without `/v1` or with two of them, with doubled and trailing slashes: people paste
 base URLs in all of these forms.
@@ -6,12 +6,13 @@ base URLs in all of these forms.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 
 from aiohttp import web
 
 from ..errors import RequestError
-from ..wire.models import find_model, model_list, model_object
+from ..wire.reader import wrong_value
 from .chat import create_completion
 from .compaction import compact
 from .conversations import (
@@ -24,14 +25,14 @@ from .conversations import (
     list_items,
     update_conversation,
 )
-from .dialects import create_in_dialect
+from .health import greet, healthz, readyz
 from .input_tokens import count_input_tokens
 from .metrics import metrics
-from .replies import json_reply
-from .state import BACKEND, MODELS, REQUEST_LOG
+from .models import get_model, list_models
+from .responses import create_response
+from .state import DIALECT, REQUEST_LOG
 from .stored import cancel_response, delete_response, get_response, list_input_items
-from .tokligence import submit_tool_outputs
-from .unserved import unserved
+from .tokligence import create_dialect_response, submit_tool_outputs
 from .websocket.realtime import connect_realtime
 from .websocket.responses import connect_responses
 
@@ -39,29 +40,31 @@ from .websocket.responses import connect_responses
 Handler = Callable[..., Awaitable[web.StreamResponse]]
 
 
-async def list_models(request: web.Request) -> web.StreamResponse:
-    return json_reply(model_list(await request.app[MODELS].current()))
+@dataclass(frozen=True, slots=True)
+class ResponsesDialect:
+    """A dialect of the Responses API. `create` serves POST /v1/responses in it."""
+
+    create: Handler
+    answers: str
+    """How, as the help of `--dialect` goes on."""
 
 
-async def get_model(request: web.Request, name: str) -> web.StreamResponse:
-    return json_reply(model_object(find_model(await request.app[MODELS].current(), name)))
+# The header by which a request chooses its dialect.
+DIALECT_HEADER = "x-tagcall-dialect"
+
+# As it is chosen -> the dialect; the first is the default.
+DIALECTS: dict[str, ResponsesDialect] = {
+    "openai": ResponsesDialect(create_response, "as OpenAI does"),
+    "tokligence": ResponsesDialect(create_dialect_response, "as tokligence-gateway does"),
+}
 
 
-async def healthz(_: web.Request) -> web.StreamResponse:
-    """The process answers."""
-    return json_reply({"status": "ok"})
-
-
-async def readyz(request: web.Request) -> web.StreamResponse:
-    """A turn would be taken: 200, else 503 with the reason."""
-    health = await request.app[BACKEND].health()
-    if health.problem is None:
-        return json_reply({"status": "ready", "backend": health.version})
-    return json_reply({"status": "not ready", "backend": health.version, "problem": health.problem}, status=503)
-
-
-async def greet(_: web.Request) -> web.StreamResponse:
-    return web.Response(text="tagcall is running. Point an OpenAI client at /v1 of this address.\n")
+async def create_in_dialect(request: web.Request) -> web.StreamResponse:
+    """POST /v1/responses, in the dialect that the request or else the server's owner has chosen."""
+    name = request.headers.get(DIALECT_HEADER, request.app[DIALECT]).strip().lower()
+    if name not in DIALECTS:
+        raise wrong_value(DIALECT_HEADER, name, tuple(DIALECTS))
+    return await DIALECTS[name].create(request)
 
 
 # Path without `/v1` -> method -> handler. `{...*}`, at the end only, takes all that is left, slashes included.
@@ -92,9 +95,33 @@ ROUTES: dict[str, dict[str, Handler]] = {
     "/conversations/{id}/items/{item}": {"GET": get_item, "DELETE": delete_item},
 }
 
-
 # What those who watch over a process ask, without a key of their own.
 KEYLESS = frozenset({"/", "/health", "/healthz", "/readyz"})
+
+# What several of the unserved have in common.
+_NO_FILES = "send text and images in the conversation itself."
+_NO_AUDIO = "it hears and speaks no audio: choose another provider for speech."
+
+# What of OpenAI's API a text model cannot serve: the first name of a path without `/v1` -> what to do instead.
+# It is told apart from a wrong base URL, and with a 404: what will not heal must not be tried again, as clients
+# do with 5xx.
+UNSERVED: Mapping[str, str] = {
+    "assistants": "use POST /v1/responses.",
+    "audio": _NO_AUDIO,
+    "batches": "send the requests one by one.",
+    "completions": "use POST /v1/chat/completions: the model is made for conversations.",
+    "embeddings": "it has no embedding model: choose another provider for embeddings, for instance a local one.",
+    "engines": "use GET /v1/models.",
+    "evals": "there is nothing of the kind here.",
+    "files": _NO_FILES,
+    "fine_tuning": "its models are as they are.",
+    "images": "it makes no images: choose another provider for them.",
+    "moderations": "choose another provider for moderation.",
+    "threads": "use POST /v1/responses with 'previous_response_id'.",
+    "uploads": _NO_FILES,
+    "vector_stores": "search on the client's side, and offer the search as a tool.",
+    "videos": "it makes no videos: choose another provider for them.",
+}
 
 
 def canonical_path(path: str) -> str:
@@ -116,19 +143,27 @@ def _match(route: str, path: str) -> list[str] | None:
     return [part for name, part in pairs if name.startswith("{")]
 
 
-def find_handler(request: web.Request, path: str) -> Awaitable[web.StreamResponse]:
+def call_handler(request: web.Request, path: str) -> Awaitable[web.StreamResponse]:
     """The handler of a request's canonical `path` and its method, called. Raises `RequestError`."""
     for route, methods in ROUTES.items():
         if (parts := _match(route, path)) is None:
             continue
-        request[REQUEST_LOG].route = route
+        request[REQUEST_LOG].reached(route)
         handler = methods.get("GET" if request.method == "HEAD" else request.method)
         if handler is None:
             raise RequestError(
                 f"Not allowed to {request.method} on {request.path[:200]}.", status=405, code="method_not_supported"
             )
         return handler(request, *parts)
-    raise unserved(path) or RequestError(
+    raise _not_served(request, path)
+
+
+def _not_served(request: web.Request, path: str) -> RequestError:
+    if (name := path.split("/")[1]) in UNSERVED:
+        return RequestError(
+            f"tagcall does not serve /v1/{name}: {UNSERVED[name]}", status=404, code="unsupported_endpoint"
+        )
+    return RequestError(
         f"Unknown request URL: {request.method} {request.path[:200]}. The base URL is the address of this server with "
         f"/v1 and nothing behind it. tagcall serves {', '.join('/v1' + path for path in ROUTES if path != '/')}.",
         status=404,

@@ -10,18 +10,16 @@ from ..contracts import ResponseStore, TextBackend
 from ..turn import TurnOptions
 from .activity import Activity
 from .admission import Admission
-from .locks import Claims
-from .models import ModelList
+from .locks import ConversationLocks
 from .request_log import RequestLog
 
 ACTIVITY = web.AppKey("activity", Activity)
 ADMISSION = web.AppKey("admission", Admission)
-CLAIMS = web.AppKey("claims", Claims)
+CONVERSATION_LOCKS = web.AppKey("conversation_locks", ConversationLocks)
 BACKEND: web.AppKey[TextBackend] = web.AppKey("backend", TextBackend)
 # The dialect that requests are answered in when they ask for none, and whether it watches for loops.
 DIALECT = web.AppKey("dialect", str)
 LOOP_GUARD = web.AppKey("loop_guard", bool)
-MODELS = web.AppKey("models", ModelList)
 # Set when the server is to stop: what waits for its client ends then.
 STOPPING = web.AppKey("stopping", asyncio.Event)
 # Whether Chat Completions tell the model's reasoning.

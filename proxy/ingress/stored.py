@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -13,18 +12,20 @@ from ..contracts import StoredResponse
 from ..errors import RequestError, StoreError
 from ..wire.responses.pages import item_page, parse_page, query_integer
 from ..wire.sse import encode_typed
-from .background import JOBS
-from .following import follow
+from .background import BACKGROUND_JOBS
+from .bodies import json_reply
+from .event_stream import Subscription, stream_subscription
 from .history import find_chain, owner_of, said
-from .replies import json_reply
 from .state import STORE
 
+# Responses that are not over.
 RUNNING = frozenset({"queued", "in_progress"})
 
 # Seconds between two looks at a response that another process is working on.
 POLL = 1.0
 
-ABANDONED = {"code": "server_error", "message": "The server ended before this response was finished."}
+# The `error` of one whose process has gone.
+ABANDONED_ERROR = {"code": "server_error", "message": "The server ended before this response was finished."}
 
 
 def _not_found(response_id: str) -> RequestError:
@@ -37,7 +38,7 @@ async def _load(request: web.Request, response_id: str) -> StoredResponse:
     One that nobody is working on any more has failed, and is stored as that.
     """
     store, owner = request.app[STORE], owner_of(request)
-    job = request.app[JOBS].find(response_id, owner)
+    job = request.app[BACKGROUND_JOBS].find(response_id, owner)
     if job is not None:
         return job.stored()
     # In this order: who gives the lease back has stored the end before.
@@ -46,7 +47,7 @@ async def _load(request: web.Request, response_id: str) -> StoredResponse:
     if stored is None:
         raise _not_found(response_id)
     if stored.response["status"] in RUNNING and not is_leased:
-        stored = replace(stored, response={**stored.response, "status": "failed", "error": ABANDONED})
+        stored = replace(stored, response={**stored.response, "status": "failed", "error": ABANDONED_ERROR})
         await store.save(stored)
     return stored
 
@@ -68,11 +69,11 @@ async def _stream(request: web.Request, response_id: str) -> web.StreamResponse:
             code="unsupported_parameter",
             param="stream",
         )
-    job = request.app[JOBS].find(response_id, owner_of(request))
-    return await follow(request, job.follow(after) if job else _replay(request, response_id, after))
+    job = request.app[BACKGROUND_JOBS].find(response_id, owner_of(request))
+    return await stream_subscription(request, job.subscribe(after) if job else _replay(request, response_id, after))
 
 
-async def _replay(request: web.Request, response_id: str, after: int) -> AsyncIterator[list[bytes]]:
+async def _replay(request: web.Request, response_id: str, after: int) -> Subscription:
     """Stored events, once the process that makes them has ended the response."""
     events: bytes | None = None
     while True:
@@ -87,15 +88,15 @@ async def _replay(request: web.Request, response_id: str, after: int) -> AsyncIt
         # Its process has gone, and how far its stream had come went with it.
         number = after + 1
         failed = {"type": "response.failed", "sequence_number": number, "response": stored.response}
-        yield encode_typed([{**failed, "error": {**ABANDONED, "type": "server_error", "param": None}}])
+        yield encode_typed([{**failed, "error": {**ABANDONED_ERROR, "type": "server_error", "param": None}}])
     else:
         yield [piece + b"\n\n" for piece in events.split(b"\n\n")[after + 1 : -1]]
 
 
 async def delete_response(request: web.Request, response_id: str) -> web.StreamResponse:
-    job = request.app[JOBS].find(response_id, owner_of(request))
+    job = request.app[BACKGROUND_JOBS].find(response_id, owner_of(request))
     if job is not None:
-        await request.app[JOBS].cancel(job)
+        await request.app[BACKGROUND_JOBS].cancel(job)
     if not await request.app[STORE].delete(response_id, owner_of(request)):
         raise _not_found(response_id)
     return json_reply({"id": response_id, "object": "response", "deleted": True})
@@ -103,9 +104,9 @@ async def delete_response(request: web.Request, response_id: str) -> web.StreamR
 
 async def cancel_response(request: web.Request, response_id: str) -> web.StreamResponse:
     """What is over stays as it is."""
-    job = request.app[JOBS].find(response_id, owner_of(request))
+    job = request.app[BACKGROUND_JOBS].find(response_id, owner_of(request))
     if job is not None:
-        return json_reply((await request.app[JOBS].cancel(job)).response)
+        return json_reply((await request.app[BACKGROUND_JOBS].cancel(job)).response)
     stored = await _load(request, response_id)
     if not stored.response.get("background"):
         raise RequestError("Cannot cancel a synchronous response.")

@@ -10,7 +10,6 @@ A response waits in this process. Outputs that are sent again change nothing: th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -24,16 +23,15 @@ from ..wire.responses.stored_items import stored_input
 from ..wire.tokligence.builder import TokligenceBuilder, encode_dialect, mint_digits
 from ..wire.tokligence.loop_guard import guarded
 from ..wire.tokligence.request import call_ids, responses_body, submitted
-from .exchange import Exchange, answer
-from .following import follow
+from .bodies import error_reply, json_reply, read_json_body
+from .delivery import Exchange, answer
+from .event_stream import Subscription, stream_subscription
 from .history import owner_of
-from .replies import error_reply, json_reply
-from .requests import read_json_body
 from .state import LOOP_GUARD, REQUEST_LOG
 
 # Responses that wait for outputs or may be asked for again, the oldest goes first.
-MAX_WAITING = 500
-MAX_BYTES = 64 << 20
+MAX_KEPT = 500
+MAX_KEPT_BYTES = 64 << 20
 
 # Seconds of silence before a ping.
 PING = 2.0
@@ -51,6 +49,13 @@ class Waiting:
     last: TokligenceBuilder
     outputs: dict[str, JsonObject] = field(default_factory=dict)
     turns: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def take(self, outputs: dict[str, JsonObject]) -> None:
+        self.outputs |= outputs
+
+    def go_on(self, items: list[JsonValue], last: TokligenceBuilder) -> None:
+        """The outputs were used, and have their answer."""
+        self.items, self.last, self.outputs = items, last, {}
 
     @property
     def missing(self) -> list[str]:
@@ -70,7 +75,7 @@ class WaitingResponses:
         size = len(orjson.dumps([waiting.body, waiting.items]))
         self._responses[owner, waiting.last.id] = (waiting, size)
         self._bytes += size
-        while len(self._responses) > MAX_WAITING or self._bytes > MAX_BYTES:
+        while len(self._responses) > MAX_KEPT or self._bytes > MAX_KEPT_BYTES:
             self._drop(next(iter(self._responses)))
 
     def _drop(self, key: tuple[str, str]) -> None:
@@ -124,7 +129,7 @@ async def create_dialect_response(request: web.Request) -> web.StreamResponse:
                 conversation = [*before.items, *fresh]
         return await _turn(request, made, conversation, stream=stream)
     except ApiError as error:
-        request[REQUEST_LOG].failed = error
+        request[REQUEST_LOG].failed_with(error)
         return _refused(error)
 
 
@@ -139,7 +144,7 @@ async def submit_tool_outputs(request: web.Request, response_id: str) -> web.Str
         async with waiting.turns:
             return await _submitted(request, waiting, outputs, stream=_wants_stream(request, body))
     except ApiError as error:
-        request[REQUEST_LOG].failed = error
+        request[REQUEST_LOG].failed_with(error)
         return _refused(error)
 
 
@@ -155,7 +160,7 @@ async def _submitted(
     fresh = {call_id: output for call_id, output in outputs.items() if call_id in pending}
     if not fresh:
         return await _told_again(request, waiting, stream=stream)
-    waiting.outputs |= fresh
+    waiting.take(fresh)
     if left := waiting.missing:
         return json_reply({"status": "accepted", "missing": left}, status=202)
     ordered = [waiting.outputs[str(call["call_id"])] for call in waiting.last.calls]
@@ -182,20 +187,18 @@ async def _turn(
 
     async def keep() -> None:
         waiting = going_on or Waiting(body, items, builder)
-        waiting.items, waiting.last, waiting.outputs = [*items, *builder.items], builder, {}
+        waiting.go_on([*items, *builder.items], builder)
         request.app[WAITING].keep(owner_of(request), waiting)
 
-    exchange = Exchange(turn, stream, builder, encode_dialect, keep, mint=mint_digits, pause=PING)
-    reply = await answer(request, exchange)
-    failed = request[REQUEST_LOG].failed
-    return _refused(failed) if failed is not None and reply.status >= 400 else reply
+    exchange = Exchange(turn, builder, keep, mint=mint_digits)
+    return await answer(request, exchange, encode_dialect, stream=stream, pause=PING)
 
 
 async def _told_again(request: web.Request, waiting: Waiting, *, stream: bool) -> web.StreamResponse:
     if not stream:
         return json_reply(waiting.last.body)
 
-    async def pieces() -> AsyncIterator[list[bytes]]:
+    async def pieces() -> Subscription:
         yield encode_dialect(waiting.last.events)
 
-    return await follow(request, pieces())
+    return await stream_subscription(request, pieces())

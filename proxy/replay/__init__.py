@@ -13,5 +13,4 @@ server        requests in, answers and notifications out
 answers       what a client got, and the file that keeps it
 normal        the form of an answer in which two runs are equal (pure)
 difference    how two answers differ, for a person to read (pure)
-samples       where the fixtures and the vault of the demo are
 """

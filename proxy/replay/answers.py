@@ -19,17 +19,18 @@ from .fixture import FixtureError, read_json_object
 STREAM_FILE = "response.sse"
 BODY_FILE = "response.json"
 
-HEADERS = ("retry-after", "x-should-retry")
+# Of an answer's headers those that a client acts on.
+KEPT_HEADERS = ("retry-after", "x-should-retry")
 
-Json: TypeAlias = object
+ReplayJson: TypeAlias = object
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class FixtureEvent:
     """`name` is None where the stream names none. `data` that is no JSON is its text."""
 
     name: str | None
-    data: Json
+    data: ReplayJson
 
     @property
     def kind(self) -> str:
@@ -37,45 +38,45 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
-    events: tuple[Event, ...]
+class FixtureStream:
+    events: tuple[FixtureEvent, ...]
 
     def encode(self) -> bytes:
         return b"".join(_encode_event(event) for event in self.events)
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
-    """`headers` are those of `HEADERS` that were there."""
+class FixtureBody:
+    """`headers` are those of `KEPT_HEADERS` that were there."""
 
     status: int
     headers: Mapping[str, str]
-    body: Json
+    body: ReplayJson
 
     def encode(self) -> bytes:
         value = {"status": self.status, "headers": dict(self.headers), "body": self.body}
         return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-Answer: TypeAlias = Stream | Body
+FixtureAnswer: TypeAlias = FixtureStream | FixtureBody
 
 
-def file_of(answer: Answer) -> str:
-    return STREAM_FILE if isinstance(answer, Stream) else BODY_FILE
+def file_of(answer: FixtureAnswer) -> str:
+    return STREAM_FILE if isinstance(answer, FixtureStream) else BODY_FILE
 
 
-def _encode_event(event: Event) -> bytes:
+def _encode_event(event: FixtureEvent) -> bytes:
     data = event.data.encode() if isinstance(event.data, str) else orjson.dumps(event.data)
     name = b"" if event.name is None else b"event: %b\n" % event.name.encode()
     return name + b"data: %b\n\n" % data
 
 
-def load_answer(case: Path) -> Answer | None:
+def load_answer(case: Path) -> FixtureAnswer | None:
     """What a fixture promises; None when it promises nothing yet. Raises `FixtureError`."""
     stream = case / STREAM_FILE
     if stream.is_file():
         try:
-            return Stream(read_events(stream.read_bytes()))
+            return FixtureStream(read_events(stream.read_bytes()))
         except ValueError as error:
             raise FixtureError(f"{stream} is not an event stream: {error}.") from None
     if not (case / BODY_FILE).is_file():
@@ -84,18 +85,18 @@ def load_answer(case: Path) -> Answer | None:
         case {"status": int(status), "body": body, **rest}:
             headers = rest.get("headers", {})
             if isinstance(headers, dict):
-                return Body(status, headers, body)
+                return FixtureBody(status, headers, body)
         case _:
             pass
     raise FixtureError(f'{case / BODY_FILE} is not {{"status": number, "headers": {{...}}, "body": {{...}}}}.')
 
 
-def read_events(data: bytes) -> tuple[Event, ...]:
+def read_events(data: bytes) -> tuple[FixtureEvent, ...]:
     """The events of a stream, without its comments. Raises `ValueError` for what is none."""
     return tuple(_read_event(block) for block in data.decode().split("\n\n") if block.strip("\n"))
 
 
-def _read_event(block: str) -> Event:
+def _read_event(block: str) -> FixtureEvent:
     name: str | None = None
     data: list[str] = []
     for line in block.strip("\n").split("\n"):
@@ -108,7 +109,7 @@ def _read_event(block: str) -> Event:
             case _:
                 raise ValueError(f"no line of an event: {line[:40]!r}")
     text = "\n".join(data)
-    return Event(name, orjson.loads(text) if text.startswith("{") else text)
+    return FixtureEvent(name, orjson.loads(text) if text.startswith("{") else text)
 
 
 def without_comments(data: bytes) -> bytes:

@@ -27,14 +27,14 @@ from typing import TypeAlias, TypeVar
 
 from .conversation import Conversation, closing_lines, common_end, folded, folded_lines, read_conversation
 
-# How many characters of a text an explanation shows, on either side of the first difference.
+# Characters of a text that an explanation shows from the first difference on; half as many before it.
 _SHOWN = 40
 
 # A model of this name is answered by the fixture that is named behind it, and by no other.
 BY_NAME = "fixture:"
 
 _Rank: TypeAlias = tuple[int, bool, bool, bool, bool, int]
-Key = TypeVar("Key")
+_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _rank(ask: Ask, seen: Seen) -> _Rank:
     )
 
 
-def choose(asks: Mapping[Key, Ask], seen: Seen) -> tuple[Key, ...]:
+def choose(asks: Mapping[_Key, Ask], seen: Seen) -> tuple[_Key, ...]:
     """The keys of the asks that fit best and equally well, in their order; none if nothing fits."""
     ranks = {key: _rank(ask, seen) for key, ask in asks.items() if fits(ask, seen)}
     best = max(ranks.values(), default=None)

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 
 import orjson
 
-from .answers import Answer, Body, Event, Json, Stream
+from .answers import FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, ReplayJson
 
 # Characters of a value that are shown, and how many of them before the first difference.
 _SHOWN = 100
@@ -17,42 +17,42 @@ _BEFORE = 30
 _ABSENT = object()
 
 
-def differences(promised: Answer, got: Answer) -> list[str]:
+def differences(promised: FixtureAnswer, got: FixtureAnswer) -> list[str]:
     """One line or more for each difference; none when both are equal. `-` is promised, `+` is what came."""
     match promised, got:
-        case Stream(wanted), Stream(came):
+        case FixtureStream(wanted), FixtureStream(came):
             return list(_of_streams(wanted, came))
-        case Body(), Body():
+        case FixtureBody(), FixtureBody():
             return list(_of_bodies(promised, got))
-        case Stream(), Body():
+        case FixtureStream(), FixtureBody():
             return [f"- {_told(promised)}", f"+ {_told(got)}"]
         case _:
             return [f"- {_told(promised)}", f"+ {_told(got)}"]
 
 
-def _told(answer: Answer) -> str:
+def _told(answer: FixtureAnswer) -> str:
     match answer:
-        case Stream(events):
+        case FixtureStream(events):
             return f"a stream of {len(events)} events"
-        case Body(status, _, body):
+        case FixtureBody(status, _, body):
             return f"status {status}: {_cut(_text(body))}"
 
 
-def _of_bodies(promised: Body, got: Body) -> Iterator[str]:
+def _of_bodies(promised: FixtureBody, got: FixtureBody) -> Iterator[str]:
     if promised.status != got.status:
         yield from ("status", f"- {promised.status}", f"+ {got.status}")
     yield from _members(dict(promised.headers), dict(got.headers), "headers")
     yield from _members(promised.body, got.body, "body")
 
 
-def _of_streams(wanted: Sequence[Event], came: Sequence[Event]) -> Iterator[str]:
+def _of_streams(wanted: Sequence[FixtureEvent], came: Sequence[FixtureEvent]) -> Iterator[str]:
     one, other = [_line(event) for event in wanted], [_line(event) for event in came]
     for tag, begin, end, start, stop in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         if tag != "equal":
             yield from _of_events(list(enumerate(wanted))[begin:end], list(enumerate(came))[start:stop])
 
 
-def _of_events(wanted: Sequence[tuple[int, Event]], came: Sequence[tuple[int, Event]]) -> Iterator[str]:
+def _of_events(wanted: Sequence[tuple[int, FixtureEvent]], came: Sequence[tuple[int, FixtureEvent]]) -> Iterator[str]:
     """Events of one kind are laid side by side, the others stand alone."""
     kinds = [event.kind for _, event in wanted], [event.kind for _, event in came]
     for tag, begin, end, start, stop in SequenceMatcher(None, *kinds, autojunk=False).get_opcodes():
@@ -69,7 +69,7 @@ def _of_events(wanted: Sequence[tuple[int, Event]], came: Sequence[tuple[int, Ev
         )
 
 
-def _members(one: Json, other: Json, path: str = "") -> Iterator[str]:
+def _members(one: ReplayJson, other: ReplayJson, path: str = "") -> Iterator[str]:
     """The places at which two values differ, each with what stands there."""
     match one, other:
         case dict(), dict():
@@ -87,7 +87,7 @@ def _members(one: Json, other: Json, path: str = "") -> Iterator[str]:
             pass
 
 
-def _pair(one: Json, other: Json) -> tuple[str, str]:
+def _pair(one: ReplayJson, other: ReplayJson) -> tuple[str, str]:
     """Both as texts, each cut to where they begin to differ."""
     first, second = _text(one), _text(other)
     shorter = min(len(first), len(second))
@@ -101,9 +101,9 @@ def _cut(text: str, begin: int = 0) -> str:
     return f"{'...' if begin else ''}{text[begin:end]}{'...' if end < len(text) else ''}"
 
 
-def _text(value: Json) -> str:
+def _text(value: ReplayJson) -> str:
     return "(absent)" if value is _ABSENT else json.dumps(value, ensure_ascii=False)
 
 
-def _line(event: Event) -> bytes:
+def _line(event: FixtureEvent) -> bytes:
     return orjson.dumps([event.name, event.data])

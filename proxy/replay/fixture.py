@@ -30,12 +30,13 @@ import orjson
 from ..errors import UsageError
 from .asks import Ask, Seen, asked_by
 
+# What the first line of a `backend.jsonl` says as `tagcall_fixture`.
 FORMAT = 1
 REQUEST_FILE = "request.json"
 BACKEND_FILE = "backend.jsonl"
 DEFAULT_PATH = "/v1/responses"
 
-Message: TypeAlias = dict[str, object]
+ReplayMessage: TypeAlias = dict[str, object]
 
 # Said anew for each turn, as the echo of its input is.
 _OPENING = "turn/started"
@@ -50,7 +51,7 @@ class Step:
     """One message of the server, `at` seconds after the turn began."""
 
     at: float
-    message: Message
+    message: ReplayMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Fixture:
     """The turns of one request, at least one. `settings` are those that its answer depends on."""
 
     name: str
-    meta: Message
+    meta: ReplayMessage
     turns: tuple[RecordedTurn, ...]
     path: str = DEFAULT_PATH
     settings: Mapping[str, str | bool] = field(default_factory=dict)
@@ -83,7 +84,7 @@ class Fixture:
 class _Line:
     at: float
     from_client: bool
-    message: Message
+    message: ReplayMessage
 
 
 def load_fixtures(folder: Path) -> dict[str, Fixture]:
@@ -147,7 +148,7 @@ def _parse_turn(lines: list[_Line], ask: Ask, begin: float) -> RecordedTurn:
     return RecordedTurn(ask, thread_id, turn_id, steps, interrupted)
 
 
-def load_request(case: Path) -> Message | None:
+def load_request(case: Path) -> ReplayMessage | None:
     """The body of a fixture's request; None when it was written for playing only."""
     path = case / REQUEST_FILE
     if not path.is_file():
@@ -155,7 +156,7 @@ def load_request(case: Path) -> Message | None:
     return read_json_object(path)
 
 
-def read_json_object(path: Path) -> Message:
+def read_json_object(path: Path) -> ReplayMessage:
     """The one JSON object that a file holds, or `FixtureError` with one sentence."""
     try:
         value: object = orjson.loads(path.read_bytes())
@@ -168,7 +169,7 @@ def read_json_object(path: Path) -> Message:
     return value
 
 
-def _parse_object(number: int, line: bytes) -> Message:
+def _parse_object(number: int, line: bytes) -> ReplayMessage:
     try:
         value: object = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -178,7 +179,7 @@ def _parse_object(number: int, line: bytes) -> Message:
     return value
 
 
-def _parse_meta(number: int, line: bytes) -> Message:
+def _parse_meta(number: int, line: bytes) -> ReplayMessage:
     meta = _parse_object(number, line)
     if "tagcall_fixture" not in meta:
         raise FixtureError(f'its first line is not {{"tagcall_fixture": {FORMAT}, ...}}.')
@@ -195,7 +196,7 @@ def _parse_line(number: int, line: bytes) -> _Line:
             raise FixtureError(f'line {number} is not {{"t": seconds, "dir": "client" or "server", "msg": {{...}}}}.')
 
 
-def _model_of(meta: Message) -> str | None:
+def _model_of(meta: ReplayMessage) -> str | None:
     match meta.get("model"):
         case str(model):
             return model
@@ -203,7 +204,7 @@ def _model_of(meta: Message) -> str | None:
             return None
 
 
-def _parse_ask(meta: Message) -> Ask | None:
+def _parse_ask(meta: ReplayMessage) -> Ask | None:
     match meta.get("ask"):
         case None:
             return None
@@ -221,7 +222,7 @@ def _parse_ask(meta: Message) -> Ask | None:
     raise FixtureError('its "ask" is not {"last_user": text, "after_tools": [names], "with_tools": true or false}.')
 
 
-def _parse_path(meta: Message) -> str:
+def _parse_path(meta: ReplayMessage) -> str:
     match meta.get("path", DEFAULT_PATH):
         case str(path) if path.startswith("/"):
             return path
@@ -229,7 +230,7 @@ def _parse_path(meta: Message) -> str:
             raise FixtureError('its "path" is not the path of a request, as "/v1/responses".')
 
 
-def _parse_settings(meta: Message) -> Mapping[str, str | bool]:
+def _parse_settings(meta: ReplayMessage) -> Mapping[str, str | bool]:
     match meta.get("settings", {}):
         case dict(settings) if all(isinstance(value, str | bool) for value in settings.values()):
             return settings
@@ -241,7 +242,7 @@ def _is_turn_start(line: _Line) -> bool:
     return line.from_client and line.message.get("method") == "turn/start"
 
 
-def _input_of(message: Message) -> str:
+def _input_of(message: ReplayMessage) -> str:
     match message:
         case {"params": {"input": list(items)}}:
             return input_text(items)
@@ -279,7 +280,7 @@ def _find_end(lines: list[_Line]) -> tuple[int, str, str]:
     raise FixtureError("it has no turn/completed that names its thread and turn; is the recording cut off?")
 
 
-def _thread_of(message: Message) -> str | None:
+def _thread_of(message: ReplayMessage) -> str | None:
     match message:
         case {"params": {"threadId": str(thread_id)}}:
             return thread_id
@@ -287,7 +288,7 @@ def _thread_of(message: Message) -> str | None:
             return None
 
 
-def _is_played(message: Message) -> bool:
+def _is_played(message: ReplayMessage) -> bool:
     match message:
         case {"params": {"item": {"type": "userMessage"}}}:
             return False

@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from .answers import Answer, Body, Event, Json, Stream
+from .answers import FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, ReplayJson
 
 _ID = re.compile(r"([a-z]+)([_-])[0-9a-f]{32}")
 _NUMBERED_ID = re.compile(r"([a-z]+)[_-](\d+)")
@@ -37,12 +37,12 @@ _SEQUENCE = "sequence_number"
 class Names:
     """Names for ids, in the order of their appearance. Those in `taken` are not given again."""
 
-    def __init__(self, taken: Json = None) -> None:
+    def __init__(self, taken: ReplayJson = None) -> None:
         self._names: dict[str, str] = {}
         self._last: Counter[str] = Counter()
         self._take(taken)
 
-    def _take(self, value: Json) -> None:
+    def _take(self, value: ReplayJson) -> None:
         match value:
             case dict():
                 for member in value.values():
@@ -55,7 +55,7 @@ class Names:
             case _:
                 pass
 
-    def applied(self, value: Json) -> Json:
+    def applied(self, value: ReplayJson) -> ReplayJson:
         """A copy with every id that we mint replaced, and every time 0."""
         match value:
             case dict():
@@ -77,37 +77,39 @@ class Names:
         return self._names[identifier]
 
 
-def normal(answer: Answer, names: Names) -> Answer:
+def normal(answer: FixtureAnswer, names: Names) -> FixtureAnswer:
     """The form of an answer that is kept and compared. Normal already, it stays as it is."""
     match answer:
-        case Stream(events):
-            named = [Event(event.name, names.applied(event.data)) for event in events]
-            return Stream(tuple(_renumbered(_merged(_without_pulses(named)), in_order=_in_order(events))))
-        case Body(status, headers, body):
-            return Body(status, headers, names.applied(body))
+        case FixtureStream(events):
+            named = [FixtureEvent(event.name, names.applied(event.data)) for event in events]
+            return FixtureStream(tuple(_renumbered(_merged(_without_pulses(named)), in_order=_in_order(events))))
+        case FixtureBody(status, headers, body):
+            return FixtureBody(status, headers, names.applied(body))
 
 
-def without_usage(answer: Answer) -> Answer:
+def without_usage(answer: FixtureAnswer) -> FixtureAnswer:
     """`answer` with every count of tokens 0: of a turn that was interrupted they are estimates."""
     match answer:
-        case Stream(events):
-            return Stream(tuple(Event(event.name, _zeroed(event.data)) for event in events))
-        case Body(status, headers, body):
-            return Body(status, headers, _zeroed(body))
+        case FixtureStream(events):
+            return FixtureStream(tuple(FixtureEvent(event.name, _zeroed(event.data)) for event in events))
+        case FixtureBody(status, headers, body):
+            return FixtureBody(status, headers, _zeroed(body))
 
 
-def error_alone(answer: Answer) -> Json:
+def error_alone(answer: FixtureAnswer) -> ReplayJson:
     """The error that is all there is of an answer, be it told as a status or in a stream; None when there is more."""
     match answer:
-        case Body(status, _, {"error": error}) if status >= 400:
+        case FixtureBody(status, _, {"error": error}) if status >= 400:
             return error
-        case Stream((*opening, Event(data={"error": error}), Event(data="[DONE]"))) if all(map(_opens, opening)):
+        case FixtureStream((*opening, FixtureEvent(data={"error": error}), FixtureEvent(data="[DONE]"))) if all(
+            map(_opens, opening)
+        ):
             return error
         case _:
             return None
 
 
-def _opens(event: Event) -> bool:
+def _opens(event: FixtureEvent) -> bool:
     """Whether an event says no more than that there will be an answer."""
     match _at(event.data, _CHUNK):
         case {"role": str()}:
@@ -116,7 +118,7 @@ def _opens(event: Event) -> bool:
             return event.name in _OPENINGS
 
 
-def _zeroed(value: Json, *, counts: bool = False) -> Json:
+def _zeroed(value: ReplayJson, *, counts: bool = False) -> ReplayJson:
     match value:
         case dict():
             return {key: _zeroed(member, counts=counts or key == "usage") for key, member in value.items()}
@@ -128,26 +130,26 @@ def _zeroed(value: Json, *, counts: bool = False) -> Json:
             return value
 
 
-def _in_order(events: Iterable[Event]) -> bool:
+def _in_order(events: Iterable[FixtureEvent]) -> bool:
     """Whether the numbers of the events are those that they should have; else they are worth seeing."""
     numbers = [event.data[_SEQUENCE] for event in events if isinstance(event.data, dict) and _SEQUENCE in event.data]
     return numbers == list(range(len(numbers)))
 
 
-def _renumbered(events: Iterable[Event], *, in_order: bool) -> Iterable[Event]:
+def _renumbered(events: Iterable[FixtureEvent], *, in_order: bool) -> Iterable[FixtureEvent]:
     number = 0
     for event in events:
         match event.data:
             case dict(data) if in_order and _SEQUENCE in data:
-                yield Event(event.name, {**data, _SEQUENCE: number})
+                yield FixtureEvent(event.name, {**data, _SEQUENCE: number})
                 number += 1
             case _:
                 yield event
 
 
-def _without_pulses(events: list[Event]) -> list[Event]:
+def _without_pulses(events: list[FixtureEvent]) -> list[FixtureEvent]:
     """The events without chunks that say nothing, as long as something is said behind them."""
-    kept: list[Event] = []
+    kept: list[FixtureEvent] = []
     says_more = False
     for event in reversed(events):
         delta = _at(event.data, _CHUNK)
@@ -158,8 +160,8 @@ def _without_pulses(events: list[Event]) -> list[Event]:
     return kept[::-1]
 
 
-def _merged(events: Iterable[Event]) -> list[Event]:
-    merged: list[Event] = []
+def _merged(events: Iterable[FixtureEvent]) -> list[FixtureEvent]:
+    merged: list[FixtureEvent] = []
     for event in events:
         joined = _joined(merged[-1], event) if merged else None
         if joined is None:
@@ -169,18 +171,18 @@ def _merged(events: Iterable[Event]) -> list[Event]:
     return merged
 
 
-def _joined(one: Event, other: Event) -> Event | None:
+def _joined(one: FixtureEvent, other: FixtureEvent) -> FixtureEvent | None:
     """Both as one event, if they differ in nothing but the text of a delta."""
     for path in _DELTA_PATHS:
         begun, more = _at(one.data, path), _at(other.data, path)
         if isinstance(begun, str) and isinstance(more, str):
             whole = _replaced(one.data, path, begun + more)
             if one.name == other.name and _unnumbered(_replaced(other.data, path, begun + more)) == _unnumbered(whole):
-                return Event(one.name, whole)
+                return FixtureEvent(one.name, whole)
     return None
 
 
-def _at(value: Json, path: Iterable[str | int]) -> Json:
+def _at(value: ReplayJson, path: Iterable[str | int]) -> ReplayJson:
     for step in path:
         match value:
             case dict() if step in value:
@@ -192,7 +194,7 @@ def _at(value: Json, path: Iterable[str | int]) -> Json:
     return value
 
 
-def _replaced(value: Json, path: tuple[str | int, ...], text: str) -> Json:
+def _replaced(value: ReplayJson, path: tuple[str | int, ...], text: str) -> ReplayJson:
     if not path:
         return text
     step, rest = path[0], path[1:]
@@ -205,5 +207,5 @@ def _replaced(value: Json, path: tuple[str | int, ...], text: str) -> Json:
             return value
 
 
-def _unnumbered(value: Json) -> Json:
+def _unnumbered(value: ReplayJson) -> ReplayJson:
     return {key: member for key, member in value.items() if key != _SEQUENCE} if isinstance(value, dict) else value

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from .fixture import Message, RecordedTurn, Step
+from .fixture import RecordedTurn, ReplayMessage, Step
 
 _ID_MEMBERS = frozenset({"id", "itemId", "rootTurnId", "threadId", "turnId"})
 
@@ -59,7 +59,7 @@ def _item_ids(turn: RecordedTurn) -> set[str]:
     return ids
 
 
-def with_ids(message: Message, fresh: Mapping[str, str]) -> Message:
+def with_ids(message: ReplayMessage, fresh: Mapping[str, str]) -> ReplayMessage:
     """A copy of `message` with its ids replaced. Only members that hold ids are looked at, never text."""
     return {key: _with_ids(key, value, fresh) for key, value in message.items()}
 

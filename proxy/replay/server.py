@@ -20,19 +20,21 @@ from typing import ClassVar, TypeAlias
 import orjson
 
 from .asks import BY_NAME, Seen, choose, explain
-from .fixture import Fixture, Message, RecordedTurn, input_text
+from .fixture import Fixture, RecordedTurn, ReplayMessage, input_text
 from .playback import Speed, play
 
 # The version whose behaviour is spoken; clients read it from the user agent.
 SPOKEN_VERSION = "0.169.0"
+# The model that is always there; fixtures may name others.
 MODEL = "replay"
 
+# JSON-RPC's code for every refusal.
 _INVALID_REQUEST = -32600
 
 # What a prompt holds that asks for calls.
 _OPEN_TAG = "<tool_call>"
 
-RequestId: TypeAlias = int | str
+_RequestId: TypeAlias = int | str
 
 # A fixture and the number of the turn in it.
 _Place: TypeAlias = tuple[str, int]
@@ -58,11 +60,11 @@ class _Turn:
     input: list[object]
     stop: threading.Event = field(default_factory=threading.Event)
 
-    def as_json(self, status: str, error: Message | None = None) -> Message:
+    def as_json(self, status: str, error: ReplayMessage | None = None) -> ReplayMessage:
         return {"id": self.id, "rootTurnId": self.id, "items": [], "status": status, "error": error}
 
 
-def _text(params: Message, member: str) -> str:
+def _text(params: ReplayMessage, member: str) -> str:
     match params.get(member):
         case str(value):
             return value
@@ -113,7 +115,7 @@ class ReplayServer:
             case _:
                 pass  # notifications, and answers to requests that a fixture made
 
-    def _answer(self, id: RequestId, method: str, params: Message) -> None:
+    def _answer(self, id: _RequestId, method: str, params: ReplayMessage) -> None:
         try:
             self._handler(method)(self, id, params)
         except _RefusedError as refused:
@@ -128,7 +130,7 @@ class ReplayServer:
             raise _RefusedError("Not initialized")
         return handler
 
-    def _initialize(self, id: RequestId, params: Message) -> None:
+    def _initialize(self, id: _RequestId, params: ReplayMessage) -> None:
         if self._initialized:
             raise _RefusedError("Already initialized")
         match params:
@@ -145,10 +147,10 @@ class ReplayServer:
         agent = f"{client}/{SPOKEN_VERSION} (tagcall replay)"
         self._reply(id, {"userAgent": agent, "codexHome": "", "platformFamily": "unix", "platformOs": sys.platform})
 
-    def _account_read(self, id: RequestId, _params: Message) -> None:
+    def _account_read(self, id: _RequestId, _params: ReplayMessage) -> None:
         self._reply(id, {"account": None, "requiresOpenaiAuth": False})
 
-    def _model_list(self, id: RequestId, _params: Message) -> None:
+    def _model_list(self, id: _RequestId, _params: ReplayMessage) -> None:
         named = sorted({fixture.model for fixture in self._fixtures.values() if fixture.model is not None} - {MODEL})
         models = [
             {
@@ -165,7 +167,7 @@ class ReplayServer:
         ]
         self._reply(id, {"data": models, "nextCursor": None})
 
-    def _thread_start(self, id: RequestId, params: Message) -> None:
+    def _thread_start(self, id: _RequestId, params: ReplayMessage) -> None:
         thread_id = str(uuid.uuid4())
         ephemeral = params.get("ephemeral") is True
         with_tools = _OPEN_TAG in str(params.get("developerInstructions"))
@@ -175,27 +177,27 @@ class ReplayServer:
         self._reply(id, {"thread": thread, "model": model, "modelProvider": MODEL, "cwd": params.get("cwd")})
         self._notify("thread/started", {"thread": thread})
 
-    def _thread_loaded_list(self, id: RequestId, _params: Message) -> None:
+    def _thread_loaded_list(self, id: _RequestId, _params: ReplayMessage) -> None:
         self._reply(id, {"data": list(self._threads), "nextCursor": None})
 
-    def _thread_inject_items(self, id: RequestId, params: Message) -> None:
+    def _thread_inject_items(self, id: _RequestId, params: ReplayMessage) -> None:
         self._known_thread(params)
         if not params.get("items"):
             raise _RefusedError("items must not be empty")
         raise _RefusedError("fixtures are found by the input of the turn alone, so items cannot be injected")
 
-    def _thread_archive(self, id: RequestId, params: Message) -> None:
+    def _thread_archive(self, id: _RequestId, params: ReplayMessage) -> None:
         thread_id = self._known_thread(params)
         if self._threads[thread_id].ephemeral:
             raise _RefusedError(f"no rollout found for thread id {thread_id}")
         del self._threads[thread_id]
         self._reply(id, {})
 
-    def _thread_unsubscribe(self, id: RequestId, params: Message) -> None:
+    def _thread_unsubscribe(self, id: _RequestId, params: ReplayMessage) -> None:
         self._known_thread(params)
         self._reply(id, {"status": "unsubscribed"})
 
-    def _turn_start(self, id: RequestId, params: Message) -> None:
+    def _turn_start(self, id: _RequestId, params: ReplayMessage) -> None:
         thread_id = self._known_thread(params)
         items = params.get("input")
         if not isinstance(items, list):
@@ -211,7 +213,7 @@ class ReplayServer:
         thread = self._threads[thread_id]
         self._answer_turn(turn, Seen(input_text(items), thread.model, thread.with_tools))
 
-    def _turn_interrupt(self, id: RequestId, params: Message) -> None:
+    def _turn_interrupt(self, id: _RequestId, params: ReplayMessage) -> None:
         turn = self._running.get(self._known_thread(params))
         if turn is None:
             raise _RefusedError("no active turn to interrupt")
@@ -235,7 +237,7 @@ class ReplayServer:
         "turn/interrupt": _turn_interrupt,
     }
 
-    def _known_thread(self, params: Message) -> str:
+    def _known_thread(self, params: ReplayMessage) -> str:
         thread_id = _text(params, "threadId")
         if thread_id not in self._threads:
             raise _RefusedError(f"thread not found: {thread_id}")
@@ -245,12 +247,12 @@ class ReplayServer:
         asks = {place: recorded.ask for place, recorded in self._turns.items() if _is_meant(place, seen)}
         places = choose(asks, seen)
         if places:
-            arguments = (turn, self._turns[self._next_of(places)])
+            arguments = (turn, self._turns[self._take_next(places)])
             threading.Thread(target=self._play, args=arguments, name=f"turn {turn.id}", daemon=True).start()
         else:
             self._fail(turn, explain({name: ask for (name, _), ask in asks.items()}, seen))
 
-    def _next_of(self, places: tuple[_Place, ...]) -> _Place:
+    def _take_next(self, places: tuple[_Place, ...]) -> _Place:
         """Turns that fit equally well are played one after the other, then those of the last fixture again."""
         played = self._played[places]
         self._played[places] += 1
@@ -276,33 +278,33 @@ class ReplayServer:
                     del self._running[turn.thread_id]
                 self._send_step(step.message)
 
-    def _send_step(self, message: Message) -> None:
+    def _send_step(self, message: ReplayMessage) -> None:
         if "id" in message:  # a request of the server: its ids are counted over all turns
             self._send(message | {"id": next(self._request_ids)})
         elif message["method"] not in self._opted_out:
             self._send(message)
 
     def _fail(self, turn: _Turn, reason: str) -> None:
-        error: Message = {"message": reason, "codexErrorInfo": "badRequest", "additionalDetails": None}
+        error: ReplayMessage = {"message": reason, "codexErrorInfo": "badRequest", "additionalDetails": None}
         self._notify("error", {"error": error, "willRetry": False, "threadId": turn.thread_id, "turnId": turn.id})
         self._end(turn, "failed", error)
 
-    def _end(self, turn: _Turn, status: str, error: Message | None = None) -> None:
+    def _end(self, turn: _Turn, status: str, error: ReplayMessage | None = None) -> None:
         del self._running[turn.thread_id]
         self._notify("turn/completed", {"threadId": turn.thread_id, "turn": turn.as_json(status, error)})
 
-    def _reply(self, id: RequestId, result: Message) -> None:
+    def _reply(self, id: _RequestId, result: ReplayMessage) -> None:
         self._send({"id": id, "result": result})
 
-    def _notify(self, method: str, params: Message) -> None:
+    def _notify(self, method: str, params: ReplayMessage) -> None:
         if method not in self._opted_out:
             self._send({"method": method, "params": params})
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: ReplayMessage) -> None:
         self._write(orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE))
 
 
-_Handler: TypeAlias = Callable[[ReplayServer, RequestId, Message], None]
+_Handler: TypeAlias = Callable[[ReplayServer, _RequestId, ReplayMessage], None]
 
 
 def _is_meant(place: _Place, seen: Seen) -> bool:

@@ -3,8 +3,7 @@
     RpcClient  <->  RpcConnection (pure: bytes <-> events)  <->  Transport (stdio, websocket)
 
 connection     lines and messages, without I/O
-client         requests with deadlines, over any transport
-gate           how many of them at a time
+client         requests with deadlines, over any transport: how many at a time, and a count of what is passed over
 errors         why one got no result
 transport      what the client needs of whatever carries its lines
 stdio          a child process's stdin and stdout, and the child's whole life
@@ -12,33 +11,30 @@ stderr         its stderr: always drained, without secrets
 child_records  children that a killed tagcall left behind
 processes      processes as the system sees them
 websocket      ws:// and unix sockets; not loaded unless it is imported itself
-tally          counts what is passed over
 """
 
 from .child_records import ChildRecords
-from .client import RpcClient
-from .connection import Event, JsonObject, Notification
+from .client import RequestLimit, RpcClient, SkipCounter
+from .connection import JsonObject, Notification, RpcEvent
 from .errors import RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, RpcError, UnknownMethodError
-from .gate import Gate
 from .stdio import ChildTransport, Launch
-from .tally import Tally
 from .transport import Transport
 
 __all__ = [
     "ChildRecords",
     "ChildTransport",
-    "Event",
-    "Gate",
     "JsonObject",
     "Launch",
     "Notification",
+    "RequestLimit",
     "RpcAnswerError",
     "RpcBusyError",
     "RpcClient",
     "RpcClosedError",
     "RpcDeadlineError",
     "RpcError",
-    "Tally",
+    "RpcEvent",
+    "SkipCounter",
     "Transport",
     "UnknownMethodError",
 ]

@@ -18,15 +18,14 @@ from typing import Self
 
 import orjson
 import structlog
+from structlog.typing import FilteringBoundLogger
 
-from .processes import find_process
+from .processes import POLL_INTERVAL, find_process
 
-log = structlog.get_logger(__name__)
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
+# Seconds for a left-over child to leave after SIGTERM, and again after SIGKILL.
 LEAVES_WITHIN = 2.0
-"""Seconds for a left-over child to leave after SIGTERM, and again after SIGKILL."""
-LOOK_AGAIN = 0.02
-"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +115,7 @@ async def _end(record: _Record) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(LEAVES_WITHIN):
                 while record.alive:  # noqa: ASYNC110 -- nobody reports the end of another's child
-                    await asyncio.sleep(LOOK_AGAIN)
+                    await asyncio.sleep(POLL_INTERVAL)
             log.warning("left_over_child_ended", pid=record.pid, signal=number.name)
             return
     log.error("left_over_child_stays", pid=record.pid)

@@ -1,23 +1,24 @@
 """Requests over a transport: each has a deadline, a few at a time, and all fail at once when the transport ends.
 
 Strategy: a reader that never waits (notifications go to a plain function, answers to futures), and one
-writer behind a queue, so that answering the other side never blocks the reader either. The gate bounds our
-requests in that queue; an other side that asks without reading the answers is cut off.
+writer behind a queue, so that answering the other side never blocks the reader either. `RequestLimit` bounds
+our requests in that queue; an other side that asks without reading the answers is cut off.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Self
 
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from .connection import (
     ErrorResponse,
-    Event,
     JsonObject,
     LineSkipped,
     Notification,
@@ -25,24 +26,32 @@ from .connection import (
     RequestId,
     Response,
     RpcConnection,
+    RpcEvent,
 )
-from .errors import RpcAnswerError, RpcClosedError, RpcDeadlineError, UnknownMethodError
-from .gate import Gate
-from .tally import Tally
+from .errors import RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, UnknownMethodError
 from .transport import Transport
 
-log = structlog.get_logger(__name__)
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
+# Requests. A real app-server refuses the thousandth and goes silent under more.
+MAX_IN_FLIGHT = 32
+# Requests that wait for one of those places; one takes a few milliseconds.
+MAX_WAITING = 256
+# Seconds that a request waits for its place.
+MAX_WAIT = 10.0
+
+# JSON-RPC's codes for an other side that wants to be asked later, and for a method that is not served.
 OVERLOADED = -32001
 METHOD_NOT_FOUND = -32601
+# Times that a request is sent again after the first of these codes.
 OVERLOAD_RETRIES = 7
+# Seconds before the first of these retries; each later one doubles it.
 OVERLOAD_BACKOFF = 0.05
-"""Seconds before the first of these retries; each later one doubles it."""
-MAX_UNSENT = 4096
-"""Lines that may wait for the other side to read. With 32 requests in flight, all others are answers to it."""
 
+# Lines that may wait for the other side to read. With 32 requests in flight, all others are answers to it.
+MAX_UNSENT = 4096
+# Seconds for lines that are still queued when the client is closed.
 FLUSH_TIMEOUT = 2.0
-"""Seconds for lines that are still queued when the client is closed."""
 
 
 def refuse(method: str, params: JsonObject) -> object:
@@ -62,8 +71,51 @@ def ignore(reason: str) -> None:
     pass
 
 
-def keep_all(events: list[Event]) -> list[Event]:
+def keep_all(events: list[RpcEvent]) -> list[RpcEvent]:
     return events
+
+
+class RequestLimit:
+    """Places for a few requests at a time, with a short queue before them: first come, first served."""
+
+    def __init__(self, places: int = MAX_IN_FLIGHT, queue: int = MAX_WAITING, patience: float = MAX_WAIT) -> None:
+        self._places = asyncio.Semaphore(places)
+        self._queue = queue
+        self._patience = patience
+        self._waiting = 0
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """Holds a place. Raises `RpcBusyError` when the queue is full or does not move."""
+        if self._waiting >= self._queue:
+            raise RpcBusyError(f"{self._waiting} requests wait already")
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._places.acquire()
+        except TimeoutError:
+            raise RpcBusyError(f"no place became free within {self._patience:g} s") from None
+        finally:
+            self._waiting -= 1
+        try:
+            yield
+        finally:
+            self._places.release()
+
+
+class SkipCounter:
+    """Counts what is passed over. The first of each kind is worth a warning, a flood of them is not.
+
+    `event` is the name under which they are logged.
+    """
+
+    def __init__(self, event: str) -> None:
+        self.counts: Counter[str] = Counter()
+        self._event = event
+
+    def add(self, kind: str, **details: object) -> None:
+        self.counts[kind] += 1
+        (log.warning if self.counts[kind] == 1 else log.debug)(self._event, kind=kind, **details)
 
 
 class RpcClient:
@@ -82,19 +134,19 @@ class RpcClient:
         on_notification: Callable[[str, JsonObject], None],
         answer: Callable[[str, JsonObject], object] = refuse,
         on_end: Callable[[str], None] = ignore,
-        condense: Callable[[list[Event]], list[Event]] = keep_all,
-        gate: Gate | None = None,
+        condense: Callable[[list[RpcEvent]], list[RpcEvent]] = keep_all,
+        limit: RequestLimit | None = None,
     ) -> None:
         self.heard = asyncio.get_running_loop().time()
         """When the last bytes came, in the loop's time."""
-        self.skipped = Tally("rpc_line_skipped")
+        self.skipped = SkipCounter("rpc_line_skipped")
         self._transport = transport
         self._connection = RpcConnection()
         self._on_notification = on_notification
         self._answer = answer
         self._on_end = on_end
         self._condense = condense
-        self._gate = gate or Gate()
+        self._limit = limit or RequestLimit()
         self._waiting: dict[RequestId, asyncio.Future[JsonObject]] = {}
         self._outbox: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._flushed = asyncio.Event()
@@ -164,7 +216,7 @@ class RpcClient:
 
         It waits for its place, and is sent again while the other side is overloaded.
         """
-        async with self._gate.entered(), _within(deadline, method):
+        async with self._limit.place(), _within(deadline, method):
             for retry in range(OVERLOAD_RETRIES):
                 try:
                     return await self._request_once(method, params)
@@ -175,7 +227,7 @@ class RpcClient:
             return await self._request_once(method, params)
 
     async def request_at_once(self, method: str, params: JsonObject | None = None, *, deadline: float) -> JsonObject:
-        """As `request`, but past the gate and only once: any answer tells enough."""
+        """As `request`, but past the limit and only once: any answer tells enough."""
         async with _within(deadline, method):
             return await self._request_once(method, params)
 
@@ -229,7 +281,7 @@ class RpcClient:
         except OSError as error:  # an end like any other
             log.debug("rpc_read_failed", error=str(error))
 
-    def _handle(self, event: Event) -> None:
+    def _handle(self, event: RpcEvent) -> None:
         match event:
             case Notification(method, params):
                 self._on_notification(method, params)

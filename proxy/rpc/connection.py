@@ -12,8 +12,8 @@ from typing import Any
 
 import orjson
 
+# Bytes. The longest line seen of a real program is 60 MB: a prompt's echo.
 MAX_LINE = 64 * 2**20
-"""Bytes. The longest line seen of a real program is 60 MB: a prompt's echo."""
 
 JsonObject = dict[str, Any]
 RequestId = int | str
@@ -58,7 +58,7 @@ class LineSkipped:
     size: int
 
 
-Event = Request | Notification | Response | ErrorResponse | LineSkipped
+RpcEvent = Request | Notification | Response | ErrorResponse | LineSkipped
 
 
 class RpcConnection:
@@ -83,7 +83,7 @@ class RpcConnection:
         error = {"code": code, "message": message}
         return orjson.dumps({"id": id, "error": error}, option=orjson.OPT_APPEND_NEWLINE)
 
-    def receive_data(self, data: bytes) -> list[Event]:
+    def receive_data(self, data: bytes) -> list[RpcEvent]:
         """All events whose lines end within `data`."""
         return [line if isinstance(line, LineSkipped) else _event(line) for line in self._lines.split(data) if line]
 
@@ -124,7 +124,7 @@ def _line(message: JsonObject, params: JsonObject | None) -> bytes:
     return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def _event(line: bytes) -> Event:
+def _event(line: bytes) -> RpcEvent:
     try:
         message = orjson.loads(line)
     except orjson.JSONDecodeError:

@@ -10,10 +10,13 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+# Where Linux tells of processes, and whether this system does.
 PROC = Path("/proc")
 IN_PROC = (PROC / "self" / "stat").exists()
+# Seconds for `ps`.
 PS_TIMEOUT = 5.0
-"""Seconds for `ps`."""
+# Seconds between two looks at a process whose end nobody reports.
+POLL_INTERVAL = 0.02
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,16 @@ import re
 from contextlib import suppress
 
 import structlog
+from structlog.typing import FilteringBoundLogger
 
-log = structlog.get_logger(__name__)
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
+# Bytes: what a pipe holds.
 READ_SIZE = 2**16
-"""Bytes: what a pipe holds."""
+# Bytes kept to explain an early end.
 KEPT = 4096
-"""Bytes kept to explain an early end."""
+# Lines that are logged; the others are counted.
 LINES_PER_SECOND = 20
-"""Lines that are logged; the others are counted."""
 
 # Each pattern's first group stays.
 SECRETS = (

@@ -23,25 +23,24 @@ from pathlib import Path
 from typing import Self
 
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from .child_records import ChildRecords
-from .processes import resident_bytes
+from .processes import POLL_INTERVAL, resident_bytes
 from .stderr import StderrTail
 
-log = structlog.get_logger(__name__)
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
+# Bytes. A prompt comes back as lines of its own size, so blocks are large and lines have no limit here.
 READ_SIZE = 2**20
-"""Bytes. A prompt comes back as lines of its own size, so blocks are large and lines have no limit here."""
+# Seconds between the end of a child's output and its own, for `describe_end` to know how it ended.
 EXIT_AFTER_LAST_WORD = 0.2
-"""Seconds between the end of a child's output and its own, for `describe_end` to know how it ended."""
+# Seconds for a child to leave once its stdin is closed; real ones take 0.07 to 0.4.
 EXIT_AFTER_EOF = 2.0
-"""Seconds for a child to leave once its stdin is closed; real ones take 0.07 to 0.4."""
+# Seconds for its group to leave once it got SIGTERM.
 EXIT_AFTER_TERM = 2.0
-"""Seconds for its group to leave once it got SIGTERM."""
+# Seconds for the kernel to report a killed child.
 EXIT_AFTER_KILL = 2.0
-"""Seconds for the kernel to report a killed child."""
-LOOK_AGAIN = 0.02
-"""Seconds."""
 
 # Asks the kernel for SIGKILL at the parent's death (PR_SET_PDEATHSIG is 1), then becomes the program. A
 # preexec_fn would run Python between fork and exec of a process with threads; this one has none.
@@ -165,7 +164,7 @@ class ChildTransport:
             async with asyncio.timeout(seconds):
                 await self._process.wait()
                 while self._signal_group(0):  # noqa: ASYNC110 -- nobody reports the end of a child's children
-                    await asyncio.sleep(LOOK_AGAIN)
+                    await asyncio.sleep(POLL_INTERVAL)
         return self._gone
 
     def _signal_group(self, number: int) -> bool:

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 
+# Seconds for the connection and its handshake.
 OPEN_TIMEOUT = 10.0
-"""Seconds for the connection and its handshake."""
+# Seconds for the other side's half of the closing handshake.
 CLOSE_TIMEOUT = 2.0
-"""Seconds for the other side's half of the closing handshake."""
 
 
 class WebSocketTransport:

@@ -17,10 +17,11 @@ from dataclasses import asdict, replace
 from typing import Self
 
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from ..contracts import StoredConversation, StoredResponse, WireObject
 from .key_value import Append, Change, Drop, KeyValue, Put, Take
-from .records import Json, decode, encode, pack, unpack
+from .records import StoredJson, decode, encode, pack, unpack
 
 # Seconds that a Response is kept, and a conversation after it was written to last: OpenAI's 30 days.
 TTL = 30 * 24 * 3600.0
@@ -31,7 +32,7 @@ ID = re.compile(r"[\x21-\x7e]{1,256}")
 # So many items of a Response, its newest, can be referred to by id. More is a history that was sent again.
 MAX_INDEXED = 1_000
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.store")
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class KeyedStore:
@@ -170,13 +171,13 @@ class KeyedStore:
 
     # Records
 
-    async def _record(self, key: str, identifier: str, owner: str) -> dict[str, Json] | None:
+    async def _record(self, key: str, identifier: str, owner: str) -> dict[str, StoredJson] | None:
         """The record of a key, if it is there, can be read and is `owner`'s."""
         if not _is_id(identifier) or (written := await self._keys.read(key)) is None:
             return None
         record = decode(written)
         if record is None:
-            log.warning("unreadable_record", kind=key.partition(":")[0])
+            log.warning("record_unreadable", kind=key.partition(":")[0])
             return None
         return record if record.get("owner") == owner else None
 
@@ -195,11 +196,11 @@ def _item_id(item: WireObject) -> str | None:
     return identifier if isinstance(identifier, str) and _is_id(identifier) else None
 
 
-def _are_objects(values: list[Json]) -> bool:
+def _are_objects(values: list[StoredJson]) -> bool:
     return all(isinstance(value, dict) for value in values)
 
 
-def _is_response(value: dict[str, Json], response_id: str) -> bool:
+def _is_response(value: dict[str, StoredJson], response_id: str) -> bool:
     match value:
         case {"id": str(identifier), "status": str(), "output": list(output)}:
             return identifier == response_id and _are_objects(output)

@@ -10,9 +10,10 @@ from typing import Self
 
 from .key_value import Append, Change, Drop, Put, Take
 
+# Bytes of all keys and values together.
 MAX_BYTES = 64 << 20
 
-# What a key costs besides its text.
+# Bytes that a key costs besides its text.
 OVERHEAD = 400
 
 

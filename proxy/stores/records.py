@@ -13,11 +13,12 @@ from typing import TypeAlias
 
 import orjson
 
-Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+StoredJson: TypeAlias = bool | int | float | str | list["StoredJson"] | dict[str, "StoredJson"] | None
 
+# Bytes.
 DIGEST_SIZE = 16
 
-# An event stream repeats itself: it takes a tenth of its size. What unpacks to more than this was not written here.
+# Bytes. An event stream repeats itself, so it is packed to a tenth; what unpacks to more was not written here.
 MAX_EVENTS = 256 << 20
 
 
@@ -39,13 +40,13 @@ def encode(record: Mapping[str, object]) -> bytes:
     return _sealed(orjson.dumps(record))
 
 
-def decode(record: bytes) -> dict[str, Json] | None:
+def decode(record: bytes) -> dict[str, StoredJson] | None:
     """The JSON object of a record, or None when it cannot be read."""
     content = _opened(record)
     if content is None:
         return None
     try:
-        value: Json = orjson.loads(content)
+        value: StoredJson = orjson.loads(content)
         orjson.dumps(value)  # refuses what nests too deep to be written to a client
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         return None

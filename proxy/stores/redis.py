@@ -20,12 +20,13 @@ from redis.exceptions import RedisError, WatchError
 from ..errors import StoreError, UsageError
 from .key_value import Append, Change, Drop, Put, Take
 
+# Stands before every key of ours, as others may use the same server.
 PREFIX = "tagcall:"
 
 # Seconds for one operation.
 DEADLINE = 0.2
 
-# How often a write starts anew because another process changed what it depends on.
+# So often a write is begun, as long as another process changes what it depends on meanwhile.
 MAX_ATTEMPTS = 8
 
 

@@ -18,20 +18,23 @@ from typing import Self
 
 import aiosqlite
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from ..errors import StoreError, UsageError
 from .key_value import Append, Change, Drop, Put, Take
 from .sqlite_file import BUSY_TIMEOUT, prepare
 
+# Bytes of the file that are in use.
 MAX_BYTES = 256 << 20
 
 # Records forgotten at once, besides as many as were just written: over their time, and for want of room. The
 # second is small and repeated, for records may be large.
 EXPIRED_STEP = 50
 OLDEST_STEP = 2
+# So often after one write the oldest are forgotten at the most.
 MAX_STEPS = 10
 
-# The log shrinks to this again after a large transaction.
+# Bytes to which the log shrinks again after a large transaction.
 MAX_LOG_BYTES = 16 << 20
 
 READ = "SELECT value FROM records WHERE key = ? AND expires_at > ?"
@@ -54,7 +57,7 @@ WHERE rowid IN (SELECT rowid FROM records WHERE expires_at <= ? ORDER BY expires
 """
 FORGET_OLDEST = "DELETE FROM records WHERE rowid IN (SELECT rowid FROM records ORDER BY written_at LIMIT ?)"
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.store")
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class SqliteKeyValue:
@@ -138,7 +141,7 @@ class SqliteKeyValue:
                 async with _transaction(database):
                     await database.execute(FORGET_OLDEST, (OLDEST_STEP + written,))
         except aiosqlite.Error as error:
-            log.warning("not_forgotten", error=str(error))
+            log.warning("forgetting_failed", error=str(error))
 
     async def _used(self, database: aiosqlite.Connection) -> int:
         pages, free, size = [

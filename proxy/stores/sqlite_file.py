@@ -16,8 +16,10 @@ from pathlib import Path
 
 from ..errors import UsageError
 
+# What every SQLite file begins with, and what marks one of ours.
 MAGIC = b"SQLite format 3\0"
 APPLICATION_ID = 0x7467_636C  # "tgcl"
+# Of the tables below; a file of another version is refused.
 VERSION = 1
 
 # Where SQLite's header has these two (https://www.sqlite.org/fileformat.html, section 1.3).

@@ -14,7 +14,7 @@ from .sqlite import SqliteKeyValue
 
 def _redis(url: str) -> ResponseStore:
     try:
-        from .redis import RedisKeyValue  # noqa: PLC0415  # needs the `redis` extra
+        from .redis import RedisKeyValue  # noqa: PLC0415 -- needs the `redis` extra
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "redis":
             raise

@@ -1,21 +1,21 @@
 """One turn, from a client's request to what the client may see. Pure: it awaits its backend and nothing else.
 
-options     what the owner of the proxy chose
-report      what happened, for logs: no text of anybody
-calls       which calls may leave: declared, not quoted, fitting if strict, not asked and answered before
-prompting   the prompts, and what becomes of one that is refused
-text        text on its way to the client
-strictness  the schemas of strict tools
-json_output an answer that has to be JSON
-stops       stop strings
-tokens      how many tokens a text is, estimated
-truncation  a conversation without its oldest part
-answer      one answer of the model, read into turn events
-run         `run_turn`: prompt, answer, and the one more answer that some faults are worth
+run           `run_turn`: prompt, answer, and the one more answer that some faults are worth
+prompting     the prompts, and what becomes of one that is refused
+reading       one answer of the model, as it comes: backend events in, turn events out
+calls         which calls may leave: declared, not quoted, fitting if strict, not asked and answered before
+release       what leaves at once and what is held back, as a table of states
+verdict       what an answer was, and what follows from that
+visible_text  text on its way to the client, up to a stop string
+strictness    the schemas of strict tools
+json_output   an answer that has to be JSON
+tokens        how many tokens a text is, estimated
+truncation    a conversation without its oldest part
+report        what happened, for logs: no text of anybody
 """
 
-from .options import CallRelease, TurnOptions
-from .report import TurnReport
-from .run import run_turn
+from .release import CallRelease
+from .report import Again, TurnReport
+from .run import TurnOptions, run_turn
 
-__all__ = ["CallRelease", "TurnOptions", "TurnReport", "run_turn"]
+__all__ = ["Again", "CallRelease", "TurnOptions", "TurnReport", "run_turn"]

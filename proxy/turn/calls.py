@@ -8,7 +8,7 @@ from enum import Enum
 
 import orjson
 
-from parser import CallCompleted, Tier, ToolRegistry, coerce, read_schema
+from parser import CallCompleted, Tier, ToolRegistry, coerce, read_parameter_types
 from prompts import PastCall, QuoteGuard, answered_calls, canonical, unescape_json
 
 from ..contracts import TurnRequest
@@ -65,11 +65,13 @@ class CallGate:
         self._key = key
         self._guard = QuoteGuard.of(request.transcript, registry)
         self._answered = answered_calls(request.transcript)
+        # An id that comes twice would tie a result to two calls, and models repeat those that they were shown.
         self._ids = {entry.call_id for entry in request.transcript.entries if isinstance(entry, PastCall)}
 
     def judge(self, call: CallCompleted) -> Accepted | Refusal | Misfit:
         arguments = unescape_json(call.arguments)
-        # First, so that a quoted call is shown whatever it is a call of.
+        # First, so that a quoted call is shown whatever it is a call of: a note about a tool that nobody offers is text
+        # that the user asked to see, and a call of that tool would be taken out.
         if self._guard.is_quotation(call.name, arguments) or (
             call.tier is Tier.BARE and self._guard.quotes_bare(call.raw)
         ):
@@ -77,11 +79,14 @@ class CallGate:
         tool = self.registry.match(call.name)
         if tool is None:
             return Refusal.UNDECLARED
+        # Compared as JSON text: a key that is written as anything but a string is none.
         if self._key is not None and dict(call.extra).get("key") != orjson.dumps(self._key).decode():
             return Refusal.NO_KEY
-        coerced = coerce(arguments, read_schema(tool.parameters or ""))
+        # Before the check, for a strict tool is called rightly when its schema says what a "3" is.
+        coerced = coerce(arguments, read_parameter_types(tool.parameters or ""))
         if (problem := self._strict.problem(tool.name, coerced.arguments)) is not None:
             return Misfit(tool.name, problem)
+        # A call of before was passed on coerced, so it may come again in either form.
         repeated = any((tool.name, canonical(told)) in self._answered for told in {arguments, coerced.arguments})
         return Accepted(self.take_id(call.id), tool.name, coerced.arguments, repeated, coerced.coercions)
 

@@ -42,7 +42,7 @@ class JsonOutput:
         # Without a schema JSON mode is asked for, and that is an object.
         self._object = wanted.schema is None
 
-    def fit(self, answer: str) -> str | Unfit:
+    def read(self, answer: str) -> str | Unfit:
         """The JSON text in `answer`, in the model's own characters but for escaped tags, or why none fits."""
         unfit = Unfit("it is not one JSON value")
         for text in dict.fromkeys(map(unescape_json, _candidates(answer))):
@@ -68,6 +68,7 @@ class JsonOutput:
 
 def _candidates(answer: str) -> Iterator[str]:
     """The whole answer, then what stands in its last code fence, then what its outermost brackets hold."""
+    # In this order, since an answer that is JSON may hold a fence or brackets in its strings.
     yield answer.strip()
     if fenced := _FENCED.findall(answer):
         yield fenced[-1].strip()

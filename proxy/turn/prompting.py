@@ -47,6 +47,7 @@ class Prompts:
     def prompt(self, fault: str | None, *, plain: bool) -> Prompt:
         """With `fault` as its last line; `plain` without any tool."""
         request = self._request
+        # Without the block a model has nothing to imitate a call of.
         registry = ToolRegistry() if plain else self._registry
         wanted = request.output_format
         rendered = render_turn(
@@ -59,23 +60,26 @@ class Prompts:
             fault=fault,
             json_answer=JsonAnswer(wanted.schema) if wanted else None,
         )
+        # There are backends that never answer an empty input.
         parts = rendered.parts if any(map(_shows, rendered.parts)) else (Text(nothing_said()),)
         # A model that is held to a schema has no way to write a call.
         held_to = wanted.schema if wanted and not (len(registry) or self._schema_refused) else None
         return Prompt(request.model, rendered.developer, parts, request.effort, request.summary, held_to)
 
     def ease(self, refused: Prompt, error: BackendError) -> bool:
-        """Whether the next prompt may be taken where this one was refused."""
+        """Makes the next prompt one that may be taken where this one was refused. False: there is none."""
         match error.code:
             case "context_length_exceeded" if self._request.truncate and self._truncations < TRUNCATIONS:
                 shorter = without_oldest(self._transcript)
                 if shorter is None:
                     return False
+                # Its calls go with their results, and the newest message stays (`truncation`).
                 self._report.truncated += len(self._transcript.entries) - len(shorter.entries)
                 self._transcript = shorter
                 self._truncations += 1
                 return True
             case "invalid_json_schema" if refused.output_schema is not None:
+                # The answer is held against the schema all the same, so nothing is lost but a second answer.
                 self._schema_refused = True
                 return True
             case _:

@@ -4,6 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Again(StrEnum):
+    """Why one more answer was asked for."""
+
+    ARGUMENTS_MISFIT = "arguments_misfit"
+    CALL_MISSING = "call_missing"
+    MALFORMED = "malformed"
+    OUTPUT_INVALID = "output_invalid"
+    REPEATED = "repeated"
+    UNDECLARED = "undeclared"
 
 
 @dataclass(slots=True)
@@ -11,8 +23,8 @@ class TurnReport:
     """Filled while the turn runs; read once it is over.
 
     `tiers` counts calls by how much they had to be helped, `repairs` the rules that helped, by name;
-    `refused` counts blocks that did not leave as calls, by reason; `again` the reasons for which one more
-    answer was asked for; `unchecked` the checks against a schema that could not be made, by reason.
+    `refused` counts blocks that did not leave as calls, by reason; `again` why one more answer was
+    asked for; `unchecked` the checks against a schema that could not be made, by reason.
     `truncated` counts the entries of the conversation that were left out because it was too long.
     """
 
@@ -21,7 +33,7 @@ class TurnReport:
     tiers: Counter[str] = field(default_factory=Counter)
     repairs: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
-    again: list[str] = field(default_factory=list)
+    again: list[Again] = field(default_factory=list)
     interrupted: str | None = None
     unchecked: Counter[str] = field(default_factory=Counter)
     truncated: int = 0

@@ -9,7 +9,7 @@
 
 The second answer is a fresh one: the failed answer is not in its prompt, models copy it. The client
 sees nothing of this but the usage. `max_output_tokens` is for all answers together. A prompt that the
-backend refuses before it answers may be asked again (`asking`).
+backend refuses before it answers may be asked again (`prompting`).
 """
 
 from __future__ import annotations
@@ -17,42 +17,35 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import dataclass
 
-from prompts import (
-    ChoiceMode,
-    arguments_misfit,
-    call_missing,
-    call_repeated,
-    named_call_missing,
-    offered_tools,
-    output_misfit,
-    unusable_markup,
-)
+from prompts import PROFILES, ChoiceMode, PromptProfile, offered_tools
 
-from ..contracts import (
-    AnswerMessageEnded,
-    AnswerText,
-    TextBackend,
-    TurnEvent,
-    TurnFailed,
-    TurnFinished,
-    TurnRequest,
-    Usage,
-)
-from ..errors import BackendError, ModelError, RequestError
+from ..contracts import TextBackend, TurnEvent, TurnFailed, TurnRequest, Usage
+from ..errors import BackendError, RequestError
 from ..ids import MintId, mint_id
-from .answer import Answer, Hold, names_of_calls
-from .calls import CallGate, Misfit
-from .json_output import JsonOutput, Unfit
-from .options import TurnOptions
+from .calls import CallGate
+from .json_output import JsonOutput
 from .prompting import Prompts, estimated_usage
-from .report import TurnReport
+from .reading import Reading
+from .release import CallRelease, Hold
+from .report import Again, TurnReport
 from .strictness import StrictTools
 from .tokens import TokenMeter
+from .verdict import Demands, as_json, end_of, fault_of, names_of_calls, nothing_left, settled
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOptions:
+    """What the owner of the proxy chose for every turn."""
+
+    release: CallRelease = CallRelease.WHOLE
+    profile: PromptProfile = PROFILES["frontier"]
+    require_nonce: bool = False
 
 
 class Turn:
-    """The state that outlives one answer: what was used, what was shown, what was held back.
+    """The state that outlives one answer: what was used, and which calls were taken.
 
     Raises `RequestError` when the request has a schema that nothing can be held against.
     """
@@ -64,44 +57,53 @@ class Turn:
         self._backend = backend
         self._options = options
         self._report = report
-        self._registry = offered_tools(request.registry, request.choice)
-        self._key = secrets.token_hex(8) if options.require_nonce and len(self._registry) else None
-        strict = StrictTools(self._registry, report)
-        offered = len(self._registry) > 0
-        self._gate = CallGate(request, self._registry, mint=mint, strict=strict, key=self._key) if offered else None
-        self._demanded = self._gate is not None and request.choice.mode is ChoiceMode.REQUIRED
-        self._output = JsonOutput(request.output_format, report) if request.output_format else None
-        self._prompts = Prompts(request, self._registry, options.profile, self._key, report)
+        registry = offered_tools(request.registry, request.choice)
+        offered = len(registry) > 0
+        key = secrets.token_hex(8) if options.require_nonce and offered else None
+        strict = StrictTools(registry, report)
+        self._gate = CallGate(request, registry, mint=mint, strict=strict, key=key) if offered else None
+        self._demands = Demands(
+            call=offered and request.choice.mode is ChoiceMode.REQUIRED,
+            names=request.choice.names,
+            output=JsonOutput(request.output_format, report) if request.output_format else None,
+        )
+        self._prompts = Prompts(request, registry, options.profile, key, report)
         self._usage = Usage()
-        report.tools = tuple(tool.name for tool in self._registry)
+        report.tools = tuple(tool.name for tool in registry)
 
     async def run(self) -> AsyncGenerator[list[TurnEvent], None]:
-        hold = Hold.REQUIRED if self._demanded else Hold.FORMAT if self._output else None
+        hold = Hold.REQUIRED if self._demands.call else Hold.FORMAT if self._demands.output else Hold.FREE
         # Whoever demands a call gets the one there is, asked before or not.
-        first = answer = self._answer(hold, may_repeat=self._demanded)
-        async with aclosing(self._read(first)) as batches:
+        reading = self._reading(hold, may_repeat=self._demands.call)
+        async with aclosing(self._read(reading)) as batches:
             async for events in batches:
                 yield events
-        if fault := self._fault(first):
-            answer = self._answer(hold or (Hold.SHOWN if first.shown else None), may_repeat=True)
-            async with aclosing(self._read(answer, fault=fault)) as batches:
+        first = answer = as_json(reading.answer, self._demands.output)
+        fault = None if self._exhausted else fault_of(first, self._demands)
+        if fault is not None:
+            self._report.again.append(fault.reason)
+            # What demands hold anyway is not seen before it is judged, so there is nothing that it could repeat.
+            again = Hold.SHOWN if hold is Hold.FREE and first.shown else hold
+            # A model that repeats its call although it was told means it.
+            reading = self._reading(again, may_repeat=True)
+            async with aclosing(self._read(reading, fault=fault.line)) as batches:
                 async for events in batches:
                     yield events
-            self._settle(first, answer)
-        if self._nothing_left(first, answer):
-            self._report.again.append("undeclared")
-            answer = self._answer(hold, may_repeat=True, plain=True)
-            async with aclosing(self._read(answer, plain=True)) as batches:
+            answer = as_json(settled(first, reading.answer, self._demands), self._demands.output)
+        if not self._exhausted and nothing_left(first, answer, self._demands):
+            self._report.again.append(Again.UNDECLARED)
+            reading = self._reading(hold, may_repeat=True, plain=True)
+            async with aclosing(self._read(reading, plain=True)) as batches:
                 async for events in batches:
                     yield events
-        end = self._end(answer)
-        held = [] if isinstance(end, TurnFailed) and self._refuses_whole(answer) else answer.held
-        self._report.calls += names_of_calls(held)
-        yield [*held, end]
+            answer = as_json(reading.answer, self._demands.output)
+        last = end_of(answer, self._demands, self._usage)
+        self._report.calls += names_of_calls(last)
+        yield list(last)
 
-    def _answer(self, hold: Hold | None, *, may_repeat: bool, plain: bool = False) -> Answer:
-        left = self._tokens_left()
-        return Answer(
+    def _reading(self, hold: Hold, *, may_repeat: bool, plain: bool = False) -> Reading:
+        left = self._tokens_left
+        return Reading(
             None if plain else self._gate,
             self._report,
             hold=hold,
@@ -109,150 +111,48 @@ class Turn:
             parallel=self._request.parallel,
             may_repeat=may_repeat,
             # Where JSON is asked for, an answer that looks like a call may be that.
-            bare_calls=self._demanded or (self._options.profile.bare_calls and self._output is None),
+            bare_calls=self._demands.call or (self._options.profile.bare_calls and self._demands.output is None),
             stop_strings=self._request.stop,
             meter=None if left is None else TokenMeter(left),
         )
 
+    @property
     def _tokens_left(self) -> int | None:
         limit = self._request.max_output_tokens
         return None if limit is None else max(0, limit - self._usage.output_tokens)
 
-    # Asking
+    @property
+    def _exhausted(self) -> bool:
+        """Whether one more answer would be cut before its first word."""
+        return self._tokens_left == 0
 
     async def _read(
-        self, answer: Answer, *, fault: str | None = None, plain: bool = False
+        self, reading: Reading, *, fault: str | None = None, plain: bool = False
     ) -> AsyncGenerator[list[TurnEvent], None]:
-        """Asks the backend and reads its stream into `answer`; leaving early ends the backend's turn."""
+        """Asks the backend and reads its stream; leaving early ends the backend's turn."""
         answered = False
+        failure: BackendError | None = None
         prompt = self._prompts.prompt(fault, plain=plain)
-        while not answer.error:
+        while failure is None:
             try:
                 async with self._backend.stream(prompt) as batches:
                     async for batch in batches:
                         answered = True
-                        if events := answer.receive(batch):
+                        if events := reading.receive(batch):
                             yield events
-                        if answer.stop:
+                        if reading.stop:
                             break
                 break
             except BackendError as error:
+                # Only what was refused before the first word may be asked once more: the client may have seen some.
                 if not answered and self._prompts.ease(prompt, error):
                     prompt = self._prompts.prompt(fault, plain=plain)
                 else:
-                    answer.error = error
-        if events := answer.finish():
+                    failure = error
+        if events := reading.finish(failure):
             yield events
-        self._usage += answer.usage or estimated_usage(prompt, answer.estimated_tokens)
-
-    # Judging
-
-    def _fault(self, answer: Answer) -> str | None:
-        """The line that asks for one more answer, or None when this one stands."""
-        if answer.incomplete or answer.broken or answer.error or self._tokens_left() == 0:
-            return None
-        if answer.misfit:
-            self._report.again.append("arguments_misfit")
-            return arguments_misfit(answer.misfit.name, answer.misfit.problem)
-        if answer.calls:
-            return None
-        unfit = self._fit(answer)
-        names = self._request.choice.names
-        if self._demanded and not answer.malformed:
-            self._report.again.append("call_missing")
-            return named_call_missing(names) if names else call_missing()
-        if answer.malformed:
-            self._report.again.append("malformed")
-            return unusable_markup(answer.malformed)
-        if answer.repeated:
-            self._report.again.append("repeated")
-            return call_repeated(answer.repeated)
-        if unfit and not (answer.empty and answer.undeclared):
-            self._report.again.append("output_invalid")
-            return output_misfit(unfit.problem)
-        return None
-
-    def _fit(self, answer: Answer) -> Unfit | None:
-        """Leaves of an answer in text the JSON that it should be, or says why it is not. Cuts are the client's wish."""
-        if self._output is None or answer.hold is not Hold.FORMAT or answer.incomplete or answer.ended_at_stop_string:
-            return None
-        if names_of_calls(answer.held):
-            return None
-        fitted = self._output.fit("".join(answer.written))
-        if isinstance(fitted, Unfit):
-            return fitted
-        answer.hold, answer.held = None, [AnswerText(fitted)]
-        # A tag in one of its strings.
-        answer.malformed = None
-        return None
-
-    def _settle(self, first: Answer, second: Answer) -> None:
-        """Decides what of two answers the client gets; the second one carries it."""
-        refused = first.misfit or first.hold is Hold.FORMAT
-        if first.misfit:
-            first.held.clear()
-        if first.misfit and not (second.calls or second.error) and (second.empty or second.malformed):
-            second.misfit = first.misfit
-        elif second.error and not (self._demanded or second.shown or second.calls or refused):
-            second.error = None
-            second.held = first.held
-        elif second.empty or (first.shown and second.malformed and not second.calls):
-            # It is no better, and what came before was shown already.
-            second.held = first.held
-        elif second.hold is Hold.SHOWN and second.held:
-            second.held.insert(0, AnswerMessageEnded())
-
-    def _nothing_left(self, first: Answer, last: Answer) -> bool:
-        """Whether only calls of undeclared tools were written, so that taking them out leaves nothing."""
-        settled = last.error or last.incomplete or last.broken or last.misfit or self._demanded
-        left = not last.empty or first.shown
-        return bool(first.undeclared + last.undeclared) and not (left or settled or self._tokens_left() == 0)
-
-    def _refuses_whole(self, answer: Answer) -> bool:
-        """Whether of a failed answer nothing is shown that is still held."""
-        return bool(self._demanded or self._output or answer.misfit) or answer.hold is Hold.STRICT
-
-    def _end(self, answer: Answer) -> TurnFinished | TurnFailed:
-        if answer.error:
-            return TurnFailed(answer.error)
-        if answer.broken:
-            return TurnFailed(_broken(answer.broken))
-        if answer.misfit:
-            return TurnFailed(_misfit(answer.misfit))
-        if self._demanded and not answer.calls and not answer.incomplete:
-            return TurnFailed(self._call_missing())
-        if unfit := self._fit(answer):
-            return TurnFailed(_unfit(unfit))
-        return TurnFinished(self._usage, answer.incomplete)
-
-    def _call_missing(self) -> ModelError:
-        names = self._request.choice.names
-        wanted = f"the tool '{names[0]}'" if names and len(names) == 1 else "a tool"
-        return ModelError(
-            f"The model did not call {wanted} although 'tool_choice' demands it, also when asked again.",
-            code="tool_call_missing",
-            param="tool_choice",
-        )
-
-
-def _broken(reason: str) -> BackendError:
-    return BackendError(
-        f"The model broke off a tool call that had already begun to leave: {reason}.", code="tool_call_broken"
-    )
-
-
-def _misfit(call: Misfit) -> ModelError:
-    return ModelError(
-        f"The model called the strict tool '{call.name}' with arguments that do not fit its schema: {call.problem}.",
-        code="tool_arguments_invalid",
-    )
-
-
-def _unfit(unfit: Unfit) -> ModelError:
-    return ModelError(
-        f"The model's answer is not the JSON that the request asks for: {unfit.problem}.",
-        code="output_invalid",
-    )
+        # A turn that was left early is not counted by the backend, and costs all the same.
+        self._usage += reading.usage or estimated_usage(prompt, reading.estimated_tokens)
 
 
 def run_turn(

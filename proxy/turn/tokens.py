@@ -64,6 +64,7 @@ class TokenMeter:
         if self.exhausted:
             return ""
         for run in _RUN.finditer(text):
+            # A run may go on from the last piece, so its price is that of all of it.
             kind = run.lastgroup or "rest"
             if kind != self._kind:
                 self._ended, self._kind, self._length = self.spent, kind, 0

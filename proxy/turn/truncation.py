@@ -24,9 +24,11 @@ IMAGE_CHARACTERS = 4_000
 def without_oldest(transcript: Transcript) -> Transcript | None:
     """`transcript` without a quarter of its length or more; None when nothing more can go."""
     entries = transcript.entries
+    # Without the newest request of the user what is left has no question in it.
     newest = max((index for index, entry in enumerate(entries) if isinstance(entry, UserTurn)), default=-1)
     left_to_drop = SHARE * sum(map(_weight, entries))
     dropped: set[int] = set()
+    # Never the last group: it is what the model is to go on from.
     for group in _groups(entries, newest)[:-1]:
         if left_to_drop <= 0:
             break
@@ -35,7 +37,7 @@ def without_oldest(transcript: Transcript) -> Transcript | None:
             left_to_drop -= sum(_weight(entries[index]) for index in group)
     if not dropped:
         return None
-    # A result may have come later than its own turn.
+    # A result may have come later than its own turn, and without its call it would be nobody's.
     calls = {entry.call_id for index in dropped if isinstance(entry := entries[index], PastCall)}
     kept = tuple(
         entry
@@ -52,6 +54,7 @@ def _groups(entries: Sequence[Entry], newest: int) -> list[list[int]]:
     for index, entry in enumerate(entries):
         if isinstance(entry, Guidance):
             continue
+        # In the newest turn, which may be the whole conversation of an agent, each answer with its results is a group.
         answers_newest = index > newest and not isinstance(entry, ToolResult)
         begins_answer = answers_newest and isinstance(before, UserTurn | ToolResult | None)
         if isinstance(entry, UserTurn) or begins_answer or not groups:

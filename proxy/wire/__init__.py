@@ -4,11 +4,11 @@ json_body     bytes of a request -> JSON value, with the limits that keep it har
 reader        typed reads from a JSON object, with OpenAI's error for each kind of fault
 tools         `tools` and `tool_choice` -> registry and choice
 custom_tools  tools of free text, as functions of one string
-content       a string or parts -> text and images
-files         files inside a request -> text
-metadata      `metadata` of responses and conversations
+content       a string or parts -> text and images; files as text
+parameters    parameters that several APIs have
 models        the model list
 builder       what makes an API's own events of a turn's
+output        items that open, grow and close: what the builders with items share
 sse           events -> bytes of an event stream
 
 Each room has `request` (bodies -> what is wanted of the turn) and `builder` (turn events -> its events and its body):

@@ -1,4 +1,4 @@
-"""Content of messages and tool results: a string or parts, in the words of either API."""
+"""Content of messages and tool results: a string or parts, of text, images and files, in the words of either API."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from prompts import Image, Part, Text
 
 from ..errors import RequestError
-from .files import parse_file
 from .reader import Reader, missing, shown, wrong_type, wrong_value
 
+# Types of content parts: those of the Responses API, then those of Chat alone.
 PART_KINDS = ("input_text", "input_image", "input_file", "output_text", "refusal", "text", "image_url", "file")
 
 
@@ -59,6 +59,44 @@ def _image_fault(url: str) -> str | None:
     return None if decoded else "empty base64-encoded bytes"
 
 
+def _file(part: Reader) -> Text:
+    """The text of a file that comes inside the request. It is shown as text; other files are refused."""
+    part = part.object("file") or part
+    for key, why in (("file_id", "Uploaded files are not kept here"), ("file_url", "Remote files are not fetched")):
+        if part.get(key) is not None:
+            raise _unsupported_file(part.at(key), why)
+    data = part.required_string("file_data")
+    name = part.string("filename")
+    head, comma, payload = data.partition(",")
+    if not (comma and head.startswith("data:") and head.endswith(";base64")):
+        raise _not_a_data_url(part)
+    try:
+        text = b64decode(payload, validate=True).decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    except ValueError:
+        raise _not_a_data_url(part) from None
+    if "\0" in text or head.startswith("data:application/pdf"):
+        raise _unsupported_file(part.at("file_data"), "Only files of UTF-8 text can be shown to this backend")
+    return Text(f"File '{name}':\n{text}" if name else text)
+
+
+def _unsupported_file(param: str, why: str) -> RequestError:
+    return RequestError(
+        f"{why}: send the file's text, in 'file_data' or as an 'input_text' part.",
+        code="unsupported_value",
+        param=param,
+    )
+
+
+def _not_a_data_url(part: Reader) -> RequestError:
+    return RequestError(
+        f"Invalid '{part.at('file_data')}'. Expected a base64-encoded data URL (e.g. 'data:text/plain;base64,aGk=').",
+        code="invalid_value",
+        param=part.at("file_data"),
+    )
+
+
 def _part(part: Reader) -> Part:
     kind = part.required_string("type")
     match kind:
@@ -71,7 +109,7 @@ def _part(part: Reader) -> Part:
         case "input_image" | "image_url":
             return _image(part)
         case "input_file" | "file":
-            return parse_file(part)
+            return _file(part)
         case "input_audio":
             raise RequestError(
                 f"Content of type '{kind}' is not supported by this backend: send text or images.",

@@ -12,6 +12,7 @@ import orjson
 from .json_body import JsonObject, JsonValue
 from .reader import Reader, wrong_value
 
+# The syntaxes of a grammar, as the model is told of them.
 _SYNTAXES = {"lark": "Lark grammar", "regex": "regular expression"}
 
 

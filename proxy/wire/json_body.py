@@ -12,9 +12,13 @@ import orjson
 
 from ..errors import RequestError
 
+# What JSON can say.
 JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
+
+# What an API says: a request, an item, a tool.
 JsonObject: TypeAlias = dict[str, JsonValue]
 
+# Levels of objects and arrays within each other.
 MAX_DEPTH = 64
 
 

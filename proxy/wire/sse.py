@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 import orjson
 
+# A comment line, for long silences.
 KEEP_ALIVE = b": keep-alive\n\n"
+
+# The end of a stream.
 DONE = b"data: [DONE]\n\n"
 
 # The bytes of events, in order; each piece is one write.

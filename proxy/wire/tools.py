@@ -21,13 +21,19 @@ from .custom_tools import input_schema, parse_format
 from .json_body import JsonObject, JsonValue
 from .reader import Reader, missing, shown, wrong_type, wrong_value
 
+# Names of functions, of namespaces and of formats.
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+# Functions of one request, those in namespaces included.
 MAX_TOOLS = 128
+
+# Bytes of JSON: the parameters of all tools together.
 MAX_SCHEMA_BYTES = 256 * 1024
 
 # What the model may call.
 CALLABLE_TOOLS = ("function", "custom")
 
+# What runs at OpenAI: listed, echoed and not offered.
 HOSTED_TOOLS = frozenset({
     "apply_patch", "code_interpreter", "computer", "computer_use", "computer_use_preview", "file_search",
     "image_generation", "local_shell", "mcp", "programmatic_tool_calling", "shell", "tool_search", "web_search",

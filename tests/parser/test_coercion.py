@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parser.coercion import coerce, read_schema
+from parser.coercion import coerce, read_parameter_types
 
 SCHEMA = json.dumps(
     {
@@ -88,14 +88,14 @@ KEPT = {
 def test_a_value_that_can_only_be_meant_otherwise_becomes_that(
     arguments: str, expected: str, coercions: list[str]
 ) -> None:
-    coerced = coerce(arguments, read_schema(SCHEMA))
+    coerced = coerce(arguments, read_parameter_types(SCHEMA))
     assert (coerced.arguments, list(coerced.coercions)) == (expected, coercions)
     json.loads(coerced.arguments)
 
 
 @pytest.mark.parametrize("arguments", KEPT.values(), ids=KEPT)
 def test_any_other_value_stays_as_it_was_written(arguments: str) -> None:
-    coerced = coerce(arguments, read_schema(SCHEMA))
+    coerced = coerce(arguments, read_parameter_types(SCHEMA))
     assert (coerced.arguments, coerced.coercions) == (arguments, ())
 
 
@@ -107,11 +107,11 @@ def test_any_other_value_stays_as_it_was_written(arguments: str) -> None:
      '{"anyOf": [{"properties": {"n": {"type": "integer"}}}]}', "[" * 10_000, '{"properties": {"n":' * 5_000],
 )  # fmt: skip
 def test_a_schema_that_does_not_say_it_plainly_changes_nothing(schema: str) -> None:
-    assert coerce('{"n": "5", "m": null}', read_schema(schema)).arguments == '{"n": "5", "m": null}'
+    assert coerce('{"n": "5", "m": null}', read_parameter_types(schema)).arguments == '{"n": "5", "m": null}'
 
 
 def test_a_schema_is_read_once() -> None:
-    assert read_schema(SCHEMA) is read_schema(str(json.dumps(json.loads(SCHEMA))))
+    assert read_parameter_types(SCHEMA) is read_parameter_types(str(json.dumps(json.loads(SCHEMA))))
 
 
 VALUES = st.recursive(
@@ -163,7 +163,7 @@ def fits(value: object, schema: object) -> bool:
 @given(OBJECTS, SCHEMAS, st.sampled_from([None, 1]))
 @settings(max_examples=400)
 def test_coercing_twice_is_coercing_once(value: object, schema: object, indent: int | None) -> None:
-    known = read_schema(json.dumps(schema))
+    known = read_parameter_types(json.dumps(schema))
     once = coerce(json.dumps(value, indent=indent), known)
     json.loads(once.arguments)
     assert coerce(once.arguments, known).arguments == once.arguments
@@ -175,14 +175,14 @@ def test_coercing_twice_is_coercing_once(value: object, schema: object, indent: 
 def test_what_fits_is_not_touched(value: object, schema: object) -> None:
     if fits(value, schema):
         text = json.dumps(value)
-        assert coerce(text, read_schema(json.dumps(schema))).arguments == text
+        assert coerce(text, read_parameter_types(json.dumps(schema))).arguments == text
 
 
 @given(OBJECTS, VALUES, st.text(max_size=20))
 def test_any_schema_and_any_text_is_taken(value: object, schema: object, text: str) -> None:
     for written in (json.dumps(schema), json.dumps({"properties": schema}), text):
-        coerce(json.dumps(value), read_schema(written))
-        coerce(text, read_schema(SCHEMA))
+        coerce(json.dumps(value), read_parameter_types(written))
+        coerce(text, read_parameter_types(SCHEMA))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_time_grows_with_the_length_alone(unit: str) -> None:
         best = float("inf")
         for _ in range(3):
             started = time.process_time()
-            assert coerce(text, read_schema(SCHEMA)).coercions
+            assert coerce(text, read_parameter_types(SCHEMA)).coercions
             best = min(best, time.process_time() - started)
         return best
 

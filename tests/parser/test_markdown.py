@@ -14,6 +14,12 @@ def state_after(*pieces: str) -> CodeState:
     return state
 
 
+def quotes(state: CodeState) -> bool:
+    """Whether code is open for a character that is no backtick or tilde."""
+    state.end_run()
+    return state.quoted
+
+
 QUOTED = ["`", "a `b", "``a`b", "```", "```\n", "```py\nx\n", "  ```\nx", "~~~\n", "~~~\n```\n", "````\n```\n",
           "```\n``` x\n", "```\nx```\n", "```a`b", "~~~a`b\n", "```\n\n\n", "`a``"]  # fmt: skip
 FREE = ["", "a", "`a`", "``a`b``", "`a\n", "```\nx\n```\n", "```\nx\n``````  \n", "~~~\nx\n~~~\n", "~~~ x\n~~~\n", "~~",
@@ -22,12 +28,12 @@ FREE = ["", "a", "`a`", "``a`b``", "`a\n", "```\nx\n```\n", "```\nx\n``````  \n"
 
 @pytest.mark.parametrize("text", QUOTED)
 def test_open_code_quotes_what_follows(text: str) -> None:
-    assert state_after(text).quoted
+    assert quotes(state_after(text))
 
 
 @pytest.mark.parametrize("text", FREE)
 def test_ended_code_quotes_nothing(text: str) -> None:
-    assert not state_after(text).quoted
+    assert not quotes(state_after(text))
 
 
 @pytest.mark.parametrize(
@@ -40,15 +46,15 @@ def test_a_line_is_blank_until_something_stands_on_it(text: str, blank: bool) ->
 @given(st.lists(st.sampled_from(["`", "``", "```", "~~~", "\n", " ", "a", "é", "\r", "\x1f"])))
 def test_how_the_text_is_cut_does_not_show(pieces: list[str]) -> None:
     whole, cut = state_after("".join(pieces)), state_after(*pieces)
-    assert (whole.quoted, whole.blank) == (cut.quoted, cut.blank)
+    assert (quotes(whole), whole.blank) == (quotes(cut), cut.blank)
     whole.feed("x\n")
     cut.feed("x\n")
-    assert (whole.quoted, whole.blank) == (cut.quoted, cut.blank)
+    assert (quotes(whole), whole.blank) == (quotes(cut), cut.blank)
 
 
 @given(st.sampled_from(QUOTED + FREE), st.text(alphabet="a \n\t\r"), st.sampled_from(["", "```", "~~~"]))
 def test_lines_without_marks_are_read_as_well_at_once_as_one_by_one(before: str, text: str, after: str) -> None:
     at_once, one_by_one = state_after(before, text, after), state_after(before, *text, after)
-    assert (at_once.quoted, at_once.blank) == (one_by_one.quoted, one_by_one.blank)
+    assert (quotes(at_once), at_once.blank) == (quotes(one_by_one), one_by_one.blank)
     # Beside a backtick that changes nothing, the short way is not taken.
-    assert state_after(before, text + "\n").quoted == state_after(f"{before}{text}\n``\n").quoted
+    assert quotes(state_after(before, text + "\n")) == quotes(state_after(f"{before}{text}\n``\n"))

@@ -13,7 +13,7 @@ from parser.members import (
     NESTINGS,
     NEUTRAL,
     WRAPPERS,
-    folded,
+    folded_key,
     is_reserved,
 )
 
@@ -28,9 +28,9 @@ def test_every_name_in_the_tables_is_folded() -> None:
         WRAPPERS,
         NEUTRAL,
     ):
-        assert {folded(name) for name in table} == table
-    assert {folded(name) for name in (NAME, ARGUMENTS)} <= NAME_ALIASES | ARGUMENTS_ALIASES
-    assert {folded(name) for name in IDS} <= NEUTRAL
+        assert {folded_key(name) for name in table} == table
+    assert {folded_key(name) for name in (NAME, ARGUMENTS)} <= NAME_ALIASES | ARGUMENTS_ALIASES
+    assert {folded_key(name) for name in IDS} <= NEUTRAL
 
 
 def test_a_member_has_one_meaning() -> None:

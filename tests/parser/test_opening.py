@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from parser.opening import MAX_OPENING_CHARS, OPEN_OBJECT, NoOpening, Opening, opening_of
+from parser.opening import MAX_OPENING_CHARS, OPEN_OBJECT, BlockOpening, NoOpening, opening_of
 
 TAG = "<tool_call>"
 
@@ -35,7 +35,7 @@ def test_a_tag_that_names_the_call_is_none() -> None:
     ],
 )
 def test_other_json_may_be_a_call_too(text: str, body: str, openers: int) -> None:
-    assert opening_of(TAG + text) == Opening(len(TAG + text) - len(body), openers, markup=False)
+    assert opening_of(TAG + text) == BlockOpening(len(TAG + text) - len(body), openers, markup=False)
 
 
 @pytest.mark.parametrize("text", [" tag is", "\n\nA b", "1", '"a', "``x", f"{TAG}</tool_call>", "</tool_call>", ")"])

@@ -17,7 +17,7 @@ def after(*texts: str, result: bool = False) -> tuple[Prose, str]:
     """Prose that has read these texts, behind a call if a result may come, and what was said."""
     prose, events = Prose(RESULT_OPENERS), list[ParserEvent]()
     if result:
-        prose.call_ends()
+        prose.end_with_call()
     for text in texts:
         assert prose.read(text, events) == (Kind.TEXT, "")
     return prose, received(events)
@@ -54,7 +54,7 @@ def test_the_beginning_of_a_tag_is_held(text: str) -> None:
 def test_white_space_before_a_call_is_not_said_but_handed_over(size: int) -> None:
     prose = Prose(())
     assert found(prose, f" \n{TAG}", size) == (Kind.CALL, TAG, "")
-    assert prose.call_ends() == " \n"
+    assert prose.end_with_call() == " \n"
 
 
 @SIZES
@@ -87,21 +87,21 @@ def test_within_a_line_it_does_not(size: int) -> None:
 
 def test_a_call_ends_what_was_quoted() -> None:
     prose, _ = after("```\n")
-    prose.call_ends()
+    prose.end_with_call()
     assert found(prose, TAG)[0] is Kind.CALL
 
 
 def test_a_block_that_is_text_leaves_no_white_space_behind() -> None:
     prose, events = Prose(()), list[ParserEvent]()
     prose.read(f"\n{TAG}", events)
-    prose.block_is_text(events)
+    prose.pass_text_block(events)
     assert received(events) == "\n"
 
 
 def test_a_tag_that_is_text_may_stand_in_code() -> None:
     prose, events = Prose(()), list[ParserEvent]()
     assert prose.read(f"a {TAG}` b", events) == (Kind.CALL, f"{TAG}` b")
-    rest = prose.open_tag_is_text(f"{TAG}` b", events)
+    rest = prose.say_open_tag(f"{TAG}` b", events)
     assert found(prose, f"{rest}{TAG}")[0] is Kind.TEXT
 
 

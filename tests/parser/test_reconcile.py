@@ -6,7 +6,7 @@ from parser import ArgumentsDelta, CallCompleted, CallStarted, ParserEvent, Tier
 from parser.call_shape import Call
 from parser.live_call import LiveCall
 from parser.read_block import Calls, Malformed
-from parser.reconcile import continuing, tell
+from parser.reconcile import continuing, events_left
 from parser.rules import Rule
 
 
@@ -41,7 +41,7 @@ def test_a_reason_stays_that_reason() -> None:
 
 def test_only_the_rest_of_a_call_is_told() -> None:
     call = Call("r", '{"p": "ab"}', "c1", (("x", "1"),), (Rule.UNCLOSED,))
-    assert tell(NAMED, [call], "raw", " ") == [
+    assert events_left(NAMED, [call], "raw", " ") == [
         ArgumentsDelta(3, 'b"}'),
         CallCompleted(3, "r", '{"p": "ab"}', "c1", "raw", Tier.REPAIRED, ("unclosed",), (("x", "1"),), " "),
     ]
@@ -49,7 +49,7 @@ def test_only_the_rest_of_a_call_is_told() -> None:
 
 def test_of_several_calls_the_first_carries_the_text_and_each_is_told_whole() -> None:
     calls = [Call("r", "{}", None, ()), Call("w", '{"q": 1}', None, (), (Rule.SEVERAL_OBJECTS,))]
-    assert tell(begun(""), calls, "raw", "\n") == [
+    assert events_left(begun(""), calls, "raw", "\n") == [
         CallStarted(3, "r", None),
         ArgumentsDelta(3, "{}"),
         CallCompleted(3, "r", "{}", None, "raw", Tier.VALID, (), (), "\n"),

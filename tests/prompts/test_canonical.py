@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts import canonical
+from prompts import AssistantText, PastCall, Text, ToolResult, Transcript, answered_calls, canonical
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -65,3 +65,27 @@ def test_what_is_no_object_has_no_canonical_form(text: str) -> None:
 @given(st.text())
 def test_any_text_may_be_asked_about(text: str) -> None:
     canonical(text)
+
+
+def test_a_call_with_a_result_is_answered() -> None:
+    transcript = Transcript(
+        (
+            PastCall("call_1", "read_note", '{"path": "a.md", "limit": 1}'),
+            PastCall("call_2", "read_note", '{"path": "b.md"}'),
+            AssistantText("…"),
+            ToolResult("call_1", (Text("# A"),)),
+        )
+    )
+    assert answered_calls(transcript) == {("read_note", canonical('{"limit": 1.0, "path": "a.md"}'))}
+
+
+def test_results_of_nothing_and_arguments_that_are_no_object_are_passed_over() -> None:
+    transcript = Transcript(
+        (
+            ToolResult("call_1", (Text("early"),)),
+            PastCall("call_1", "read_note", "{}"),
+            PastCall("call_2", "read_note", "a.md"),
+            ToolResult("call_2", ()),
+        )
+    )
+    assert answered_calls(transcript) == frozenset()

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from proxy.backends import CodexBackend
+from proxy.backends.codex.backend import CodexBackend
 from proxy.backends.codex.options import Deadlines, SessionOptions
 from proxy.backends.restart_policy import RestartPolicy
 from proxy.contracts import TextBackend, TextPiece, TurnEnded

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.backends import CodexBackend
+from proxy.backends.codex.backend import CodexBackend
 from proxy.backends.codex.options import SessionOptions
 from proxy.errors import BackendError
 from proxy.rpc import JsonObject, Transport

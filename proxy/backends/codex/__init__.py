@@ -1,15 +1,17 @@
 """The app-server's words: `turn/start` and its like are known here and nowhere else.
 
-    codex_backend(...)    the codex program as a child         \\
-    replay_backend(...)   the fixtures' app-server as a child    > one class, CodexBackend, over three transports
-    remote_backend(...)   an app-server that listens elsewhere  /
+    codex_backend(...)   the codex program as a child         \\
+    ..replay             the fixtures' app-server as a child    > one class, CodexBackend, over three transports
+    ..remote             an app-server that listens elsewhere  /
 
-backend          the `TextBackend`: streams, models, health, and the three constructors
+kind             its row in the table: how it is made, what `doctor` checks
+backend          the `TextBackend`: streams, models, health; and codex as one
 session          one connection: greeting, login, models, watch
 threads          the turns that run on it, and their ends
 spare_threads    those that are started before they are asked for
 running_turn     a turn as its reader, its owner and its consumer share it
 reduction        pure: one turn's notifications to backend events
+expansion        pure: the same backwards, for those who write down what a backend said
 deltas           pure: text that was read together, as one delta
 requests         pure: what codex is asked, and what it is answered when it asks
 output_schema    pure: the schema that codex passes on to hold the model to
@@ -20,17 +22,3 @@ home             the private CODEX_HOME; config its settings, catalog its model 
                  baseline the base instructions that codex sends on its own
 text_only        whether a program gives the model tools of its own
 """
-
-from .backend import CodexBackend, codex_backend, remote_backend, replay_backend
-from .program import locate_program, read_version
-from .text_only import tools_that_reach_the_model
-
-__all__ = [
-    "CodexBackend",
-    "codex_backend",
-    "locate_program",
-    "read_version",
-    "remote_backend",
-    "replay_backend",
-    "tools_that_reach_the_model",
-]

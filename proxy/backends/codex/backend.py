@@ -1,11 +1,10 @@
-"""The text backend that speaks to an app-server: the real codex, the replay one, or one that runs elsewhere."""
+"""The text backend that speaks to an app-server, and the codex program as one."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import re
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -13,39 +12,40 @@ from pathlib import Path
 from typing import Self
 
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from prompts import Text
 
 from ...contracts import BackendEvent, Health, Load, Model, Prompt
 from ...errors import BackendError
-from ...rpc import ChildRecords, ChildTransport, Launch, Transport
+from ...rpc import ChildRecords, ChildTransport, Launch, RpcError, Transport
 from ..restart_policy import RestartPolicy
-from ..supervision import START_FAILURES, Supervisor
+from ..supervision import START_FAILURES, Supervisor, unavailable
 from .config import Provider
-from .errors import MAX_INPUT, UNAVAILABLE, too_long
+from .errors import MAX_INPUT, too_long
 from .home import empty_folder, prepare_home
 from .options import Deadlines, SessionOptions
 from .program import locate_program
-from .running_turn import Turn, TurnLostError
+from .running_turn import RunningTurn, TurnLostError
 from .session import CodexSession, open_session
 from .threads import Orphans
 
-log = structlog.get_logger(__name__)
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
+# Starts of one turn, as long as the first was lost before it told anything.
 ATTEMPTS = 2
-"""Starts of one turn, as long as the first was lost before it told anything."""
+# Seconds that a request for the models waits for the first list.
 MODELS_WAIT = 5.0
-"""Seconds that a request for the models waits for the first list."""
 
 
+# Threads that codex may have ready, about 1 MB each.
 SPARE_THREADS = 8
-"""Threads that codex may have ready, about 1 MB each."""
 
+# The variables of our environment that codex may see.
 PASSED_ON = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TERM|XDG_\w+|RUST_LOG|CODEX_CA_CERTIFICATE"
     r"|SSL_CERT_(FILE|DIR)|(?i:\w+_proxy)"
 )
-"""The variables of our environment that codex may see."""
 
 
 class CodexBackend:
@@ -63,23 +63,17 @@ class CodexBackend:
         name: str = "codex",
         policy: RestartPolicy = RestartPolicy(),  # noqa: B008 -- frozen
     ) -> None:
-        self.wrap: Callable[[Transport], Transport] = _as_it_is
-        """Put around the transport of each connection that is made from now on, as by a recorder."""
-        self._reach = connect
         orphans: Orphans = []
-        self._open = partial(open_session, self._connect, options, orphans)
-        self._supervisor = Supervisor(self._open, name, policy)
+        self._open = partial(open_session, connect, options, orphans)
+        self._supervisor = Supervisor(self._open, name, policy, (RpcError,))
         self._named = [Model(name, 0, "codex") for name in models]
         self._listed: list[Model] = []
         self._listing = asyncio.Lock()
         self._tasks = asyncio.TaskGroup()
         self._supervision: asyncio.Task[None] | None = None
         self._closing = False
-        self._turns: set[Turn] = set()
+        self._turns: set[RunningTurn] = set()
         self._interrupts = 0
-
-    async def _connect(self) -> Transport:
-        return self.wrap(await self._reach())
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -100,15 +94,15 @@ class CodexBackend:
             raise too_long(characters)
         if self._closing:
             raise _shutting_down()
-        turn = Turn()
+        turn = RunningTurn()
         self._tasks.create_task(self._own(turn, prompt), name="turn")
         try:
-            yield turn.inbox
+            yield turn.events
         finally:
             self._interrupts += turn.awaited
             turn.leave()
 
-    async def _own(self, turn: Turn, prompt: Prompt) -> None:
+    async def _own(self, turn: RunningTurn, prompt: Prompt) -> None:
         """Run the turn to its end at the backend, whether or not anyone still listens."""
         self._turns.add(turn)
         try:
@@ -122,7 +116,7 @@ class CodexBackend:
             self._turns.discard(turn)
             turn.fail(_shutting_down())
 
-    async def _run(self, turn: Turn, prompt: Prompt) -> None:
+    async def _run(self, turn: RunningTurn, prompt: Prompt) -> None:
         for attempt in range(1, ATTEMPTS + 1):
             session = await self._supervisor.current()
             try:
@@ -132,7 +126,7 @@ class CodexBackend:
                     return
                 if self._closing:
                     raise _shutting_down() from lost
-                if turn.inbox.used or attempt == ATTEMPTS:
+                if turn.events.used or attempt == ATTEMPTS:
                     raise lost.failure from lost
                 log.info("turn_started_again", why=lost.failure.code)
             else:
@@ -153,7 +147,7 @@ class CodexBackend:
         if session.lists_aside:
             async with self._listing:
                 if not self._listed:
-                    with suppress(*START_FAILURES):
+                    with suppress(RpcError, *START_FAILURES):
                         async with self._open() as aside:
                             await aside.list_models()
                             self._listed = aside.models or []
@@ -175,16 +169,12 @@ class CodexBackend:
         return Health(session.problem, session.version)
 
     def load(self) -> Load:
-        backlog = sum(turn.inbox.backlog for turn in self._turns)
+        backlog = sum(turn.events.backlog for turn in self._turns)
         return Load(len(self._turns), backlog, self._supervisor.starts, self._interrupts)
 
 
-def _as_it_is(transport: Transport) -> Transport:
-    return transport
-
-
 def _shutting_down() -> BackendError:
-    return BackendError("The proxy is shutting down.", **UNAVAILABLE)
+    return unavailable("The proxy is shutting down.")
 
 
 def codex_backend(
@@ -233,52 +223,3 @@ def codex_environment(home: Path, env: Mapping[str, str]) -> Mapping[str, str]:
     """What codex is started with: what it needs to run and to reach its service, no keys that happen to be set."""
     passed = {name: value for name, value in env.items() if PASSED_ON.fullmatch(name)}
     return {"RUST_LOG": "error", **passed, "CODEX_HOME": str(home)}
-
-
-def replay_backend(
-    folder: Path,
-    *,
-    speed: str = "fast",
-    chunk: int = 0,
-    models: Sequence[str] = (),
-    idle_timeout: float = 300.0,
-) -> CodexBackend:
-    """The small app-server that plays the fixtures in `folder`, as a child like the real one.
-
-    `speed` is `fast`, `recorded` for the pace at which the model once wrote, or the time between two pieces of
-    text, as `20ms`. `chunk` cuts the text anew, into pieces of so many characters; 0 leaves it as it was recorded.
-    """
-    # Where the packages are, for a checkout that is not installed.
-    root = Path(__file__).resolve().parents[3]
-    launch = Launch(
-        [sys.executable, "-m", "proxy.replay", "--speed", speed, "--chunk", str(chunk), str(folder.absolute())],
-        dict(os.environ),
-        root,
-    )
-
-    async def connect() -> Transport:
-        return await ChildTransport.start(launch)
-
-    return CodexBackend(connect, SessionOptions(idle_timeout=idle_timeout), models=models, name="the replay")
-
-
-def remote_backend(
-    address: str,
-    *,
-    token: str | None = None,
-    models: Sequence[str] = (),
-    idle_timeout: float = 300.0,
-    base_instructions: str | None = None,
-) -> CodexBackend:
-    """An app-server that listens at `ws://HOST:PORT` or `unix:PATH`. Its configuration is its owner's."""
-
-    async def connect() -> Transport:
-        # Nearly everyone has the app-server as a child, and need not load what this stands on.
-        from ...rpc.websocket import WebSocketTransport  # noqa: PLC0415 -- only here
-
-        return await WebSocketTransport.connect(address, token)
-
-    options = SessionOptions(
-        idle_timeout=idle_timeout, base_instructions=base_instructions, turns_outlive_connection=True
-    )
-    return CodexBackend(connect, options, models=models, name=f"the app-server at {address}")

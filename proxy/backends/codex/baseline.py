@@ -15,17 +15,18 @@ from pathlib import Path
 
 import orjson
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from ...rpc import ChildTransport, JsonObject, Launch, RpcClient, RpcError
 from .config import Provider, config_text
 from .requests import answer, client_info
 
-log = structlog.get_logger(__name__)
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
+# Seconds for the whole measurement; a dozen models take about one.
 MEASURE_TIMEOUT = 20.0
-"""Seconds for the whole measurement; a dozen models take about one."""
+# Bytes of one request of codex; its largest tools come to 40 KB.
 MAX_REQUEST = 4 * 2**20
-"""Bytes of one request of codex; its largest tools come to 40 KB."""
 
 REFUSAL = (
     b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"

@@ -15,11 +15,11 @@ from typing import Any
 
 from ...rpc import JsonObject
 
+# A model name that no table has: what is measured under it holds for every unknown name.
 UNKNOWN = "tagcall-unknown-model"
-"""A model name that no table has: what is measured under it holds for every unknown name."""
 
+# Tokens. So large that codex never shortens a prompt by asking the model for a summary first.
 CONTEXT_WINDOW = 10_000_000
-"""Tokens. So large that codex never shortens a prompt by asking the model for a summary first."""
 
 NO_TOOLS: Mapping[str, object] = {
     "shell_type": "disabled",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROVIDER = "tagcall"
+# Seconds that codex waits for a mute model longer than the proxy does, so that one of them decides.
 SLACK = 60
-"""Seconds that codex waits for a mute model longer than the proxy does, so that one of them decides."""
 
 # Each line is there because without it a version between 0.89 and 0.169 adds a tool, a paragraph or a network
 # request. Unknown lines are ignored by all of them. Left out for what they do: `approval_policy = "untrusted"`
@@ -72,8 +72,8 @@ persistence = "none"
 enabled = false
 """
 
+# Unpacked at each start by versions that know no `skills.bundled`, and announced in 3 KB.
 SKILLS_OF_089 = ("skill-creator", "skill-installer")
-"""Unpacked at each start by versions that know no `skills.bundled`, and announced in 3 KB."""
 
 
 @dataclass(frozen=True, slots=True)

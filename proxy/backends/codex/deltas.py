@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...rpc import Event, JsonObject, Notification
+from ...rpc import JsonObject, Notification, RpcEvent
 
 TEXT_DELTA = "item/agentMessage/delta"
 
 
-def join_deltas(events: Sequence[Event]) -> list[Event]:
+def join_deltas(events: Sequence[RpcEvent]) -> list[RpcEvent]:
     """The same events; deltas of one message with nothing of their thread in between are one, in the first's place.
 
     Anything but a notification stands between all that comes before and after it.
     """
-    joined: list[Event] = []
+    joined: list[RpcEvent] = []
     runs: list[tuple[JsonObject, list[str]]] = []
     open_runs: dict[str, tuple[JsonObject, list[str]]] = {}
     for event in events:

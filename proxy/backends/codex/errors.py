@@ -15,16 +15,16 @@ from typing import Any, TypedDict
 import orjson
 
 from ...errors import BackendError
-from ...rpc import RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, RpcError
+from ...rpc import JsonObject, RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, RpcError
 
 NOT_LOGGED_IN = "codex is not logged in: run `tagcall login`."
+# Characters of one turn's text input; codex 0.110 and later refuse more.
 MAX_INPUT = 1_048_576
-"""Characters of one turn's text input; codex 0.110 and later refuse more."""
+# OpenAI's words, which clients are seen to look for.
 TOO_LONG = "Your input exceeds the context window of this model. Please adjust your input and try again."
-"""OpenAI's words, which clients are seen to look for."""
 
 
-class Answer(TypedDict, total=False):
+class ErrorFields(TypedDict, total=False):
     """The arguments of a `BackendError` beside its message."""
 
     status: int
@@ -34,40 +34,44 @@ class Answer(TypedDict, total=False):
     retryable: bool
 
 
-CONTEXT: Answer = {
+CONTEXT: ErrorFields = {
     "status": 400,
     "type": "invalid_request_error",
     "code": "context_length_exceeded",
     "param": "input",
     "retryable": False,
 }
-BAD_SCHEMA: Answer = {
+BAD_SCHEMA: ErrorFields = {
     "status": 400,
     "type": "invalid_request_error",
     "code": "invalid_json_schema",
     "param": "text.format.schema",
     "retryable": False,
 }
-BAD_REQUEST: Answer = {"status": 400, "type": "invalid_request_error", "code": "invalid_prompt", "retryable": False}
-NO_MODEL: Answer = {
+BAD_REQUEST: ErrorFields = {
+    "status": 400,
+    "type": "invalid_request_error",
+    "code": "invalid_prompt",
+    "retryable": False,
+}
+NO_MODEL: ErrorFields = {
     "status": 400,
     "type": "invalid_request_error",
     "code": "model_not_found",
     "param": "model",
     "retryable": False,
 }
-QUOTA: Answer = {"status": 429, "type": "insufficient_quota", "code": "insufficient_quota", "retryable": False}
-RATE: Answer = {"status": 429, "type": "rate_limit_error", "code": "rate_limit_exceeded"}
-LOGIN: Answer = {"status": 502, "code": "backend_auth", "retryable": False}
-OVERLOAD: Answer = {"status": 503, "code": "server_is_overloaded"}
-TIMEOUT: Answer = {"status": 504, "code": "backend_timeout"}
-FAILED: Answer = {"status": 502, "code": "backend_error"}
-REFUSED: Answer = {"status": 502, "code": "backend_error", "retryable": False}
-NOT_TEXT_ONLY: Answer = {"status": 502, "code": "backend_not_text_only", "retryable": False}
-DISCONNECTED: Answer = {"status": 502, "code": "backend_disconnected"}
-UNAVAILABLE: Answer = {"status": 503, "code": "backend_unavailable"}
+QUOTA: ErrorFields = {"status": 429, "type": "insufficient_quota", "code": "insufficient_quota", "retryable": False}
+RATE: ErrorFields = {"status": 429, "type": "rate_limit_error", "code": "rate_limit_exceeded"}
+LOGIN: ErrorFields = {"status": 502, "code": "backend_auth", "retryable": False}
+OVERLOAD: ErrorFields = {"status": 503, "code": "server_is_overloaded"}
+TIMEOUT: ErrorFields = {"status": 504, "code": "backend_timeout"}
+FAILED: ErrorFields = {"status": 502, "code": "backend_error"}
+REFUSED: ErrorFields = {"status": 502, "code": "backend_error", "retryable": False}
+NOT_TEXT_ONLY: ErrorFields = {"status": 502, "code": "backend_not_text_only", "retryable": False}
+DISCONNECTED: ErrorFields = {"status": 502, "code": "backend_disconnected"}
 
-BY_KIND: Mapping[str, Answer] = {
+BY_KIND: Mapping[str, ErrorFields] = {
     "contextWindowExceeded": CONTEXT,
     "usageLimitExceeded": QUOTA,
     "sessionBudgetExceeded": QUOTA,
@@ -78,7 +82,7 @@ BY_KIND: Mapping[str, Answer] = {
     "badRequest": BAD_REQUEST,
     "cyberPolicy": BAD_REQUEST,
 }
-BY_STATUS: Mapping[int, Answer] = {
+BY_STATUS: Mapping[int, ErrorFields] = {
     400: BAD_REQUEST,
     401: LOGIN,
     403: LOGIN,
@@ -90,13 +94,13 @@ BY_STATUS: Mapping[int, Answer] = {
     504: TIMEOUT,
 }
 # For messages under `other`, which is what 0.89 says of nearly everything.
-BY_MESSAGE: tuple[tuple[re.Pattern[str], Answer], ...] = (
+BY_MESSAGE: tuple[tuple[re.Pattern[str], ErrorFields], ...] = (
     (re.compile(r"rate limit", re.IGNORECASE), RATE),
     (re.compile(r"idle timeout waiting for SSE"), TIMEOUT),
     (re.compile(r"exceeds? the context window|maximum context length"), CONTEXT),
     (re.compile(r"invalid schema for response_format", re.IGNORECASE), BAD_SCHEMA),
 )
-BY_UPSTREAM_CODE: Mapping[str, Answer] = {
+BY_UPSTREAM_CODE: Mapping[str, ErrorFields] = {
     "context_length_exceeded": CONTEXT,
     "invalid_json_schema": BAD_SCHEMA,
     "insufficient_quota": QUOTA,
@@ -131,6 +135,11 @@ def turn_failure(error: Mapping[str, Any] | None) -> BackendError | Cut:
     """What `turn.error` of a failed turn means."""
     error = error or {}
     message = str(error.get("message") or "The backend failed without a reason.")
+    match error.get("codexErrorInfo"):
+        case {"recorded": dict(fields)}:
+            return BackendError(message, **fields)
+        case _:
+            pass
     if cut := _INCOMPLETE.search(message):
         return Cut(cut[1])
     kind, status = _kind(error.get("codexErrorInfo"))
@@ -151,6 +160,20 @@ def turn_failure(error: Mapping[str, Any] | None) -> BackendError | Cut:
     if answer is LOGIN:
         message = f"The upstream refused codex's login: run `tagcall login`. It said: {message or status}"
     return BackendError(message or f"The upstream answered {status}.", retry_after=_retry_after(message), **answer)
+
+
+def turn_error(failure: BackendError | Cut) -> JsonObject:
+    """A `turn.error` that `turn_failure` reads as this failure.
+
+    codex's own kinds leave to its sentence what it means, and some sentences are ours: a recorded error says it all.
+    """
+    info: str | JsonObject
+    if isinstance(failure, Cut):
+        message, info = f"Incomplete response returned, reason: {failure.reason}", "other"
+    else:
+        fields = ("status", "type", "code", "param", "retry_after", "retryable")
+        message, info = failure.message, {"recorded": {name: getattr(failure, name) for name in fields}}
+    return {"message": message, "codexErrorInfo": info, "additionalDetails": None}
 
 
 def _is_refusal(kind: str, message: str, upstream_code: str | None) -> bool:

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import orjson
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from ...rpc import JsonObject
 from .baseline import measure_base_instructions
@@ -29,12 +30,12 @@ from .catalog import UNKNOWN, text_only_catalog
 from .config import Provider, config_text
 from .program import ANSWER_TIMEOUT, CodexProgram, read_version
 
-log = structlog.get_logger(__name__)
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
-ABANDONED = 24 * 3600.0
-"""Seconds after which nobody writes on in a conversation that is not archived, as another tagcall might."""
+# Seconds after which nobody writes on in a conversation that is not archived, as another tagcall might.
+_ABANDONED_AFTER = 24 * 3600.0
+# Raised when catalogs that were made by an older tagcall must be made anew.
 CATALOG_FORMAT = 1
-"""Raised when catalogs that were made by an older tagcall must be made anew."""
 
 
 async def prepare_home(
@@ -61,7 +62,7 @@ def _make_folders(home: Path) -> None:
 
 
 def _forget_conversations(home: Path) -> None:
-    for folder, age in (("archived_sessions", 0.0), ("sessions", ABANDONED)):
+    for folder, age in (("archived_sessions", 0.0), ("sessions", _ABANDONED_AFTER)):
         for file in (home / folder).rglob("*.jsonl"):
             with suppress(OSError):
                 if time.time() - file.stat().st_mtime >= age:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...errors import UsageError
+
+# How often a turn is interrupted before the app-server is doubted.
 INTERRUPTS = 5
-"""How often a turn is interrupted before the app-server is doubted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,3 +53,17 @@ class SessionOptions:
     memory_limit: int = 2**30
     spare_threads: int = 0
     turns_outlive_connection: bool = False
+
+
+def read_base_instructions(setting: str | None) -> str | None:
+    """The text that `--base-instructions` means. Raises `UsageError`."""
+    match setting:
+        case None:
+            return None
+        case "none":
+            return ""
+        case file:
+            try:
+                return Path(file).expanduser().read_text("utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise UsageError(f"The base instructions in {file} cannot be read: {error}.") from None

@@ -18,14 +18,15 @@ from pathlib import Path
 
 from ...errors import UsageError
 
+# Seconds for the program to print its version or its models; 0.3 is slow.
 ANSWER_TIMEOUT = 5.0
-"""Seconds for the program to print its version or its models; 0.3 is slow."""
 
 NOT_FOUND = (
     "codex was not found: install it (npm install -g @openai/codex, or pip install 'tagcall[codex]'), "
     "or name the program with --codex PATH."
 )
 
+# The name of the vendor folder by `sys.platform` and machine.
 TARGETS: Mapping[tuple[str, str], str] = {
     ("linux", "x86_64"): "x86_64-unknown-linux-musl",
     ("linux", "aarch64"): "aarch64-unknown-linux-musl",
@@ -35,7 +36,6 @@ TARGETS: Mapping[tuple[str, str], str] = {
     ("win32", "amd64"): "x86_64-pc-windows-msvc",
     ("win32", "arm64"): "aarch64-pc-windows-msvc",
 }
-"""The name of the vendor folder by `sys.platform` and machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from .errors import FAILED, NOT_TEXT_ONLY, Cut, turn_failure
 
 
 @dataclass(frozen=True, slots=True)
-class TurnFailed:
+class AttemptFailed:
     error: BackendError
 
 
@@ -41,7 +41,7 @@ class _Reasoning:
     """By part of the summary."""
 
 
-Told = Iterator[BackendEvent | TurnFailed]
+Told = Iterator[BackendEvent | AttemptFailed]
 
 
 class TurnReduction:
@@ -60,7 +60,7 @@ class TurnReduction:
         self._usage: Usage | None = None
         self._error: JsonObject | None = None
 
-    def receive(self, method: str, params: JsonObject) -> list[BackendEvent | TurnFailed]:
+    def receive(self, method: str, params: JsonObject) -> list[BackendEvent | AttemptFailed]:
         """What one notification of the turn's thread tells; nothing for the unknown and for other turns.
 
         Raises LookupError, TypeError or AttributeError when it has not the shape its method promises; the
@@ -75,7 +75,7 @@ class TurnReduction:
         events = []
         for event in read(self, params):
             events.append(event)
-            if isinstance(event, TurnFailed):
+            if isinstance(event, AttemptFailed):
                 self.over = True
                 break
             self._told = True
@@ -186,7 +186,7 @@ class TurnReduction:
     def _begun_again(self, why: str) -> Told:
         # The new attempt repeats the answer from its start, so it must not follow what was told.
         if self._told:
-            yield TurnFailed(BackendError(f"Part of an answer was lost: {why}.", **FAILED))
+            yield AttemptFailed(BackendError(f"Part of an answer was lost: {why}.", **FAILED))
         self._open.clear()
 
     def _turn_completed(self, params: JsonObject) -> Told:
@@ -199,9 +199,9 @@ class TurnReduction:
                     case Cut(reason):
                         yield from self._ended(reason)
                     case error:
-                        yield TurnFailed(error)
+                        yield AttemptFailed(error)
             case status:
-                yield TurnFailed(BackendError(f"codex ended the turn as {status}.", **FAILED))
+                yield AttemptFailed(BackendError(f"codex ended the turn as {status}.", **FAILED))
 
     def _ended(self, incomplete: str | None) -> Told:
         for item in self._open.values():
@@ -229,6 +229,6 @@ def _rest(whole: str, told: list[str]) -> str:
     return whole[len(begun) :] if whole.startswith(begun) else ""
 
 
-def _not_text_only(kind: str) -> TurnFailed:
+def _not_text_only(kind: str) -> AttemptFailed:
     sentence = f"codex used a tool of its own ({kind}) instead of answering in text; the turn was stopped."
-    return TurnFailed(BackendError(sentence, **NOT_TEXT_ONLY))
+    return AttemptFailed(BackendError(sentence, **NOT_TEXT_ONLY))

@@ -1,7 +1,7 @@
 """A turn while it runs, as its reader, its owner and its consumer share it.
 
-reader --receive--> reduction --> inbox --> consumer --leave--.
-                        |                                     v
+reader --receive--> reduction --> events --> consumer --leave--.
+                        |                                      v
                         '--fail, end, lose--> settled --> owner: waits until it is known at codex,
                                                                  interrupts it until it has ended
 
@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from ...contracts import BackendEvent
 from ...errors import BackendError
 from ...rpc import JsonObject
-from ..event_queue import Inbox
+from ..event_queue import EventQueue
 from .errors import FAILED
-from .reduction import TurnFailed, TurnReduction
+from .reduction import AttemptFailed, TurnReduction
 
 
 class TurnLostError(Exception):
@@ -34,11 +34,11 @@ class TurnLostError(Exception):
         self.failure = failure
 
 
-class Turn:
+class RunningTurn:
     """What is known of one turn by those who take part: the reader, its owner and its consumer."""
 
     def __init__(self) -> None:
-        self.inbox = Inbox()
+        self.events = EventQueue()
         self.left = False
         self.begin()
 
@@ -58,7 +58,7 @@ class Turn:
     @property
     def awaited(self) -> bool:
         """Whether its consumer is there and has not heard its end."""
-        return not (self.left or self.inbox.ended)
+        return not (self.left or self.events.ended)
 
     @property
     def id(self) -> str | None:
@@ -87,19 +87,19 @@ class Turn:
             self.known.set()
         self._tell(events)
         if self._reduction.completed:
-            self.inbox.end()
+            self.events.end()
             self._over()
 
-    def _tell(self, events: Sequence[BackendEvent | TurnFailed]) -> None:
-        told = [event for event in events if not isinstance(event, TurnFailed)]
-        if not self.inbox.put(told):
+    def _tell(self, events: Sequence[BackendEvent | AttemptFailed]) -> None:
+        told = [event for event in events if not isinstance(event, AttemptFailed)]
+        if not self.events.put(told):
             self.fail(BackendError("The answer is not read as fast as it comes.", **FAILED))
         for event in events:
-            if isinstance(event, TurnFailed):
+            if isinstance(event, AttemptFailed):
                 self.fail(event.error)
 
     def fail(self, error: BackendError) -> None:
-        self.inbox.end(error)
+        self.events.end(error)
         self.settled.set()
 
     def refuse(self, error: BackendError) -> None:

@@ -1,6 +1,6 @@
 """One connection to one app-server: its greeting, its login, its models, and its watch.
 
-The turns that run on it are `codex_threads`' business, when it is usable `session_life`'s.
+The turns that run on it are `threads`' business, when it is usable `session_life`'s.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from ...contracts import Model, Prompt
 from ...errors import BackendError
@@ -22,15 +23,15 @@ from .errors import DISCONNECTED, LOGIN, NOT_LOGGED_IN
 from .options import SessionOptions
 from .program import release_of
 from .requests import answer, greeting
-from .running_turn import Turn, TurnLostError
+from .running_turn import RunningTurn, TurnLostError
 from .threads import CodexThreads, Orphans
 
-log = structlog.get_logger(__name__)
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
+# Older programs keep tools that no setting takes away.
 TEXT_ONLY_SINCE = (0, 133)
-"""Older programs keep tools that no setting takes away."""
+# Older programs answer one request after the other, and look on the network for models for seconds.
 SIDE_BY_SIDE_SINCE = (0, 100)
-"""Older programs answer one request after the other, and look on the network for models for seconds."""
 
 
 class CodexSession:
@@ -138,7 +139,7 @@ class CodexSession:
 
     # Turns
 
-    async def run_turn(self, turn: Turn, prompt: Prompt) -> None:
+    async def run_turn(self, turn: RunningTurn, prompt: Prompt) -> None:
         """Own a turn to its end at codex. Raises `BackendError` and `TurnLostError`, as `CodexThreads.run`."""
         self.check_login()
         if self.problem is not None:

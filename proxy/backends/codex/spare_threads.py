@@ -17,8 +17,8 @@ from ...contracts import Prompt
 from ...errors import BackendError
 from .running_turn import TurnLostError
 
+# Seconds that a thread waits at most. What it was started with is not looked at again.
 GOOD_FOR = 600.0
-"""Seconds that a thread waits at most. What it was started with is not looked at again."""
 
 Key = tuple[str, str | None]
 

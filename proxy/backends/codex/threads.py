@@ -10,6 +10,7 @@ import asyncio
 from contextlib import suppress
 
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from ...contracts import Prompt
 from ...errors import BackendError
@@ -21,38 +22,38 @@ from ...rpc import (
     RpcClosedError,
     RpcDeadlineError,
     RpcError,
-    Tally,
+    SkipCounter,
 )
 from ..session_life import SessionLife
 from .errors import DISCONNECTED, FAILED, NOT_TEXT_ONLY, TIMEOUT, rejected, rpc_failure
 from .options import INTERRUPTS, SessionOptions
 from .requests import thread_params, turn_params
-from .running_turn import Turn, TurnLostError
+from .running_turn import RunningTurn, TurnLostError
 from .spare_threads import SpareThreads, Started
 
-log = structlog.get_logger(__name__)
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
+# As a turn's id: 0.163 and 0.169 interrupt whatever runs on the thread then, older versions nothing.
 WHATEVER_RUNS = ""
-"""As a turn's id: 0.163 and 0.169 interrupt whatever runs on the thread then, older versions nothing."""
 
+# Seconds from a turn's start to that of the next turn's thread: codex has asked the model by then, and waits.
 NEXT_THREAD_AFTER = 0.02
-"""Seconds from a turn's start to that of the next turn's thread: codex has asked the model by then, and waits."""
 
+# Threads and their turns that a lost connection left behind.
 Orphans = list[tuple[str, str]]
-"""Threads and their turns that a lost connection left behind."""
 
 
 class CodexThreads:
     """Made by the session. `orphans` gets the turns that outlive the connection."""
 
     def __init__(self, client: RpcClient, life: SessionLife, options: SessionOptions, orphans: Orphans) -> None:
-        self.ignored = Tally("codex_line_ignored")
+        self.ignored = SkipCounter("codex_line_ignored")
         self._client = client
         self._life = life
         self._options = options
         self._deadlines = options.deadlines
         self._orphans = orphans
-        self._running: dict[str, Turn] = {}
+        self._running: dict[str, RunningTurn] = {}
         self._started = 0
         self.spares = SpareThreads(self._start_thread, options.spare_threads)
         self._environments = True  # what a version refuses is not sent to it again
@@ -106,13 +107,13 @@ class CodexThreads:
                     for turn in list(self._running.values()):
                         await turn.ended.wait()
 
-    def _leave_behind(self, thread_id: str, turn: Turn) -> None:
+    def _leave_behind(self, thread_id: str, turn: RunningTurn) -> None:
         if self._options.turns_outlive_connection:
             self._orphans.append((thread_id, turn.id or WHATEVER_RUNS))
 
     # What a turn's owner calls
 
-    async def run(self, turn: Turn, prompt: Prompt) -> None:
+    async def run(self, turn: RunningTurn, prompt: Prompt) -> None:
         """Own a turn from its thread's start to its end at codex.
 
         Raises `BackendError` for a failure that the consumer has not been told, and `TurnLostError`.
@@ -157,7 +158,7 @@ class CodexThreads:
                 self._environments = False
         return await self._client.request("thread/start", params, deadline=deadline)
 
-    async def _run_on(self, thread: Started, turn: Turn, prompt: Prompt) -> None:
+    async def _run_on(self, thread: Started, turn: RunningTurn, prompt: Prompt) -> None:
         turn.begin()
         # Before the request: the first notifications may come before its answer.
         self._running[thread.id] = turn
@@ -174,7 +175,7 @@ class CodexThreads:
         if turn.lost is not None:
             raise TurnLostError(turn.lost)
 
-    async def _start_turn(self, thread: Started, turn: Turn, prompt: Prompt) -> None:
+    async def _start_turn(self, thread: Started, turn: RunningTurn, prompt: Prompt) -> None:
         """Ask for the turn. What comes of it is told to `turn`; nothing is raised."""
         try:
             params = turn_params(thread.id, prompt)
@@ -204,7 +205,7 @@ class CodexThreads:
                 turn.refuse(BackendError("codex started a turn without a name.", **FAILED))
                 self.interrupt(thread.id, None)
 
-    async def _wait_until_settled(self, turn: Turn) -> None:
+    async def _wait_until_settled(self, turn: RunningTurn) -> None:
         idle, total = self._options.idle_timeout, self._deadlines.total
         while not turn.settled.is_set():
             now = asyncio.get_running_loop().time()
@@ -217,7 +218,7 @@ class CodexThreads:
                     async with asyncio.timeout(min(turn.heard + idle, turn.begun + total) - now):
                         await turn.settled.wait()
 
-    async def _end_at_codex(self, thread_id: str, turn: Turn) -> None:
+    async def _end_at_codex(self, thread_id: str, turn: RunningTurn) -> None:
         """Interrupt the turn until codex reports its end."""
         for _ in range(INTERRUPTS):
             if turn.ended.is_set():
@@ -250,7 +251,7 @@ class CodexThreads:
         return True
 
 
-def _give_up(turn: Turn, lines: int, method: str) -> None:
+def _give_up(turn: RunningTurn, lines: int, method: str) -> None:
     if turn.lines == lines:
         sentence = f"codex asked for what is not served ({method}) and said no more; the turn was stopped."
         turn.fail(BackendError(sentence, **NOT_TEXT_ONLY))

@@ -17,25 +17,25 @@ from openai.types.responses import (
     ResponseIncompleteEvent,
 )
 
-from ...backends import replay_backend
+from ...backends.replay import replay_backend
 from ...errors import TagcallError
 from ...logs import configure
-from ...replay.samples import samples_folder
+from ...replay.server import MODEL
 from ...server import running_server
 from ...settings import Settings
 from .recording import ModelTurn, RecordingBackend
-from .vault import TOOLS, Vault
+from .vault import TOOLS, Vault, samples_folder
 from .view import View, runs
 
-MODEL = "replay"
+# What the client asks; the recordings answer exactly this.
 INSTRUCTIONS = "You help with the notes of an Obsidian vault. Answer from the notes, in one or two sentences."
 QUESTION = "What did I plant in the north bed, and when is it due?"
 # What a right answer says, and how often the loop goes round for it.
 FACTS = ("Charlotte potatoes", "10 July", "Aquadulce broad beans", "28 June")
 HOPS = 3
 
-# The whole demo takes a second or two; this is for a machine where something hangs.
-_PATIENCE = 50.0
+# Seconds for the whole demo, which takes one or two; this is for a machine where something hangs.
+_DEMO_TIMEOUT = 50.0
 
 
 class DemoError(TagcallError):
@@ -47,7 +47,7 @@ async def show_loop(view: View | None = None) -> int:
     view = view or View()
     begin = time.monotonic()
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_DEMO_TIMEOUT):
             folder = samples_folder()
             settings = Settings(port=0, backend=f"replay:{folder}", store="memory", log_level="error")
             configure(settings.log_level, settings.log_format)
@@ -56,7 +56,7 @@ async def show_loop(view: View | None = None) -> int:
                 _show_beginning(view, base_url)
                 await _run_loop(base_url, Vault(folder / "vault"), backend, view)
     except TimeoutError:
-        return _show_failure(view, f"It was not done after {_PATIENCE:.0f} seconds.")
+        return _show_failure(view, f"It was not done after {_DEMO_TIMEOUT:.0f} seconds.")
     except (TagcallError, OpenAIError) as error:
         return _show_failure(view, str(error))
     _show_end(view, time.monotonic() - begin)

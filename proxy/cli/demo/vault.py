@@ -1,10 +1,24 @@
-"""The client's tools: they search and read a folder of Markdown notes."""
+"""The client's tools, which search and read a folder of Markdown notes, and where those notes are."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from openai.types.responses import FunctionToolParam
+
+from ...errors import UsageError
+
+_PROXY = Path(__file__).resolve().parents[2]
+# Where the samples may be: in an installed package its own copy of them, in a checkout `fixtures/`.
+_SAMPLES = (_PROXY / "_fixtures", _PROXY.parent / "fixtures")
+
+
+def samples_folder() -> Path:
+    """The folder that holds `vault/` and the `demo-*` fixtures."""
+    for place in _SAMPLES:
+        if (place / "vault").is_dir():
+            return place
+    raise UsageError("The sample fixtures are missing from this installation; install tagcall anew.")
 
 
 def _tool(name: str, description: str, parameter: str, meaning: str) -> FunctionToolParam:

@@ -11,8 +11,11 @@ from rich.text import Text
 
 from parser import CLOSE_TAG, OPEN_TAG
 
+# Columns.
 _WIDTH = 80
+# What stands before each line of a text that is shown as it is.
 _GUTTER = "  | "
+# The two that speak, and their colours.
 _SIDES = {"client": "bold blue", "model": "bold yellow"}
 _TAGS = [OPEN_TAG, CLOSE_TAG]
 

@@ -1,8 +1,8 @@
 """`tagcall record DIR`: serve as usual, and write each turn as a fixture.
 
-tap        the lines of each turn, heard where they pass
-recorder   which lines and which answer belong to which request
-document   one exchange as the files of a fixture
+turns      what the backend says, heard where it passes
+recorder   which turns and which answer belong to which request
+document   one request as the files of a fixture
 standalone a request that needs nothing from the store
 scrub      without keys, people and private paths
 shelf      the folder in which they stand
@@ -34,7 +34,8 @@ async def run_record(settings: Settings, folder: Path) -> int:
     _prepare(folder)
     backend = make_backend(settings)
     scrubber = Scrubber(keys=_keys(settings), folders=_private_folders(settings, folder))
-    async with Recorder(backend, folder, scrubber, shaping_settings(settings)) as recorder:
+    kind = settings.backend.partition(":")[0]
+    async with Recorder(backend, kind, folder, scrubber, shaping_settings(settings)) as recorder:
         more = f"  Each turn is written to {folder}. Read what was written before you give it to others.\n"
         return await serve(settings, recorder.backend, [recorder.middleware], more)
 

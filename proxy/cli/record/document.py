@@ -1,51 +1,55 @@
-"""One exchange as the files of a fixture: scrubbed, under names instead of ids, without times of day."""
+"""One request as the files of a fixture: scrubbed, under names instead of ids, without times of day."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import orjson
 
-from ...replay.answers import Answer, Body, Event, Stream, file_of
+from ...backends.codex.expansion import TurnExpansion
+from ...contracts import TurnEnded
+from ...replay.answers import FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, file_of
 from ...replay.conversation import folded_lines, read_conversation
 from ...replay.fixture import BACKEND_FILE, FORMAT, REQUEST_FILE, input_text
 from ...replay.normal import Names, normal
 from .scrub import Scrubber, scrub_messages
-from .tap import HeardLine
+from .turns import HeardTurn
 
-# The kinds of ids of an app-server, by the member in which each is found first.
-_ID_KINDS: Mapping[str, str] = {"threadId": "thread", "turnId": "turn", "itemId": "item"}
-_OTHER_IDS = frozenset({"id", "rootTurnId"})
-_TIMES = frozenset({
-    "emittedAtMs", "startedAtMs", "completedAtMs", "startedAt", "completedAt", "durationMs", "createdAt", "updatedAt",
-})  # fmt: skip
+# What a prompt holds that asks for calls.
+_OPEN_TAG = "<tool_call>"
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """`last_user` is the newest user message as its client wrote it, `lines` begin with a `turn/start`.
+    """`last_user` is the newest user message as its client wrote it, `turns` is what became of it, at least one.
 
     `settings` are those that differ from the default and change the answer.
     """
 
     path: str
     request: Mapping[str, object]
-    answer: Answer
-    lines: tuple[HeardLine, ...]
+    answer: FixtureAnswer
+    turns: tuple[HeardTurn, ...]
     last_user: str
-    model: str
-    with_tools: bool
     note: str = ""
     settings: Mapping[str, str | bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TimedMessage:
+    """One line of the proxy or of its app-server, `at` seconds on the monotonic clock."""
+
+    at: float
+    from_client: bool
+    message: dict[str, object]
 
 
 def compose(recording: Recording, scrubber: Scrubber) -> dict[str, bytes]:
     """The files of the fixture by name."""
     request = Names().applied(scrubber.value(dict(recording.request)))
-    lines = sorted(recording.lines, key=lambda line: line.at)
+    lines = [line for number, turn in enumerate(recording.turns, start=1) for line in _lines(turn, number)]
     messages = scrub_messages([line.message for line in lines], scrubber)
     # Put together first, so that no cut hides anything from the scrubber.
     answer = _scrubbed(normal(recording.answer, Names(request)), scrubber)
@@ -56,21 +60,16 @@ def compose(recording: Recording, scrubber: Scrubber) -> dict[str, bytes]:
     }
 
 
-def _backend_file(recording: Recording, lines: list[HeardLine], messages: list[object]) -> bytes:
-    meta: dict[str, object] = {"tagcall_fixture": FORMAT, "note": recording.note, "model": recording.model}
+def _backend_file(recording: Recording, lines: list[TimedMessage], messages: list[object]) -> bytes:
+    model = recording.turns[0].prompt.model
+    meta: dict[str, object] = {"tagcall_fixture": FORMAT, "note": recording.note, "model": model}
     meta |= {"path": recording.path, "ask": _ask(recording, messages)}
     if recording.settings:
         meta["settings"] = dict(recording.settings)
-    names = _BackendNames()
     begin = lines[0].at
     timed = [
-        {
-            "t": round(line.at - begin, 3),
-            "dir": "client" if line.from_client else "server",
-            "msg": names.applied(_without_times(message)),
-        }
+        {"t": round(line.at - begin, 3), "dir": "client" if line.from_client else "server", "msg": message}
         for line, message in zip(lines, messages, strict=True)
-        if not _echoes_input(message)
     ]
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in [meta, *timed]).encode()
 
@@ -82,7 +81,8 @@ def _ask(recording: Recording, messages: Iterable[object]) -> dict[str, object]:
     own = len(folded_lines(recording.last_user)) or None
     last_user = "\n".join(folded_lines(conversation.last_user)[:own])
     tools = list(conversation.after_tools)
-    return {"last_user": last_user, "after_tools": tools, "with_tools": recording.with_tools}
+    with_tools = _OPEN_TAG in (recording.turns[0].prompt.developer or "")
+    return {"last_user": last_user, "after_tools": tools, "with_tools": with_tools}
 
 
 def _input_of(message: object) -> list[object] | None:
@@ -93,64 +93,36 @@ def _input_of(message: object) -> list[object] | None:
             return None
 
 
-def _echoes_input(message: object) -> bool:
-    match message:
-        case {"params": {"item": {"type": "userMessage"}}}:
-            return True
-        case _:
-            return False
+def _lines(turn: HeardTurn, number: int) -> Iterator[TimedMessage]:
+    """What the proxy and an app-server would have said to each other.
+
+    A turn that the proxy left early is interrupted where it left: it leaves there again when this is replayed.
+    """
+    lines = TurnExpansion(f"thread-{number}", f"turn-{number}")
+    yield TimedMessage(turn.begun, True, {"id": 2 * number, **lines.ask(turn.prompt)})
+    said = [(turn.begun, lines.begin()), *((at, line) for at, event in turn.told for line in lines.tell(event))]
+    if not (turn.told and isinstance(turn.told[-1][1], TurnEnded)):
+        said += ((turn.over, line) for line in _ending(turn, lines))
+    *before, end = (TimedMessage(at, False, line) for at, line in said)
+    yield from before
+    if turn.left_early:
+        yield TimedMessage(turn.over, True, {"id": 2 * number + 1, **lines.leave()})
+    yield end
 
 
-def _without_times(value: object) -> object:
-    match value:
-        case dict():
-            return {key: _without_times(member) for key, member in value.items() if key not in _TIMES}
-        case list():
-            return [_without_times(member) for member in value]
-        case _:
-            return value
+def _ending(turn: HeardTurn, lines: TurnExpansion) -> Iterator[dict[str, object]]:
+    """The end of a turn whose backend told none."""
+    if turn.error is not None:
+        yield from lines.fail(turn.error)
+    elif turn.left_early:
+        yield lines.interrupt()
+    else:
+        yield from lines.tell(TurnEnded(None))
 
 
-class _BackendNames:
-    """thread-1, turn-1, item-1: by appearance. Only members that hold ids are looked at, never text."""
-
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}
-        self._last: Counter[str] = Counter()
-
-    def applied(self, message: object) -> object:
-        match message:
-            case {"params": {"turn": {"id": str(turn)}}}:
-                self._name("turn", turn)
-            case {"params": {"item": {"id": str(item)}}}:
-                self._name("item", item)
-            case _:
-                pass
-        return self._renamed("", message)
-
-    def _name(self, kind: str, identifier: str) -> str:
-        if identifier not in self._names:
-            self._last[kind] += 1
-            self._names[identifier] = f"{kind}-{self._last[kind]}"
-        return self._names[identifier]
-
-    def _renamed(self, key: str, value: object) -> object:
-        match value:
-            case dict():
-                return {member: self._renamed(member, inner) for member, inner in value.items()}
-            case list():
-                return [self._renamed("", inner) for inner in value]
-            case str() if key in _ID_KINDS and value:
-                return self._name(_ID_KINDS[key], value)
-            case str() if key in _OTHER_IDS:
-                return self._names.get(value, value)
-            case _:
-                return value
-
-
-def _scrubbed(answer: Answer, scrubber: Scrubber) -> Answer:
+def _scrubbed(answer: FixtureAnswer, scrubber: Scrubber) -> FixtureAnswer:
     match answer:
-        case Stream(events):
-            return Stream(tuple(Event(event.name, scrubber.value(event.data)) for event in events))
-        case Body(status, headers, body):
-            return Body(status, headers, scrubber.value(body))
+        case FixtureStream(events):
+            return FixtureStream(tuple(FixtureEvent(event.name, scrubber.value(event.data)) for event in events))
+        case FixtureBody(status, headers, body):
+            return FixtureBody(status, headers, scrubber.value(body))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from prompts import Text, Transcript, UserTurn
 
 from ...errors import RequestError
-from ...replay.answers import Answer, Body, Event, Json, Stream
+from ...replay.answers import FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, ReplayJson
 from ...wire.chat.request import parse_chat_request
 from ...wire.json_body import JsonObject, JsonValue
 from ...wire.responses.input_items import History, referred_id
@@ -31,16 +31,16 @@ def with_history(request: JsonObject, history: History) -> JsonObject:
     return {**rest, "input": [*map(dict, history.items), *found]}
 
 
-def without_previous(answer: Answer) -> Answer:
+def without_previous(answer: FixtureAnswer) -> FixtureAnswer:
     """The answer to such a request: it continues nothing."""
     match answer:
-        case Stream(events):
-            return Stream(tuple(Event(event.name, _cleared(event.data)) for event in events))
-        case Body():
+        case FixtureStream(events):
+            return FixtureStream(tuple(FixtureEvent(event.name, _cleared(event.data)) for event in events))
+        case FixtureBody():
             return replace(answer, body=_cleared(answer.body))
 
 
-def _cleared(value: Json) -> Json:
+def _cleared(value: ReplayJson) -> ReplayJson:
     match value:
         case dict():
             return {name: None if name == _PREVIOUS else _cleared(member) for name, member in value.items()}

@@ -1,7 +1,7 @@
 """`tagcall replay DIR`: fixtures through the whole proxy, held against what they promise.
 
-run      asks for each fixture over HTTP, at several cuts of the model's text
-report   what is told of it
+run       asks for each fixture over HTTP, at several cuts of the model's text
+printing  what is told of it
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
 from ...logs import configure
-from ...replay.answers import BODY_FILE, STREAM_FILE, Answer, file_of
+from ...replay.answers import BODY_FILE, STREAM_FILE, FixtureAnswer, file_of
 
 if TYPE_CHECKING:
     from .run import Outcome
 
+# Fixtures that are run at a time unless `--jobs` says otherwise.
 JOBS = 4
 
 
@@ -56,7 +57,7 @@ def _count(text: str) -> int:
 async def run_replay(folder: Path, options: ReplayOptions) -> int:
     """0: everything came as promised, or was updated; 1: something did not. Raises `UsageError`."""
     # All commands load this module for its flags, and need no second server.
-    from .printing import Progress, tell, write_junit
+    from .printing import Progress, print_outcomes, write_junit
     from .run import load_cases, run_cases
 
     configure("error", "console")
@@ -73,7 +74,7 @@ async def run_replay(folder: Path, options: ReplayOptions) -> int:
     finally:
         progress.clear()
     updated = sum(map(_update, outcomes)) if options.update else None
-    tell(outcomes, unasked, time.monotonic() - begin, updated)
+    print_outcomes(outcomes, unasked, time.monotonic() - begin, updated)
     if options.junit is not None:
         try:
             write_junit(options.junit, outcomes, unasked)
@@ -98,7 +99,7 @@ def _update(outcome: Outcome) -> bool:
     return True
 
 
-def _files(answer: Answer) -> tuple[str, str]:
+def _files(answer: FixtureAnswer) -> tuple[str, str]:
     """The file of an answer, and the one that is not beside it."""
     name = file_of(answer)
     return name, BODY_FILE if name == STREAM_FILE else STREAM_FILE

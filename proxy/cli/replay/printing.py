@@ -34,7 +34,7 @@ class Progress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def tell(outcomes: Sequence[Outcome], unasked: Sequence[str], seconds: float, updated: int | None) -> None:
+def print_outcomes(outcomes: Sequence[Outcome], unasked: Sequence[str], seconds: float, updated: int | None) -> None:
     """Every difference, and one line at the end. `updated` is the number of fixtures that were rewritten."""
     for outcome in outcomes:
         if not outcome.good:

@@ -12,23 +12,34 @@ from typing import Any, TypeAlias
 import aiohttp
 import orjson
 
-from ...backends import replay_backend
+from ...backends.replay import replay_backend
 from ...errors import UsageError
-from ...replay.answers import HEADERS, Answer, Body, Event, Json, Stream, load_answer, read_events, without_comments
+from ...replay.answers import (
+    KEPT_HEADERS,
+    FixtureAnswer,
+    FixtureBody,
+    FixtureEvent,
+    FixtureStream,
+    ReplayJson,
+    load_answer,
+    read_events,
+    without_comments,
+)
 from ...replay.asks import BY_NAME
 from ...replay.difference import differences
-from ...replay.fixture import Fixture, Message, load_fixtures, load_request
+from ...replay.fixture import Fixture, ReplayMessage, load_fixtures, load_request
 from ...replay.normal import Names, error_alone, normal, without_usage
 from ...server import running_server
 from ...settings import Settings
 from ..record import SHAPING
 
-# Sizes into which the model's text is cut anew: what a client gets must not depend on it. The last is any text whole.
+# Characters to which the model's text is cut anew: what a client gets must not depend on it. The last is any text
+# whole, and 0 leaves the cuts as they were recorded.
 CHUNKS = (1, 3, 7, 1 << 30)
-RECORDED = 0
+AS_RECORDED = 0
 
 # Seconds for one answer; what is played takes milliseconds.
-PATIENCE = 30.0
+ANSWER_TIMEOUT = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +48,8 @@ class Case:
 
     fixture: Fixture
     folder: Path
-    request: Message
-    promised: Answer | None
+    request: ReplayMessage
+    promised: FixtureAnswer | None
 
     @property
     def estimated(self) -> bool:
@@ -53,7 +64,7 @@ class Outcome:
     """
 
     case: Case
-    got: Answer
+    got: FixtureAnswer
     against_promise: tuple[str, ...]
     against_cuts: tuple[str, ...]
     seconds: float
@@ -95,7 +106,7 @@ class Servers:
         self._urls = urls
         self._http = http
 
-    async def ask(self, case: Case, chunk: int) -> Answer:
+    async def ask(self, case: Case, chunk: int) -> FixtureAnswer:
         """The answer to a fixture's request, at those cuts, in its normal form."""
         url = self._urls[_way(case.fixture, chunk)].removesuffix("/v1") + case.fixture.path
         # Which fixture is meant; whether it answers what is asked is still for it to say.
@@ -103,10 +114,10 @@ class Servers:
         async with self._http.post(url, json=case.request | {"model": model}) as response:
             data = await response.read()
             if response.content_type == "text/event-stream":
-                answer: Answer = Stream(read_events(without_comments(data)))
+                answer: FixtureAnswer = FixtureStream(read_events(without_comments(data)))
             else:
-                headers = {name: response.headers[name] for name in HEADERS if name in response.headers}
-                answer = Body(response.status, headers, orjson.loads(data))
+                headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
+                answer = FixtureBody(response.status, headers, orjson.loads(data))
         return normal(_with_model(answer, model, case.request.get("model")), Names(case.request))
 
 
@@ -114,8 +125,8 @@ def _way(fixture: Fixture, chunk: int) -> _Way:
     return tuple(sorted(fixture.settings.items())), chunk
 
 
-def _with_model(answer: Answer, asked: str, meant: Json) -> Answer:
-    def renamed(value: Json) -> Json:
+def _with_model(answer: FixtureAnswer, asked: str, meant: ReplayJson) -> FixtureAnswer:
+    def renamed(value: ReplayJson) -> ReplayJson:
         match value:
             case dict():
                 return {key: meant if inner == asked else renamed(inner) for key, inner in value.items()}
@@ -125,18 +136,18 @@ def _with_model(answer: Answer, asked: str, meant: Json) -> Answer:
                 return value
 
     match answer:
-        case Stream(events):
-            return Stream(tuple(Event(event.name, renamed(event.data)) for event in events))
-        case Body():
+        case FixtureStream(events):
+            return FixtureStream(tuple(FixtureEvent(event.name, renamed(event.data)) for event in events))
+        case FixtureBody():
             return replace(answer, body=renamed(answer.body))
 
 
 @asynccontextmanager
 async def open_servers(folder: Path, cases: Sequence[Case]) -> AsyncIterator[Servers]:
-    ways = {_way(case.fixture, chunk) for case in cases for chunk in (RECORDED, *CHUNKS)}
+    ways = {_way(case.fixture, chunk) for case in cases for chunk in (AS_RECORDED, *CHUNKS)}
     async with AsyncExitStack() as stack:
         urls = {way: await stack.enter_async_context(_server(folder, *way)) for way in sorted(ways, key=str)}
-        timeout = aiohttp.ClientTimeout(total=PATIENCE)
+        timeout = aiohttp.ClientTimeout(total=ANSWER_TIMEOUT)
         yield Servers(urls, await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout)))
 
 
@@ -167,7 +178,7 @@ async def run_cases(
 async def _run_case(case: Case, servers: Servers) -> Outcome:
     loop = asyncio.get_running_loop()
     begin = loop.time()
-    got = await servers.ask(case, RECORDED)
+    got = await servers.ask(case, AS_RECORDED)
     against_cuts: list[str] = []
     for chunk in CHUNKS:
         other = await servers.ask(case, chunk)
@@ -177,7 +188,7 @@ async def _run_case(case: Case, servers: Servers) -> Outcome:
     return Outcome(case, got, tuple(_against_promise(case, got)), tuple(against_cuts), loop.time() - begin)
 
 
-def _against_promise(case: Case, got: Answer) -> list[str]:
+def _against_promise(case: Case, got: FixtureAnswer) -> list[str]:
     if case.promised is None:
         return ["it promises no answer yet (--update writes the one that came)"]
     # Also of a file that was written by hand.
@@ -188,7 +199,7 @@ def _against_promise(case: Case, got: Answer) -> list[str]:
     return differences(_comparable(case, promised), _comparable(case, got))
 
 
-def _comparable(case: Case, answer: Answer) -> Answer:
+def _comparable(case: Case, answer: FixtureAnswer) -> FixtureAnswer:
     return without_usage(answer) if case.estimated else answer
 
 

@@ -9,28 +9,24 @@ An output is not an answer's beginning: the client asks for that with `response.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Iterable
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 
-import structlog
 from aiohttp import web
 
-from ...contracts import TurnFailed, TurnRequest
+from ...contracts import TurnRequest
 from ...errors import ApiError, RequestError
 from ...ids import mint_id
-from ...wire.builder import WireEvent
+from ...wire.builder import AnswerBuilder, WireEvent
 from ...wire.json_body import JsonObject
-from ...wire.metadata import parse_metadata
+from ...wire.parameters import parse_metadata
 from ...wire.reader import Reader, wrong_value
 from ...wire.realtime.builder import RealtimeBuilder
 from ...wire.realtime.items import Items, chosen_items
-from ...wire.realtime.request import Settings, changed_session, parse_model, session_object, turn_of
-from ...wire.realtime.words import BETA, GA, Words
-from ...wire.sse import encode_typed
-from ..exchange import Built, Exchange, built
-from ..replies import FAULT
-from .socket import STOPPED, Socket, serve
+from ...wire.realtime.request import SessionSettings, changed_session, parse_model, session_object, turn_of
+from ...wire.realtime.versions import BETA, GA, Words
+from ..delivery import Cancellation, Exchange, deliver
+from .socket import Socket, serve, shutting_down
 
 # Responses beside the one that joins the conversation.
 MAX_ASIDE = 4
@@ -42,41 +38,52 @@ MAX_EVENT_ID = 512
 PROTOCOL = "realtime"
 BETA_PROTOCOL = "openai-beta.realtime-v1"
 
-CLIENT_EVENTS = (
+# The events that a client may send, as an error lists them.
+REALTIME_EVENTS = (
     "session.update", "conversation.item.create", "conversation.item.delete", "conversation.item.retrieve",
     "conversation.item.truncate", "response.create", "response.cancel",
 )  # fmt: skip
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.socket")
 
+class RunningResponse:
+    """A response that is being made, and the sink of its delivery. Nothing of it waits for the first batch.
 
-class _Running:
-    """A response that is being made. It is left between two batches only: what was built is sent."""
+    It is `released` once it is over and before its client is told so: that may ask for the next one at once.
+    """
 
-    def __init__(self, builder: RealtimeBuilder, turn: TurnRequest) -> None:
+    begun = True
+
+    def __init__(
+        self,
+        builder: RealtimeBuilder,
+        turn: TurnRequest,
+        tell: Callable[[Iterable[WireEvent]], Awaitable[None]],
+        release: Callable[[RunningResponse], None],
+    ) -> None:
         self.builder = builder
-        self.turn = turn
-        self.cancelled = asyncio.Event()
-        self._waiting: asyncio.Timeout | None = None
+        self._cancellation = Cancellation()
+        self.exchange = Exchange(turn, builder, cancellation=self._cancellation)
+        self._tell = tell
+        self._release = release
+
+    @property
+    def cancelled(self) -> bool:
+        return self._cancellation.ending is not None
 
     def cancel(self) -> None:
-        self.cancelled.set()
-        if self._waiting is not None:
-            self._waiting.reschedule(asyncio.get_running_loop().time())
+        self._cancellation.request(self.builder.cancel)
 
-    async def next(self, batches: AsyncGenerator[Built, None]) -> Built | None:
-        """The next batch; None when there is none, or when none is wanted any more."""
-        if self.cancelled.is_set():
-            return None
-        try:
-            async with asyncio.timeout(None) as self._waiting:
-                return await anext(batches, None)
-        except TimeoutError:
-            if self.cancelled.is_set():
-                return None
-            raise
-        finally:
-            self._waiting = None
+    @asynccontextmanager
+    async def open(self, builder: AnswerBuilder) -> AsyncIterator[None]:
+        await self._tell(builder.start())
+        yield
+
+    def send(self, events: Sequence[WireEvent]) -> Awaitable[None]:
+        return self._tell(events)
+
+    def finish(self, events: Sequence[WireEvent], error: ApiError | None) -> Awaitable[None]:
+        self._release(self)
+        return self._tell(events)
 
 
 class RealtimeSession:
@@ -85,10 +92,10 @@ class RealtimeSession:
         self._words = words
         self._model = model
         self._id, self._conversation_id = mint_id("sess"), mint_id("conv")
-        self._settings = Settings()
+        self._settings = SessionSettings()
         self._items = Items()
-        self._active: _Running | None = None
-        self._aside: dict[str, _Running] = {}
+        self._active: RunningResponse | None = None
+        self._aside: dict[str, RunningResponse] = {}
 
     async def open(self) -> None:
         await self._send([{"type": "session.created", "session": self._session}])
@@ -130,7 +137,7 @@ class RealtimeSession:
                     param="type",
                 )
             case _:
-                raise wrong_value("type", kind, CLIENT_EVENTS)
+                raise wrong_value("type", kind, REALTIME_EVENTS)
 
     @property
     def _session(self) -> WireEvent:
@@ -161,7 +168,7 @@ class RealtimeSession:
     def _create_response(self, wanted: Reader) -> None:
         """Begins a response, which runs beside what the client says next."""
         if self._socket.stopping:
-            raise STOPPED
+            raise shutting_down()
         joins = wanted.choice("conversation", ("auto", "none")) != "none"
         if joins and self._active is not None:
             raise RequestError(
@@ -185,7 +192,8 @@ class RealtimeSession:
             "metadata": parse_metadata(wanted) or None,
         }
         builder = RealtimeBuilder(self._words, head, self._items if joins else None)
-        running = _Running(builder, turn_of(self._model, settings, items, insists=insists))
+        turn = turn_of(self._model, settings, items, insists=insists)
+        running = RunningResponse(builder, turn, self._send, self._release)
         if joins:
             self._active = running
         else:
@@ -196,44 +204,16 @@ class RealtimeSession:
         running = self._active
         if response_id is not None and (running is None or running.builder.id != response_id):
             running = self._aside.get(response_id)
-        if running is None or running.cancelled.is_set():
+        if running is None or running.cancelled:
             raise RequestError("Cancellation failed: no active response found.", code="response_cancel_not_active")
         running.cancel()
 
-    async def _run(self, running: _Running) -> None:
-        """Sends a response to its end, whatever happens: every `response.created` has its `response.done`."""
-        builder = running.builder
+    async def _run(self, running: RunningResponse) -> None:
         with self._socket.working() as entry:
-            entry.model, entry.response = running.turn.model, builder.id
-            exchange = Exchange(running.turn, True, builder, encode_typed)
-            try:
-                await self._send(builder.start())
-                async with aclosing(built(self._socket.request.app, exchange, entry.turn)) as batches:
-                    while (batch := await running.next(batches)) is not None:
-                        entry.failed = batch.error
-                        entry.saw_first_event()
-                        self._release(running)
-                        await self._send(batch.wire)
-            except ConnectionError:
-                raise
-            except Exception:  # a fault of ours: logged with its trace, told without it
-                log.exception("fault in a response", id=entry.id)
-                entry.failed = FAULT
-            last = self._last(running, entry.failed is FAULT)
-            self._release(running)
-            await self._send(last)
+            entry.answers(running.exchange.turn.model, running.builder.id, stream=True)
+            await deliver(self._socket.request.app, running.exchange, running, entry)
 
-    def _last(self, running: _Running, failed: bool) -> list[WireEvent]:
-        """The end of a response whose turn did not bring it there."""
-        builder = running.builder
-        if builder.response["status"] != "in_progress":
-            return []
-        return builder.handle(TurnFailed(FAULT)) if failed else builder.cancel()
-
-    def _release(self, running: _Running) -> None:
-        """Once a response is over the next may begin, also before its client was told: it may answer at once."""
-        if running.builder.response["status"] == "in_progress":
-            return
+    def _release(self, running: RunningResponse) -> None:
         if self._active is running:
             self._active = None
         self._aside.pop(running.builder.id, None)

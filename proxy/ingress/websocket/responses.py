@@ -11,29 +11,29 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import ExitStack, aclosing
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 
+import orjson
 import structlog
 from aiohttp import web
+from structlog.typing import FilteringBoundLogger
 
-from ...contracts import TurnFailed
+from ...contracts import StoredResponse, WireObject
 from ...errors import ApiError, RequestError
-from ...wire.builder import WireEvent
+from ...wire.builder import AnswerBuilder, WireEvent
 from ...wire.json_body import JsonObject
 from ...wire.reader import Reader, wrong_value
-from ...wire.responses.frames import CLIENT_EVENTS, ENVELOPE, SILENT_EVENTS, error_frame, in_lane, steer_failed
-from ...wire.sse import encode_typed
-from ..drafts import Draft
+from ...wire.responses.frames import CLIENT_FRAMES, ENVELOPE, SILENT_FRAMES, error_frame, in_lane, steer_failed
+from ..bodies import fault
+from ..delivery import Exchange, deliver
 from ..event_stream import HEAD_WAIT
-from ..exchange import Exchange, built
-from ..history import keep
-from ..replies import FAULT
+from ..history import Draft, Library, keep
 from ..request_log import RequestLog
 from ..responses import begin_draft
 from ..state import STORE
-from .recent import Recent
-from .socket import STOPPED, Socket, serve
+from .socket import Socket, serve, shutting_down
 
 # Lanes of a connection that may have work at a time.
 MAX_LANES = 8
@@ -42,29 +42,92 @@ MAX_LANES = 8
 MAX_LANE_NAME = 64
 
 # Requests that may wait on a connection; together they may weigh as much as one message.
-MAX_WAITING = 32
+MAX_QUEUED = 32
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.socket")
+# Responses of one connection that can be continued there, and their bytes; the oldest goes first.
+MAX_RECENT = 1_000
+MAX_RECENT_BYTES = 64 << 20
+
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
-class Opening:
-    """The first events of a Response. They wait for the third, as long as it is not late: a backend that refuses the
-    turn at once is told by an `error` frame.
+class LaneSink:
+    """The sink of a Response whose events are frames of a lane.
+
+    The first two wait for the third, as long as it is not late: a backend that refuses the turn at once is told by an
+    `error` frame.
     """
 
-    def __init__(self, socket: Socket, events: list[WireEvent]) -> None:
+    def __init__(self, socket: Socket, lane: str | None) -> None:
         self._socket = socket
-        self._events = events
-        self.sent = False
+        self._lane = lane
+        self._waiting: list[WireEvent] = []
+        self.begun = False
 
-    def take(self) -> list[WireEvent]:
-        events, self._events, self.sent = self._events, [], True
-        return events
+    @asynccontextmanager
+    async def open(self, builder: AnswerBuilder) -> AsyncIterator[None]:
+        self._waiting = builder.start()
+        stop_waiting = self._socket.start(self._begin_when_late(), f"opening of {builder.id}")
+        try:
+            yield
+        finally:
+            stop_waiting()
 
-    async def send_when_late(self) -> None:
+    async def _begin_when_late(self) -> None:
         await asyncio.sleep(HEAD_WAIT)
-        if not self.sent:
-            await self._socket.send(self.take())
+        if not self.begun:
+            await self.send([])
+
+    def send(self, events: Sequence[WireEvent]) -> Awaitable[None]:
+        self.begun = True
+        if self._waiting:
+            events, self._waiting = [*self._waiting, *events], []
+        return self._socket.send(in_lane(event, self._lane) for event in events)
+
+    def finish(self, events: Sequence[WireEvent], error: ApiError | None) -> Awaitable[None]:
+        return self.send(events)
+
+
+class Recent:
+    """The Responses of one connection, in front of the store: there they can be continued though nobody keeps them.
+
+    A `Library`. All is of one owner: a connection has one key.
+    """
+
+    def __init__(self, store: Library) -> None:
+        self._store = store
+        self._responses: dict[str, tuple[StoredResponse, int]] = {}
+        self._bytes = 0
+
+    def add(self, stored: StoredResponse) -> None:
+        size = len(orjson.dumps([stored.input, stored.output]))
+        self._responses[stored.id] = (stored, size)
+        self._bytes += size
+        while len(self._responses) > MAX_RECENT or self._bytes > MAX_RECENT_BYTES:
+            self.forget(next(iter(self._responses)))
+
+    def forget(self, response_id: str) -> None:
+        _, size = self._responses.pop(response_id, (None, 0))
+        self._bytes -= size
+
+    async def load(self, response_id: str, owner: str) -> StoredResponse | None:
+        if response_id in self._responses:
+            return self._responses[response_id][0]
+        return await self._store.load(response_id, owner)
+
+    async def find_item(self, item_id: str, owner: str) -> WireObject | None:
+        for item in self._items():
+            if item.get("id") == item_id:
+                return item
+        return await self._store.find_item(item_id, owner)
+
+    async def items(self, conversation_id: str, owner: str) -> tuple[WireObject, ...] | None:
+        return await self._store.items(conversation_id, owner)
+
+    def _items(self) -> Iterator[WireObject]:
+        for stored, _ in self._responses.values():
+            yield from stored.input
+            yield from stored.output
 
 
 class ResponsesSession:
@@ -88,15 +151,15 @@ class ResponsesSession:
                 self._enqueue(message, size)
             case "response.steer":
                 await self._socket.send([steer_failed(message)])
-            case _ if kind in SILENT_EVENTS:
+            case _ if kind in SILENT_FRAMES:
                 pass
             case _:
-                raise wrong_value("type", kind, CLIENT_EVENTS)
+                raise wrong_value("type", kind, CLIENT_FRAMES)
 
     def _enqueue(self, message: JsonObject, size: int) -> None:
         lane = Reader(message).string("stream_id", max_length=MAX_LANE_NAME)
         waiting = [waits for queue in self._lanes.values() for _, waits in queue]
-        if len(waiting) >= MAX_WAITING or (waiting and sum(waiting) + size > self._request.client_max_size):
+        if len(waiting) >= MAX_QUEUED or (waiting and sum(waiting) + size > self._request.client_max_size):
             raise RequestError(
                 "Too many requests wait on this connection: send the next one when one is answered.",
                 status=429,
@@ -127,19 +190,21 @@ class ResponsesSession:
     async def _answer(self, message: JsonObject, lane: str | None, entry: RequestLog) -> None:
         try:
             if self._socket.stopping:
-                raise STOPPED  # noqa: TRY301  # one place tells every error
+                raise shutting_down()  # noqa: TRY301 -- one place tells every error
             await self._respond(message, lane, entry)
         except ConnectionError:
             raise
         except ApiError as error:
-            entry.failed = error
-            await self.refuse(error, message)
+            await self._refuse(error, message, entry)
         except Exception:  # a fault of ours: logged with its trace, told without it
-            log.exception("fault in a request", id=entry.id)
-            entry.failed = FAULT
-            await self.refuse(FAULT, message)
+            log.exception("request_fault", id=entry.id)
+            await self._refuse(fault(), message, entry)
         if entry.failed is not None and isinstance(previous := message.get("previous_response_id"), str):
             self._recent.forget(previous)
+
+    async def _refuse(self, error: ApiError, message: JsonObject, entry: RequestLog) -> None:
+        entry.failed_with(error)
+        await self.refuse(error, message)
 
     async def _respond(self, message: JsonObject, lane: str | None, entry: RequestLog) -> None:
         request = Reader(message)
@@ -151,44 +216,20 @@ class ResponsesSession:
             )
         warm_up = request.boolean("generate") is False
         body = {name: value for name, value in message.items() if name not in ENVELOPE}
-        with ExitStack() as claimed:
-            draft = await begin_draft(self._request, body, claimed, self._recent)
-            entry.model, entry.response = draft.request.turn.model, draft.builder.id
+        with ExitStack() as held:
+            draft = await begin_draft(self._request, body, held, self._recent)
+            entry.answers(draft.request.turn.model, draft.builder.id, stream=True)
             if warm_up:
                 events = [*draft.builder.start(), *draft.builder.warm_up()]
                 await self._keep(draft)
                 await self._socket.send(in_lane(event, lane) for event in events)
             else:
-                await self._stream(draft, lane, entry)
+                exchange = Exchange(draft.request.turn, draft.builder, partial(self._keep, draft))
+                await deliver(self._request.app, exchange, LaneSink(self._socket, lane), entry)
 
     async def _keep(self, draft: Draft) -> None:
         await keep(self._request, draft)
         self._recent.add(draft.stored())
-
-    async def _stream(self, draft: Draft, lane: str | None, entry: RequestLog) -> None:
-        """Sends a Response to its end, whatever happens: no client is left without a terminal event."""
-        builder = draft.builder
-        exchange = Exchange(draft.request.turn, True, builder, encode_typed, partial(self._keep, draft))
-        opening = Opening(self._socket, [in_lane(event, lane) for event in builder.start()])
-        stop_waiting = self._socket.start(opening.send_when_late(), f"opening of {builder.id}")
-        try:
-            async with aclosing(built(self._request.app, exchange, entry.turn)) as batches:
-                async for batch in batches:
-                    if batch.error and batch.alone and not opening.sent:
-                        raise batch.error  # noqa: TRY301  # told where every error is
-                    entry.failed = batch.error
-                    entry.saw_first_event()
-                    await self._socket.send([*opening.take(), *(in_lane(event, lane) for event in batch.wire)])
-        except ConnectionError:
-            raise
-        except Exception:
-            if not opening.sent:
-                raise
-            log.exception("fault in a stream", id=entry.id)
-            entry.failed = FAULT
-            await self._socket.send(in_lane(event, lane) for event in builder.handle(TurnFailed(FAULT)))
-        finally:
-            stop_waiting()
 
 
 async def connect_responses(request: web.Request) -> web.StreamResponse:

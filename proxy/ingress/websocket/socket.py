@@ -18,28 +18,29 @@ from typing import Protocol
 import orjson
 import structlog
 from aiohttp import WSCloseCode, WSMsgType, web
+from structlog.typing import FilteringBoundLogger
 
 from ...errors import ApiError, RequestError
 from ...ids import mint_id
 from ...wire.builder import WireEvent
 from ...wire.json_body import JsonObject, parse_json_object
+from ..bodies import error_reply, fault
+from ..event_stream import WRITE_DEADLINE
 from ..metrics import METRICS
-from ..replies import FAULT, error_reply
 from ..request_log import RequestLog
 from ..state import ACTIVITY, REQUEST_LOG, STOPPING
 
 # Seconds of silence after which the client is pinged; who has not answered after half as many has gone.
-HEARTBEAT = 20.0
-
-# Seconds that a write may wait for its client to read.
-WRITE_DEADLINE = 15.0
+PING_INTERVAL = 20.0
 
 # Seconds that the other side may take to say goodbye.
 CLOSING = 1.0
 
-STOPPED = ApiError("The server is shutting down.", status=503, code="server_shutting_down", retry_after=2)
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
-fault_log: structlog.typing.FilteringBoundLogger = structlog.get_logger("tagcall.socket")
+
+def shutting_down() -> ApiError:
+    return ApiError("The server is shutting down.", status=503, code="server_shutting_down", retry_after=2)
 
 
 class Socket:
@@ -107,7 +108,7 @@ class Socket:
             task.cancel()
 
 
-class Session(Protocol):
+class SocketSession(Protocol):
     """What is spoken on a socket. `receive` raises `ApiError` for what `refuse` is to tell."""
 
     async def open(self) -> None: ...
@@ -119,16 +120,16 @@ class Session(Protocol):
 
 
 async def serve(
-    request: web.Request, begin: Callable[[Socket], Session], *, protocols: Sequence[str] = ()
+    request: web.Request, begin: Callable[[Socket], SocketSession], *, protocols: Sequence[str] = ()
 ) -> web.StreamResponse:
     """Makes a WebSocket of `request` and talks on it to its end."""
     if request.headers.get("Upgrade", "").lower() != "websocket":
         return _wants_upgrade(request)
     if request.app[STOPPING].is_set():
-        raise STOPPED
+        raise shutting_down()
     response = web.WebSocketResponse(
         timeout=CLOSING,
-        heartbeat=HEARTBEAT,
+        heartbeat=PING_INTERVAL,
         protocols=protocols,
         compress=False,
         max_msg_size=request.client_max_size,
@@ -143,12 +144,12 @@ async def serve(
                 await session.open()
                 await _listen(response, session)
                 # It was closed in good order, and its transport is being closed: that may end this request first.
-                request[REQUEST_LOG].whole = True
+                request[REQUEST_LOG].left_whole()
                 socket.leave()
     except* ConnectionError:
-        request[REQUEST_LOG].client_gone = True
-    except* Exception:  # noqa: BLE001  # a fault of ours: logged with its trace
-        fault_log.exception("fault on a socket", id=request[REQUEST_LOG].id)
+        request[REQUEST_LOG].client_left()
+    except* Exception:
+        log.exception("socket_fault", id=request[REQUEST_LOG].id)
     return response
 
 
@@ -156,13 +157,13 @@ def _wants_upgrade(request: web.Request) -> web.Response:
     error = RequestError(
         f"GET {request.path[:200]} is a WebSocket: send 'Upgrade: websocket'.", status=426, code="upgrade_required"
     )
-    request[REQUEST_LOG].failed = error
+    request[REQUEST_LOG].failed_with(error)
     reply = error_reply(error)
     reply.headers["Upgrade"] = "websocket"
     return reply
 
 
-async def _listen(response: web.WebSocketResponse, session: Session) -> None:
+async def _listen(response: web.WebSocketResponse, session: SocketSession) -> None:
     """Hands messages to `session` as long as there are any."""
     async for frame in response:
         match frame.type:
@@ -174,7 +175,7 @@ async def _listen(response: web.WebSocketResponse, session: Session) -> None:
                 return
 
 
-async def _hand_over(text: str, session: Session) -> None:
+async def _hand_over(text: str, session: SocketSession) -> None:
     message: JsonObject | None = None
     try:
         message = parse_json_object(text.encode())
@@ -183,6 +184,6 @@ async def _hand_over(text: str, session: Session) -> None:
         await session.refuse(error, message)
     except ConnectionError:
         raise
-    except Exception:  # noqa: BLE001  # a fault of ours: logged with its trace, told without it
-        fault_log.exception("fault in a message")
-        await session.refuse(FAULT, message)
+    except Exception:
+        log.exception("message_fault")
+        await session.refuse(fault(), message)

@@ -40,10 +40,10 @@ from .request import ChatRequest
 # What stands between two messages of the model, which are one here, and between parts of its reasoning.
 GAP = "\n\n"
 
+# Why an answer is incomplete, where Chat Completions say it otherwise.
 CUT = {"max_output_tokens": "length"}
 
-
-# What is said otherwise than in the Responses API.
+# What errors say otherwise than in the Responses API, by their code.
 _OWN_WORDS: Mapping[str, Mapping[str, int | str]] = {
     "model_not_found": {"status": 404},
     "invalid_json_schema": {"param": "response_format"},
@@ -58,7 +58,7 @@ def chat_error(error: ApiError) -> ApiError:
     return told
 
 
-def usage_object(usage: Usage) -> WireEvent:
+def completion_usage(usage: Usage) -> WireEvent:
     """`usage` of a completion, in tokens."""
     return {
         "prompt_tokens": usage.input_tokens,
@@ -187,7 +187,7 @@ class ChatBuilder:
         elif self._calls:
             message["tool_calls"] = [call.tool_call() for call in self._calls]
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self._finish_reason}
-        usage = {} if self._usage is None else {"usage": usage_object(self._usage)}
+        usage = {} if self._usage is None else {"usage": completion_usage(self._usage)}
         return {**self._head("chat.completion"), "choices": [choice], **usage}
 
     def _reason(self, part: int, text: str) -> list[WireEvent]:
@@ -219,7 +219,7 @@ class ChatBuilder:
             chunks.append(self._chunk({"content": ""}))
         chunks.append(self._chunk({}, self._finish_reason))
         if self._request.include_usage:
-            chunks.append({**self._head("chat.completion.chunk"), "choices": [], "usage": usage_object(usage)})
+            chunks.append({**self._head("chat.completion.chunk"), "choices": [], "usage": completion_usage(usage)})
         return chunks
 
     def _head(self, kind: str) -> WireEvent:

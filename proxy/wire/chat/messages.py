@@ -13,11 +13,12 @@ from ...ids import CALL_ID
 from ..content import joined_text, parse_parts
 from ..custom_tools import wrap_input
 from ..json_body import JsonValue
+from ..parameters import MAX_ITEMS
 from ..reader import Reader, missing, shown, wrong_value
-from ..responses.input_items import MAX_ITEMS
 from ..tools import ToolSet
 
-ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+# In the order in which errors name them.
+MESSAGE_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
 class _Messages:
@@ -49,7 +50,7 @@ class _Messages:
             case "function":
                 self._function(message)
             case _:
-                raise wrong_value(message.at("role"), role, ROLES)
+                raise wrong_value(message.at("role"), role, MESSAGE_ROLES)
 
     def finish(self, messages: Reader) -> tuple[Entry, ...]:
         self._end_group(messages)

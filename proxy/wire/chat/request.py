@@ -14,13 +14,16 @@ from prompts import ChoiceMode, Transcript
 from ...contracts import OutputFormat, TurnRequest
 from ...errors import RequestError
 from ..json_body import JsonObject
+from ..parameters import EFFORTS, MODEL_NAME, SERVICE_TIERS, VERBOSITIES
 from ..reader import Reader, shown, wrong_type, wrong_value
-from ..responses.request import EFFORTS, MODEL_NAME, SERVICE_TIERS
 from ..tools import TOOL_NAME, ToolSet
 from .messages import parse_messages
 from .tools import parse_chat_tools
 
+# Strings in `stop`.
 MAX_STOPS = 4
+
+# Types of `response_format`.
 FORMATS = ("text", "json_object", "json_schema")
 
 
@@ -112,7 +115,7 @@ def _check_ignored(request: Reader) -> None:
     request.object("metadata")
     _check_logit_bias(request.object("logit_bias"))
     request.choice("service_tier", SERVICE_TIERS)
-    request.choice("verbosity", ("low", "medium", "high"))
+    request.choice("verbosity", VERBOSITIES)
 
 
 def _check_logit_bias(bias: Reader | None) -> None:

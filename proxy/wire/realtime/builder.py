@@ -12,30 +12,17 @@ GA or beta. Reasoning is not told. Source: OpenAI's client 3.51, `types/realtime
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from ...contracts import (
-    AnswerMessageEnded,
-    AnswerText,
-    Reasoning,
-    ReasoningItemEnded,
-    ToolCallArguments,
-    ToolCallEnded,
-    ToolCallStarted,
-    TurnEvent,
-    TurnFailed,
-    TurnFinished,
-    Usage,
-)
+from ...contracts import Usage
 from ...errors import ApiError
 from ...ids import MintId, mint_id
 from ..builder import WireEvent
-from ..json_body import JsonObject
+from ..json_body import JsonObject, JsonValue
+from ..output import ItemStatus, OutputBuilder, OutputItem
 from .items import Items
-from .words import Words
+from .versions import Words
 
 
-def usage_object(usage: Usage) -> WireEvent:
+def realtime_usage(usage: Usage) -> WireEvent:
     """`usage` of a response, in tokens; none of them of audio."""
     cached = {"text_tokens": usage.cached_tokens, "audio_tokens": 0, "image_tokens": 0}
     return {
@@ -53,39 +40,29 @@ def usage_object(usage: Usage) -> WireEvent:
     }
 
 
-@dataclass(slots=True)
-class _Item:
-    """The item that is growing: a call when it has a `call_id`. `over`: what comes next is another message."""
-
-    id: str
-    call_id: str | None = None
-    name: str = ""
-    pieces: list[str] = field(default_factory=list)
-    over: bool = False
-
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces)
-
-    def shown(self, status: str, words: Words) -> JsonObject:
-        item: JsonObject = {"id": self.id, "object": "realtime.item", "status": status}
-        begun = status != "in_progress"
-        if self.call_id is not None:
-            called: JsonObject = {"call_id": self.call_id, "name": self.name, "arguments": self.text if begun else ""}
-            return {**item, "type": "function_call", **called}
-        content: JsonObject = {"type": words.part, "text": self.text}
-        return {**item, "type": "message", "role": "assistant", "content": [content] if begun else []}
+def _item_object(item: OutputItem, status: ItemStatus, words: Words) -> JsonObject:
+    """In progress it holds nothing yet."""
+    begun = status == "in_progress"
+    head: JsonObject = {"id": item.id, "object": "realtime.item", "status": status}
+    if item.is_call:
+        called: JsonObject = {"call_id": item.call_id, "name": item.name, "arguments": "" if begun else item.text}
+        return {**head, "type": "function_call", **called}
+    content: list[JsonValue] = [] if begun else [{"type": words.part, "text": item.text}]
+    return {**head, "type": "message", "role": "assistant", "content": content}
 
 
-class RealtimeBuilder:
-    """Builds one response. `items` is the conversation that it joins, None when it joins none."""
+def _told(type: str, item: JsonObject, conversation: Items) -> WireEvent:
+    """What is told of the conversation."""
+    return {"type": type, "previous_item_id": conversation.before(item["id"]), "item": item}
 
-    def __init__(self, words: Words, head: WireEvent, items: Items | None, *, mint: MintId = mint_id) -> None:
+
+class RealtimeBuilder(OutputBuilder):
+    """Builds one response. `conversation` is what it joins, None when it joins none."""
+
+    def __init__(self, words: Words, head: WireEvent, conversation: Items | None, *, mint: MintId = mint_id) -> None:
+        super().__init__(mint, {"message": "item", "function_call": "item"})
         self._words = words
-        self._items = items
-        self._mint = mint
-        self._open: _Item | None = None
-        self._output: list[WireEvent] = []
+        self._conversation = conversation
         self.id = mint("resp")
         self._head: WireEvent = {"object": "realtime.response", "id": self.id, words.modalities: ["text"], **head}
         self.response = self._snapshot("in_progress")
@@ -101,92 +78,55 @@ class RealtimeBuilder:
         """Pings keep a WebSocket alive."""
         return []
 
-    def handle(self, event: TurnEvent) -> list[WireEvent]:
-        """The wire events of one turn event. After `TurnFinished` or `TurnFailed`, `response` is final."""
-        match event:
-            case AnswerText(text):
-                return self._text(text)
-            case AnswerMessageEnded():
-                if self._open is not None:
-                    self._open.over = True
-                return []
-            case Reasoning() | ReasoningItemEnded():
-                return []
-            case ToolCallStarted(call_id, name):
-                return self._add(_Item(self._mint("item"), call_id, name))
-            case ToolCallArguments(text):
-                return self._arguments(text)
-            case ToolCallEnded(complete):
-                return self._close("completed" if complete else "incomplete")
-            case TurnFinished(usage, incomplete):
-                events = self._close("incomplete" if incomplete else "completed")
-                if incomplete:
-                    return [*events, self._end("incomplete", usage, reason=incomplete)]
-                return [*events, self._end("completed", usage)]
-            case TurnFailed(error):
-                return self._fail(error)
-
     def cancel(self) -> list[WireEvent]:
         """Its client wants no more of it; what there is of it stays."""
         return [*self._close("incomplete"), self._end("cancelled", reason="client_cancelled")]
 
     # Items
 
-    def _add(self, opened: _Item) -> list[WireEvent]:
-        events = self._close("completed")
-        self._open = opened
-        item = opened.shown("in_progress", self._words)
-        events.append(self._event("response.output_item.added", item=item))
-        if self._items is not None:
-            self._items.add(item)
-            events.append(self._told(self._words.added, item))
+    def _item_opened(self, item: OutputItem) -> list[WireEvent]:
+        opened = _item_object(item, "in_progress", self._words)
+        events = [self._event("response.output_item.added", item, item=opened)]
+        if self._conversation is not None:
+            self._conversation.add(opened)
+            events.append(_told(self._words.added, opened, self._conversation))
         return events
 
-    def _text(self, text: str) -> list[WireEvent]:
-        opened = self._open
+    def _part_opened(self, item: OutputItem, part: int) -> list[WireEvent]:
+        return [self._part_event("response.content_part.added", item, part={"type": "text", "text": ""})]
+
+    def _text_grew(self, item: OutputItem, part: int, text: str) -> list[WireEvent]:
+        return [self._event(f"{self._words.text}.delta", item, item_id=item.id, content_index=0, delta=text)]
+
+    def _part_closed(self, item: OutputItem, part: int, text: str) -> list[WireEvent]:
+        return [
+            self._part_event(f"{self._words.text}.done", item, text=text),
+            self._part_event("response.content_part.done", item, part={"type": "text", "text": text}),
+        ]
+
+    def _arguments_grew(self, call: OutputItem, text: str) -> list[WireEvent]:
+        return [self._call_event("response.function_call_arguments.delta", call, delta=text)]
+
+    def _item_closed(self, item: OutputItem) -> list[WireEvent]:
         events: list[WireEvent] = []
-        if opened is None or opened.call_id is not None or opened.over:
-            opened = _Item(self._mint("item"))
-            events = self._add(opened)
-            events.append(self._part("response.content_part.added", opened, part={"type": "text", "text": ""}))
-        opened.pieces.append(text)
-        events.append(self._part(f"{self._words.text}.delta", opened, delta=text))
-        return events
-
-    def _arguments(self, text: str) -> list[WireEvent]:
-        call = self._open
-        if call is None or call.call_id is None:
-            raise TypeError("ToolCallArguments without ToolCallStarted")
-        call.pieces.append(text)
-        return [self._call("response.function_call_arguments.delta", call, delta=text)]
-
-    def _close(self, status: str) -> list[WireEvent]:
-        """Ends the open item, if there is one."""
-        opened, events = self._open, list[WireEvent]()
-        if opened is None:
-            return events
-        if opened.call_id is None:
-            events.append(self._part(f"{self._words.text}.done", opened, text=opened.text))
-            part = {"type": "text", "text": opened.text}
-            events.append(self._part("response.content_part.done", opened, part=part))
-        elif status == "completed":
-            # A call that broke off must not look finished to those who wait for this.
-            events.append(self._call("response.function_call_arguments.done", opened, arguments=opened.text))
-        item = opened.shown(status, self._words)
-        if self._items is not None:
-            self._items.replace(item)
+        if item.is_call and item.status == "completed":
+            events.append(self._call_event("response.function_call_arguments.done", item, arguments=item.text))
+        closed = _item_object(item, item.status, self._words)
+        if self._conversation is not None:
+            self._conversation.replace(closed)
             if self._words.done is not None:
-                events.append(self._told(self._words.done, item))
-        events.append(self._event("response.output_item.done", item=item))
-        self._output.append(dict(item))
-        self._open = None
-        return events
+                events.append(_told(self._words.done, closed, self._conversation))
+        return [*events, self._event("response.output_item.done", item, item=closed)]
 
     # Ends
 
-    def _fail(self, error: ApiError) -> list[WireEvent]:
-        told = {"type": error.type, "code": error.code, "message": error.message}
-        return [*self._close("incomplete"), self._end("failed", error=told)]
+    def _finished(self, usage: Usage, incomplete: str | None) -> list[WireEvent]:
+        if incomplete:
+            return [self._end("incomplete", usage, reason=incomplete)]
+        return [self._end("completed", usage)]
+
+    def _failed(self, error: ApiError) -> list[WireEvent]:
+        return [self._end("failed", error={"type": error.type, "code": error.code, "message": error.message})]
 
     def _end(self, status: str, usage: Usage | None = None, **details: object) -> WireEvent:
         self.response = self._snapshot(status, {"type": status, **details} if details else None, usage)
@@ -194,24 +134,20 @@ class RealtimeBuilder:
 
     # Events and snapshots
 
-    def _event(self, type: str, **members: object) -> WireEvent:
-        return {"type": type, "response_id": self.id, "output_index": len(self._output), **members}
+    def _event(self, type: str, item: OutputItem, /, **members: object) -> WireEvent:
+        return {"type": type, "response_id": self.id, "output_index": item.index, **members}
 
-    def _call(self, type: str, call: _Item, **members: object) -> WireEvent:
-        return self._event(type, item_id=call.id, call_id=call.call_id, name=call.name, **members)
+    def _call_event(self, type: str, call: OutputItem, **members: object) -> WireEvent:
+        return self._event(type, call, item_id=call.id, call_id=call.call_id, name=call.name, **members)
 
-    def _part(self, type: str, message: _Item, **members: object) -> WireEvent:
-        return self._event(type, item_id=message.id, content_index=0, **members)
-
-    def _told(self, type: str, item: JsonObject) -> WireEvent:
-        before = None if self._items is None else self._items.before(item["id"])
-        return {"type": type, "previous_item_id": before, "item": item}
+    def _part_event(self, type: str, message: OutputItem, **members: object) -> WireEvent:
+        return self._event(type, message, item_id=message.id, content_index=0, **members)
 
     def _snapshot(self, status: str, details: WireEvent | None = None, usage: Usage | None = None) -> WireEvent:
         return {
             **self._head,
             "status": status,
             "status_details": details,
-            "output": list(self._output),
-            "usage": None if usage is None else usage_object(usage),
+            "output": [_item_object(item, item.status, self._words) for item in self._items],
+            "usage": None if usage is None else realtime_usage(usage),
         }

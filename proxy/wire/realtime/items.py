@@ -16,14 +16,17 @@ from ...errors import RequestError
 from ...ids import CALL_ID, MintId, mint_id
 from ..content import joined_text, parse_parts
 from ..json_body import JsonObject, JsonValue
+from ..parameters import MAX_ITEMS
 from ..reader import Reader, missing, shown, wrong_value
-from ..responses.input_items import MAX_ITEMS
 
-# What the items of one conversation may weigh, as JSON.
-MAX_BYTES = 32 << 20
+# What the items of one conversation may weigh: bytes of JSON.
+MAX_CONVERSATION_BYTES = 32 << 20
 
-ROLES = ("assistant", "system", "user")
-KINDS = ("message", "function_call", "function_call_output", "item_reference")
+# Of messages.
+ITEM_ROLES = ("assistant", "system", "user")
+
+# What clients can create.
+CREATABLE_KINDS = ("message", "function_call", "function_call_output")
 
 
 def _not_found(item_id: str, param: str) -> RequestError:
@@ -60,9 +63,10 @@ class Items:
                 raise _not_found(after, "previous_item_id")
             place = self._order.index(after) + 1
         size = len(orjson.dumps(made))
-        if len(self._order) >= MAX_ITEMS or self._bytes + size > MAX_BYTES:
+        if len(self._order) >= MAX_ITEMS or self._bytes + size > MAX_CONVERSATION_BYTES:
             raise RequestError(
-                f"The conversation is full: it may have {MAX_ITEMS} items with {MAX_BYTES >> 20} MiB. Delete some.",
+                f"The conversation is full: it may have {MAX_ITEMS} items with {MAX_CONVERSATION_BYTES >> 20} MiB. "
+                "Delete some.",
                 code="conversation_too_large",
             )
         self.add(made, place)
@@ -93,7 +97,7 @@ class Items:
                 param="content_index",
             )
         part = content[content_index]
-        assert isinstance(part, dict)  # noqa: S101  # checked when it was made
+        assert isinstance(part, dict)  # noqa: S101 -- checked when it was made
         self.replace(
             {**item, "content": [*content[:content_index], {**part, "text": ""}, *content[content_index + 1 :]]}
         )
@@ -182,7 +186,7 @@ class Items:
             case "function_call_output":
                 return {**head, **self._output(item)}
             case _:
-                raise wrong_value(item.at("type"), str(kind), KINDS[:3])
+                raise wrong_value(item.at("type"), str(kind), CREATABLE_KINDS)
 
     def _output(self, item: Reader) -> JsonObject:
         call_id = item.matching("call_id", CALL_ID)
@@ -206,8 +210,8 @@ class Items:
 
 def _message(item: Reader) -> JsonObject:
     role = item.required_string("role")
-    if role not in ROLES:
-        raise wrong_value(item.at("role"), role, ROLES)
+    if role not in ITEM_ROLES:
+        raise wrong_value(item.at("role"), role, ITEM_ROLES)
     if "content" not in item.raw:
         raise missing(item.at("content"))
     parse_parts(item, "content")

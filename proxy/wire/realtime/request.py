@@ -1,6 +1,6 @@
 """What a Realtime session is set to, and what one response is set to beside it.
 
-Both are changed by objects that hold only what changes. Settings of audio are accepted, because clients send
+Both are changed by objects that hold only what changes. SessionSettings of audio are accepted, because clients send
 them always, and mean nothing; an answer in audio is refused.
 """
 
@@ -14,18 +14,18 @@ from ...contracts import TurnRequest
 from ...errors import RequestError
 from ..builder import WireEvent
 from ..json_body import JsonObject, JsonValue
+from ..parameters import EFFORTS, MODEL_NAME
 from ..reader import Reader, wrong_type
-from ..responses.request import EFFORTS, MODEL_NAME
 from ..tools import ToolSet, parse_tool_choice, parse_tools
 from .items import Items
-from .words import Words
+from .versions import Words
 
 # The default of clients that do not say how many tokens an answer may have.
 NO_LIMIT = "inf"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SessionSettings:
     """`tools` are offered, `tools_echo` is what the client said of them; None of the rest means the default."""
 
     instructions: str = ""
@@ -38,7 +38,7 @@ class Settings:
     truncate: bool = True
     tracing: JsonValue = None
 
-    def changed(self, change: Reader, words: Words) -> Settings:
+    def changed(self, change: Reader, words: Words) -> SessionSettings:
         """These with what `change` holds. Raises `RequestError`; nothing has changed then."""
         if change.get("prompt") is not None:
             raise RequestError(
@@ -104,7 +104,7 @@ def parse_model(query: JsonObject) -> str:
     return Reader(query).matching("model", MODEL_NAME)
 
 
-def changed_session(settings: Settings, change: Reader, words: Words) -> Settings:
+def changed_session(settings: SessionSettings, change: Reader, words: Words) -> SessionSettings:
     """The settings after `session.update`. The model stays what the URL says, as at OpenAI."""
     if change.string("type") == "transcription":
         raise RequestError(
@@ -115,7 +115,7 @@ def changed_session(settings: Settings, change: Reader, words: Words) -> Setting
     return settings.changed(change, words)
 
 
-def session_object(session_id: str, model: str, settings: Settings, words: Words) -> WireEvent:
+def session_object(session_id: str, model: str, settings: SessionSettings, words: Words) -> WireEvent:
     return {
         "id": session_id,
         "object": "realtime.session",
@@ -130,7 +130,7 @@ def session_object(session_id: str, model: str, settings: Settings, words: Words
     }
 
 
-def turn_of(model: str, settings: Settings, items: Items, *, insists: bool) -> TurnRequest:
+def turn_of(model: str, settings: SessionSettings, items: Items, *, insists: bool) -> TurnRequest:
     """The turn that answers `items`.
 
     A demand for a call is met once its results are there, or the conversation would never come to an answer:

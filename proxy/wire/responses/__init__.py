@@ -3,7 +3,6 @@
 request        POST /v1/responses -> `ResponsesRequest`
 input_items    `input` -> transcript, with the pairing rules of calls and outputs
 builder        turn events -> Response events and the Response object
-output_items   the output items of a Response, while they are being built
 stored_items   `input` as it is kept: ids, types, parts
 compaction     summaries in place of items
 conversations  bodies of /v1/conversations

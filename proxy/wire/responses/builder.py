@@ -15,35 +15,18 @@ Source: OpenAI's OpenAPI document 2.3.0; docs/reference/events.md.
 from __future__ import annotations
 
 import time
+from base64 import b64encode
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from ...contracts import (
-    AnswerMessageEnded,
-    AnswerText,
-    Reasoning,
-    ReasoningItemEnded,
-    ToolCallArguments,
-    ToolCallEnded,
-    ToolCallStarted,
-    TurnEvent,
-    TurnFailed,
-    TurnFinished,
-    Usage,
-)
+from ...contracts import Usage
 from ...errors import ApiError
 from ...ids import MintId, mint_id
 from ..builder import WireEvent
-from .output_items import (
-    CustomCall,
-    FunctionCall,
-    ItemStatus,
-    Message,
-    OutputItem,
-    ReasoningItem,
-    summary_part,
-    text_part,
-)
+from ..custom_tools import unwrap_input
+from ..output import ItemStatus, ItemType, OutputBuilder, OutputItem
 from .request import ResponsesRequest
+from .stored_items import ID_PREFIXES
 
 # The codes a Response's own `error` may carry; strict clients check the list.
 RESPONSE_ERROR_CODES = frozenset({
@@ -55,7 +38,79 @@ RESPONSE_ERROR_CODES = frozenset({
 })  # fmt: skip
 
 
-def usage_object(usage: Usage) -> WireEvent:
+def _text_part(text: str) -> WireEvent:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _summary_part(text: str) -> WireEvent:
+    return {"type": "summary_text", "text": text}
+
+
+@dataclass(frozen=True, slots=True)
+class PartEvents:
+    """The types of a part's events, in the order in which they come, and what stands in them."""
+
+    added: str
+    delta: str
+    text_done: str
+    done: str
+    index: str
+    """The member that counts the parts."""
+    part: Callable[[str], WireEvent]
+    """A part of this text."""
+    extra: Mapping[str, object]
+    """What the events of its text have besides."""
+
+
+# The items that have parts, by their type.
+PART_EVENTS: Mapping[ItemType, PartEvents] = {
+    "message": PartEvents(
+        "response.content_part.added", "response.output_text.delta", "response.output_text.done",
+        "response.content_part.done", index="content_index", part=_text_part, extra={"logprobs": []},
+    ),
+    "reasoning": PartEvents(
+        "response.reasoning_summary_part.added", "response.reasoning_summary_text.delta",
+        "response.reasoning_summary_text.done", "response.reasoning_summary_part.done",
+        index="summary_index", part=_summary_part, extra={},
+    ),
+}  # fmt: skip
+
+
+def _place(item: OutputItem, part: int | None = None) -> WireEvent:
+    """The members that say where in the answer something is."""
+    if part is None:
+        return {"item_id": item.id, "output_index": item.index}
+    return {"item_id": item.id, "output_index": item.index, PART_EVENTS[item.type].index: part}
+
+
+def _item_object(item: OutputItem, status: ItemStatus, *, encrypted: bool = False) -> WireEvent:
+    """In progress it holds nothing yet. `encrypted`: the client asked for `reasoning.encrypted_content`."""
+    begun = status == "in_progress"
+    head: WireEvent = {"id": item.id, "type": item.type}
+    called: WireEvent = {"call_id": item.call_id, "name": item.name}
+    namespace: WireEvent = {} if item.namespace is None else {"namespace": item.namespace}
+    match item.type:
+        case "message":
+            return {**head, "status": status, "role": "assistant", "content": [] if begun else [_text_part(item.text)]}
+        case "function_call":
+            return {**head, "status": status, "arguments": "" if begun else item.text, **called, **namespace}
+        case "custom_tool_call":
+            text = unwrap_input(item.text) if status == "completed" else ""
+            return {**head, "status": status, **called, "input": text, **namespace}
+        case "reasoning":  # without a status, as at OpenAI
+            return {**head, "summary": []} if begun else {**head, **_summary(item.texts, encrypted=encrypted)}
+
+
+def _summary(texts: list[str], *, encrypted: bool) -> WireEvent:
+    summary: WireEvent = {"summary": [_summary_part(text) for text in texts]}
+    if encrypted:
+        # There is nothing to hide and nothing to carry over, but clients that asked for it must find it. The line
+        # end is for them: they take an empty one for none.
+        summary["encrypted_content"] = b64encode(("\n\n".join(texts) + "\n").encode()).decode()
+    return summary
+
+
+def response_usage(usage: Usage) -> WireEvent:
     """`usage` of a Response, in tokens. The backend does not report cache writes: always 0."""
     return {
         "input_tokens": usage.input_tokens,
@@ -66,18 +121,16 @@ def usage_object(usage: Usage) -> WireEvent:
     }
 
 
-class ResponsesBuilder:
+class ResponsesBuilder(OutputBuilder):
     """Builds one Response. Feed it `start()` and then each turn event; write what it returns."""
 
     def __init__(
         self, request: ResponsesRequest, *, mint: MintId = mint_id, clock: Callable[[], float] = time.time
     ) -> None:
+        super().__init__(mint, ID_PREFIXES, client_name=request.tools.client_name)
         self._request = request
-        self._mint = mint
         self._clock = clock
         self._sequence = 0
-        self._output: list[WireEvent] = []
-        self._open: OutputItem | None = None
         self.id = mint("resp")
         self.created_at = int(clock())
         self._head: WireEvent = {"id": self.id, "object": "response", "created_at": self.created_at}
@@ -121,157 +174,78 @@ class ResponsesBuilder:
     def pulse(self) -> list[WireEvent]:
         return []
 
-    def handle(self, event: TurnEvent) -> list[WireEvent]:
-        """The wire events of one turn event. After `TurnFinished` or `TurnFailed`, `response` is final."""
-        match event:
-            case AnswerText(text):
-                return self._text(text)
-            case AnswerMessageEnded():
-                # Closed by what comes next: only then is it known that the message was not cut.
-                if isinstance(self._open, Message):
-                    self._open.over = True
-                return []
-            case Reasoning(part, text):
-                return self._reasoning(part, text)
-            case ReasoningItemEnded():
-                opened = [] if isinstance(self._open, ReasoningItem) else self._add(self._new_reasoning())
-                return opened + self._close("completed")
-            case ToolCallStarted(call_id, name):
-                client = self._request.tools.client_name(name)
-                kind, prefix = (CustomCall, "ctc") if client.custom else (FunctionCall, "fc")
-                return self._add(kind(self._mint(prefix), call_id, client.name, client.namespace))
-            case ToolCallArguments(text):
-                return self._arguments(text)
-            case ToolCallEnded(complete):
-                return self._close("completed" if complete else "incomplete")
-            case TurnFinished(usage, incomplete):
-                return self._finish(usage, incomplete)
-            case TurnFailed(error):
-                return self._fail(error)
-
     # Items
 
-    def _add(self, opened: OutputItem) -> list[WireEvent]:
-        events = self._close("completed")
-        self._open = opened
-        added = opened.item("in_progress")
-        events.append(self._event("response.output_item.added", output_index=self._index, item=added))
-        if isinstance(opened, Message):
-            events.append(self._part_event("response.content_part.added", opened, part=text_part("")))
-        return events
+    def _item_opened(self, item: OutputItem) -> list[WireEvent]:
+        opened = self._item_object(item, "in_progress")
+        return [self._event("response.output_item.added", output_index=item.index, item=opened)]
 
-    def _text(self, text: str) -> list[WireEvent]:
-        opened = self._open
-        events: list[WireEvent] = []
-        if not isinstance(opened, Message) or opened.over:
-            opened = Message(self._mint("msg"))
-            events = self._add(opened)
-        opened.pieces.append(text)
-        events.append(self._part_event("response.output_text.delta", opened, delta=text, logprobs=[]))
-        return events
+    def _part_opened(self, item: OutputItem, part: int) -> list[WireEvent]:
+        names = PART_EVENTS[item.type]
+        return [self._event(names.added, **_place(item, part), part=names.part(""))]
 
-    def _arguments(self, text: str) -> list[WireEvent]:
-        call = self._open
-        if not isinstance(call, FunctionCall | CustomCall):
-            raise TypeError("ToolCallArguments without ToolCallStarted")
-        call.pieces.append(text)
-        if isinstance(call, CustomCall):
-            return []
-        return [self._item_event("response.function_call_arguments.delta", call, delta=text)]
+    def _text_grew(self, item: OutputItem, part: int, text: str) -> list[WireEvent]:
+        names = PART_EVENTS[item.type]
+        return [self._event(names.delta, **_place(item, part), delta=text, **names.extra)]
 
-    def _reasoning(self, part: int, text: str) -> list[WireEvent]:
-        opened = self._open
-        events: list[WireEvent] = []
-        if not isinstance(opened, ReasoningItem):
-            opened = self._new_reasoning()
-            events = self._add(opened)
-        while len(opened.parts) <= part:
-            if opened.parts:
-                events += self._end_summary_part(opened)
-            opened.parts.append([])
-            events.append(self._summary_event("response.reasoning_summary_part.added", opened, part=summary_part("")))
-        opened.parts[-1].append(text)
-        events.append(self._summary_event("response.reasoning_summary_text.delta", opened, delta=text))
-        return events
-
-    def _new_reasoning(self) -> ReasoningItem:
-        return ReasoningItem(self._mint("rs"), "reasoning.encrypted_content" in self._request.include)
-
-    def _end_summary_part(self, opened: ReasoningItem) -> list[WireEvent]:
-        text = "".join(opened.parts[-1])
+    def _part_closed(self, item: OutputItem, part: int, text: str) -> list[WireEvent]:
+        names, place = PART_EVENTS[item.type], _place(item, part)
         return [
-            self._summary_event("response.reasoning_summary_text.done", opened, text=text),
-            self._summary_event("response.reasoning_summary_part.done", opened, part=summary_part(text)),
+            self._event(names.text_done, **place, text=text, **names.extra),
+            self._event(names.done, **place, part=names.part(text)),
         ]
 
-    def _close(self, status: ItemStatus) -> list[WireEvent]:
-        """Ends the open item, if there is one."""
-        opened, events = self._open, list[WireEvent]()
-        match opened:
-            case None:
-                return events
-            case Message():
-                text = "".join(opened.pieces)
-                events.append(self._part_event("response.output_text.done", opened, text=text, logprobs=[]))
-                events.append(self._part_event("response.content_part.done", opened, part=text_part(text)))
-            case FunctionCall() if status == "completed":
-                arguments = "".join(opened.pieces)
-                done = "response.function_call_arguments.done"
-                events.append(self._item_event(done, opened, name=opened.name, arguments=arguments))
-            case CustomCall() if status == "completed":
-                events.append(self._item_event("response.custom_tool_call_input.delta", opened, delta=opened.input))
-                events.append(self._item_event("response.custom_tool_call_input.done", opened, input=opened.input))
-            case FunctionCall() | CustomCall():
-                pass  # a call that broke off must not look finished to those who wait for `.done`
-            case ReasoningItem():
-                if opened.parts:
-                    events += self._end_summary_part(opened)
-        item = opened.item(status)
-        events.append(self._event("response.output_item.done", output_index=self._index, item=item))
-        self._output.append(item)
-        self._open = None
-        return events
+    def _arguments_grew(self, call: OutputItem, text: str) -> list[WireEvent]:
+        if call.type == "custom_tool_call":
+            return []  # what has come of it is JSON, which is no input before it is whole
+        return [self._event("response.function_call_arguments.delta", **_place(call), delta=text)]
+
+    def _item_closed(self, item: OutputItem) -> list[WireEvent]:
+        events = self._call_events(item) if item.status == "completed" else []
+        closed = self._item_object(item, item.status)
+        return [*events, self._event("response.output_item.done", output_index=item.index, item=closed)]
+
+    def _call_events(self, item: OutputItem) -> list[WireEvent]:
+        """What tells that a call is whole."""
+        if item.type == "function_call":
+            done = "response.function_call_arguments.done"
+            return [self._event(done, **_place(item), name=item.name, arguments=item.text)]
+        if item.type == "custom_tool_call":
+            text = unwrap_input(item.text)
+            return [
+                self._event("response.custom_tool_call_input.delta", **_place(item), delta=text),
+                self._event("response.custom_tool_call_input.done", **_place(item), input=text),
+            ]
+        return []
+
+    def _item_object(self, item: OutputItem, status: ItemStatus) -> WireEvent:
+        return _item_object(item, status, encrypted="reasoning.encrypted_content" in self._request.include)
 
     # Ends
 
-    def _finish(self, usage: Usage, incomplete: str | None) -> list[WireEvent]:
-        events = self._close("incomplete" if incomplete else "completed")
-        if all(item["type"] == "reasoning" for item in self._output):
+    def _finished(self, usage: Usage, incomplete: str | None) -> list[WireEvent]:
+        events: list[WireEvent] = []
+        if all(item.type == "reasoning" for item in self._items):
             # Clients that look for the answer's message must find one, be it empty.
-            events += self._text("")
-            events += self._close("incomplete" if incomplete else "completed")
+            events = [*self._say(""), *self._close("incomplete" if incomplete else "completed")]
         if incomplete:
             self.response = self._snapshot("incomplete", usage, incomplete_details={"reason": incomplete})
             return [*events, self._event("response.incomplete", response=self.response)]
         self.response = self._snapshot("completed", usage, completed_at=int(self._clock()))
         return [*events, self._event("response.completed", response=self.response)]
 
-    def _fail(self, error: ApiError) -> list[WireEvent]:
+    def _failed(self, error: ApiError) -> list[WireEvent]:
         """`response.failed` with the error twice: the one form that every known client shows."""
-        events = self._close("incomplete")
         code = error.code if error.code in RESPONSE_ERROR_CODES else "server_error"
         self.response = self._snapshot("failed", error={"code": code, "message": error.message})
-        return [*events, self._event("response.failed", response=self.response, error=error.error_object())]
+        return [self._event("response.failed", response=self.response, error=error.error_object())]
 
     # Events and snapshots
-
-    @property
-    def _index(self) -> int:
-        return len(self._output)
 
     def _event(self, type: str, **members: object) -> WireEvent:
         event: WireEvent = {"type": type, "sequence_number": self._sequence, **members}
         self._sequence += 1
         return event
-
-    def _item_event(self, type: str, item: OutputItem, **members: object) -> WireEvent:
-        return self._event(type, item_id=item.id, output_index=self._index, **members)
-
-    def _part_event(self, type: str, message: Message, **members: object) -> WireEvent:
-        return self._item_event(type, message, content_index=0, **members)
-
-    def _summary_event(self, type: str, item: ReasoningItem, **members: object) -> WireEvent:
-        return self._item_event(type, item, summary_index=len(item.parts) - 1, **members)
 
     def _snapshot(
         self, status: str, usage: Usage | None = None, **members: Mapping[str, object] | int | None
@@ -282,11 +256,11 @@ class ResponsesBuilder:
             "completed_at": None,
             "error": None,
             "incomplete_details": None,
-            "output": list(self._output),
+            "output": [self._item_object(item, item.status) for item in self._items],
             "frequency_penalty": 0.0,
             "presence_penalty": 0.0,
             "service_tier": self._request.service_tier if usage is None else "default",
-            "usage": None if usage is None else usage_object(usage),
+            "usage": None if usage is None else response_usage(usage),
             **self._request.echo,
             **members,
         }

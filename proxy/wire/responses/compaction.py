@@ -16,6 +16,7 @@ from ...contracts import WireObject
 from ...ids import MintId, mint_id
 from ..json_body import JsonObject
 
+# The member that holds the summary, by which we know what is ours.
 MARK = "tagcall.summary.1"
 
 
@@ -44,11 +45,11 @@ def compaction_item(summary: str, mint: MintId = mint_id) -> JsonObject:
 
 
 def compaction_body(
-    output: Iterable[WireObject], usage: Mapping[str, object], created_at: int, mint: MintId = mint_id
+    response_id: str, output: Iterable[WireObject], usage: Mapping[str, object], created_at: int
 ) -> dict[str, object]:
     """The answer to POST /v1/responses/compact."""
     return {
-        "id": mint("resp"),
+        "id": response_id,
         "object": "response.compaction",
         "created_at": created_at,
         "output": list(output),

@@ -12,9 +12,11 @@ from ..builder import WireEvent
 from ..json_body import JsonObject
 from ..reader import Reader
 
-# What a client may send; `response.processed` is codex's, and needs no answer.
-CLIENT_EVENTS = ("response.create", "response.steer")
-SILENT_EVENTS = frozenset({"response.processed"})
+# What a client may send and is answered.
+CLIENT_FRAMES = ("response.create", "response.steer")
+
+# What needs no answer; it is codex that sends it.
+SILENT_FRAMES = frozenset({"response.processed"})
 
 # Members of `response.create` that are no parameters of the request: how it travels says what they would.
 ENVELOPE = frozenset({"type", "stream_id", "generate", "stream", "stream_options"})

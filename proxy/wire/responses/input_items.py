@@ -17,13 +17,13 @@ from ...ids import CALL_ID
 from ..content import joined_text, parse_parts
 from ..custom_tools import wrap_input
 from ..json_body import JsonValue
+from ..parameters import MAX_ITEMS
 from ..reader import Reader, missing, shown, wrong_type, wrong_value
 from ..tools import ToolSet
 from .compaction import read_summary
 
-MAX_ITEMS = 10_000
-
-ROLES = ("assistant", "developer", "system", "user")
+# Of messages.
+INPUT_ROLES = ("assistant", "developer", "system", "user")
 
 # Calls, and what OpenAI calls them in its errors.
 CALL_NOUNS = {"function_call": "function call", "custom_tool_call": "custom tool call"}
@@ -37,6 +37,7 @@ SILENT_ITEMS = frozenset({
     "shell_call_output", "tool_search_call", "tool_search_output", "web_search_call",
 })  # fmt: skip
 
+# All that is accepted, in the order in which errors name it.
 ITEM_KINDS = (
     "message", *CALL_NOUNS, *(f"{kind}_output" for kind in CALL_NOUNS), "compaction", "item_reference",
     *sorted(SILENT_ITEMS),
@@ -51,6 +52,7 @@ class History:
     referred: Mapping[str, WireObject] = field(default_factory=dict)
 
 
+# Of a request that begins a conversation.
 NO_HISTORY = History()
 
 
@@ -122,7 +124,7 @@ class _Items:
                 if text := joined_text(parts):
                     self.entries.append(Guidance(text))
             case _:
-                raise wrong_value(item.at("role"), role, ROLES)
+                raise wrong_value(item.at("role"), role, INPUT_ROLES)
 
     def _call(self, item: Reader, kind: str, arguments: str) -> None:
         call_id = item.matching("call_id", CALL_ID)

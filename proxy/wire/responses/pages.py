@@ -9,12 +9,15 @@ from ...contracts import WireObject
 from ...errors import RequestError
 from ..reader import Reader, shown
 
+# Items of a page of which no number is asked for.
 DEFAULT_LIMIT = 20
+
+# Items of a page, at most.
 MAX_LIMIT = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageQuery:
     """`after` and `before` are ids of items; both are meant in the order that is asked for."""
 
     limit: int = DEFAULT_LIMIT
@@ -34,10 +37,10 @@ def query_integer(query: Mapping[str, str], name: str, *, minimum: int, maximum:
     return Reader({name: value}).integer(name, minimum=minimum, maximum=maximum)
 
 
-def parse_page(query: Mapping[str, str]) -> Page:
+def parse_page(query: Mapping[str, str]) -> PageQuery:
     """The page that a query asks for. Raises `RequestError`."""
     order = Reader({"order": query.get("order")}).choice("order", ("asc", "desc"))
-    return Page(
+    return PageQuery(
         limit=query_integer(query, "limit", minimum=1, maximum=MAX_LIMIT) or DEFAULT_LIMIT,
         descending=order != "asc",
         after=query.get("after"),
@@ -63,7 +66,7 @@ def item_list(items: Sequence[WireObject], *, has_more: bool = False) -> dict[st
     }
 
 
-def item_page(items: Sequence[WireObject], page: Page) -> dict[str, object]:
+def item_page(items: Sequence[WireObject], page: PageQuery) -> dict[str, object]:
     """One page of `items`, which are given oldest first. Raises `RequestError` for an id that is not among them."""
     ordered = list(reversed(items)) if page.descending else list(items)
     end = len(ordered) if page.before is None else _position(ordered, page.before, "before")

@@ -5,7 +5,6 @@ docs/reference/parameters.md says for each parameter whether it is honoured, ech
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import NotRequired, TypedDict
 
@@ -16,27 +15,29 @@ from prompts import Transcript
 from ...contracts import OutputFormat, TurnRequest
 from ...errors import RequestError
 from ..json_body import JsonObject, JsonValue
-from ..metadata import parse_metadata
+from ..parameters import EFFORTS, MODEL_NAME, SERVICE_TIERS, VERBOSITIES, parse_metadata
 from ..reader import Reader, wrong_prefix, wrong_type, wrong_value
 from ..tools import TOOL_NAME, ToolSet, parse_tool_choice, parse_tools
 from .input_items import NO_HISTORY, History, brought_tools, parse_input, referred_ids
 
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+# What `reasoning.summary` may say, and `reasoning.generate_summary` before it.
 SUMMARIES = ("auto", "concise", "detailed")
+
+# What `reasoning.context` may say.
 CONTEXTS = ("auto", "current_turn", "all_turns")
-SERVICE_TIERS = ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast")
+
+# What `include` may list.
 INCLUDES = (
     "code_interpreter_call.outputs", "computer_call_output.output.image_url", "file_search_call.results",
     "message.input_image.image_url", "message.output_text.logprobs", "reasoning.encrypted_content",
     "web_search_call.action.sources", "web_search_call.results",
 )  # fmt: skip
+
+# What `prompt_cache_retention` may say.
 CACHE_RETENTIONS = ("in_memory", "in-memory", "24h")
 
 # Objects that are checked to be objects and change nothing here.
 IGNORED_OBJECTS = ("access_programs", "image", "prompt_cache_options")
-
-# Wide enough for every name in use; what is no name at all is not worth a turn.
-MODEL_NAME = re.compile(r"[^\s\x00-\x1f\x7f](?:.{0,254}[^\s\x00-\x1f\x7f])?")
 
 
 class Echo(TypedDict):
@@ -136,7 +137,7 @@ def _refuse_unserved(request: Reader) -> None:
 def _text(request: Reader) -> tuple[JsonObject, OutputFormat | None]:
     """`text` with its defaults filled in, and what it demands of the answer."""
     text = request.object("text")
-    verbosity = text.choice("verbosity", ("low", "medium", "high")) if text else None
+    verbosity = text.choice("verbosity", VERBOSITIES) if text else None
     form, demand = _format(text.object("format") if text else None)
     return {"format": form, "verbosity": verbosity or "medium"}, demand
 

@@ -17,30 +17,19 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 
 import orjson
 
-from ...contracts import (
-    AnswerMessageEnded,
-    AnswerText,
-    Reasoning,
-    ReasoningItemEnded,
-    ToolCallArguments,
-    ToolCallEnded,
-    ToolCallStarted,
-    TurnEvent,
-    TurnFailed,
-    TurnFinished,
-    Usage,
-)
+from ...contracts import Usage
 from ...errors import ApiError
 from ...ids import MintId
 from ..builder import WireEvent
 from ..json_body import JsonObject, JsonValue
-from ..responses.builder import usage_object
+from ..output import ItemStatus, OutputBuilder, OutputItem
+from ..responses.builder import response_usage
 
-CALL_ID = re.compile(r"call_[0-9]+")
+# What the dialect takes for the id of a call; what the model wrote otherwise is given one.
+DIALECT_CALL_ID = re.compile(r"call_[0-9]+")
 
 
 def mint_digits(prefix: str) -> str:
@@ -56,33 +45,20 @@ def encode_dialect(events: Iterable[Mapping[str, object]]) -> list[bytes]:
     return [b"".join(lines)] if lines else []
 
 
-def _part(text: str) -> JsonObject:
+def _text_part(text: str) -> JsonObject:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-@dataclass(slots=True)
-class _Item:
-    """A call when it has a `call_id`, else a message."""
-
-    id: str
-    index: int
-    call_id: str | None = None
-    name: str = ""
-    pieces: list[str] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces)
-
-    def shown(self, status: str, *, begun: bool = False) -> JsonObject:
-        if self.call_id is not None:
-            called: JsonObject = {"call_id": self.call_id, "name": self.name, "arguments": "" if begun else self.text}
-            return {"id": self.id, "type": "function_call", "status": status, **called}
-        content: list[JsonValue] = [] if begun else [_part(self.text)]
-        return {"id": self.id, "type": "message", "status": status, "role": "assistant", "content": content}
+def _item_object(item: OutputItem, status: ItemStatus, *, begun: bool = False) -> JsonObject:
+    """`begun`: it holds nothing yet. Its status does not say so: a whole call is in progress too, until its output."""
+    if item.is_call:
+        called: JsonObject = {"call_id": item.call_id, "name": item.name, "arguments": "" if begun else item.text}
+        return {"id": item.id, "type": "function_call", "status": status, **called}
+    content: list[JsonValue] = [] if begun else [_text_part(item.text)]
+    return {"id": item.id, "type": "message", "status": status, "role": "assistant", "content": content}
 
 
-class TokligenceBuilder:
+class TokligenceBuilder(OutputBuilder):
     """Builds one answer. `response_id` is that of the response that goes on; without one it is a new response.
 
     `events` are all that were made, `calls` those that wait for their outputs in the end.
@@ -97,26 +73,22 @@ class TokligenceBuilder:
         mint: MintId = mint_digits,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        super().__init__(mint, {"message": "msg", "function_call": "fc"}, gap="\n\n")
         self._model = model
-        self._mint = mint
-        self._items: list[_Item] = []
-        self._open: _Item | None = None
-        self._separate = False
         self._sequence = 0
         self._end: WireEvent = {"status": "in_progress"}
         self.id = response_id or mint("resp")
         self.created_at = int(clock()) if created_at is None else created_at
         self.events: list[WireEvent] = []
-        self.failed = False
 
     @property
     def calls(self) -> list[JsonObject]:
-        return [item.shown("in_progress") for item in self._items if item.call_id is not None]
+        return [_item_object(item, "in_progress") for item in self._items if item.is_call]
 
     @property
     def items(self) -> list[JsonObject]:
         """What was said, as items of the conversation that goes on, in order."""
-        return [item.shown("completed") for item in self._items if item.call_id is not None or item.text]
+        return [_item_object(item, "completed") for item in self._items if item.is_call or item.text]
 
     @property
     def required_action(self) -> WireEvent | None:
@@ -124,7 +96,7 @@ class TokligenceBuilder:
         calls = [
             {"id": item.call_id, "type": "function", "function": {"name": item.name, "arguments": item.text}}
             for item in self._items
-            if item.call_id is not None
+            if item.is_call
         ]
         return {"type": "submit_tool_outputs", "submit_tool_outputs": {"tool_calls": calls}} if calls else None
 
@@ -133,8 +105,8 @@ class TokligenceBuilder:
         """The answer without a stream: one message, its calls among the content."""
         content: list[object] = [
             {"type": "tool_call", "call_id": item.call_id, "name": item.name, "arguments": item.text}
-            if item.call_id is not None
-            else _part(item.text)
+            if item.is_call
+            else _text_part(item.text)
             for item in self._items
         ]
         message = {"id": self._mint("msg"), "type": "message", "role": "assistant", "content": content}
@@ -148,94 +120,58 @@ class TokligenceBuilder:
         self._sequence += 1
         return [{"sequence_number": self._sequence - 1}]
 
-    def handle(self, event: TurnEvent) -> list[WireEvent]:
-        match event:
-            case AnswerText(text):
-                return self._text(text)
-            case AnswerMessageEnded():
-                self._separate = self._open is not None
-                return []
-            case Reasoning() | ReasoningItemEnded():
-                return []
-            case ToolCallStarted(call_id, name):
-                known = call_id if CALL_ID.fullmatch(call_id) else self._mint("call")
-                return self._add(_Item(self._mint("fc"), len(self.calls), known, name))
-            case ToolCallArguments(text):
-                return self._arguments(text)
-            case ToolCallEnded():
-                return self._close()
-            case TurnFinished(usage, incomplete):
-                return self._finish(usage, incomplete)
-            case TurnFailed(error):
-                return self._fail(error)
-
     # Items
 
-    def _add(self, opened: _Item) -> list[WireEvent]:
-        events = self._close()
-        self._open = opened
-        self._items.append(opened)
-        item = opened.shown("in_progress", begun=True)
-        return [*events, self._event("response.output_item.added", output_index=opened.index, item=item)]
+    def _start_call(self, call_id: str, name: str) -> list[WireEvent]:
+        return super()._start_call(call_id if DIALECT_CALL_ID.fullmatch(call_id) else self._mint("call"), name)
 
-    def _text(self, text: str) -> list[WireEvent]:
-        opened = self._open
-        events: list[WireEvent] = []
-        if opened is None or opened.call_id is not None:
-            opened = _Item(self._mint("msg"), 0)
-            events = self._add(opened)
-            events.append(self._part("response.content_part.added", opened, part=_part("")))
-        elif self._separate:
-            text = "\n\n" + text
-        self._separate = False
-        opened.pieces.append(text)
-        events.append(self._part("response.output_text.delta", opened, delta=text, logprobs=[]))
-        return events
+    def _item_opened(self, item: OutputItem) -> list[WireEvent]:
+        opened = _item_object(item, "in_progress", begun=True)
+        return [self._event("response.output_item.added", output_index=item.number or 0, item=opened)]
 
-    def _arguments(self, text: str) -> list[WireEvent]:
-        call = self._open
-        if call is None or call.call_id is None:
-            raise TypeError("ToolCallArguments without ToolCallStarted")
-        call.pieces.append(text)
+    def _part_opened(self, item: OutputItem, part: int) -> list[WireEvent]:
+        return [self._part_event("response.content_part.added", item, part=_text_part(""))]
+
+    def _text_grew(self, item: OutputItem, part: int, text: str) -> list[WireEvent]:
+        return [self._part_event("response.output_text.delta", item, delta=text, logprobs=[])]
+
+    def _part_closed(self, item: OutputItem, part: int, text: str) -> list[WireEvent]:
+        return [
+            self._part_event("response.output_text.done", item, text=text, logprobs=[]),
+            self._part_event("response.content_part.done", item, part=_text_part(text)),
+        ]
+
+    def _arguments_grew(self, call: OutputItem, text: str) -> list[WireEvent]:
         names = ("response.function_call_arguments.delta", "response.tool_call.delta")
-        return [self._of(name, call, delta=text) for name in names]
+        return [self._call_event(name, call, delta=text) for name in names]
 
-    def _close(self) -> list[WireEvent]:
-        opened, self._open = self._open, None
-        if opened is None:
-            return []
-        if opened.call_id is not None:
-            events = [self._of("response.function_call_arguments.done", opened, arguments=opened.text)]
-        else:
-            events = [
-                self._part("response.output_text.done", opened, text=opened.text, logprobs=[]),
-                self._part("response.content_part.done", opened, part=_part(opened.text)),
-            ]
-        item = opened.shown("completed")
-        return [*events, self._event("response.output_item.done", output_index=opened.index, item=item)]
+    def _item_closed(self, item: OutputItem) -> list[WireEvent]:
+        """The dialect knows no item that is incomplete."""
+        events: list[WireEvent] = []
+        if item.is_call:
+            events.append(self._call_event("response.function_call_arguments.done", item, arguments=item.text))
+        closed = _item_object(item, "completed")
+        return [*events, self._event("response.output_item.done", output_index=item.number or 0, item=closed)]
 
     # Ends
 
-    def _finish(self, usage: Usage, incomplete: str | None) -> list[WireEvent]:
-        events = self._close()
+    def _finished(self, usage: Usage, incomplete: str | None) -> list[WireEvent]:
         reason = "tool_calls" if self.calls else incomplete
         self._end = {
             "status": "incomplete" if reason else "completed",
             "incomplete_details": {"reason": reason} if reason else None,
-            "usage": usage_object(usage),
+            "usage": response_usage(usage),
         }
-        snapshot = self._snapshot()
+        snapshot, events = self._snapshot(), list[WireEvent]()
         if (action := self.required_action) is not None:
             events.append(self._event("response.required_action", response=snapshot, required_action=action))
         return [*events, self._event("response.completed", response=snapshot)]
 
-    def _fail(self, error: ApiError) -> list[WireEvent]:
-        events = self._close()
-        self.failed = True
+    def _failed(self, error: ApiError) -> list[WireEvent]:
         told: WireEvent = {"type": "error", "message": error.message}
         self.events.append(told)
         self._end = {"status": "failed", "error": {"message": error.message, "code": error.code}}
-        return [*events, told, self._event("response.completed", response=self._snapshot())]
+        return [told, self._event("response.completed", response=self._snapshot())]
 
     # Events and snapshots
 
@@ -245,15 +181,15 @@ class TokligenceBuilder:
         self.events.append(event)
         return event
 
-    def _of(self, type: str, item: _Item, **members: object) -> WireEvent:
-        return self._event(type, item_id=item.id, output_index=item.index, **members)
+    def _call_event(self, type: str, call: OutputItem, **members: object) -> WireEvent:
+        return self._event(type, item_id=call.id, output_index=call.number, **members)
 
-    def _part(self, type: str, message: _Item, **members: object) -> WireEvent:
-        return self._of(type, message, content_index=0, **members)
+    def _part_event(self, type: str, message: OutputItem, **members: object) -> WireEvent:
+        return self._event(type, item_id=message.id, output_index=0, content_index=0, **members)
 
     def _snapshot(self) -> WireEvent:
         """Calls stand first: what reads this dialect looks at `output[0]`."""
-        said = [item.shown("completed") for item in self._items if item.call_id is None]
+        said = [_item_object(item, "completed") for item in self._items if not item.is_call]
         return {
             "id": self.id,
             "object": "response",
@@ -261,7 +197,7 @@ class TokligenceBuilder:
             "model": self._model,
             "output": [*self.calls, *said],
             "reasoning": {"effort": None, "summary": None},
-            "required_action": None if self.failed else self.required_action,
+            "required_action": None if self._end["status"] == "failed" else self.required_action,
             "incomplete_details": None,
             **self._end,
         }

@@ -7,9 +7,13 @@ from prompts import Guidance, PastCall, ToolResult, Transcript, UserTurn
 from ...errors import RequestError
 from ..content import joined_text
 
+# Identical results in a row at which the model is warned.
 WARN_AT = 3
+
+# Identical results in a row at which it is stopped.
 STOP_AT = 5
 
+# What the model is told.
 WARNING = (
     "The last {count} results of the tool {name} were the same. Calling it again will not change that: use another "
     "tool, or answer with what you know."

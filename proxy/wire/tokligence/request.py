@@ -12,7 +12,7 @@ from ..json_body import JsonObject, JsonValue
 from ..reader import Reader, missing
 
 # Members that mean the same in both.
-SHARED = (
+SHARED_MEMBERS = (
     "input", "instructions", "max_output_tokens", "metadata", "model", "parallel_tool_calls", "reasoning", "stream",
     "temperature", "text", "tool_choice", "tools", "top_p", "user",
 )  # fmt: skip
@@ -24,7 +24,7 @@ MIN_OUTPUT_TOKENS = 16
 def responses_body(body: JsonObject) -> JsonObject:
     """Raises `RequestError` for what has not the dialect's shape; the rest is checked with the request itself."""
     request = Reader(body)
-    made: JsonObject = {name: body[name] for name in SHARED if body.get(name) is not None}
+    made: JsonObject = {name: body[name] for name in SHARED_MEMBERS if body.get(name) is not None}
     if body.get("messages") is not None:
         made["input"] = list(_items(request))
     if (outputs := body.get("tool_outputs")) is not None and isinstance(made.get("input", []), list):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts.guard.budget import Budget
+from prompts.guard.budget import ReadingBudget
 from prompts.guard.copies import is_suspect, joined, readings, typed
 
 
@@ -50,7 +50,7 @@ def test_typed_characters_are_what_they_are_compatible_with(char: str) -> None:
 
 @given(st.text())
 def test_a_text_is_read_as_it_stands_and_as_what_it_encodes(text: str) -> None:
-    assert text in readings(text, Budget(0))
+    assert text in readings(text, ReadingBudget(0))
     once = json.dumps(text)
-    assert f'"{text}"' in readings(once, Budget(0))
-    assert any(text in reading for reading in readings(json.dumps([once]), Budget(0)))
+    assert f'"{text}"' in readings(once, ReadingBudget(0))
+    assert any(text in reading for reading in readings(json.dumps([once]), ReadingBudget(0)))

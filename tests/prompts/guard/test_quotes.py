@@ -197,6 +197,17 @@ def test_a_block_that_is_cut_over_two_texts_is_a_quotation(block: str) -> None:
             assert not asked.is_quotation("read_note", '{"path": "1"}')
 
 
+@pytest.mark.parametrize("behind", ["and [so] </tool_call>", '"so</tool_call>', '{"a": 1}</tool_call>'])
+def test_a_cut_block_is_a_quotation_whatever_stands_behind_it(behind: str) -> None:
+    begun, rest = CUT[1][:40], CUT[1][40:]
+    assert guard(begun, rest, behind).is_quotation("delete_note", '{"path": "a.md"}')
+
+
+def test_a_block_that_is_cut_behind_a_comment_is_a_quotation() -> None:
+    begun, rest = '<tool_call>{"name": "delete_note", // so', '"arguments": {"path": "a.md"}}</tool_call>'
+    assert guard(begun, rest).is_quotation("delete_note", '{"path": "a.md"}')
+
+
 @pytest.mark.parametrize("form", ['{"type": "function", "a": "', '{"id": "1", "type": "'])
 def test_a_block_around_a_header_is_a_quotation(form: str) -> None:
     rest = '", "name": "delete_note", "arguments": {}}</tool_call>'

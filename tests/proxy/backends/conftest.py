@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.backends import CodexBackend, codex_backend
+from proxy.backends.codex.backend import CodexBackend, codex_backend
 from tests.support.codex_programs import TestProgram, child_environment, installed_programs
 from tests.support.scripted_model import ScriptedModel
 

@@ -4,78 +4,78 @@ import asyncio
 
 import pytest
 
-from proxy.backends.event_queue import MAX_BACKLOG, Inbox
+from proxy.backends.event_queue import MAX_BACKLOG, EventQueue
 from proxy.contracts import BackendEvent, MessageEnded, TextPiece
 from proxy.errors import BackendError
 
 
-async def read(inbox: Inbox) -> list[list[BackendEvent]]:
-    return [list(batch) async for batch in inbox]
+async def read(queue: EventQueue) -> list[list[BackendEvent]]:
+    return [list(batch) async for batch in queue]
 
 
 async def test_a_batch_is_all_that_had_arrived() -> None:
-    inbox = Inbox()
-    inbox.put([TextPiece("a")])
-    inbox.put([TextPiece("b"), MessageEnded()])
-    assert await anext(inbox) == [TextPiece("a"), TextPiece("b"), MessageEnded()]
-    inbox.put([TextPiece("c")])
-    inbox.end()
-    assert await read(inbox) == [[TextPiece("c")]]
+    queue = EventQueue()
+    queue.put([TextPiece("a")])
+    queue.put([TextPiece("b"), MessageEnded()])
+    assert await anext(queue) == [TextPiece("a"), TextPiece("b"), MessageEnded()]
+    queue.put([TextPiece("c")])
+    queue.end()
+    assert await read(queue) == [[TextPiece("c")]]
 
 
 async def test_the_consumer_sleeps_until_something_comes() -> None:
-    inbox = Inbox()
+    queue = EventQueue()
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
-        reading = group.create_task(read(inbox))
+        reading = group.create_task(read(queue))
         await asyncio.sleep(0)
-        inbox.put([TextPiece("a")])
+        queue.put([TextPiece("a")])
         await asyncio.sleep(0)
-        inbox.put([])
-        inbox.end()
+        queue.put([])
+        queue.end()
     assert reading.result() == [[TextPiece("a")]]
 
 
 async def test_an_error_comes_after_what_was_before_it() -> None:
-    inbox = Inbox()
-    inbox.put([TextPiece("a")])
-    inbox.end(BackendError("first"))
-    inbox.end(BackendError("second"))
-    inbox.put([TextPiece("late")])
-    assert await anext(inbox) == [TextPiece("a")]
+    queue = EventQueue()
+    queue.put([TextPiece("a")])
+    queue.end(BackendError("first"))
+    queue.end(BackendError("second"))
+    queue.put([TextPiece("late")])
+    assert await anext(queue) == [TextPiece("a")]
     for _ in range(2):
         with pytest.raises(BackendError, match="first"):
-            await anext(inbox)
+            await anext(queue)
 
 
 async def test_what_waits_is_bounded_and_what_comes_is_not() -> None:
-    inbox = Inbox()
-    assert inbox.put([TextPiece("x" * 5 * MAX_BACKLOG)])
+    queue = EventQueue()
+    assert queue.put([TextPiece("x" * 5 * MAX_BACKLOG)])
     await asyncio.sleep(0)
-    assert not inbox.put([TextPiece("y")])
-    assert await anext(inbox) == [TextPiece("x" * 5 * MAX_BACKLOG)]
-    assert inbox.put([TextPiece("z")])
+    assert not queue.put([TextPiece("y")])
+    assert await anext(queue) == [TextPiece("x" * 5 * MAX_BACKLOG)]
+    assert queue.put([TextPiece("z")])
 
 
 async def test_what_comes_at_once_has_not_waited() -> None:
-    inbox = Inbox()
-    assert inbox.put([TextPiece("x" * 2 * MAX_BACKLOG)])
-    assert inbox.put([MessageEnded()])
+    queue = EventQueue()
+    assert queue.put([TextPiece("x" * 2 * MAX_BACKLOG)])
+    assert queue.put([MessageEnded()])
     await asyncio.sleep(0)
-    assert not inbox.put([MessageEnded()])
+    assert not queue.put([MessageEnded()])
 
 
 async def test_a_flood_of_small_events_is_bounded_too() -> None:
-    inbox = Inbox()
+    queue = EventQueue()
     taken = 0
-    while inbox.put([TextPiece("x")]):
+    while queue.put([TextPiece("x")]):
         taken += 1
         await asyncio.sleep(0)
     assert taken < 100_000
 
 
-async def test_an_inbox_is_used_once_something_was_in_it() -> None:
-    inbox = Inbox()
-    inbox.put([])
-    assert not inbox.used
-    inbox.put([MessageEnded()])
-    assert inbox.used
+async def test_a_queue_is_used_once_something_was_in_it() -> None:
+    queue = EventQueue()
+    queue.put([])
+    assert not queue.used
+    queue.put([MessageEnded()])
+    assert queue.used

@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 
-from proxy.backends import CodexBackend
+from proxy.backends.codex.backend import CodexBackend
 from proxy.backends.codex.options import SessionOptions
 from proxy.backends.restart_policy import RestartPolicy
 from proxy.rpc import JsonObject, Transport

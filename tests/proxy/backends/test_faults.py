@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.backends import CodexBackend
+from proxy.backends.codex.backend import CodexBackend
 from proxy.backends.codex.options import Deadlines
 from proxy.backends.restart_policy import RestartPolicy
 from proxy.errors import BackendError

@@ -12,21 +12,20 @@ from proxy import logs
 from proxy import settings as proxy_settings
 from proxy.backends import event_queue, restart_policy, supervision
 from proxy.backends.codex import backend, errors, options
-from proxy.ingress import background, connections, event_stream, requests
+from proxy.ingress import background, bodies, connections, event_stream
 from proxy.ingress.websocket import socket
-from proxy.rpc import child_records, client, connection, gate, stderr, stdio
+from proxy.rpc import child_records, client, connection, stderr, stdio
 from proxy.schema import check_budget
-from proxy.wire import json_body, reader, tools
-from proxy.wire.responses import input_items
+from proxy.wire import json_body, parameters, reader, tools
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "reliability.md").read_text("utf-8")
 MODULES = {
     module.__name__.rpartition(".")[2]: module
     for module in (
-        child_records, client, backend, connection, gate, event_queue, proxy.server, restart_policy, options, stderr,
+        child_records, client, backend, connection, event_queue, proxy.server, restart_policy, options, stderr,
         stdio, supervision,
-        background, budget, check_budget, errors, connections, input_items, json_body, logs, proxy_settings, reader,
-        requests, socket, event_stream, tools,
+        background, bodies, budget, check_budget, errors, connections, parameters, json_body, logs, proxy_settings,
+        reader, socket, event_stream, tools,
     )
 }  # fmt: skip
 ROWS = {name: float(value) for value, name in re.findall(r"\| ([\d.]+)[^|]* \| `([\w.]+)` \|", PAGE)}

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from proxy.backends import remote_backend
+from proxy.backends import find_kind
 from proxy.backends.codex.config import Provider
 from proxy.backends.codex.home import prepare_home
 from proxy.backends.codex.threads import WHATEVER_RUNS
+from proxy.backends.remote import remote_backend
 from proxy.contracts import TextPiece
 from proxy.rpc import RpcClient
 from proxy.rpc.websocket import WebSocketTransport
+from proxy.settings import Settings
 from tests.support.backend_events import merged, prompt, read_turn
 from tests.support.codex_programs import TestProgram, child_environment, installed_programs
 from tests.support.scripted_model import Message, Reply, ScriptedModel
@@ -93,3 +95,9 @@ async def test_a_turn_that_has_no_name_yet_can_be_ended(address: str, model: Scr
         client.post("turn/interrupt", {"threadId": thread["thread"]["id"], "turnId": WHATEVER_RUNS})
         async with asyncio.timeout(5):
             await model.stream_closed.wait()
+
+
+@pytest.mark.parametrize("backend", ["ws://h:1", "wss://h:1", "unix:/s"])
+async def test_of_what_such_an_app_server_gives_its_model_nothing_is_claimed(backend: str) -> None:
+    (finding,) = await find_kind(backend).check_after(Settings(backend=backend))
+    assert (finding.name, finding.good) == ("text-only", None)

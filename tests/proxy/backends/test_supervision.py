@@ -151,6 +151,27 @@ async def test_a_session_that_crashes_is_followed_by_another_and_hurts_nobody() 
         assert await supervisor.current() is starter.sessions[0]
 
 
+class Refused(Exception):  # noqa: N818 -- of a backend that names its failures as it likes
+    pass
+
+
+async def refuse() -> None:
+    raise Refused("not today")
+
+
+@pytest.mark.parametrize(("failures", "said"), [((Refused,), "not today"), ((), "the proxy made a mistake")])
+@on_a_virtual_clock
+async def test_a_backend_says_which_failures_are_no_mistake_of_ours(
+    failures: tuple[type[Exception], ...], said: str
+) -> None:
+    supervisor = Supervisor(Starter(start=refuse).open, "it", failures=failures)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(supervisor.run())
+        with pytest.raises(BackendError, match=f"it does not start: {said}"):
+            await supervisor.current()
+        task.cancel()
+
+
 @on_a_virtual_clock
 async def test_a_worn_session_finishes_its_work_beside_its_successor() -> None:
     starter = Starter()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.replay.samples import samples_folder
+from proxy.cli.demo.vault import samples_folder
 
 ROOT = Path(__file__).resolve().parents[3]
 

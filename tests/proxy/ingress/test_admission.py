@@ -15,8 +15,7 @@ import pytest
 import structlog
 
 from proxy import server
-from proxy.ingress.routes import KEYLESS, ROUTES
-from proxy.ingress.unserved import UNSERVED
+from proxy.ingress.routes import KEYLESS, ROUTES, UNSERVED
 from proxy.logs import configure
 from proxy.server import running_server
 from proxy.settings import Settings

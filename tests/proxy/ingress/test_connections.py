@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from proxy.contracts import BackendEvent, TextPiece
-from proxy.ingress import connections, event_stream, requests
+from proxy.ingress import bodies, connections, event_stream
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.memory_backend import MemoryBackend, Script
@@ -59,7 +59,7 @@ async def test_a_head_that_never_ends_is_answered_and_its_connection_closed(monk
 
 
 async def test_a_body_that_never_ends_is_answered_and_its_connection_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "BODY_DEADLINE", 0.05)
+    monkeypatch.setattr(bodies, "BODY_DEADLINE", 0.05)
     async with serving("Hello") as address, connected(address) as (reader, writer):
         writer.write(HEAD % 1_000 + b'{"model":')
         status, body = await answer(reader)

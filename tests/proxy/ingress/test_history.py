@@ -13,8 +13,7 @@ from openai import BadRequestError, InternalServerError, NotFoundError
 
 from parser import write_call
 from proxy.errors import StoreError
-from proxy.ingress.drafts import Draft
-from proxy.ingress.history import keep
+from proxy.ingress.history import Draft, keep
 from proxy.server import running_server
 from proxy.settings import Settings
 from proxy.stores.keyed import KeyedStore

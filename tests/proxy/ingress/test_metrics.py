@@ -16,6 +16,7 @@ from proxy.contracts import Load
 from proxy.errors import BackendError
 from proxy.ingress import metrics
 from proxy.ingress.routes import ROUTES
+from proxy.turn import Again
 from tests.support.http_client import client
 from tests.support.memory_backend import MemoryBackend
 from tests.support.talking import GatedBackend, talking
@@ -168,8 +169,8 @@ def test_every_metric_is_documented_with_its_type_and_labels() -> None:
 
 def test_every_value_of_a_label_is_documented() -> None:
     for values in (
-        metrics.METHODS, metrics.AGAIN, set(metrics.REFUSALS.values()) | {metrics.MALFORMED},
-        metrics.INTERRUPTS.values(), metrics.TIERS.values(), {"completed", "incomplete", "failed", "left", "gone"},
+        metrics.METHODS, Again, set(metrics.REFUSALS.values()) | {metrics.MALFORMED},
+        metrics.INTERRUPTIONS.values(), metrics.TIERS.values(), {"completed", "incomplete", "failed", "left", "gone"},
     ):  # fmt: skip
         assert not [value for value in values if f"`{value}`" not in PAGE]
     assert "/metrics" in ROUTES
@@ -181,11 +182,10 @@ def literals(path: str, pattern: str) -> set[str]:
 
 def test_what_a_turn_reports_is_known_by_its_name() -> None:
     """Else it would be counted as `other`, and nobody would see it."""
-    assert literals("proxy/turn/run.py", r'again\.append\("(\w+)"\)') == set(metrics.AGAIN)
-    cuts = literals("proxy/turn/answer.py", r'(?:self\.stop = |_cut\()"([^"]+)"')
+    cuts = literals("proxy/turn/reading.py", r'(?:_end|_cut)\("([^"]+)"')
     ended = literals("parser/sentinel.py", r'ReadingEnded\("([^"]+)"')
-    assert cuts | ended == set(metrics.INTERRUPTS)
-    refused = literals("proxy/turn/answer.py", r'refused\["(\w+)"\]')
+    assert cuts | ended == set(metrics.INTERRUPTIONS)
+    refused = literals("proxy/turn/reading.py", r'refused\["(\w+)"\]')
     tree = ast.parse((ROOT / "proxy/turn/calls.py").read_text("utf-8"))
     (refusals,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Refusal")
     names = {

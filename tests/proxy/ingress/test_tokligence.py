@@ -242,7 +242,7 @@ async def test_the_loop_guard_is_an_option() -> None:
 
 
 async def test_the_oldest_responses_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokligence, "MAX_WAITING", 1)
+    monkeypatch.setattr(tokligence, "MAX_KEPT", 1)
     async with dialect(CALL, CALL, "Done.") as (session, url, _):
         first, second = [await post(session, f"{url}/responses", BODY) for _ in range(2)]
         await post(session, f"{url}/responses/{first['id']}/submit_tool_outputs", outputs(first), status=404)

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from proxy.replay.answers import Body, Event, Stream, load_answer, read_events, without_comments
+from proxy.replay.answers import FixtureBody, FixtureEvent, FixtureStream, load_answer, read_events, without_comments
 from proxy.replay.fixture import FixtureError
 from proxy.wire.sse import DONE, KEEP_ALIVE, encode_typed
 
@@ -22,13 +22,13 @@ def test_signs_of_life_are_left_out() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        Stream((Event("delta", DELTA),)),
-        Stream((Event(None, {"id": "x"}), Event(None, "[DONE]"))),
-        Body(429, {"retry-after": "1"}, {}),
+        FixtureStream((FixtureEvent("delta", DELTA),)),
+        FixtureStream((FixtureEvent(None, {"id": "x"}), FixtureEvent(None, "[DONE]"))),
+        FixtureBody(429, {"retry-after": "1"}, {}),
     ],
 )
-def test_a_file_is_read_as_it_was_written(answer: Stream | Body, tmp_path: Path) -> None:
-    name = "response.sse" if isinstance(answer, Stream) else "response.json"
+def test_a_file_is_read_as_it_was_written(answer: FixtureStream | FixtureBody, tmp_path: Path) -> None:
+    name = "response.sse" if isinstance(answer, FixtureStream) else "response.json"
     (tmp_path / name).write_bytes(answer.encode())
     assert load_answer(tmp_path) == answer
 

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.replay.answers import Body, Event, Stream
+from proxy.replay.answers import FixtureBody, FixtureEvent, FixtureStream
 from proxy.replay.difference import differences
 
 JSON = st.recursive(
@@ -17,13 +17,13 @@ JSON = st.recursive(
 )
 
 
-def stream(*events: tuple[str, object]) -> Stream:
-    return Stream(tuple(Event(name, data) for name, data in events))
+def stream(*events: tuple[str, object]) -> FixtureStream:
+    return FixtureStream(tuple(FixtureEvent(name, data) for name, data in events))
 
 
 def test_a_member_is_told_with_its_path() -> None:
     one, other = ({"output": [{"text": text}], "same": 1} for text in ("north", "south"))
-    assert differences(Body(200, {}, one), Body(200, {}, other)) == [
+    assert differences(FixtureBody(200, {}, one), FixtureBody(200, {}, other)) == [
         "body.output[0].text",
         '- "north"',
         '+ "south"',
@@ -31,12 +31,12 @@ def test_a_member_is_told_with_its_path() -> None:
 
 
 def test_a_long_text_is_shown_where_it_differs() -> None:
-    lines = differences(Body(200, {}, "x" * 500 + "a"), Body(200, {}, "x" * 500 + "b"))
+    lines = differences(FixtureBody(200, {}, "x" * 500 + "a"), FixtureBody(200, {}, "x" * 500 + "b"))
     assert lines == ["body", f'- ...{"x" * 30}a"', f'+ ...{"x" * 30}b"']
 
 
 def test_members_that_only_one_has_are_absent_in_the_other() -> None:
-    assert differences(Body(200, {}, {"a": 1}), Body(200, {}, {"b": 1})) == [
+    assert differences(FixtureBody(200, {}, {"a": 1}), FixtureBody(200, {}, {"b": 1})) == [
         "body.a", "- 1", "+ (absent)", "body.b", "- (absent)", "+ 1",
     ]  # fmt: skip
 
@@ -54,24 +54,24 @@ def test_events_are_laid_beside_those_of_their_kind() -> None:
 
 
 def test_a_stream_and_an_error_are_told_as_what_they_are() -> None:
-    assert differences(stream(("start", {})), Body(400, {}, {"error": "no"})) == [
+    assert differences(stream(("start", {})), FixtureBody(400, {}, {"error": "no"})) == [
         "- a stream of 1 events",
         '+ status 400: {"error": "no"}',
     ]
 
 
 def test_true_is_not_one() -> None:
-    assert differences(Body(200, {}, True), Body(200, {}, 1)) == ["body", "- true", "+ 1"]
+    assert differences(FixtureBody(200, {}, True), FixtureBody(200, {}, 1)) == ["body", "- true", "+ 1"]
 
 
 def test_status_and_headers_count() -> None:
-    lines = differences(Body(429, {"retry-after": "1"}, {}), Body(503, {}, {}))
+    lines = differences(FixtureBody(429, {"retry-after": "1"}, {}), FixtureBody(503, {}, {}))
     assert lines[:3] == ["status", "- 429", "+ 503"]
     assert "headers.retry-after" in lines
 
 
 @given(JSON, JSON)
 def test_there_are_differences_exactly_where_two_answers_differ(one: object, other: object) -> None:
-    lines = differences(Body(200, {}, one), Body(200, {}, other))
+    lines = differences(FixtureBody(200, {}, one), FixtureBody(200, {}, other))
     assert bool(lines) == (json.dumps(one, sort_keys=True) != json.dumps(other, sort_keys=True))
     assert not differences(stream(("a", one)), stream(("a", one)))

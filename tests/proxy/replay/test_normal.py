@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.replay.answers import Body, Event, Stream
+from proxy.replay.answers import FixtureBody, FixtureEvent, FixtureStream
 from proxy.replay.normal import Names, error_alone, normal, without_usage
 
 RESPONSE, MESSAGE, CALL = (f"{prefix}_{'0' * 31}{digit}" for prefix, digit in (("resp", 1), ("msg", 2), ("call", 3)))
@@ -21,15 +21,15 @@ def chunk(**choice: Any) -> dict[str, Any]:
     return {"id": "chatcmpl-" + "a" * 32, "created": 1_700_000_000, "choices": [{"index": 0, **choice}]}
 
 
-def stream(*data: dict[str, Any]) -> Stream:
-    return Stream(tuple(Event(event.get("type"), event) for event in data))
+def stream(*data: dict[str, Any]) -> FixtureStream:
+    return FixtureStream(tuple(FixtureEvent(event.get("type"), event) for event in data))
 
 
-def form(answer: Stream | Body, taken: object = None) -> Any:
+def form(answer: FixtureStream | FixtureBody, taken: object = None) -> Any:
     match normal(answer, Names(taken)):
-        case Stream(events):
+        case FixtureStream(events):
             return [event.data for event in events]
-        case Body(_, _, body):
+        case FixtureBody(_, _, body):
             return body
 
 
@@ -39,7 +39,7 @@ def test_ids_get_names_in_the_order_of_their_appearance() -> None:
         "output": [{"id": MESSAGE}, {"call_id": CALL}, {"id": MESSAGE}],
         "text": f"{CALL} in a text",
     }
-    assert form(Body(200, {}, body)) == {
+    assert form(FixtureBody(200, {}, body)) == {
         "id": "resp_1",
         "output": [{"id": "msg_1"}, {"call_id": "call_1"}, {"id": "msg_1"}],
         "text": f"{CALL} in a text",
@@ -47,12 +47,12 @@ def test_ids_get_names_in_the_order_of_their_appearance() -> None:
 
 
 def test_names_that_the_request_has_are_not_given_again() -> None:
-    assert form(Body(200, {}, {"call_id": CALL}), {"input": [{"call_id": "call_7"}]}) == {"call_id": "call_8"}
+    assert form(FixtureBody(200, {}, {"call_id": CALL}), {"input": [{"call_id": "call_7"}]}) == {"call_id": "call_8"}
 
 
 def test_times_are_nought_and_no_time_stays_none() -> None:
     body = {"created_at": 1_700_000_000, "completed_at": None, "created": 5}
-    assert form(Body(200, {}, body)) == {"created_at": 0, "completed_at": None, "created": 0}
+    assert form(FixtureBody(200, {}, body)) == {"created_at": 0, "completed_at": None, "created": 0}
 
 
 def test_neighbouring_deltas_are_one_and_the_events_are_counted_anew() -> None:
@@ -92,7 +92,7 @@ def test_chunks_that_say_nothing_are_left_out_unless_nothing_is_said() -> None:
 
 def test_tokens_can_be_left_out_of_the_comparison() -> None:
     body = {"usage": {"total_tokens": 5, "details": {"cached": 3}}, "index": 1}
-    assert without_usage(Body(200, {}, body)) == Body(
+    assert without_usage(FixtureBody(200, {}, body)) == FixtureBody(
         200, {}, {"usage": {"total_tokens": 0, "details": {"cached": 0}}, "index": 1}
     )
 
@@ -112,12 +112,12 @@ def test_what_is_normal_stays_as_it_is(texts: list[str]) -> None:
 
 def test_an_error_that_is_all_there_is_may_have_a_status_or_a_stream() -> None:
     error = {"message": "no"}
-    done = Event(None, "[DONE]")
+    done = FixtureEvent(None, "[DONE]")
     streams = [
-        [Event("response.created", {}), Event("response.failed", {"error": error}), done],
-        [Event(None, chunk(delta={"role": "assistant"})), Event(None, {"error": error}), done],
+        [FixtureEvent("response.created", {}), FixtureEvent("response.failed", {"error": error}), done],
+        [FixtureEvent(None, chunk(delta={"role": "assistant"})), FixtureEvent(None, {"error": error}), done],
     ]
-    assert [error_alone(Stream(tuple(events))) for events in streams] == [error, error]
-    assert error_alone(Body(502, {}, {"error": error})) == error
-    assert error_alone(Stream((Event("response.output_item.added", {}), *streams[0][1:]))) is None
-    assert error_alone(Body(200, {}, {"error": None})) is None
+    assert [error_alone(FixtureStream(tuple(events))) for events in streams] == [error, error]
+    assert error_alone(FixtureBody(502, {}, {"error": error})) == error
+    assert error_alone(FixtureStream((FixtureEvent("response.output_item.added", {}), *streams[0][1:]))) is None
+    assert error_alone(FixtureBody(200, {}, {"error": None})) is None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.replay.fixture import Message, RecordedTurn, Step, parse_fixture
+from proxy.replay.fixture import RecordedTurn, ReplayMessage, Step, parse_fixture
 from proxy.replay.playback import Speed, parse_speed, play, recut
 from tests.proxy.replay.child import answered, asked, jsonl, said
 
@@ -16,7 +16,7 @@ def fixture_of(pieces: list[str]) -> RecordedTurn:
     return turn
 
 
-def delta_of(message: Message) -> str | None:
+def delta_of(message: ReplayMessage) -> str | None:
     match message:
         case {"method": "item/agentMessage/delta", "params": {"delta": str(delta)}}:
             return delta

@@ -6,15 +6,18 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 import pytest
+from structlog.testing import capture_logs
 
 from proxy.rpc import (
-    Event,
-    Gate,
     JsonObject,
+    RequestLimit,
     RpcAnswerError,
+    RpcBusyError,
     RpcClient,
     RpcClosedError,
     RpcDeadlineError,
+    RpcEvent,
+    SkipCounter,
     UnknownMethodError,
 )
 from proxy.rpc import client as client_module
@@ -26,9 +29,9 @@ def running(
     server: FakeAppServer,
     on_notification: Callable[[str, JsonObject], None] = lambda method, params: None,
     answer: Callable[[str, JsonObject], object] = lambda method, params: {},
-    gate: Gate | None = None,
+    limit: RequestLimit | None = None,
 ) -> AbstractAsyncContextManager[RpcClient]:
-    client = RpcClient(server, on_notification=on_notification, answer=answer, gate=gate)
+    client = RpcClient(server, on_notification=on_notification, answer=answer, limit=limit)
     return client.running()
 
 
@@ -70,7 +73,7 @@ async def test_an_answer_after_its_deadline_is_dropped() -> None:
 
 async def test_requests_in_flight_are_bounded_and_go_in_order() -> None:
     server = FakeAppServer(ask=never)
-    async with running(server, gate=Gate(2)) as client, asyncio.TaskGroup() as group:
+    async with running(server, limit=RequestLimit(2)) as client, asyncio.TaskGroup() as group:
         for n in range(4):
             group.create_task(client.request("ask", {"n": n}, deadline=5))
         await server.wait_for("ask", 2)
@@ -84,7 +87,7 @@ async def test_requests_in_flight_are_bounded_and_go_in_order() -> None:
 
 async def test_a_posted_request_needs_no_slot_and_no_answer() -> None:
     server = FakeAppServer(ask=never, interrupt=never)
-    async with running(server, gate=Gate(1)) as client, asyncio.TaskGroup() as group:
+    async with running(server, limit=RequestLimit(1)) as client, asyncio.TaskGroup() as group:
         waiting = group.create_task(client.request("ask", deadline=5))
         await server.wait_for("ask")
         client.post("interrupt", {"turn": "1"})
@@ -175,7 +178,7 @@ async def test_what_was_read_together_may_be_condensed_before_it_is_told() -> No
     server = FakeAppServer()
     told: list[JsonObject] = []
 
-    def keep_the_last(events: list[Event]) -> list[Event]:
+    def keep_the_last(events: list[RpcEvent]) -> list[RpcEvent]:
         return events[-1:]
 
     def note(method: str, params: JsonObject) -> None:
@@ -288,7 +291,7 @@ async def test_overload_is_waited_out_with_growing_jittered_pauses() -> None:
 async def test_a_deadline_begins_when_the_request_is_sent() -> None:
     server = FakeAppServer(ask=never, quick=never)
     server.patience = 100
-    async with running(server, gate=Gate(1)) as client, asyncio.TaskGroup() as group:
+    async with running(server, limit=RequestLimit(1)) as client, asyncio.TaskGroup() as group:
         first = group.create_task(client.request("ask", deadline=9))
         await server.wait_for("ask")
         second = group.create_task(client.request("quick", deadline=2))
@@ -300,12 +303,12 @@ async def test_a_deadline_begins_when_the_request_is_sent() -> None:
     assert (first.result(), second.result()) == ({}, {"late": False})
 
 
-async def test_a_request_at_once_passes_the_gate_and_is_not_repeated() -> None:
+async def test_a_request_at_once_passes_the_limit_and_is_not_repeated() -> None:
     def busy(params: JsonObject) -> None:
         raise RefusedError(-32001)
 
     server = FakeAppServer(ask=never, probe=busy)
-    async with running(server, gate=Gate(1)) as client, asyncio.TaskGroup() as group:
+    async with running(server, limit=RequestLimit(1)) as client, asyncio.TaskGroup() as group:
         waiting = group.create_task(client.request("ask", deadline=5))
         await server.wait_for("ask")
         with pytest.raises(RpcAnswerError):
@@ -313,3 +316,79 @@ async def test_a_request_at_once_passes_the_gate_and_is_not_repeated() -> None:
         server.write({"id": 1, "result": {}})
     assert waiting.result() == {}
     assert len(server.requests("probe")) == 1
+
+
+async def pass_through(limit: RequestLimit, note: Callable[[], None], until: asyncio.Event) -> None:
+    async with limit.place():
+        note()
+        await until.wait()
+
+
+@on_a_virtual_clock
+async def test_who_came_first_goes_first() -> None:
+    limit, order, until = RequestLimit(places=2), list[int](), asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        for n in range(6):
+            group.create_task(pass_through(limit, lambda n=n: order.append(n), until))  # type: ignore[misc]
+        await asyncio.sleep(1)
+        assert order == [0, 1]
+        until.set()
+    assert order == list(range(6))
+
+
+@on_a_virtual_clock
+async def test_who_finds_the_queue_full_is_sent_away_at_once() -> None:
+    limit, until = RequestLimit(places=1, queue=2), asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(3):
+            group.create_task(pass_through(limit, lambda: None, until))
+        await asyncio.sleep(0)
+        with pytest.raises(RpcBusyError, match="2 requests wait"):
+            async with limit.place():
+                pass
+        until.set()
+    assert asyncio.get_running_loop().time() == 0
+    async with limit.place():
+        pass
+
+
+@on_a_virtual_clock
+async def test_who_waits_too_long_is_sent_away() -> None:
+    limit, until = RequestLimit(places=1, patience=10), asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(pass_through(limit, lambda: None, until))
+        await asyncio.sleep(0)
+        with pytest.raises(RpcBusyError, match="within 10 s"):
+            async with limit.place():
+                pass
+        until.set()
+    async with limit.place():
+        pass
+
+
+@on_a_virtual_clock
+async def test_who_gives_up_waiting_takes_no_place_along() -> None:
+    limit, until = RequestLimit(places=1), asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(pass_through(limit, lambda: None, until))
+        waiting = group.create_task(pass_through(limit, lambda: None, until))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.sleep(0)
+        until.set()
+    async with asyncio.timeout(1), limit.place():
+        pass
+
+
+def test_all_are_counted_and_the_first_of_each_kind_is_a_warning() -> None:
+    counter = SkipCounter("line_skipped")
+    with capture_logs() as logs:
+        for kind in ("junk", "junk", "overlong", "junk"):
+            counter.add(kind, bytes=1)
+    assert counter.counts == {"junk": 3, "overlong": 1}
+    assert [(entry["kind"], entry["log_level"]) for entry in logs] == [
+        ("junk", "warning"),
+        ("junk", "debug"),
+        ("overlong", "warning"),
+        ("junk", "debug"),
+    ]

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from proxy.rpc.connection import (
     ErrorResponse,
-    Event,
     LineSkipped,
     LineSplitter,
     Notification,
     Request,
     Response,
     RpcConnection,
+    RpcEvent,
 )
 
-LINES: list[tuple[bytes, Event]] = [
+LINES: list[tuple[bytes, RpcEvent]] = [
     (b'{"method":"m","params":{"a":1}}', Notification("m", {"a": 1})),
     (b'{"method":"m"}', Notification("m", {})),
     (b'{"method":"m","params":[1]}', Notification("m", {})),
@@ -43,7 +43,7 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 
 
 @given(st.lists(st.sampled_from(LINES)), st.lists(st.integers(0)))
-def test_lines_are_read_however_they_are_cut(lines: list[tuple[bytes, Event]], places: list[int]) -> None:
+def test_lines_are_read_however_they_are_cut(lines: list[tuple[bytes, RpcEvent]], places: list[int]) -> None:
     data = b"".join(line + b"\n" for line, _ in lines)
     connection = RpcConnection()
     events = [event for piece in cut(data, places) for event in connection.receive_data(piece)]

@@ -22,7 +22,7 @@ from proxy.contracts import (
     Usage,
 )
 from proxy.turn import CallRelease, TurnOptions, TurnReport
-from proxy.turn.answer import Answer
+from proxy.turn.reading import Reading
 from proxy.turn.tokens import TokenMeter
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, Outcome, ask, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend
@@ -42,12 +42,12 @@ async def test_the_answer_is_cut_at_so_many_tokens_and_ends_incomplete(chunk: in
 
 
 def test_an_answer_that_came_whole_is_cut_all_the_same() -> None:
-    answer = Answer(None, TurnReport(), meter=TokenMeter(16))
-    events = answer.receive([TextPiece(PROSE), MessageEnded(), TurnEnded(USAGE)])
+    reading = Reading(None, TurnReport(), meter=TokenMeter(16))
+    events = reading.receive([TextPiece(PROSE), MessageEnded(), TurnEnded(USAGE)])
     assert isinstance(events[0], AnswerText)
     assert len(events[0].text.split()) == 16
-    assert answer.incomplete == "max_output_tokens"
-    assert answer.usage is None
+    assert reading.answer.incomplete == "max_output_tokens"
+    assert reading.usage is None
 
 
 async def test_an_answer_within_the_limit_is_whole_and_counted_by_the_backend() -> None:

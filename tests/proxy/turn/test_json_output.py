@@ -175,17 +175,17 @@ def test_any_object_is_found_in_its_wrapping(value: dict[str, object], wrapping:
     text = json.dumps(value)
     if "```" in text and "```" in wrapping:
         return
-    found = JsonOutput(OutputFormat(), TurnReport()).fit(wrapping.replace("{}", text))
+    found = JsonOutput(OutputFormat(), TurnReport()).read(wrapping.replace("{}", text))
     assert found == text
 
 
 @given(st.text(st.sampled_from('a`{}[]"\\\n '), max_size=60))
 def test_whatever_is_found_can_be_parsed(answer: str) -> None:
-    found = JsonOutput(OutputFormat(), TurnReport()).fit(answer)
+    found = JsonOutput(OutputFormat(), TurnReport()).read(answer)
     assert isinstance(found, Unfit) or isinstance(json.loads(found), dict)
 
 
 def test_a_long_answer_without_json_is_judged_in_no_time() -> None:
     output = JsonOutput(OutputFormat(), TurnReport())
     for piece in ("{", "[", "```\n", "``` ", "` ", "}"):
-        assert isinstance(output.fit(piece * 200_000), Unfit)
+        assert isinstance(output.read(piece * 200_000), Unfit)

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
 import pytest
 
 from prompts import Image, Part, Text
 from proxy.errors import RequestError
 from proxy.wire.content import joined_text, parse_parts
-from proxy.wire.json_body import JsonValue
+from proxy.wire.json_body import JsonObject, JsonValue
 from proxy.wire.reader import Reader
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
+
+
+def parsed(part: JsonObject) -> tuple[Part, ...]:
+    return parse_parts(Reader({"content": [part]}), "content")
+
+
+def data_url(content: bytes, kind: str = "text/plain") -> str:
+    return f"data:{kind};base64,{b64encode(content).decode()}"
 
 
 @pytest.mark.parametrize(
@@ -49,9 +59,45 @@ def test_content_is_a_string_or_parts(content: JsonValue, expected: tuple[Part, 
         ({"type": "image_url", "image_url": {"url": "data:image/png"}}, "content[0].image_url.url", "invalid_value"),
     ],
 )
-def test_a_part_that_cannot_be_shown_is_refused_by_its_path(part: dict[str, JsonValue], param: str, code: str) -> None:
+def test_a_part_that_cannot_be_shown_is_refused_by_its_path(part: JsonObject, param: str, code: str) -> None:
     with pytest.raises(RequestError) as caught:
-        parse_parts(Reader({"content": [part]}), "content")
+        parsed(part)
+    assert (caught.value.status, caught.value.param, caught.value.code) == (400, param, code)
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "text/markdown;charset=utf-8", "application/json", "application/x-sh"])
+def test_a_file_of_text_is_shown_under_its_name(kind: str) -> None:
+    part: JsonObject = {"type": "input_file", "filename": "a.md", "file_data": data_url("# Ä\n".encode(), kind)}
+    assert parsed(part) == (Text("File 'a.md':\n# Ä\n"),)
+
+
+def test_a_file_without_a_name_is_its_text() -> None:
+    assert parsed({"type": "input_file", "file_data": data_url(b"x")}) == (Text("x"),)
+
+
+def test_chats_file_part_is_the_same() -> None:
+    part: JsonObject = {"type": "file", "file": {"filename": "a", "file_data": data_url(b"x")}}
+    assert parsed(part) == (Text("File 'a':\nx"),)
+
+
+@pytest.mark.parametrize(
+    ("part", "param", "code"),
+    [
+        ({"file_id": "file_1"}, "content[0].file_id", "unsupported_value"),
+        ({"file_url": "https://x/y.txt"}, "content[0].file_url", "unsupported_value"),
+        ({"file_data": data_url(b"%PDF-1.7", "application/pdf")}, "content[0].file_data", "unsupported_value"),
+        ({"file_data": data_url(b"\xff\xfe")}, "content[0].file_data", "unsupported_value"),
+        ({"file_data": data_url(b"a\0b")}, "content[0].file_data", "unsupported_value"),
+        ({"file_data": "aGk="}, "content[0].file_data", "invalid_value"),
+        ({"file_data": "data:text/plain,hi"}, "content[0].file_data", "invalid_value"),
+        ({"file_data": "data:text/plain;base64,a!"}, "content[0].file_data", "invalid_value"),
+        ({"file_data": "data:text/plain;base64,é"}, "content[0].file_data", "invalid_value"),
+        ({}, "content[0].file_data", "missing_required_parameter"),
+    ],
+)
+def test_a_file_that_cannot_be_shown_is_refused(part: JsonObject, param: str, code: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        parsed({"type": "input_file", **part})
     assert (caught.value.status, caught.value.param, caught.value.code) == (400, param, code)
 
 

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from prompts import Image, Text
-from proxy.backends import CodexBackend, codex_backend
-from proxy.backends.codex.backend import codex_environment
+from proxy.backends.codex.backend import CodexBackend, codex_backend, codex_environment
 from proxy.backends.codex.config import PROVIDER
 from proxy.contracts import (
     MessageEnded,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.backends.codex.deltas import TEXT_DELTA, join_deltas
-from proxy.rpc import Event, Notification
+from proxy.rpc import Notification, RpcEvent
 from proxy.rpc.connection import Request
 
 
@@ -42,7 +42,7 @@ def test_another_line_of_another_thread_does_not() -> None:
 
 
 def test_a_request_stands_between_all() -> None:
-    events: list[Event] = [delta("a"), ASKED, delta("b")]
+    events: list[RpcEvent] = [delta("a"), ASKED, delta("b")]
     assert join_deltas(deepcopy(events)) == events
 
 
@@ -52,7 +52,7 @@ def test_messages_and_turns_stay_apart() -> None:
 
 
 def test_lines_of_another_shape_stay_as_they_are() -> None:
-    events: list[Event] = [
+    events: list[RpcEvent] = [
         delta("a"),
         Notification(TEXT_DELTA, {"threadId": "t1", "turnId": "1", "itemId": "m", "delta": 1}),
         Notification(TEXT_DELTA, {"threadId": ["t1"], "delta": "b"}),
@@ -69,7 +69,7 @@ EVENTS = st.lists(
 )
 
 
-def told(events: list[Event], thread: str) -> list[object]:
+def told(events: list[RpcEvent], thread: str) -> list[object]:
     """What a thread was told, with the text of each stretch in one."""
     stretches: list[object] = []
     last: object = None
@@ -90,7 +90,7 @@ def told(events: list[Event], thread: str) -> list[object]:
 
 
 @given(EVENTS)
-def test_each_thread_is_told_the_same(events: list[Event]) -> None:
+def test_each_thread_is_told_the_same(events: list[RpcEvent]) -> None:
     joined = join_deltas(deepcopy(events))
     assert all(told(joined, thread) == told(events, thread) for thread in ("t1", "t2"))
     assert len(joined) <= len(events)

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from proxy.backends import CodexBackend
+from proxy.backends.codex.backend import CodexBackend
 from proxy.backends.codex.config import Provider
 from proxy.backends.codex.home import prepare_home
 from tests.support.backend_events import prompt, read_turn

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.backends.codex.reduction import TurnFailed, TurnReduction
+from proxy.backends.codex.reduction import AttemptFailed, TurnReduction
 from proxy.contracts import (
     BackendEvent,
     MessageEnded,
@@ -86,7 +86,7 @@ def notifications(name: str) -> Iterator[tuple[str, JsonObject]]:
 
 @pytest.mark.parametrize("name", TOLD)
 def test_a_recorded_turn_is_told(name: str) -> None:
-    turns: dict[tuple[str, str], tuple[TurnReduction, list[BackendEvent | TurnFailed]]] = {}
+    turns: dict[tuple[str, str], tuple[TurnReduction, list[BackendEvent | AttemptFailed]]] = {}
     for method, params in notifications(name):
         turn_id = params.get("turnId") or params.get("turn", {}).get("id")
         if turn_id is not None and not method.startswith("codex/event/"):
@@ -100,9 +100,9 @@ def test_every_recording_is_read() -> None:
     assert {path.stem for path in RECORDED.glob("*.jsonl")} == set(TOLD)
 
 
-def readable(told: list[BackendEvent | TurnFailed]) -> list[BackendEvent | str | None]:
-    events = [event for event in told if not isinstance(event, TurnFailed)]
-    failures = [event.error.code for event in told if isinstance(event, TurnFailed)]
+def readable(told: list[BackendEvent | AttemptFailed]) -> list[BackendEvent | str | None]:
+    events = [event for event in told if not isinstance(event, AttemptFailed)]
+    failures = [event.error.code for event in told if isinstance(event, AttemptFailed)]
     return [*merged(events), *failures]
 
 
@@ -122,7 +122,7 @@ def completed(status: str = "completed", **turn: object) -> tuple[str, JsonObjec
     return "turn/completed", {"turn": {"id": "0", "status": status, **turn}}
 
 
-def told(*lines: tuple[str, JsonObject]) -> list[BackendEvent | TurnFailed]:
+def told(*lines: tuple[str, JsonObject]) -> list[BackendEvent | AttemptFailed]:
     reduction = TurnReduction()
     return [event for line in lines for event in reduction.receive(*line)]
 
@@ -167,20 +167,20 @@ def test_reasoning_that_begins_again_after_it_was_told_fails() -> None:
     begun = item("started", "reasoning", id="r")
     *before, failure = told(begun, summary("so"), begun, summary("so"))
     assert before == [ReasoningPiece(0, "so")]
-    assert isinstance(failure, TurnFailed)
+    assert isinstance(failure, AttemptFailed)
 
 
 @pytest.mark.parametrize("again", [error(will_retry=True), item("started", "agentMessage")])
 def test_an_answer_that_begins_again_after_it_was_told_fails(again: tuple[str, JsonObject]) -> None:
     *before, failure = told(item("started", "agentMessage"), delta("w0 w1"), again, delta("w0 w1"))
     assert before == [TextPiece("w0 w1")]
-    assert isinstance(failure, TurnFailed)
+    assert isinstance(failure, AttemptFailed)
 
 
 def test_a_second_message_in_the_middle_of_a_first_is_the_answer_begun_again() -> None:
     *before, failure = told(item("started", "agentMessage"), delta("w0"), item("started", "agentMessage", id="i2"))
     assert before == [TextPiece("w0")]
-    assert isinstance(failure, TurnFailed)
+    assert isinstance(failure, AttemptFailed)
 
 
 WHOLE_MESSAGE = (item("started", "agentMessage"), delta("hi"), item("completed", "agentMessage", text="hi"))
@@ -199,11 +199,11 @@ def test_a_line_that_comes_twice_tells_nothing_the_second_time() -> None:
 def test_a_message_that_is_written_again_after_its_end_fails(again: tuple[str, JsonObject]) -> None:
     *before, failure = told(*WHOLE_MESSAGE, item("started", "agentMessage"), again)
     assert before == [TextPiece("hi"), MessageEnded()]
-    assert isinstance(failure, TurnFailed)
+    assert isinstance(failure, AttemptFailed)
 
 
 def test_reasoning_that_is_written_again_after_its_end_fails() -> None:
-    assert isinstance(told(*WHOLE_REASONING, summary("so"))[-1], TurnFailed)
+    assert isinstance(told(*WHOLE_REASONING, summary("so"))[-1], AttemptFailed)
 
 
 def test_a_failed_turn_is_over_and_not_completed_until_codex_says_so() -> None:
@@ -220,14 +220,14 @@ def test_a_failed_turn_is_over_and_not_completed_until_codex_says_so() -> None:
 @pytest.mark.parametrize("kind", ["commandExecution", "mcpToolCall", "webSearch", "imageView", "somethingNew"])
 def test_an_item_of_another_kind_stops_the_turn(method: str, kind: str) -> None:
     [failure] = told(item(method, kind), item("started", "agentMessage"), delta("done!"))
-    assert isinstance(failure, TurnFailed)
+    assert isinstance(failure, AttemptFailed)
     assert failure.error.code == "backend_not_text_only"
     assert kind in failure.error.message
 
 
 def test_the_error_line_stands_in_for_a_failure_without_one() -> None:
     [failure] = told(error(will_retry=False, message="why"), completed("failed", error=None))
-    assert isinstance(failure, TurnFailed)
+    assert isinstance(failure, AttemptFailed)
     assert failure.error.message == "why"
 
 
@@ -261,7 +261,7 @@ def test_the_text_is_whole_however_it_comes(text: str, cuts: list[int], in_first
         completed(),
     )
     expected = ([TextPiece(text)] if text else []) + [MessageEnded(), TurnEnded(None)]
-    assert merged([event for event in events if not isinstance(event, TurnFailed)]) == expected
+    assert merged([event for event in events if not isinstance(event, AttemptFailed)]) == expected
 
 
 JSON = st.recursive(

@@ -1,41 +1,37 @@
-"""An exchange as files."""
+"""A request as files."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+import pytest
+
 from proxy.cli.record.document import Recording, compose
 from proxy.cli.record.scrub import Scrubber
-from proxy.cli.record.tap import HeardLine
-from proxy.replay.answers import Body
+from proxy.cli.record.turns import HeardTurn
+from proxy.contracts import MessageEnded, Prompt, TextPiece, TurnEnded
+from proxy.errors import BackendError
+from proxy.replay.answers import FixtureBody
 from proxy.replay.fixture import parse_fixture
+from tests.support.backend_events import prompt
 
-THREAD, TURN, ITEM = "01a1f74d-9780", "0", "msg_77"
-
-
-def line(at: float, method: str, *, from_client: bool = False, **params: Any) -> HeardLine:
-    return HeardLine(at, from_client, {"method": method, "params": {"threadId": THREAD, **params}, "emittedAtMs": 5})
+END = (10.4, TurnEnded(None))
 
 
-def exchange(text: str, **members: Any) -> Recording:
-    item = {"type": "agentMessage", "id": ITEM, "text": "Hi.", "startedAtMs": 17}
-    lines = (
-        line(10.0, "turn/start", from_client=True, input=[{"type": "text", "text": text}]),
-        line(10.1, "turn/started", turn={"id": TURN}),
-        line(10.1, "item/completed", turnId=TURN, item={"type": "userMessage", "id": "u"}),
-        line(10.2, "item/agentMessage/delta", turnId=TURN, itemId=ITEM, delta="Hi."),
-        line(10.3, "item/completed", turnId=TURN, item=item),
-        line(10.4, "turn/completed", turn={"id": TURN, "status": "completed", "durationMs": 12}),
-    )
+def heard(text: str = "hi", *told: Any, asked: Prompt | None = None, **members: Any) -> HeardTurn:
+    said = [(10.2, TextPiece("Hi.")), (10.3, MessageEnded()), *(told or [END])]
+    given = {"read_to_its_end": True, "over": 10.5, **members}
+    return HeardTurn(asked or prompt(text, model="m"), 10.0, said, **given)
+
+
+def recorded(*turns: HeardTurn, **members: Any) -> Recording:
     given: dict[str, Any] = {
         "path": "/v1/responses",
         "request": {"model": "m", "input": "hi"},
-        "answer": Body(200, {}, {"id": "resp_" + "0" * 32}),
-        "lines": lines,
+        "answer": FixtureBody(200, {}, {"id": "resp_" + "0" * 32}),
+        "turns": turns or (heard(),),
         "last_user": "hi",
-        "model": "m",
-        "with_tools": False,
     }
     return Recording(**{**given, **members})
 
@@ -44,22 +40,58 @@ def backend_lines(recording: Recording) -> list[Any]:
     return [json.loads(row) for row in compose(recording, Scrubber())["backend.jsonl"].decode().splitlines()]
 
 
-def test_lines_have_names_for_ids_seconds_since_the_start_and_no_time_of_day() -> None:
-    rows = backend_lines(exchange("hi"))
-    assert [row["t"] for row in rows[1:]] == [0.0, 0.1, 0.2, 0.3, 0.4]
-    assert rows[3]["msg"]["params"] == {"threadId": "thread-1", "turnId": "turn-1", "itemId": "item-1", "delta": "Hi."}
-    assert rows[4]["msg"]["params"]["item"] == {"type": "agentMessage", "id": "item-1", "text": "Hi."}
-    assert "AtMs" not in json.dumps(rows)
-    assert "durationMs" not in json.dumps(rows)
+def messages(recording: Recording) -> list[tuple[float, str, str, str]]:
+    rows = backend_lines(recording)[1:]
+    return [(row["t"], row["dir"], row["msg"]["method"], row["msg"]["params"]["threadId"]) for row in rows]
+
+
+def test_a_turn_is_what_an_app_server_would_have_said() -> None:
+    assert messages(recorded()) == [
+        (0.0, "client", "turn/start", "thread-1"),
+        (0.0, "server", "turn/started", "thread-1"),
+        (0.2, "server", "item/started", "thread-1"),
+        (0.2, "server", "item/agentMessage/delta", "thread-1"),
+        (0.3, "server", "item/completed", "thread-1"),
+        (0.4, "server", "turn/completed", "thread-1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("turn", "status"),
+    [
+        (heard(), "completed"),
+        (heard("hi", (10.3, MessageEnded())), "completed"),
+        (heard("hi", (10.4, TurnEnded(None, "max_output_tokens"))), "failed"),
+        (heard("hi", (10.3, MessageEnded()), read_to_its_end=False, error=BackendError("gone")), "failed"),
+        (heard("hi", (10.3, MessageEnded()), read_to_its_end=False), "interrupted"),
+        (heard(read_to_its_end=False), "completed"),
+    ],
+)
+def test_every_turn_has_one_end_and_is_marked_where_the_proxy_left_it(turn: HeardTurn, status: str) -> None:
+    ends = [row["msg"]["params"]["turn"]["status"] for row in backend_lines(recorded(turn))[1:]
+            if row["msg"]["method"] == "turn/completed"]  # fmt: skip
+    assert ends == [status]
+    (played,) = parse_fixture("case", compose(recorded(turn), Scrubber())["backend.jsonl"]).turns
+    assert played.interrupted is turn.left_early
+
+
+def test_the_turns_of_a_request_stand_one_after_the_other() -> None:
+    files = compose(recorded(heard(), heard("hi again")), Scrubber())
+    first, second = parse_fixture("case", files["backend.jsonl"]).turns
+    assert (first.thread_id, second.thread_id) == ("thread-1", "thread-2")
+    assert second.ask.seen is not None
+    assert second.ask.seen.text == "hi again"
 
 
 def test_the_ask_holds_the_users_words_and_none_of_the_proxys() -> None:
-    meta = backend_lines(exchange("hi\n\nAnswer this with a call."))[0]
+    meta = backend_lines(recorded(heard("hi\n\nAnswer this with a call.")))[0]
     assert meta["ask"] == {"last_user": "hi", "after_tools": [], "with_tools": False}
+    with_tools = heard(asked=prompt("hi", developer="Write <tool_call>.", model="m"))
+    assert backend_lines(recorded(with_tools))[0]["ask"]["with_tools"] is True
 
 
 def test_what_is_written_can_be_played() -> None:
-    files = compose(exchange("hi", settings={"calls": "live"}), Scrubber())
+    files = compose(recorded(settings={"calls": "live"}), Scrubber())
     fixture = parse_fixture("case", files["backend.jsonl"])
     assert (fixture.path, fixture.model, fixture.settings) == ("/v1/responses", "m", {"calls": "live"})
     assert len(fixture.turns) == 1

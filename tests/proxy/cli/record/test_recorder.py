@@ -1,10 +1,11 @@
-"""A turn recorded from the real codex program is played back as its client saw it."""
+"""A turn recorded from the real codex program, or from any backend, is played back as its client saw it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,23 @@ from proxy.backends import make_backend
 from proxy.cli.record.recorder import Recorder
 from proxy.cli.record.scrub import Scrubber
 from proxy.cli.replay import ReplayOptions, run_replay
-from proxy.replay.answers import Body, Json, Stream, load_answer, read_events, without_comments
+from proxy.contracts import BackendEvent, MessageEnded, Prompt, ReasoningEnded, ReasoningPiece, TextPiece, TurnEnded
+from proxy.errors import BackendError
+from proxy.replay.answers import (
+    FixtureAnswer,
+    FixtureBody,
+    FixtureStream,
+    ReplayJson,
+    load_answer,
+    read_events,
+    without_comments,
+)
 from proxy.replay.fixture import load_fixtures
 from proxy.replay.normal import Names, normal
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.codex_programs import TestProgram, installed_programs
+from tests.support.memory_backend import USAGE, MemoryBackend, Script
 from tests.support.scripted_model import Message, Reasoning, Reply, ScriptedModel
 
 PARAMETERS = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -43,30 +55,46 @@ CHAT = {
 pytestmark = pytest.mark.timeout(120)
 
 
-class Recording:
-    """A server that records into `folder`, and what its client got."""
+class Client:
+    """Of a server that records."""
 
-    def __init__(self, url: str, http: aiohttp.ClientSession, model: ScriptedModel) -> None:
-        self.model = model
+    def __init__(self, url: str, http: aiohttp.ClientSession) -> None:
         self._url = url
         self._http = http
 
-    async def ask(self, path: str, body: Json) -> Stream | Body:
+    async def ask(self, path: str, body: ReplayJson) -> FixtureStream | FixtureBody:
         async with self._http.post(self._url.removesuffix("/v1") + path, json=body) as response:
             data = await response.read()
             if response.content_type == "text/event-stream":
-                return Stream(read_events(without_comments(data)))
-            return Body(response.status, {}, orjson.loads(data))
+                return FixtureStream(read_events(without_comments(data)))
+            return FixtureBody(response.status, {}, orjson.loads(data))
+
+
+class CodexClient(Client):
+    """`model` is what codex asks."""
+
+    def __init__(self, url: str, http: aiohttp.ClientSession, model: ScriptedModel) -> None:
+        super().__init__(url, http)
+        self.model = model
 
 
 @asynccontextmanager
-async def recording(folder: Path, home: Path, program: TestProgram, **options: Any) -> AsyncIterator[Recording]:
+async def recording(folder: Path, home: Path, program: TestProgram, **options: Any) -> AsyncIterator[CodexClient]:
     assert program.path is not None, "openai-codex-cli-bin is not installed"
     async with ScriptedModel() as model, aiohttp.ClientSession() as http:
         settings = Settings(port=0, codex=str(program.path), codex_home=home, upstream=model.url, store="memory")
-        async with Recorder(make_backend(settings), folder, Scrubber(**options), {}) as recorder:
+        async with Recorder(make_backend(settings), "codex", folder, Scrubber(**options), {}) as recorder:
             async with running_server(settings, recorder.backend, [recorder.middleware]) as url:
-                yield Recording(url, http, model)
+                yield CodexClient(url, http, model)
+
+
+@asynccontextmanager
+async def recording_memory(folder: Path, backend: MemoryBackend) -> AsyncIterator[Client]:
+    settings = Settings(port=0, store="memory")
+    async with aiohttp.ClientSession() as http:
+        async with Recorder(backend, "memory", folder, Scrubber(), {}) as recorder:
+            async with running_server(settings, recorder.backend, [recorder.middleware]) as url:
+                yield Client(url, http)
 
 
 def kept(folder: Path) -> list[Path]:
@@ -143,7 +171,7 @@ async def test_what_continues_a_stored_response_needs_no_store_to_be_replayed(
     async with recording(folder, tmp_path / "home", program) as server:
         server.model.push(Reply([Message(TEXT)]), Reply([Message("It says hello.")]))
         first = await server.ask("/v1/responses", RESPONSES)
-        assert isinstance(first, Body)
+        assert isinstance(first, FixtureBody)
         assert isinstance(first.body, dict)
         call = next(item for item in first.body["output"] if item["type"] == "function_call")
         result = {"type": "function_call_output", "call_id": call["call_id"], "output": "hello"}
@@ -160,7 +188,7 @@ async def test_what_cannot_be_asked_again_is_not_written(
     folder = tmp_path / "fixtures"
     async with recording(folder, tmp_path / "home", program) as server:
         conversation = await server.ask("/v1/conversations", {})
-        assert isinstance(conversation, Body)
+        assert isinstance(conversation, FixtureBody)
         assert isinstance(conversation.body, dict)
         await server.ask("/v1/responses", RESPONSES | {"conversation": conversation.body["id"]})
         await server.ask("/v1/responses", {"model": "m", "input": 1})
@@ -172,7 +200,7 @@ async def test_what_cannot_be_asked_again_is_not_written(
 
 @pytest.mark.parametrize("program", installed_programs(), ids=lambda program: program.version)
 async def test_every_form_of_an_answer_is_replayed_as_it_was(program: TestProgram, tmp_path: Path) -> None:
-    got: list[Stream | Body] = []
+    got: list[FixtureStream | FixtureBody] = []
     requests = [(path, body | {"stream": stream}) for path, body in
                 (("/v1/responses", RESPONSES), ("/v1/chat/completions", CHAT)) for stream in (True, False)]  # fmt: skip
     async with recording(tmp_path / "fixtures", tmp_path / "home", program) as server:
@@ -186,3 +214,95 @@ async def test_every_form_of_an_answer_is_replayed_as_it_was(program: TestProgra
         assert promised is not None
         assert promised.encode() == normal(answer, Names()).encode()
     assert await run_replay(tmp_path / "fixtures", ReplayOptions()) == 0
+
+
+CUT = TurnEnded(USAGE, "max_output_tokens")
+LATE = BackendError("Half of it is lost.", code="mine", param="input", retryable=False)
+BUSY = BackendError("Come back later.", status=429, type="rate_limit_error", code="busy", retry_after=7.0)
+TWO_CALLS = f"{TEXT} {TEXT} and so on, and on"
+TURNS: dict[str, tuple[Script, dict[str, Any]]] = {
+    "a message that is never ended": ([TextPiece("Hi."), TurnEnded(USAGE)], {}),
+    "two messages and what was thought": (
+        [ReasoningPiece(0, "Hm."), ReasoningPiece(1, "So."), ReasoningEnded(), TextPiece("One."), MessageEnded(),
+         ReasoningEnded(), TextPiece("Two."), MessageEnded(), TurnEnded(USAGE)],
+        {"reasoning": {"summary": "auto"}},
+    ),
+    "no word": ([TurnEnded(USAGE)], {}),
+    "no count of tokens": ([TextPiece("Hi."), MessageEnded(), TurnEnded(None)], {}),
+    "cut by the model's limit": ([TextPiece("And then"), MessageEnded(), CUT], {}),
+    "cut in a call": ([TextPiece(TEXT[:-20]), CUT], {}),
+    "an error at once": (BUSY, {}),
+    "an error in the middle": ([TextPiece("Half of"), LATE], {}),
+    "left after the first call": (TWO_CALLS, {"parallel_tool_calls": False}),
+    "left with the first call as the last word": (TEXT, {"parallel_tool_calls": False}),
+    "left at the limit": ("word " * 100, {"max_output_tokens": 16}),
+    "left at a result that the model invents": (f"{TEXT}\n[tool:call_1] found\n" + "and on " * 20, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("turn", TURNS)
+async def test_whatever_a_backend_says_is_replayed_as_it_was(turn: str, stream: bool, tmp_path: Path) -> None:
+    script, members = TURNS[turn]
+    async with recording_memory(tmp_path / "fixtures", MemoryBackend([script], chunk=3)) as server:
+        got = await server.ask("/v1/responses", RESPONSES | members | {"stream": stream})
+    (case,) = kept(tmp_path / "fixtures")
+    promised = load_answer(case)
+    assert promised is not None
+    assert promised.encode() == normal(with_headers(got, promised), Names()).encode()
+    assert await run_replay(tmp_path / "fixtures", ReplayOptions()) == 0
+
+
+def with_headers(got: FixtureAnswer, promised: FixtureAnswer) -> FixtureAnswer:
+    match got, promised:
+        case FixtureBody(), FixtureBody(headers=headers):
+            return replace(got, headers=headers)
+        case _:
+            return got
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_what_was_left_at_a_stop_string_is_replayed_as_it_was(stream: bool, tmp_path: Path) -> None:
+    backend = MemoryBackend(["One. Two. END Three. " * 10], chunk=3)
+    async with recording_memory(tmp_path / "fixtures", backend) as server:
+        await server.ask("/v1/chat/completions", CHAT | {"stop": ["END"], "stream": stream})
+    (fixture,) = load_fixtures(tmp_path / "fixtures").values()
+    assert fixture.turns[0].interrupted
+    assert "Three. One." not in (tmp_path / "fixtures" / fixture.name / "backend.jsonl").read_text("utf-8")
+    assert await run_replay(tmp_path / "fixtures", ReplayOptions()) == 0
+
+
+async def test_a_background_response_is_no_fixture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with recording_memory(tmp_path / "fixtures", MemoryBackend(["Hi."])) as server:
+        await server.ask("/v1/responses", RESPONSES | {"background": True})
+    assert not (tmp_path / "fixtures").exists()
+    assert "recorded 0" not in capsys.readouterr().err
+
+
+class Stuck(MemoryBackend):
+    """Says nothing until it is left, as a server is that stops, and fails its turn then."""
+
+    def __init__(self) -> None:
+        super().__init__([BackendError("The proxy is shutting down.")])
+        self.asked, self.gone = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
+        self.asked.set()
+        await self.gone.wait()
+        async with super().stream(prompt) as batches:
+            yield batches
+
+    async def __aexit__(self, *exc: object) -> None:
+        self.gone.set()
+
+
+async def test_what_the_servers_end_cut_off_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("proxy.server.DRAIN", 0.0)
+    async with asyncio.TaskGroup() as group, recording_memory(tmp_path / "fixtures", stuck := Stuck()) as client:
+        group.create_task(client.ask("/v1/responses", RESPONSES), name="cut off")
+        await stuck.asked.wait()
+    assert not (tmp_path / "fixtures").exists()
+    assert capsys.readouterr().err == "not recorded: the server was stopped before it was answered.\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.cli.record.standalone import NotRecordedError, last_user_of, with_history, without_previous
-from proxy.replay.answers import Body, Event, Stream
+from proxy.replay.answers import FixtureBody, FixtureEvent, FixtureStream
 from proxy.wire.json_body import JsonObject
 from proxy.wire.responses.input_items import NO_HISTORY, History
 
@@ -35,9 +35,11 @@ def test_a_request_that_refers_to_nothing_stays_as_it_is() -> None:
 def test_its_answer_continues_nothing() -> None:
     response = {"id": "resp_2", "previous_response_id": "resp_1"}
     alone = {"id": "resp_2", "previous_response_id": None}
-    assert without_previous(Body(200, {}, response)) == Body(200, {}, alone)
-    stream = Stream((Event("response.created", {"response": response}), Event(None, "[DONE]")))
-    assert without_previous(stream) == Stream((Event("response.created", {"response": alone}), Event(None, "[DONE]")))
+    assert without_previous(FixtureBody(200, {}, response)) == FixtureBody(200, {}, alone)
+    stream = FixtureStream((FixtureEvent("response.created", {"response": response}), FixtureEvent(None, "[DONE]")))
+    assert without_previous(stream) == FixtureStream(
+        (FixtureEvent("response.created", {"response": alone}), FixtureEvent(None, "[DONE]"))
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import pytest
 
 from proxy.cli.replay.printing import Progress
 from proxy.cli.replay.run import Case, Outcome
-from proxy.replay.answers import Body
+from proxy.replay.answers import FixtureBody
 from proxy.replay.fixture import Fixture
 
 
 def outcome(name: str, *lines: str) -> Outcome:
     case = Case(Fixture(name, {}, ()), Path(), {}, None)
-    return Outcome(case, Body(200, {}, {}), lines, (), 0.1)
+    return Outcome(case, FixtureBody(200, {}, {}), lines, (), 0.1)
 
 
 @pytest.mark.parametrize("terminal", [True, False])

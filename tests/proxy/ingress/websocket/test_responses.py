@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -15,11 +16,14 @@ from parser import write_call
 from proxy.contracts import TextPiece
 from proxy.errors import BackendError
 from proxy.ingress.websocket import responses
+from proxy.ingress.websocket.responses import Recent
 from proxy.server import running_server
 from proxy.settings import Settings
+from proxy.stores import make_store
 from tests.support.memory_backend import USAGE, MemoryBackend
 from tests.support.responses_grammar import check_events
 from tests.support.sockets import Talk, socket_to, talk
+from tests.support.stored import RESPONSE, SECOND
 from tests.support.talking import TOOLS, GatedBackend, shown
 
 ENDS = ("response.completed", "response.failed", "response.incomplete", "error")
@@ -191,7 +195,7 @@ async def test_lanes_run_beside_each_other_and_name_themselves(monkeypatch: pyte
 
 
 async def test_more_than_a_few_waiting_requests_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(responses, "MAX_WAITING", 2)
+    monkeypatch.setattr(responses, "MAX_QUEUED", 2)
     backend = GatedBackend(["One", "Two", "Three"])
     async with socket_to("/responses", backend=backend) as (socket, _):
         await socket.say("response.create", model="m", input="hi")
@@ -272,3 +276,33 @@ async def test_openai_pythons_own_connection_is_served() -> None:
                     assert event.response.usage is not None
                     assert event.response.usage.input_tokens == USAGE.input_tokens
                     return
+
+
+# What a connection remembers, in front of a store in memory
+
+
+async def test_what_a_connection_remembers_comes_before_the_store_and_gives_way_to_it() -> None:
+    async with make_store("memory") as store:
+        await store.save(RESPONSE)
+        near = Recent(store)
+        near.add(replace(RESPONSE, created_at=2))
+        assert await near.load("resp_1", "me") == replace(RESPONSE, created_at=2)
+        assert await near.find_item("msg_2", "me") == RESPONSE.output[0]
+        near.forget("resp_1")
+        near.forget("resp_1")
+        assert await near.load("resp_1", "me") == RESPONSE
+        assert await near.find_item("msg_1", "me") == RESPONSE.input[0]
+        assert await near.items("conv_x", "me") is None
+
+
+@pytest.mark.parametrize(("name", "limit"), [("MAX_RECENT", 1), ("MAX_RECENT_BYTES", 100)])
+async def test_the_oldest_that_it_remembers_goes_first_when_there_is_too_much(
+    monkeypatch: pytest.MonkeyPatch, name: str, limit: int
+) -> None:
+    monkeypatch.setattr(responses, name, limit)
+    async with make_store("memory") as store:
+        near = Recent(store)
+        near.add(RESPONSE)
+        near.add(SECOND)
+        assert await near.load("resp_1", "me") is None
+        assert await near.load("resp_2", "me") == SECOND

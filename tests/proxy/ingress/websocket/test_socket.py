@@ -188,7 +188,7 @@ async def test_a_client_that_stops_reading_is_cut_off(monkeypatch: pytest.Monkey
 
 
 async def test_one_that_answers_no_ping_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "HEARTBEAT", 0.1)
+    monkeypatch.setattr(sockets, "PING_INTERVAL", 0.1)
     backend = SilentBackend()
     async with (
         running_server(Settings(port=0, store="memory"), backend) as url,

@@ -28,7 +28,7 @@ from proxy.contracts import (
 from proxy.errors import BackendError
 from proxy.wire.realtime.builder import RealtimeBuilder
 from proxy.wire.realtime.items import Items
-from proxy.wire.realtime.words import BETA, GA, Words
+from proxy.wire.realtime.versions import BETA, GA, Words
 
 EVENTS: dict[int, TypeAdapter[Any]] = {id(GA): TypeAdapter(RealtimeServerEvent), id(BETA): TypeAdapter(BetaEvent)}
 HEAD = {"conversation_id": None, "max_output_tokens": "inf", "metadata": None}

@@ -78,14 +78,14 @@ def test_what_is_refused_changes_nothing(monkeypatch: pytest.MonkeyPatch, item: 
     for made in (user("hi", id="mine"), call("call_1"), output("call_1")):
         items.create(made)
     before = list(items)
-    monkeypatch.setattr(realtime_items, "MAX_BYTES", 600)
+    monkeypatch.setattr(realtime_items, "MAX_CONVERSATION_BYTES", 600)
     with pytest.raises(RequestError):
         items.create(item)
     assert list(items) == before
 
 
 def test_what_was_deleted_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(realtime_items, "MAX_BYTES", 300)
+    monkeypatch.setattr(realtime_items, "MAX_CONVERSATION_BYTES", 300)
     items = Items()
     for number in range(20):
         made: JsonObject = items.create(user("x" * 100))

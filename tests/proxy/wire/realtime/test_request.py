@@ -12,8 +12,8 @@ from prompts import ChoiceMode, ToolChoice
 from proxy.errors import RequestError
 from proxy.wire.reader import Reader
 from proxy.wire.realtime.items import Items
-from proxy.wire.realtime.request import Settings, changed_session, session_object, turn_of
-from proxy.wire.realtime.words import BETA, GA, Words
+from proxy.wire.realtime.request import SessionSettings, changed_session, session_object, turn_of
+from proxy.wire.realtime.versions import BETA, GA, Words
 
 TOOLS = [{"type": "function", "name": name, "parameters": {"type": "object"}} for name in ("f", "g")]
 JSON = st.recursive(
@@ -29,14 +29,14 @@ MEMBERS = (
 )  # fmt: skip
 
 
-def changed(settings: Settings, words: Words = GA, **change: Any) -> Settings:
+def changed(settings: SessionSettings, words: Words = GA, **change: Any) -> SessionSettings:
     return changed_session(settings, Reader(change, "session"), words)
 
 
 @pytest.mark.parametrize("words", [GA, BETA], ids=["ga", "beta"])
 @given(change=st.dictionaries(st.sampled_from(MEMBERS), JSON))
 def test_any_change_is_made_or_refused(words: Words, change: dict[str, Any]) -> None:
-    settings = changed(Settings(), tools=TOOLS, tool_choice="required")
+    settings = changed(SessionSettings(), tools=TOOLS, tool_choice="required")
     try:
         after = changed(settings, words, **change)
     except RequestError:
@@ -47,7 +47,7 @@ def test_any_change_is_made_or_refused(words: Words, change: dict[str, Any]) -> 
 
 
 def test_a_limit_is_a_number_or_none() -> None:
-    limited = changed(Settings(), max_output_tokens=7)
+    limited = changed(SessionSettings(), max_output_tokens=7)
     assert limited.max_output_tokens == 7
     assert changed(limited, max_output_tokens="inf").max_output_tokens is None
     assert changed(limited, BETA, max_response_output_tokens=9).shown_limit == 9
@@ -58,7 +58,7 @@ def test_a_limit_is_a_number_or_none() -> None:
 
 def test_a_named_tool_has_to_be_there() -> None:
     named = {"type": "function", "name": "g"}
-    settings = changed(Settings(), tools=TOOLS, tool_choice=named)
+    settings = changed(SessionSettings(), tools=TOOLS, tool_choice=named)
     assert settings.choice() == ToolChoice(ChoiceMode.REQUIRED, ("g",))
     with pytest.raises(RequestError):
         changed(settings, tools=TOOLS[:1])
@@ -67,7 +67,7 @@ def test_a_named_tool_has_to_be_there() -> None:
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "name": "f"}])
 @pytest.mark.parametrize("insists", [True, False])
 def test_a_demand_holds_until_there_are_results(choice: Any, insists: bool) -> None:
-    settings, items = changed(Settings(), tools=TOOLS, tool_choice=choice), Items()
+    settings, items = changed(SessionSettings(), tools=TOOLS, tool_choice=choice), Items()
     items.create(Reader({"type": "message", "role": "user", "content": "hi"}))
     assert turn_of("m", settings, items, insists=insists).choice.mode is ChoiceMode.REQUIRED
     items.create(Reader({"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"}))
@@ -79,5 +79,5 @@ def test_a_demand_holds_until_there_are_results(choice: Any, insists: bool) -> N
 
 
 def test_long_conversations_are_cut_unless_the_client_wants_none_of_it() -> None:
-    assert turn_of("m", Settings(), Items(), insists=False).truncate
-    assert not turn_of("m", changed(Settings(), truncation="disabled"), Items(), insists=False).truncate
+    assert turn_of("m", SessionSettings(), Items(), insists=False).truncate
+    assert not turn_of("m", changed(SessionSettings(), truncation="disabled"), Items(), insists=False).truncate

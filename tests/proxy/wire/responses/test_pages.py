@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.wire.responses.pages import Page, item_page
+from proxy.wire.responses.pages import PageQuery, item_page
 
 
 def items(count: int) -> list[Any]:
@@ -18,7 +18,7 @@ def items(count: int) -> list[Any]:
 def test_pages_behind_each_other_are_the_whole_list(count: int, limit: int, descending: bool) -> None:
     all_items, seen, after = items(count), [], None
     while True:
-        page: Any = item_page(all_items, Page(limit, descending, after))
+        page: Any = item_page(all_items, PageQuery(limit, descending, after))
         seen += page["data"]
         assert len(page["data"]) <= limit
         if page["data"]:
@@ -35,7 +35,7 @@ def test_pages_before_each_other_are_the_whole_list(count: int, limit: int, desc
     ordered = all_items[::-1] if descending else all_items
     seen, before = [ordered[-1]], ordered[-1]["id"]
     while True:
-        page: Any = item_page(all_items, Page(limit, descending, before=before))
+        page: Any = item_page(all_items, PageQuery(limit, descending, before=before))
         seen = [*page["data"], *seen]
         if not page["has_more"]:
             break
@@ -44,8 +44,8 @@ def test_pages_before_each_other_are_the_whole_list(count: int, limit: int, desc
 
 
 def test_between_two_items_are_those_between_them() -> None:
-    page: Any = item_page(items(10), Page(limit=3, descending=False, after="msg_2", before="msg_7"))
+    page: Any = item_page(items(10), PageQuery(limit=3, descending=False, after="msg_2", before="msg_7"))
     assert [item["id"] for item in page["data"]] == ["msg_3", "msg_4", "msg_5"]
     assert page["has_more"]
-    page = item_page(items(10), Page(limit=3, descending=False, after="msg_5", before="msg_7"))
+    page = item_page(items(10), PageQuery(limit=3, descending=False, after="msg_5", before="msg_7"))
     assert ([item["id"] for item in page["data"]], page["has_more"]) == (["msg_6"], False)

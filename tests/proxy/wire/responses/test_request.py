@@ -7,7 +7,6 @@ from typing import Any
 import orjson
 import pytest
 from openai.types.responses.response_includable import ResponseIncludable
-from openai.types.responses.service_tier import ServiceTier
 from openai.types.shared.reasoning import Reasoning
 
 from prompts import AssistantText, Guidance, Image, PastCall, Text, ToolResult, UserTurn
@@ -16,9 +15,7 @@ from proxy.errors import RequestError
 from proxy.wire.json_body import parse_json_object
 from proxy.wire.responses.request import (
     CONTEXTS,
-    EFFORTS,
     INCLUDES,
-    SERVICE_TIERS,
     SUMMARIES,
     ResponsesRequest,
     parse_responses_request,
@@ -257,8 +254,6 @@ def test_a_follow_up_needs_no_tools() -> None:
 
 def test_the_names_of_values_are_the_official_clients() -> None:
     assert set(INCLUDES) == literals(ResponseIncludable)
-    assert set(SERVICE_TIERS) == literals(ServiceTier)
-    assert set(EFFORTS) == literals(Reasoning.model_fields["effort"].annotation)
     assert set(SUMMARIES) == literals(Reasoning.model_fields["summary"].annotation)
     assert set(CONTEXTS) == literals(Reasoning.model_fields["context"].annotation)
 

@@ -7,17 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """`part` is the type of a text part in an assistant's message. `done` None: there is no such event."""
-
     modalities: str
     max_output_tokens: str
     text: str
+    """How the names of the events of a text begin."""
     part: str
+    """The type of a text part in an assistant's message."""
     added: str
+    """The event of an item that came to the conversation."""
     done: str | None
+    """The event of an item that is whole there; None where there is no such event."""
     session: tuple[tuple[str, object], ...]
+    """What a session object holds besides."""
 
 
+# What is current.
 GA = Words(
     modalities="output_modalities",
     max_output_tokens="max_output_tokens",
@@ -28,6 +32,7 @@ GA = Words(
     session=(("type", "realtime"), ("truncation", "auto"), ("prompt", None), ("include", None)),
 )
 
+# What older clients ask for by a header or a subprotocol.
 BETA = Words(
     modalities="modalities",
     max_output_tokens="max_response_output_tokens",

@@ -1,11 +1,29 @@
-"""`metadata`, which responses and conversations carry for their clients."""
+"""Parameters that several APIs have: what they may be."""
 
 from __future__ import annotations
+
+import re
 
 from ..errors import RequestError
 from .json_body import JsonObject
 from .reader import Reader, wrong_type
 
+# Wide enough for every name in use; what is no name at all is not worth a turn.
+MODEL_NAME = re.compile(r"[^\s\x00-\x1f\x7f](?:.{0,254}[^\s\x00-\x1f\x7f])?")
+
+# How hard the model is to think.
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+# How long its answers are to be.
+VERBOSITIES = ("low", "medium", "high")
+
+# Accepted; they change nothing here.
+SERVICE_TIERS = ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast")
+
+# Items of one input, or messages, and items of a Realtime conversation.
+MAX_ITEMS = 10_000
+
+# Members that `metadata` may have.
 MAX_METADATA = 16
 
 

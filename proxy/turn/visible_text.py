@@ -1,12 +1,14 @@
-"""Stop strings in text that arrives in pieces; how it is cut does not show.
+"""Text on its way to the client: escaped tags restored, and nothing from a stop string on; how it is cut does not show.
 
-Strategy: Knuth, Morris and Pratt's automaton for each string, so that a character is looked at once and what
-is held back is exactly what may yet become a stop string. Where none is begun, `str.find` goes ahead.
+Strategy for stop strings: Knuth, Morris and Pratt's automaton for each of them, so that a character is looked at
+once and what is held back is exactly what may yet become a stop string. Where none is begun, `str.find` goes ahead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from prompts import Unescaper
 
 
 class _Matcher:
@@ -26,8 +28,8 @@ class _Matcher:
             length = self._shorter[length - 1]
         return length + (self.string[length] == char)
 
-    def end_in(self, text: str) -> int | None:
-        """The index behind the first occurrence's last character, None when there is none yet."""
+    def find_end(self, text: str) -> int | None:
+        """Reads `text`: the index behind the first occurrence's last character, None when there is none yet."""
         index = 0
         while index < len(text):
             if not self.begun:
@@ -39,6 +41,10 @@ class _Matcher:
             if self.begun == len(self.string):
                 return index
         return None
+
+    def reset(self) -> None:
+        """What comes next is another text."""
+        self.begun = 0
 
 
 class StopStrings:
@@ -55,7 +61,9 @@ class StopStrings:
             return ""
         if not self._matchers:
             return text
-        ends = [(end, -len(matcher.string)) for matcher in self._matchers if (end := matcher.end_in(text)) is not None]
+        ends = [
+            (end, -len(matcher.string)) for matcher in self._matchers if (end := matcher.find_end(text)) is not None
+        ]
         text, before = self._held + text, len(self._held)
         if ends:
             end, length = min(ends)
@@ -69,5 +77,29 @@ class StopStrings:
         """What was held back, where the text ends; the next `feed` begins a new one."""
         held, self._held = self._held, ""
         for matcher in self._matchers:
-            matcher.begun = 0
+            matcher.reset()
         return held
+
+
+class VisibleText:
+    """What `feed` and `flush` return may be shown; a `flush` ends one stretch of text. `stopped`: nothing more will."""
+
+    feed: Callable[[str], str]
+
+    def __init__(self, stop: Sequence[str]) -> None:
+        self._unescaper = Unescaper()
+        self._stop_strings = StopStrings(stop)
+        self.stopped = False
+        # Called for each delta: without stop strings there is nothing to look for.
+        self.feed = self._feed if stop else self._unescaper.feed
+
+    def _feed(self, text: str) -> str:
+        return self._until_stop(self._unescaper.feed(text))
+
+    def flush(self) -> str:
+        return self._until_stop(self._unescaper.flush()) + self._stop_strings.flush()
+
+    def _until_stop(self, text: str) -> str:
+        text = self._stop_strings.feed(text)
+        self.stopped = self._stop_strings.reached
+        return text

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.turn.stops import StopStrings
+from proxy.turn.visible_text import StopStrings
 
 LETTERS = st.text("ab\n", max_size=30)
 STRINGS = st.lists(st.text("ab\n", min_size=1, max_size=5), min_size=1, max_size=4)

@@ -1,25 +1,16 @@
-"""One answer of the model, read into what the client may see of it.
+"""One answer of the model, read as it comes: backend events in, turn events out.
 
-Text leaves as it comes. It is held back from the point on where the whole answer may yet be asked for
-anew, and released or dropped when that is decided:
+    backend events --> text --meter--> parser --> text ------------------> visible text --.
+                                         |                                                +--> release --> the client
+                                         '------> calls --> gate: may it leave, as what? -'
 
-    free --- choice demands a call, none came yet ----> held (REQUIRED)
-    free --- the text must be JSON, no call came yet -> held (FORMAT)
-    free --- a block that cannot be read -------------> held (MALFORMED)
-    free --- a call that already has its result ------> held (REPEATED)
-    free --- text, in an answer asked for anew -------> held (SHOWN)
-    free, held --- a good call, some tool is strict --> held (STRICT)
-    held --- a good call -----------------------------> free
-
-STRICT lasts until the answer is over: its calls leave together or not at all, so that a second answer,
-asked for because one of them does not fit, repeats nothing that has left. FORMAT lasts as long: JSON is
-worth nothing in part, and no backend promises that what it held its model to is what the client asked for.
+What leaves when is `release`'s business, whether a call is one the gate's. What the answer was in the end is an
+`Answer`, a plain value that `verdict` judges.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 
 from parser import (
     ArgumentsDelta,
@@ -54,30 +45,19 @@ from ..contracts import (
 )
 from ..errors import BackendError
 from .calls import Accepted, CallGate, Misfit, Refusal
-from .options import CallRelease
+from .release import CallRelease, Cue, Hold, Release
 from .report import TurnReport
-from .text import VisibleText
 from .tokens import CHARACTERS_PER_TOKEN, TokenMeter
+from .verdict import Answer, names_of_calls
+from .visible_text import VisibleText
 
 
-class Hold(Enum):
-    """Why events are being held back."""
+class Reading:
+    """Feed it the backend's batches, then `finish`; what these return may leave at once.
 
-    REQUIRED = "required"
-    MALFORMED = "malformed"
-    REPEATED = "repeated"
-    SHOWN = "shown"
-    FORMAT = "format"
-    STRICT = "strict"
-
-
-class Answer:
-    """Feed it the backend's batches, then `finish`. What it returns may leave at once.
-
-    `stop` set: nothing more of this answer is wanted, the backend's turn can be ended.
-    `written` is the text that was held back because of its format, its escaped tags not restored.
-    `misfit` set: a strict tool's call does not fit, and nothing of this answer may leave any more.
-    `broken` set: a call that was already leaving live turned out to be none; the turn must fail.
+    Without a `gate` no call is read. `may_repeat`: a call that has its result already is as good as any.
+    `bare_calls`: an answer that is nothing but a call's JSON is that call. `stop` set: nothing more of this answer
+    is wanted, and the backend's turn can be ended.
     """
 
     def __init__(
@@ -85,7 +65,7 @@ class Answer:
         gate: CallGate | None,
         report: TurnReport,
         *,
-        hold: Hold | None = None,
+        hold: Hold = Hold.FREE,
         release: CallRelease = CallRelease.WHOLE,
         parallel: bool = True,
         may_repeat: bool = False,
@@ -98,29 +78,34 @@ class Answer:
         self._live = release is CallRelease.LIVE
         self._parallel = parallel
         self._may_repeat = may_repeat
-        self._meter = meter
         self._bare_calls = bare_calls
+        self._meter = meter
         self._parser = self._new_parser()
         self._visible = VisibleText(stop_strings)
+        self._release = Release(hold)
         self._out: list[TurnEvent] = []
-        self._refused_last = False
+        # The call that is leaving while it is written, by the parser's number, and reasoning that came meanwhile.
         self._live_call: int | None = None
         self._after_call: list[TurnEvent] = []
-        self.hold = hold
-        self.held: list[TurnEvent] = []
-        self.written: list[str] = []
-        self.calls = 0
-        self.undeclared = 0
-        self.shown = False
-        self.characters = 0
-        self.malformed: str | None = None
-        self.repeated: str | None = None
-        self.misfit: Misfit | None = None
+        # Whether the last block left as text: then what closes it a second time is text, too.
+        self._refused_last = False
+        self._characters = 0
+        # Whether nothing of what may still come counts. Asked for each delta.
+        self._over = False
+        # What the answer will have been.
+        self._written: list[str] = []
+        self._shown = False
+        self._calls = 0
+        self._undeclared = 0
+        self._malformed: str | None = None
+        self._repeated: str | None = None
+        self._misfit: Misfit | None = None
+        self._broken: str | None = None
+        self._incomplete: str | None = None
+        self._error: BackendError | None = None
         self.stop: str | None = None
-        self.broken: str | None = None
         self.usage: Usage | None = None
-        self.incomplete: str | None = None
-        self.error: BackendError | None = None
+        """As the backend counted it; None when it did not come to that."""
 
     def receive(self, batch: Sequence[BackendEvent]) -> list[TurnEvent]:
         """Turn events for a batch of backend events; adjacent text is read in one piece."""
@@ -137,26 +122,37 @@ class Answer:
             self._read("".join(text))
         return self._taken()
 
-    def finish(self) -> list[TurnEvent]:
-        """Turn events for the end of the backend's stream, whether it was whole or was cut; `error` is set before."""
+    def finish(self, error: BackendError | None = None) -> list[TurnEvent]:
+        """Turn events for the end of the backend's stream; `error` is what broke it off."""
+        self._error = error
         self._end_message()
-        if self.hold is Hold.STRICT and not (self.misfit or self.error):
-            self._release()
+        if not (self._misfit or error):
+            self._leave(self._release.meet(Cue.END))
         return self._taken()
 
     @property
-    def empty(self) -> bool:
-        """Nothing was shown, nothing is held: the client would get an empty answer."""
-        return not self.shown and not self.held and not self.calls
-
-    @property
-    def ended_at_stop_string(self) -> bool:
-        return self._visible.stopped
+    def answer(self) -> Answer:
+        """What was read, once it is finished."""
+        return Answer(
+            hold=self._release.hold,
+            held=self._release.held,
+            shown=self._shown,
+            calls=self._calls,
+            undeclared=self._undeclared,
+            written="".join(self._written),
+            malformed=self._malformed,
+            repeated=self._repeated,
+            misfit=self._misfit,
+            broken=self._broken,
+            incomplete=self._incomplete,
+            ended_by_stop_string=self._visible.stopped,
+            error=self._error,
+        )
 
     @property
     def estimated_tokens(self) -> int:
         """What was read of it, for want of the backend's own count."""
-        return self.characters // CHARACTERS_PER_TOKEN if self._meter is None else self._meter.spent
+        return self._characters // CHARACTERS_PER_TOKEN if self._meter is None else self._meter.spent
 
     # Reading
 
@@ -177,19 +173,21 @@ class Answer:
                 self._reason(ReasoningItemEnded())
             case TurnEnded(usage, incomplete):
                 # Of an answer that was cut here the backend counted more than the client gets.
-                if self.incomplete is None:
-                    self.usage, self.incomplete = usage, incomplete
+                if self._incomplete is None:
+                    self.usage, self._incomplete = usage, incomplete
                 self._end_message()
 
     def _reason(self, event: Reasoning | ReasoningItemEnded) -> None:
-        """Reasoning is never held back, but a call that is leaving is not interrupted by it."""
+        """Reasoning is never held back, but a call that is leaving is not interrupted by it: no API has items that
+        lie in one another.
+        """
         (self._out if self._live_call is None else self._after_call).append(event)
 
     def _read(self, text: str) -> None:
         if self._meter is not None:
             text = self._meter.take(text)
-        self.characters += len(text)
-        if self.stop or self.misfit:
+        self._characters += len(text)
+        if self._over:
             return
         if self._gate is None:
             self._text(text)
@@ -200,10 +198,16 @@ class Answer:
 
     def _cut(self, reason: str) -> None:
         """The answer ends here, unless it had ended before."""
-        if not (self.stop or self.misfit):
-            self.incomplete = reason
+        if not self._over:
+            # Before the end of the message: a call that is cut in two is then not asked for anew.
+            self._incomplete = reason
             self._end_message()
-            self._report.interrupted = self.stop = reason
+            self._end(reason)
+
+    def _end(self, reason: str) -> None:
+        """Nothing more is wanted of it, which the log tells."""
+        self._report.interrupted = self.stop = reason
+        self._over = True
 
     def _parse(self, text: str) -> None:
         rest = self._obey(self._parser.receive_text(text))
@@ -212,7 +216,7 @@ class Answer:
 
     def _end_message(self) -> None:
         """A call does not reach over the end of a message: each is read by itself."""
-        if not (self.stop or self.misfit) and self._gate is not None:
+        if self._gate is not None and not self._over:
             while (rest := self._obey(self._parser.receive_eof())) is not None:
                 self._parse(rest)
             self._parser = self._new_parser()
@@ -226,7 +230,7 @@ class Answer:
     def _obey(self, events: Sequence[ParserEvent]) -> str | None:
         """Acts on events of the parser. Returns text that is to be read on with the parser that is there then."""
         for event in events:
-            if self.stop or self.misfit:
+            if self._over:
                 break
             match event:
                 case TextDelta(text):
@@ -242,122 +246,116 @@ class Answer:
                     if self._refused_last:
                         self._text(raw)
                 case CallMalformed():
-                    self._malformed(event)
+                    self._unreadable(event)
                 case ReadingEnded(reason, rest):
-                    # The model goes on with a result: of its own call, or as part of what it quotes.
-                    if not (self.calls or self.undeclared or self.repeated):
+                    # The model goes on with a result. Behind a call of its own it made that up; without one it is
+                    # part of something that the model quotes, and is text.
+                    if not (self._calls or self._undeclared or self._repeated):
                         self._parser = SentinelParser()
                         return rest
-                    self._report.interrupted = self.stop = reason
+                    self._end(reason)
         return None
 
     # Text
 
     def _text(self, text: str) -> None:
-        if self.hold is Hold.FORMAT:
-            self.written.append(text)
+        if self._release.holds and self._release.hold is Hold.FORMAT:
+            self._written.append(text)
         if text := self._visible.feed(text):
             self._show(AnswerText(text))
         if self._visible.stopped:
-            self._report.interrupted = self.stop = "a stop string came"
+            self._end("a stop string came")
 
     def _flush_text(self) -> None:
         if text := self._visible.flush():
             self._show(AnswerText(text))
         if self._visible.stopped:
-            self._report.interrupted = self.stop = "a stop string came"
+            self._end("a stop string came")
 
-    def _show(self, event: TurnEvent) -> None:
-        if self.hold is not None:
-            # The end of a message that is not there needs no holding.
-            if not isinstance(event, AnswerMessageEnded) or self.held:
-                self.held.append(event)
-            return
-        if isinstance(event, AnswerText):
-            self.shown = True
-        self._out.append(event)
+    def _show(self, event: AnswerText | AnswerMessageEnded) -> None:
+        if self._release.holds:
+            self._release.keep(event)
+        else:
+            self._shown = self._shown or isinstance(event, AnswerText)
+            self._out.append(event)
 
-    def _keep(self, hold: Hold) -> None:
-        if self.hold is None and not self.calls:
-            self.hold = hold
+    def _show_block(self, raw: str) -> None:
+        """A block that is no call: nothing is lost in silence. Flushed, for a tag in it ends with it."""
+        self._text(raw)
+        self._flush_text()
 
     # Calls
 
     def _completed(self, call: CallCompleted) -> None:
-        assert self._gate is not None  # noqa: S101  # the parser is only fed when there is a gate
-        if self.incomplete and call.tier is Tier.BARE:
-            self._malformed(CallMalformed("the answer was cut in the middle of it", call.before + call.raw, call.index))
+        assert self._gate is not None  # noqa: S101 -- the parser is only fed when there is a gate
+        if self._incomplete and call.tier is Tier.BARE:
+            # What was cut may be the beginning of more than this call.
+            self._unreadable(
+                CallMalformed("the answer was cut in the middle of it", call.before + call.raw, call.index)
+            )
             return
+        # Text before it leaves before it.
         self._flush_text()
         live = self._live_call == call.index
         verdict = self._gate.judge(call)
         self._refused_last = isinstance(verdict, Refusal) and verdict is not Refusal.UNDECLARED
         match verdict:
             case Refusal.UNDECLARED:
-                self.undeclared += 1
+                # Taken out and not shown: a client could only take it for markup.
+                self._undeclared += 1
                 self._report.refused[verdict.value] += 1
             case Refusal():
                 self._report.refused[verdict.value] += 1
                 if live:
                     self._break(f"the call was refused: {verdict.value}")
                 else:
-                    self._text(call.before + call.raw)
-                    self._flush_text()
+                    self._show_block(call.before + call.raw)
             case Misfit():
                 self._report.refused["arguments_misfit"] += 1
-                self.misfit = verdict
+                # Calls go together: nothing more may leave.
+                self._misfit = verdict
+                self._over = True
             case Accepted():
                 self._report.tiers[call.tier.value] += 1
                 self._report.repairs.update(call.repairs)
-                if not live:
+                if live:
+                    # Its arguments have left as they were written.
+                    self._calls += 1
+                    self._report.calls.append(verdict.name)
+                    self._end_live(ToolCallEnded())
+                else:
                     self._report.repairs.update(verdict.coercions)
-                self._pass_on(verdict, live=live)
+                    self._pass_on(verdict)
+                if not self._parallel:
+                    self._end("one call was asked for")
 
-    def _pass_on(self, call: Accepted, *, live: bool) -> None:
-        whole = (ToolCallStarted(call.call_id, call.name), ToolCallArguments(call.arguments), ToolCallEnded())
-        if call.repeated and not (live or self._may_repeat or self.calls):
-            self._keep(Hold.REPEATED)
-            self.repeated = call.name
-            self.held.extend(whole)
-        elif self._gate is not None and self._gate.keeps_calls_together:
-            self.calls += 1
-            self._drop_what_was_shown()
-            self.hold = Hold.STRICT
-            self.held.extend(whole)
-        else:
-            self.calls += 1
-            self._report.calls.append(call.name)
-            if live:
-                self._end_live(ToolCallEnded())
-            else:
-                self._release()
-                self._out.extend(whole)
-        if not self._parallel:
-            self._report.interrupted = self.stop = "one call was asked for"
+    def _pass_on(self, call: Accepted) -> None:
+        """A whole call leaves, or is held with the others or on suspicion."""
+        events = (ToolCallStarted(call.call_id, call.name), ToolCallArguments(call.arguments), ToolCallEnded())
+        if call.repeated and not (self._may_repeat or self._calls):
+            self._repeated = call.name
+            self._leave(self._release.meet(Cue.REPEAT, events))
+            return
+        self._calls += 1
+        together = self._gate is not None and self._gate.keeps_calls_together
+        self._leave(self._release.meet(Cue.JOINT_CALL if together else Cue.CALL, events))
 
-    def _release(self) -> None:
-        """A good call came: what was held leaves before it, unless it repeats what was shown before."""
-        self._drop_what_was_shown()
-        self._out.extend(self.held)
-        self._report.calls += names_of_calls(self.held)
-        self.held.clear()
-        self.hold = None
+    def _leave(self, events: Sequence[TurnEvent]) -> None:
+        """What a cue has set free, or let through."""
+        self._out += events
+        self._report.calls += names_of_calls(events)
 
-    def _drop_what_was_shown(self) -> None:
-        if self.hold is Hold.SHOWN:
-            self.held.clear()
-
-    def _malformed(self, block: CallMalformed) -> None:
+    def _unreadable(self, block: CallMalformed) -> None:
         self._flush_text()
         self._report.refused[block.reason] += 1
         if block.index is not None and block.index == self._live_call:
             self._break(f"the call cannot be read: {block.reason}")
             return
+        # A broken block that stands so in the request is quoted, and asking anew would bring it again.
         if self._gate is None or not self._gate.is_quoted_text(block.raw):
-            self.malformed = block.reason
-            self._keep(Hold.MALFORMED)
-        self._text(block.raw)
-        self._flush_text()
+            self._malformed = block.reason
+            self._leave(self._release.meet(Cue.UNREADABLE))
+        self._show_block(block.raw)
 
     # Live calls
 
@@ -367,9 +365,11 @@ class Answer:
         tool = self._gate.registry.match(call.name)
         if tool is not None and self._gate.may_leave_unfinished:
             self._flush_text()
-            self._release()
+            # Counted when it is whole.
+            started = ToolCallStarted(self._gate.take_id(call.id), tool.name)
+            self._leave(self._release.meet(Cue.CALL))
+            self._out.append(started)
             self._live_call = call.index
-            self._out.append(ToolCallStarted(self._gate.take_id(call.id), tool.name))
 
     def _end_live(self, end: ToolCallEnded) -> None:
         self._live_call = None
@@ -377,11 +377,10 @@ class Answer:
         self._after_call.clear()
 
     def _break(self, reason: str) -> None:
+        """A call that was leaving live is none: what has left cannot be taken back, so the turn must fail."""
         self._end_live(ToolCallEnded(complete=False))
         self.stop = reason
-        if not self.incomplete:
-            self.broken = reason
-
-
-def names_of_calls(events: Sequence[TurnEvent]) -> list[str]:
-    return [event.name for event in events if isinstance(event, ToolCallStarted)]
+        self._over = True
+        # Where the answer was cut, the client knows already why the call has no end.
+        if not self._incomplete:
+            self._broken = reason

@@ -1,0 +1,138 @@
+"""One turn's backend events to the lines of an app-server that would have told them: `reduction` backwards.
+
+What was told comes back as it was, but for what no line can say: empty pieces are nothing, and what is open when the
+turn ends is whole.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from ...contracts import (
+    BackendEvent,
+    MessageEnded,
+    Prompt,
+    ReasoningEnded,
+    ReasoningPiece,
+    TextPiece,
+    TurnEnded,
+    Usage,
+)
+from ...errors import BackendError
+from ...rpc import JsonObject
+from .deltas import TEXT_DELTA
+from .errors import Cut, turn_error
+from .requests import turn_params
+
+
+class TurnExpansion:
+    """The lines of one turn, in the order in which its methods are called; the client's are `ask` and `leave`.
+
+    The turn ends with a `TurnEnded` that is told, or with `fail` or `interrupt`.
+    """
+
+    def __init__(self, thread_id: str, turn_id: str) -> None:
+        self._thread_id = thread_id
+        self._turn_id = turn_id
+        self._ids = (f"item-{number}" for number in itertools.count(1))
+        self._message: tuple[str, list[str]] | None = None
+        # The texts by part of the summary.
+        self._reasoning: tuple[str, dict[int, list[str]]] | None = None
+
+    def ask(self, prompt: Prompt) -> JsonObject:
+        return {"method": "turn/start", "params": turn_params(self._thread_id, prompt)}
+
+    def leave(self) -> JsonObject:
+        return {"method": "turn/interrupt", "params": self._told()}
+
+    def begin(self) -> JsonObject:
+        return self._turn("turn/started", "inProgress")
+
+    def tell(self, event: BackendEvent) -> Iterator[JsonObject]:
+        match event:
+            case TextPiece(text):
+                if text:
+                    yield from self._text(text)
+            case MessageEnded():
+                yield self._whole_message()
+            case ReasoningPiece(part, text):
+                if text:
+                    yield from self._summary(part, text)
+            case ReasoningEnded():
+                yield self._whole_reasoning()
+            case TurnEnded(usage, incomplete):
+                if self._reasoning is not None:
+                    yield self._whole_reasoning()
+                if self._message is not None:
+                    yield self._whole_message()
+                if usage is not None:
+                    yield self._line("thread/tokenUsage/updated", tokenUsage=_token_usage(usage))
+                if incomplete is None:
+                    yield self._turn("turn/completed", "completed")
+                else:
+                    yield from self._failed(turn_error(Cut(incomplete)))
+
+    def fail(self, error: BackendError) -> Iterator[JsonObject]:
+        yield from self._failed(turn_error(error))
+
+    def interrupt(self) -> JsonObject:
+        return self._turn("turn/completed", "interrupted")
+
+    def _text(self, text: str) -> Iterator[JsonObject]:
+        if self._message is None:
+            self._message = next(self._ids), []
+            yield self._item("item/started", type="agentMessage", id=self._message[0], text="")
+        item, told = self._message
+        told.append(text)
+        yield self._line(TEXT_DELTA, itemId=item, delta=text)
+
+    def _whole_message(self) -> JsonObject:
+        item, told = self._message or (next(self._ids), [])
+        self._message = None
+        return self._item("item/completed", type="agentMessage", id=item, text="".join(told))
+
+    def _summary(self, part: int, text: str) -> Iterator[JsonObject]:
+        if self._reasoning is None:
+            self._reasoning = next(self._ids), {}
+            yield self._item("item/started", type="reasoning", id=self._reasoning[0], summary=[])
+        item, told = self._reasoning
+        told.setdefault(part, []).append(text)
+        yield self._line("item/reasoning/summaryTextDelta", itemId=item, summaryIndex=part, delta=text)
+
+    def _whole_reasoning(self) -> JsonObject:
+        item, told = self._reasoning or (next(self._ids), {})
+        self._reasoning = None
+        summary = ["".join(told.get(part, ())) for part in range(max(told, default=-1) + 1)]
+        return self._item("item/completed", type="reasoning", id=item, summary=summary)
+
+    def _failed(self, error: JsonObject) -> Iterator[JsonObject]:
+        yield self._line("error", error=error, willRetry=False)
+        yield self._turn("turn/completed", "failed", error)
+
+    def _told(self, **params: object) -> JsonObject:
+        return {"threadId": self._thread_id, "turnId": self._turn_id, **params}
+
+    def _line(self, method: str, **params: object) -> JsonObject:
+        return {"method": method, "params": self._told(**params)}
+
+    def _item(self, method: str, **item: object) -> JsonObject:
+        return self._line(method, item=item)
+
+    def _turn(self, method: str, status: str, error: JsonObject | None = None) -> JsonObject:
+        params = {
+            "threadId": self._thread_id,
+            "turn": {"id": self._turn_id, "items": [], "status": status, "error": error},
+        }
+        return {"method": method, "params": params}
+
+
+def _token_usage(usage: Usage) -> JsonObject:
+    tokens = {
+        "totalTokens": usage.input_tokens + usage.output_tokens,
+        "inputTokens": usage.input_tokens,
+        "cachedInputTokens": usage.cached_tokens,
+        "outputTokens": usage.output_tokens,
+        "reasoningOutputTokens": usage.reasoning_tokens,
+    }
+    return {"total": tokens, "last": tokens}

@@ -1,0 +1,62 @@
+"""The codex program as a child: its row in the table, and what `doctor` looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...contracts import TextBackend
+from ...errors import ApiError, UsageError
+from ..kind import BackendKind, BackendSettings, Finding
+
+
+def _make(settings: BackendSettings) -> TextBackend:
+    from .backend import codex_backend  # noqa: PLC0415 -- other kinds do without
+    from .options import read_base_instructions  # noqa: PLC0415 -- likewise
+
+    return codex_backend(
+        home=settings.codex_home,
+        program=settings.codex,
+        upstream=settings.upstream,
+        builtin_provider=settings.codex_provider == "openai",
+        models=settings.model,
+        idle_timeout=settings.idle_timeout,
+        base_instructions=read_base_instructions(settings.base_instructions),
+    )
+
+
+async def _check_program(settings: BackendSettings) -> Sequence[Finding]:
+    from .program import locate_program, read_version  # noqa: PLC0415 -- only doctor asks
+
+    try:
+        program = locate_program(settings.codex)
+    except UsageError as error:
+        return [Finding("program", False, str(error))]
+    version = read_version(program)
+    if version is None:
+        said, remedy = f"{program} does not say its version", "Name another one with --codex PATH."
+        return [Finding("program", False, said, remedy)]
+    return [Finding("program", True, f"codex {version}, {program}")]
+
+
+async def _check_text_only(settings: BackendSettings) -> Sequence[Finding]:
+    """Lets codex send one request a model to us instead of to its service, and looks at what is in it."""
+    from .text_only import tools_that_reach_the_model  # noqa: PLC0415 -- only doctor asks
+
+    try:
+        seen = await tools_that_reach_the_model(settings.codex, settings.model)
+    except (ApiError, OSError, TimeoutError) as error:
+        return [Finding("text-only", None, f"could not be checked: {error}")]
+    tools = sorted({tool for names in seen.values() for tool in names})
+    if tools:
+        said = f"this codex gives the model tools of its own: {', '.join(tools)}"
+        remedy = "Use codex 0.160 or newer: pip install -U openai-codex-cli-bin, or --codex PATH."
+        return [Finding("text-only", False, said, remedy)]
+    return [Finding("text-only", True, f"no built-in tool reaches the model (asked of {len(seen)} models)")]
+
+
+CODEX = BackendKind(
+    help="the codex app-server, started as a child",
+    make=_make,
+    check_before=_check_program,
+    check_after=_check_text_only,
+)

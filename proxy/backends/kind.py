@@ -1,0 +1,66 @@
+"""What the table holds of each kind of backend: how to name one, how to make one, and what to check of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from ..contracts import TextBackend
+
+
+class BackendSettings(Protocol):
+    """What backends need to know of the settings, each of them what it needs."""
+
+    @property
+    def backend(self) -> str: ...
+    @property
+    def model(self) -> tuple[str, ...]: ...
+    @property
+    def idle_timeout(self) -> float: ...
+    @property
+    def codex(self) -> str | None: ...
+    @property
+    def codex_home(self) -> Path: ...
+    @property
+    def codex_provider(self) -> str: ...
+    @property
+    def upstream(self) -> str | None: ...
+    @property
+    def base_instructions(self) -> str | None: ...
+    @property
+    def speed(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of `tagcall doctor`. `good` None: not checked, or worth knowing. `remedy` says what to do."""
+
+    name: str
+    good: bool | None
+    said: str
+    remedy: str | None = None
+
+
+Check: TypeAlias = Callable[[BackendSettings], Awaitable[Sequence[Finding]]]
+
+
+async def no_check(_: BackendSettings) -> Sequence[Finding]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendKind:
+    """One row. Every command loads all rows, so what only the backend takes is loaded when it is made or checked."""
+
+    help: str
+    """What answers then, as a part of a sentence."""
+    address: str | None = None
+    """What is written behind the kind and a colon, as `DIR` or `//HOST:PORT`; None: nothing is."""
+    make: Callable[[BackendSettings], TextBackend]
+    """Not started yet. The address stands in `settings.backend`, behind the kind. Raises `UsageError`."""
+    check_before: Check = no_check
+    """Before one is made; a red finding ends the examination."""
+    check_after: Check = no_check
+    """After one has run."""

@@ -1,0 +1,54 @@
+"""An app-server that is already running, behind a WebSocket or a Unix socket. Its configuration is its owner's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..contracts import TextBackend
+from .kind import BackendKind, BackendSettings, Finding
+
+
+def remote_backend(
+    address: str,
+    *,
+    token: str | None = None,
+    models: Sequence[str] = (),
+    idle_timeout: float = 300.0,
+    base_instructions: str | None = None,
+) -> TextBackend:
+    """An app-server that listens at `ws://HOST:PORT` or `unix:PATH`."""
+    from ..rpc import Transport  # noqa: PLC0415 -- nearly everyone has the app-server as a child
+    from ..rpc.websocket import WebSocketTransport  # noqa: PLC0415 -- likewise
+    from .codex.backend import CodexBackend  # noqa: PLC0415 -- likewise
+    from .codex.options import SessionOptions  # noqa: PLC0415 -- likewise
+
+    async def connect() -> Transport:
+        return await WebSocketTransport.connect(address, token)
+
+    options = SessionOptions(
+        idle_timeout=idle_timeout, base_instructions=base_instructions, turns_outlive_connection=True
+    )
+    return CodexBackend(connect, options, models=models, name=f"the app-server at {address}")
+
+
+def _make(settings: BackendSettings) -> TextBackend:
+    from .codex.options import read_base_instructions  # noqa: PLC0415 -- likewise
+
+    return remote_backend(
+        settings.backend,
+        models=settings.model,
+        idle_timeout=settings.idle_timeout,
+        base_instructions=read_base_instructions(settings.base_instructions),
+    )
+
+
+async def not_our_business(_: BackendSettings) -> Sequence[Finding]:
+    said = "not checked: what this app-server gives its model is its owner's business"
+    return [Finding("text-only", None, said)]
+
+
+WEB_SOCKET = BackendKind(
+    help="an app-server that is already running", address="//HOST:PORT", make=_make, check_after=not_our_business
+)
+UNIX_SOCKET = replace(WEB_SOCKET, address="PATH")

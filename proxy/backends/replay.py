@@ -1,0 +1,57 @@
+"""The small app-server that plays fixtures, as a child like the real one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..contracts import TextBackend
+from ..errors import UsageError
+from .kind import BackendKind, BackendSettings
+from .remote import not_our_business
+
+
+def replay_backend(
+    folder: Path,
+    *,
+    speed: str = "fast",
+    chunk: int = 0,
+    models: Sequence[str] = (),
+    idle_timeout: float = 300.0,
+) -> TextBackend:
+    """Plays the fixtures in `folder`.
+
+    `speed` is `fast`, `recorded` for the pace at which the model once wrote, or the time between two pieces of
+    text, as `20ms`. `chunk` cuts the text anew, into pieces of so many characters; 0 leaves it as it was recorded.
+    """
+    from ..rpc import ChildTransport, Launch, Transport  # noqa: PLC0415 -- other kinds do without
+    from .codex.backend import CodexBackend  # noqa: PLC0415 -- likewise
+    from .codex.options import SessionOptions  # noqa: PLC0415 -- likewise
+
+    # Where the packages are, for a checkout that is not installed.
+    root = Path(__file__).resolve().parents[2]
+    launch = Launch(
+        [sys.executable, "-m", "proxy.replay", "--speed", speed, "--chunk", str(chunk), str(folder.absolute())],
+        dict(os.environ),
+        root,
+    )
+
+    async def connect() -> Transport:
+        return await ChildTransport.start(launch)
+
+    return CodexBackend(connect, SessionOptions(idle_timeout=idle_timeout), models=models, name="the replay")
+
+
+def _make(settings: BackendSettings) -> TextBackend:
+    from ..replay.fixture import load_fixtures  # noqa: PLC0415 -- likewise
+
+    folder = Path(settings.backend.partition(":")[2]).expanduser()
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder of fixtures: give one with --backend replay:DIR.")
+    load_fixtures(folder)  # what is wrong with one is told before anything is started
+    return replay_backend(folder, speed=settings.speed, models=settings.model, idle_timeout=settings.idle_timeout)
+
+
+REPLAY = BackendKind(help="recorded fixtures", address="DIR", make=_make, check_after=not_our_business)

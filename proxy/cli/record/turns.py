@@ -1,0 +1,106 @@
+"""The turns of a request, heard where every backend's events pass."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Self
+
+from ...contracts import BackendEvent, Health, Load, Model, Prompt, TextBackend
+from ...errors import BackendError
+
+
+@dataclass(slots=True, eq=False)
+class HeardTurn:
+    """One turn. Times are in seconds on the monotonic clock.
+
+    It was `read_to_its_end`, or ended with an `error`, or else it was left early. `stopped`: it ended because the
+    server did.
+    """
+
+    prompt: Prompt
+    begun: float
+    told: list[tuple[float, BackendEvent]] = field(default_factory=list)
+    error: BackendError | None = None
+    read_to_its_end: bool = False
+    stopped: bool = False
+    over: float = 0.0
+
+    @property
+    def left_early(self) -> bool:
+        return self.error is None and not self.read_to_its_end
+
+
+@dataclass(slots=True)
+class RecordedRequest:
+    """One request while it is served. `turns` are in the order in which they began."""
+
+    turns: list[HeardTurn] = field(default_factory=list)
+
+
+# The request that is being served by this task and those that it starts.
+_CURRENT: ContextVar[RecordedRequest | None] = ContextVar("recorded_request", default=None)
+
+
+@contextmanager
+def recorded_request() -> Iterator[RecordedRequest]:
+    """What is served within belongs to the request that this gives."""
+    request = RecordedRequest()
+    token = _CURRENT.set(request)
+    try:
+        yield request
+    finally:
+        _CURRENT.reset(token)
+
+
+class RecordedBackend:
+    """Any `TextBackend`; what it says is noted with the request that is being served."""
+
+    def __init__(self, backend: TextBackend) -> None:
+        self._backend = backend
+        self._stopping = False
+
+    async def __aenter__(self) -> Self:
+        await self._backend.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._stopping = True
+        await self._backend.__aexit__(*exc)
+
+    @asynccontextmanager
+    async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
+        turn = HeardTurn(prompt, time.monotonic())
+        if (request := _CURRENT.get()) is not None:
+            request.turns.append(turn)
+        try:
+            async with self._backend.stream(prompt) as batches, aclosing(_heard(batches, turn)) as heard:
+                yield heard
+        except BackendError as error:
+            turn.error = error
+            raise
+        finally:
+            turn.over = time.monotonic()
+            turn.stopped = self._stopping
+
+    async def models(self) -> Sequence[Model]:
+        return await self._backend.models()
+
+    async def health(self) -> Health:
+        return await self._backend.health()
+
+    def load(self) -> Load:
+        return self._backend.load()
+
+
+async def _heard(
+    batches: AsyncIterator[Sequence[BackendEvent]], turn: HeardTurn
+) -> AsyncGenerator[Sequence[BackendEvent], None]:
+    async for batch in batches:
+        now = time.monotonic()
+        turn.told += [(now, event) for event in batch]
+        yield batch
+    turn.read_to_its_end = True

@@ -1,0 +1,64 @@
+"""Bodies: JSON that comes in, with the checks before it is read; JSON and errors that go out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import orjson
+from aiohttp import web
+
+from ..errors import ApiError, RequestError
+
+# Seconds from the last byte of a request's head to the last of its body.
+BODY_DEADLINE = 20.0
+
+
+async def read_json_body(request: web.Request) -> bytes:
+    """The body of a JSON request.
+
+    The content type is demanded because a page of another site can send anything but that without
+    asking first; a length over the limit is refused before the body arrives, and the body may not
+    take longer than `BODY_DEADLINE`.
+    """
+    if request.content_type != "application/json":
+        raise RequestError("Send the request with 'Content-Type: application/json'.", status=415)
+    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise RequestError("Compressed request bodies are not accepted.", status=415)
+    limit = request.client_max_size
+    if (request.content_length or 0) > limit:
+        raise RequestError(
+            f"The request body is larger than {limit} bytes. The limit is set by --max-body.", status=413
+        )
+    try:
+        async with asyncio.timeout(BODY_DEADLINE):
+            return await request.read()
+    except TimeoutError:
+        raise RequestError("The body of the request took too long.", status=408) from None
+
+
+def fault() -> ApiError:
+    """What a client is told of a fault of ours: nothing of it. The log has its trace."""
+    return ApiError("The server had an error while processing your request.")
+
+
+def json_reply(body: Mapping[str, object], *, status: int = 200) -> web.Response:
+    return web.Response(body=orjson.dumps(body), status=status, content_type="application/json")
+
+
+def error_reply(error: ApiError) -> web.Response:
+    """The OpenAI error body of `error`, with its status and headers."""
+    reply = json_reply({"error": error.error_object()}, status=error.status)
+    reply.headers.update(error.headers())
+    if error.status in {401, 403, 408, 413, 415, 421}:
+        reply.force_close()  # what is left of the body is not worth reading
+    return reply
+
+
+def from_aiohttp(error: web.HTTPException) -> ApiError:
+    """aiohttp's own errors, which would leave as plain text."""
+    if error.status == 413:
+        return RequestError("The request body is too large. The limit is set by --max-body.", status=413)
+    if error.status < 500:
+        return RequestError(error.reason, status=error.status)
+    return ApiError(fault().message, status=error.status)

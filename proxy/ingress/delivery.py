@@ -1,0 +1,226 @@
+"""One delivery: a turn run to its end, its events as an API's own, handed to a sink.
+
+    run_turn --batches--> builder --events--> sink     an event stream, one JSON body,
+                             |                         frames on a socket, a job in the background
+                             '-- what is to be kept is kept before the last events leave
+
+    the turn ends                  its last events
+    it fails before any event,     raised: its caller refuses the request (an HTTP error, an `error` frame)
+       and nothing has left
+    it fails later                 its last events, which tell so
+    a fault of ours                logged with its trace, told without it: raised, or as last events
+    nobody wants more of it        the last events that its `Cancellation` makes
+    its client leaves              `ConnectionError`: raised; whoever cancels this leaves as well
+
+Every API that answers with a turn comes through here; what differs between them is an `Exchange`, and between the
+ways that lead to clients a `Sink`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import structlog
+from aiohttp import web
+from structlog.typing import FilteringBoundLogger
+
+from ..contracts import TurnEvent, TurnFailed, TurnFinished, TurnRequest
+from ..errors import ApiError
+from ..ids import MintId, mint_id
+from ..turn import run_turn
+from ..wire.builder import AnswerBuilder, WireEvent
+from ..wire.sse import Encode
+from .bodies import fault, json_reply
+from .event_stream import EventStream, StreamSink
+from .metrics import METRICS
+from .models import MODELS
+from .request_log import RequestLog
+from .state import BACKEND, REQUEST_LOG, TURN_OPTIONS
+
+log: FilteringBoundLogger = structlog.get_logger(__name__)
+
+Batches = AsyncGenerator[list[TurnEvent], None]
+
+
+class Cancellation:
+    """Ends a delivery from outside, between two batches only: what was built is sent."""
+
+    def __init__(self) -> None:
+        self.ending: Callable[[], list[WireEvent]] | None = None
+        """What makes the last events; None as long as nobody has asked."""
+        self._waiting: asyncio.Timeout | None = None
+
+    def request(self, ending: Callable[[], list[WireEvent]]) -> None:
+        """The first to ask says how it ends; a delivery that has its last events already ends with those."""
+        if self.ending is None:
+            self.ending = ending
+            if self._waiting is not None:
+                self._waiting.reschedule(asyncio.get_running_loop().time())
+
+    async def cut(self, turn: Batches) -> Batches:
+        """The batches of `turn`, to its end or to where nobody wants more of them."""
+        async with aclosing(turn):
+            while self.ending is None and (batch := await self._next(turn)) is not None:
+                yield batch
+
+    async def _next(self, turn: Batches) -> list[TurnEvent] | None:
+        try:
+            async with asyncio.timeout(None) as self._waiting:
+                return await anext(turn, None)
+        except (TimeoutError, asyncio.CancelledError):
+            # Who stops in haste asks, and cancels the task right after: that is one wish, not two.
+            if self.ending is None:
+                raise
+            return None
+        finally:
+            self._waiting = None
+
+
+async def _nothing() -> None:
+    pass
+
+
+def _as_it_is(error: ApiError) -> ApiError:
+    return error
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What a request asks of the turn, and who makes its answer."""
+
+    turn: TurnRequest
+    builder: AnswerBuilder
+    keep: Callable[[], Awaitable[None]] = _nothing
+    """Awaited once the turn is finished, before the last events leave."""
+    mint: MintId = mint_id
+    """Makes the ids of its calls."""
+    map_error: Callable[[ApiError], ApiError] = _as_it_is
+    """Makes of an error what its API says there, when that is not what the Responses API says."""
+    cancellation: Cancellation | None = None
+    """What can end it early, where something can."""
+
+
+class Sink(Protocol):
+    """Where one answer goes. Each method may raise `ConnectionError`: its client has gone."""
+
+    @property
+    def begun(self) -> bool:
+        """Something has left, or is leaving: from now on a failure has to be told in the answer itself."""
+
+    def open(self, builder: AnswerBuilder) -> AbstractAsyncContextManager[None]:
+        """Begins the answer, and does around the turn what has to be done beside it."""
+
+    def send(self, events: Sequence[WireEvent]) -> Awaitable[None]:
+        """Events in the middle of the answer, those of one batch."""
+
+    def finish(self, events: Sequence[WireEvent], error: ApiError | None) -> Awaitable[None]:
+        """The last events. `error`: what they tell. May come when `open` is left: a fault may have ended that."""
+
+
+async def deliver(app: web.Application, exchange: Exchange, sink: Sink, entry: RequestLog) -> None:
+    """Hands one answer to `sink`, to its end whatever happens: nobody is left without its last event.
+
+    Raises `ApiError` when the request is to be refused, for nothing has left, and `ConnectionError` when its client
+    has gone.
+    """
+    try:
+        async with sink.open(exchange.builder):
+            last, error = await _send_all_but_the_last(app, exchange, sink, entry)
+            await sink.finish(last, error)
+    except ConnectionError:
+        raise
+    except ApiError as error:
+        failure = error
+    except Exception:
+        log.exception("delivery_fault", id=entry.id, response=exchange.builder.id)
+        failure = fault()
+    else:
+        return
+    entry.failed_with(failure)
+    if not sink.begun:
+        raise failure
+    await sink.finish(exchange.builder.handle(TurnFailed(failure)), failure)
+
+
+async def _send_all_but_the_last(
+    app: web.Application, exchange: Exchange, sink: Sink, entry: RequestLog
+) -> tuple[list[WireEvent], ApiError | None]:
+    """Runs the turn. Returns its last events, once it is closed and what is to be kept is kept, and what they tell."""
+    builder, cancellation = exchange.builder, exchange.cancellation
+    wanted = replace(exchange.turn, model=app[MODELS].behind(exchange.turn.model))
+    turn = run_turn(wanted, app[BACKEND], app[TURN_OPTIONS], entry.turn, mint=exchange.mint)
+    batches = turn if cancellation is None else cancellation.cut(turn)
+    with app[METRICS].turn(entry.turn) as clock:
+        async with aclosing(batches):
+            async for batch in batches:
+                clock.saw(batch)
+                error = None
+                if isinstance(end := batch[-1], TurnFailed):
+                    error = exchange.map_error(end.error)
+                    if len(batch) == 1 and not sink.begun:
+                        raise error
+                    batch[-1] = TurnFailed(error)
+                    entry.failed_with(error)
+                events = [made for event in batch for made in builder.handle(event)]
+                if isinstance(end, TurnFinished):
+                    await exchange.keep()
+                entry.saw_first_event()
+                if isinstance(end, (TurnFinished, TurnFailed)):
+                    return events, error
+                await sink.send(events)
+    if cancellation is None or cancellation.ending is None:
+        raise RuntimeError("the turn has no end")
+    return cancellation.ending(), None
+
+
+# Over HTTP
+
+
+async def answer(
+    request: web.Request, exchange: Exchange, encode: Encode, *, stream: bool, pause: float | None = None
+) -> web.StreamResponse:
+    """Serves one exchange as the event stream that `encode` writes, or as one JSON body. Raises `ApiError`.
+
+    `pause` is how many seconds the stream may be silent, when its client wants another limit than ours.
+    """
+    entry = request[REQUEST_LOG]
+    entry.answers(exchange.turn.model, exchange.builder.id, stream=stream)
+    if not stream:
+        await deliver(request.app, exchange, BodySink(), entry)
+        return json_reply(exchange.builder.body)
+    events = EventStream(request, pause)
+    try:
+        await deliver(request.app, exchange, StreamSink(events, encode), entry)
+    except ConnectionError:
+        entry.client_left()
+    return events.reply
+
+
+class BodySink:
+    """The sink of an answer that leaves as one JSON body: nothing leaves before its end, and no failure is one."""
+
+    begun = False
+
+    def open(self, builder: AnswerBuilder) -> AbstractAsyncContextManager[None]:
+        builder.start()
+        return no_connection()
+
+    async def send(self, events: Sequence[WireEvent]) -> None:
+        """The builder has them."""
+
+    async def finish(self, events: Sequence[WireEvent], error: ApiError | None) -> None:
+        if error is not None:
+            raise error
+
+
+@asynccontextmanager
+async def no_connection() -> AsyncIterator[None]:
+    """For a sink that writes to no client: a connection that fails there is one of ours, and a fault."""
+    try:
+        yield
+    except ConnectionError as error:
+        raise RuntimeError("a connection failed which is no client's") from error

@@ -1,0 +1,201 @@
+"""What an answer was, and what follows from that: pure functions from values to values.
+
+answer --as_json--> the same, held against the JSON that it should be
+       --fault_of-> why one more answer is asked for, or None
+first, second --settled--> what of both the client gets
+answer --end_of--> its last events
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from prompts import arguments_misfit, call_missing, call_repeated, named_call_missing, output_misfit, unusable_markup
+
+from ..contracts import (
+    AnswerMessageEnded,
+    AnswerText,
+    ToolCallStarted,
+    TurnEvent,
+    TurnFailed,
+    TurnFinished,
+    Usage,
+)
+from ..errors import BackendError, ModelError
+from .calls import Misfit
+from .json_output import JsonOutput, Unfit
+from .release import Hold
+from .report import Again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One answer of the model, once it is over.
+
+    `hold` is what became of it, and `held` what has not left because of that; `shown` says that text of it has
+    left. `calls` counts the good ones, `undeclared` those of tools that nobody offered, which are taken out.
+    `written` is the text as the model wrote it where it has to be JSON, and `unfit` why it is not.
+    `malformed` is why a block could not be read, `repeated` the tool of a call that has its result already,
+    `misfit` a strict call that does not fit, `broken` why a call broke that was leaving live.
+    It was cut as `incomplete` says, ended by a stop string, or its stream failed with `error`.
+    """
+
+    hold: Hold = Hold.FREE
+    held: tuple[TurnEvent, ...] = ()
+    shown: bool = False
+    calls: int = 0
+    undeclared: int = 0
+    written: str = ""
+    unfit: Unfit | None = None
+    malformed: str | None = None
+    repeated: str | None = None
+    misfit: Misfit | None = None
+    broken: str | None = None
+    incomplete: str | None = None
+    ended_by_stop_string: bool = False
+    error: BackendError | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Nothing was shown, nothing is held: the client would get an empty answer."""
+        return not (self.shown or self.held or self.calls)
+
+    @property
+    def settled(self) -> bool:
+        """Its end is decided by something that no other answer of the model would change."""
+        return bool(self.error or self.incomplete or self.broken)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demands:
+    """What a request asks of every answer: a call (of one of `names`, if there are any), or JSON."""
+
+    call: bool = False
+    names: Sequence[str] | None = None
+    output: JsonOutput | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why one more answer is worth asking for, and the line that asks for it."""
+
+    reason: Again
+    line: str
+
+
+def names_of_calls(events: Sequence[TurnEvent]) -> list[str]:
+    return [event.name for event in events if isinstance(event, ToolCallStarted)]
+
+
+def as_json(answer: Answer, output: JsonOutput | None) -> Answer:
+    """`answer` with nothing but the JSON that it should be, or with why it is `unfit`.
+
+    One that was cut, by a limit or by a stop string, is as its client wished: half a value was asked for then. And
+    one with a call is no answer in text.
+    """
+    excused = answer.settled or answer.misfit or answer.ended_by_stop_string or names_of_calls(answer.held)
+    if output is None or answer.hold is not Hold.FORMAT or excused:
+        return answer
+    match output.read(answer.written):
+        case Unfit() as unfit:
+            return replace(answer, unfit=unfit)
+        case text:
+            # What looked like a block that cannot be read is a tag in one of its strings.
+            return replace(answer, hold=Hold.FREE, held=(AnswerText(text),), malformed=None)
+
+
+def fault_of(answer: Answer, demands: Demands) -> Fault | None:
+    """Why this answer does not stand, None when it does.
+
+    The order matters: the line names one fault, and the model mends what it is told. A block that cannot be read
+    goes before the call that is missing because of it.
+    """
+    if answer.settled:
+        # A second answer would be cut just so; and what broke live has been seen.
+        return None
+    if answer.misfit:
+        return Fault(Again.ARGUMENTS_MISFIT, arguments_misfit(answer.misfit.name, answer.misfit.problem))
+    if answer.calls:
+        # Whatever else is wrong with it: the client runs these calls, and asked anew they would come twice.
+        return None
+    if answer.malformed:
+        return Fault(Again.MALFORMED, unusable_markup(answer.malformed))
+    if demands.call:
+        return Fault(Again.CALL_MISSING, named_call_missing(demands.names) if demands.names else call_missing())
+    if answer.repeated:
+        return Fault(Again.REPEATED, call_repeated(answer.repeated))
+    # An answer that held nothing but calls of undeclared tools gets another chance below, in plain words.
+    if answer.unfit and not (answer.empty and answer.undeclared):
+        return Fault(Again.OUTPUT_INVALID, output_misfit(answer.unfit.problem))
+    return None
+
+
+def settled(first: Answer, second: Answer, demands: Demands) -> Answer:
+    """What the client gets of two answers, as the second one.
+
+    What is held of the first is worth something only where it is text that anybody may see: never the calls of an
+    answer with a misfit in it, never text that should have been JSON.
+    """
+    fallback = () if first.misfit else first.held
+    worthless = bool(first.misfit) or first.hold is Hold.FORMAT or demands.call
+    if first.misfit and not (second.calls or second.error) and (second.empty or second.malformed):
+        # It gave up: the client is told why, instead of being shown nothing or a broken block.
+        return replace(second, misfit=first.misfit)
+    if second.error and not (second.shown or second.calls or worthless):
+        # The first answer was whole. That the second one failed is no reason to lose it.
+        return replace(second, error=None, held=fallback)
+    if second.empty or (first.shown and second.malformed and not second.calls):
+        # It is no better, and what came before was shown already.
+        return replace(second, held=fallback)
+    if second.hold is Hold.SHOWN and second.held:
+        # Text behind the text that has left: another message, or the two would run into each other.
+        return replace(second, held=(AnswerMessageEnded(), *second.held))
+    return second
+
+
+def nothing_left(first: Answer, last: Answer, demands: Demands) -> bool:
+    """Whether only calls of undeclared tools were written, so that taking them out leaves nothing."""
+    # Where a call is demanded, plain words would be refused as well.
+    decided = last.settled or last.misfit or demands.call
+    left = first.shown or not last.empty
+    return bool(first.undeclared + last.undeclared) and not (left or decided)
+
+
+def end_of(answer: Answer, demands: Demands, usage: Usage) -> tuple[TurnEvent, ...]:
+    """What is still held of it, as far as the client may have it, and the turn's last event."""
+    error = _error_of(answer, demands)
+    if error is None:
+        return (*answer.held, TurnFinished(usage, answer.incomplete))
+    # Where more than text was asked for, text that goes before its refusal would look like an answer.
+    refused = demands.call or demands.output or answer.misfit or answer.hold is Hold.STRICT
+    return (*(() if refused else answer.held), TurnFailed(error))
+
+
+def _error_of(answer: Answer, demands: Demands) -> BackendError | None:
+    if answer.error:
+        return answer.error
+    if answer.broken:
+        return BackendError(
+            f"The model broke off a tool call that had already begun to leave: {answer.broken}.",
+            code="tool_call_broken",
+        )
+    if answer.misfit:
+        return ModelError(
+            f"The model called the strict tool '{answer.misfit.name}' with arguments that do not fit its schema: "
+            f"{answer.misfit.problem}.",
+            code="tool_arguments_invalid",
+        )
+    if demands.call and not (answer.calls or answer.incomplete):
+        wanted = f"the tool '{demands.names[0]}'" if demands.names and len(demands.names) == 1 else "a tool"
+        return ModelError(
+            f"The model did not call {wanted} although 'tool_choice' demands it, also when asked again.",
+            code="tool_call_missing",
+            param="tool_choice",
+        )
+    if answer.unfit:
+        return ModelError(
+            f"The model's answer is not the JSON that the request asks for: {answer.unfit.problem}.",
+            code="output_invalid",
+        )
+    return None

@@ -1,0 +1,55 @@
+"""Where requests go: the dialects of a path, and what of OpenAI's API is not here."""
+
+from __future__ import annotations
+
+import pytest
+from aiohttp import web
+
+from proxy.ingress.routes import DIALECT_HEADER, DIALECTS, ROUTES, UNSERVED, ResponsesDialect
+from proxy.settings import SETTINGS
+from tests.support.http_client import client, error_of
+
+
+@pytest.mark.parametrize("name", sorted(UNSERVED))
+async def test_a_part_of_the_api_that_is_not_here_says_what_to_do_instead(name: str) -> None:
+    async with client() as (session, url):
+        for path in (f"{url}/{name}", f"{url.removesuffix('/v1')}/{name}/", f"{url}/{name}/more"):
+            async with session.post(path, json={}) as response:
+                assert response.status == 404
+                error = await error_of(response)
+            assert error["code"] == "unsupported_endpoint"
+            assert error["message"] == f"tagcall does not serve /v1/{name}: {UNSERVED[name]}"
+
+
+def test_nothing_is_both_served_and_not() -> None:
+    assert not {route.split("/")[1] for route in ROUTES} & set(UNSERVED)
+
+
+async def test_an_unknown_path_is_told_how_base_urls_end() -> None:
+    async with client() as (session, url), session.get(f"{url}/chat/completions/models") as response:
+        assert response.status == 404
+        error = await error_of(response)
+    assert error["code"] == "unknown_url"
+    assert "/v1 and nothing behind it" in error["message"]
+
+
+async def test_a_dialect_is_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def create(_: web.Request) -> web.StreamResponse:
+        return web.Response(text="arr")
+
+    monkeypatch.setitem(DIALECTS, "pirate", ResponsesDialect(create, "as pirates do"))
+    async with client(dialect="pirate") as (session, url), session.post(f"{url}/responses") as response:
+        assert await response.text() == "arr"
+    async with client("Hello") as (session, url):
+        headers = {DIALECT_HEADER: " Pirate "}
+        async with session.post(f"{url}/responses", headers=headers) as response:
+            assert await response.text() == "arr"
+        async with session.post(f"{url}/responses", headers={DIALECT_HEADER: "latin"}) as response:
+            assert response.status == 400
+            assert "'openai', 'tokligence', 'pirate'" in (await error_of(response))["message"]
+
+
+def test_the_dialects_that_can_be_set_are_those_that_can_be_asked_for() -> None:
+    (row,) = (row for row in SETTINGS if row.name == "dialect")
+    assert row.choices == tuple(DIALECTS)
+    assert all(dialect.answers in row.help for dialect in DIALECTS.values())

@@ -1,0 +1,276 @@
+"""What follows from what an answer was: each judgement by itself, on plain values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.contracts import (
+    AnswerMessageEnded,
+    AnswerText,
+    OutputFormat,
+    ToolCallStarted,
+    TurnFailed,
+    TurnFinished,
+    Usage,
+)
+from proxy.errors import BackendError
+from proxy.turn import Again, TurnReport
+from proxy.turn.calls import Misfit
+from proxy.turn.json_output import JsonOutput, Unfit
+from proxy.turn.release import Hold
+from proxy.turn.verdict import Answer, Demands, as_json, end_of, fault_of, nothing_left, settled
+
+GONE = BackendError("gone", code="backend_disconnected")
+MISFIT = Misfit("read_note", "'path' is a required property")
+TEXT = (AnswerText("Well."),)
+CALL = (ToolCallStarted("call_1", "search"),)
+FREE = Demands()
+CALL_DEMANDED = Demands(call=True)
+JSON = Demands(output=JsonOutput(OutputFormat(), TurnReport()))
+
+NOTHING = Answer()
+SAID = Answer(shown=True)
+MALFORMED = Answer(hold=Hold.MALFORMED, held=TEXT, malformed="it is cut off")
+REPEATED = Answer(hold=Hold.REPEATED, held=CALL, repeated="search")
+MISFITTING = Answer(hold=Hold.STRICT, held=CALL, calls=1, misfit=MISFIT)
+CALLED = Answer(hold=Hold.ANSWERED, calls=1)
+UNDECLARED = Answer(undeclared=1)
+
+
+def written(text: str) -> Answer:
+    return Answer(hold=Hold.FORMAT, held=(AnswerText(text),), written=text)
+
+
+# Answers held to JSON
+
+
+def test_json_leaves_without_what_the_model_wrote_round_it() -> None:
+    read = as_json(replace(written('Here: {"a": 1}'), malformed="a tag in a string"), JSON.output)
+    assert (read.held, read.unfit, read.malformed) == ((AnswerText('{"a": 1}'),), None, None)
+    assert read.hold is Hold.FREE
+
+
+def test_text_that_is_no_json_stays_and_says_why() -> None:
+    read = as_json(written("Well."), JSON.output)
+    assert read.held == TEXT
+    assert read.unfit == Unfit("it is not one JSON value")
+
+
+@pytest.mark.parametrize(
+    "excuse",
+    [
+        {"incomplete": "max_output_tokens"},
+        {"ended_by_stop_string": True},
+        {"error": GONE},
+        {"broken": "it broke"},
+        {"misfit": MISFIT},
+        {"held": CALL},
+        {"hold": Hold.ANSWERED},
+    ],
+)
+def test_what_was_cut_or_calls_is_not_held_to_json(excuse: dict[str, object]) -> None:
+    answer = replace(written("Well."), **excuse)  # type: ignore[arg-type]  # names are checked by the dataclass
+    assert as_json(answer, JSON.output) == answer
+
+
+# Whether an answer stands
+
+
+@pytest.mark.parametrize("answer", [NOTHING, SAID, CALLED, replace(CALLED, malformed="it is cut off"), UNDECLARED])
+def test_an_answer_without_a_fault_stands(answer: Answer) -> None:
+    assert fault_of(answer, FREE) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "demands", "reason", "told"),
+    [
+        (MALFORMED, FREE, Again.MALFORMED, "it is cut off"),
+        (MALFORMED, CALL_DEMANDED, Again.MALFORMED, "it is cut off"),
+        (REPEATED, FREE, Again.REPEATED, "search"),
+        (NOTHING, CALL_DEMANDED, Again.CALL_MISSING, ""),
+        (SAID, Demands(call=True, names=("search", "read_note")), Again.CALL_MISSING, "search or read_note"),
+        (MISFITTING, FREE, Again.ARGUMENTS_MISFIT, "'path' is a required property"),
+        (replace(written("Well."), unfit=Unfit("it is not one JSON value")), JSON, Again.OUTPUT_INVALID, "JSON value"),
+        (
+            replace(MALFORMED, hold=Hold.FORMAT, unfit=Unfit("it is not one JSON value")),
+            JSON,
+            Again.MALFORMED,
+            "it is cut off",
+        ),
+    ],
+)
+def test_a_fault_has_a_reason_and_a_line_that_names_it(
+    answer: Answer, demands: Demands, reason: Again, told: str
+) -> None:
+    fault = fault_of(answer, demands)
+    assert fault is not None
+    assert fault.reason is reason
+    assert told in fault.line
+
+
+@pytest.mark.parametrize("cut", [{"incomplete": "max_output_tokens"}, {"error": GONE}, {"broken": "it broke"}])
+@pytest.mark.parametrize("answer", [NOTHING, MALFORMED, REPEATED, MISFITTING])
+def test_what_another_answer_could_not_change_is_not_asked_for_again(answer: Answer, cut: dict[str, object]) -> None:
+    assert fault_of(replace(answer, **cut), CALL_DEMANDED) is None  # type: ignore[arg-type]  # as above
+
+
+def test_an_answer_of_nothing_but_undeclared_calls_is_not_asked_for_as_json() -> None:
+    unfit = Unfit("it is not one JSON value")
+    assert fault_of(Answer(hold=Hold.FORMAT, undeclared=1, unfit=unfit), JSON) is None
+
+
+# What of two answers the client gets
+
+
+def test_a_second_answer_that_failed_does_not_take_the_first_one_away() -> None:
+    assert settled(MALFORMED, Answer(error=GONE), FREE).held == TEXT
+    assert settled(MALFORMED, Answer(error=GONE), FREE).error is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "demands"),
+    [
+        (MALFORMED, Answer(error=GONE, shown=True), FREE),
+        (MALFORMED, Answer(error=GONE, calls=1), FREE),
+        (MALFORMED, Answer(error=GONE), CALL_DEMANDED),
+        (MISFITTING, Answer(error=GONE), FREE),
+        (written("Well."), Answer(error=GONE), JSON),
+    ],
+    ids=["it was seen", "it called", "a call is demanded", "the first had a misfit", "the first was no JSON"],
+)
+def test_a_failure_is_told_where_the_first_answer_is_none(first: Answer, second: Answer, demands: Demands) -> None:
+    assert settled(first, second, demands).error is GONE
+
+
+@pytest.mark.parametrize("second", [NOTHING, MALFORMED])
+def test_of_a_misfit_that_the_model_gives_up_the_client_is_told(second: Answer) -> None:
+    last = settled(MISFITTING, second, FREE)
+    assert last.misfit == MISFIT
+    assert not any(isinstance(event, ToolCallStarted) for event in end_of(last, FREE, Usage()))
+
+
+def test_a_second_answer_that_says_nothing_brings_back_what_was_held_of_the_first() -> None:
+    assert settled(REPEATED, NOTHING, FREE).held == CALL
+    assert settled(MALFORMED, replace(NOTHING, undeclared=1), FREE).held == TEXT
+
+
+def test_a_broken_block_behind_text_that_was_seen_is_told_as_it_came_first() -> None:
+    first = replace(MALFORMED, shown=True)
+    second = replace(MALFORMED, hold=Hold.SHOWN, held=(AnswerText("Once more."),))
+    assert settled(first, second, FREE).held == TEXT
+
+
+def test_a_second_answer_in_text_is_a_message_of_its_own_behind_what_was_seen() -> None:
+    second = Answer(hold=Hold.SHOWN, held=TEXT)
+    assert settled(replace(MALFORMED, shown=True), second, FREE).held == (AnswerMessageEnded(), *TEXT)
+
+
+def test_a_second_answer_that_calls_stands_as_it_is() -> None:
+    assert settled(MALFORMED, CALLED, FREE) == CALLED
+
+
+# Whether anything is left
+
+
+def test_an_answer_of_nothing_but_undeclared_calls_leaves_nothing() -> None:
+    assert nothing_left(UNDECLARED, UNDECLARED, FREE)
+    assert nothing_left(UNDECLARED, NOTHING, FREE)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "demands"),
+    [
+        (NOTHING, NOTHING, FREE),
+        (replace(UNDECLARED, shown=True), UNDECLARED, FREE),
+        (UNDECLARED, Answer(held=TEXT), FREE),
+        (UNDECLARED, CALLED, FREE),
+        (UNDECLARED, replace(UNDECLARED, incomplete="content_filter"), FREE),
+        (UNDECLARED, replace(UNDECLARED, error=GONE), FREE),
+        (UNDECLARED, UNDECLARED, CALL_DEMANDED),
+    ],
+)
+def test_otherwise_something_is(first: Answer, last: Answer, demands: Demands) -> None:
+    assert not nothing_left(first, last, demands)
+
+
+# The end
+
+
+def test_what_is_held_of_an_answer_that_stands_leaves_with_its_end() -> None:
+    assert end_of(MALFORMED, FREE, Usage(3)) == (*TEXT, TurnFinished(Usage(3)))
+    assert end_of(replace(NOTHING, incomplete="content_filter"), FREE, Usage()) == (
+        TurnFinished(Usage(), "content_filter"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "demands", "code"),
+    [
+        (replace(MALFORMED, error=GONE), CALL_DEMANDED, "backend_disconnected"),
+        (MISFITTING, FREE, "tool_arguments_invalid"),
+        (replace(MALFORMED, hold=Hold.REQUIRED), CALL_DEMANDED, "tool_call_missing"),
+        (replace(written("Well."), unfit=Unfit("it is no JSON")), JSON, "output_invalid"),
+        (replace(CALLED, hold=Hold.STRICT, held=CALL, error=GONE), FREE, "backend_disconnected"),
+    ],
+)
+def test_nothing_goes_before_a_refusal_that_would_look_like_an_answer(
+    answer: Answer, demands: Demands, code: str
+) -> None:
+    (end,) = end_of(answer, demands, Usage())
+    assert isinstance(end, TurnFailed)
+    assert end.error.code == code
+
+
+def test_text_that_was_held_on_suspicion_is_not_lost_with_the_connection() -> None:
+    assert end_of(replace(MALFORMED, error=GONE), FREE, Usage()) == (*TEXT, TurnFailed(GONE))
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted"), [(None, "a tool"), (("search",), "the tool 'search'"), (("search", "read_note"), "a tool")]
+)
+def test_a_call_that_never_came_is_named_as_it_was_asked_for(names: tuple[str, ...] | None, wanted: str) -> None:
+    (end,) = end_of(NOTHING, Demands(call=True, names=names), Usage())
+    assert isinstance(end, TurnFailed)
+    assert f"did not call {wanted} although" in end.error.message
+
+
+def test_a_cut_answer_owes_no_call() -> None:
+    (end,) = end_of(replace(NOTHING, incomplete="max_output_tokens"), CALL_DEMANDED, Usage())
+    assert end == TurnFinished(Usage(), "max_output_tokens")
+
+
+ANSWERS = st.builds(
+    Answer,
+    hold=st.sampled_from(list(Hold)),
+    held=st.sampled_from([(), TEXT, CALL, (*TEXT, *CALL)]),
+    shown=st.booleans(),
+    calls=st.integers(0, 1),
+    undeclared=st.integers(0, 1),
+    written=st.sampled_from(["", "Well.", '{"a": 1}']),
+    malformed=st.none() | st.just("it is cut off"),
+    repeated=st.none() | st.just("search"),
+    misfit=st.none() | st.just(MISFIT),
+    broken=st.none() | st.just("it broke"),
+    incomplete=st.none() | st.just("max_output_tokens"),
+    error=st.none() | st.just(GONE),
+)
+
+
+@given(ANSWERS, ANSWERS, st.sampled_from([FREE, CALL_DEMANDED, JSON]))
+def test_whatever_two_answers_were_the_turn_has_one_end(first: Answer, second: Answer, demands: Demands) -> None:
+    last = as_json(settled(first, second, demands), demands.output)
+    *before, end = end_of(last, demands, Usage())
+    assert isinstance(end, TurnFinished | TurnFailed)
+    assert not any(isinstance(event, TurnFinished | TurnFailed) for event in before)
+    if first.error is None and second.error is None:
+        assert not (isinstance(end, TurnFailed) and end.error is GONE)
+
+
+@given(ANSWERS, st.sampled_from([FREE, CALL_DEMANDED, JSON]))
+def test_an_answer_with_calls_that_left_is_never_asked_for_again(answer: Answer, demands: Demands) -> None:
+    if answer.calls and not answer.misfit:
+        assert fault_of(answer, demands) is None
