@@ -4,10 +4,15 @@ The schema comes from a client and what is held against it from a model; neither
 package bounds nothing: it fetches what a `$ref` names, follows references that double at each step, and matches a
 pattern for as long as it takes.
 
-schema    a schema by its text, and what is wrong with a value or with the schema itself
-dialects  the validators of the drafts, each keyword of which spends
-keywords  the few keywords that are not as the package has them
-budget    what one check may take
+schema          a schema by its text, and what is wrong with a value or with the schema itself
+check           one check, and what it says in a sentence
+dialects        the drafts: their keywords and their metaschemas
+validator       a subschema at work, where each step is counted
+keywords        the few keywords that are not as the package has them
+unevaluated     two more, which look at what the others have met
+patterns        whether a pattern is found in a text, in counted steps
+pattern_syntax  how a pattern is written
+check_budget    what one check may take
 
 `format` and unknown keywords say nothing.
 
@@ -20,15 +25,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .budget import SchemaUnusable, one_budget
+    from .check_budget import SchemaUnusable
     from .schema import Schema, SchemaError, read_schema
 
-__all__ = ["Schema", "SchemaError", "SchemaUnusable", "one_budget", "read_schema"]
+__all__ = ["Schema", "SchemaError", "SchemaUnusable", "read_schema"]
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import schema  # noqa: PLC0415  # the point of this function
+    from . import schema  # noqa: PLC0415 -- the point of this function
 
     return getattr(schema, name)

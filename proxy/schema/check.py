@@ -2,53 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from itertools import islice
 
 from jsonschema.exceptions import ValidationError, best_match
 from referencing.exceptions import Unresolvable
 
-from .budget import SchemaUnusable, one_budget
+from .check_budget import CheckBudget, SchemaUnusable
 from .dialects import Document
-from .keywords import Json
+from .validator import Json
 
-MAX_VALUES = 10_000  # of any kind: in one another, a schema's or a call's
+# Levels of a schema or a value.
 MAX_DEPTH = 64
-MOST_ERRORS = 32  # that the most telling one is chosen from
 
-# Characters in a message.
+# Misfits that the most telling one is chosen from.
+MOST_ERRORS = 32
+
+# Characters of a value, of a place and of all else in a message.
 LONGEST_VALUE = 60
 LONGEST_PLACE = 120
 LONGEST_PROBLEM = 240
 
 
-def member_names(value: Json) -> set[str] | None:
-    """Those of all objects in `value`; None when it has too many values in it or is too deep."""
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Of a value: how many are in it, at least how long its text is, and the names of all members."""
+
+    values: int
+    characters: int
+    names: AbstractSet[str]
+
+
+def extent_of(value: Json, most: int) -> Extent | None:
+    """None when it has more than `most` values in it or is too deep."""
     names: set[str] = set()
-    level, seen, depth = [value], 0, 0
+    level, seen, depth, characters = [value], 0, 0, 0
     while level:
         seen, depth = seen + len(level), depth + 1
-        if seen > MAX_VALUES or depth > MAX_DEPTH:
+        if seen > most or depth > MAX_DEPTH:
             return None
         below: list[Json] = []
         for each in level:
             if isinstance(each, dict):
                 names.update(each)
+                characters += sum(map(len, each))
                 below += each.values()
             elif isinstance(each, list):
                 below += each
+            elif isinstance(each, str):
+                characters += len(each)
         level = below
-    return names
+    return Extent(seen, 2 * seen + characters, names)
 
 
-def problem_of(document: Document, value: Json) -> str | None:
+def problem_of(document: Document, value: Json, budget: CheckBudget) -> str | None:
     """The most telling of the first misfits, as a short sentence without its stop; None when there is none.
 
     Raises `SchemaUnusable` when the check goes wrong before the first.
     """
     errors: list[ValidationError] = []
     try:
-        with one_budget():
-            errors.extend(islice(document.errors(value), MOST_ERRORS))
+        errors.extend(islice(document.errors(value, budget), MOST_ERRORS))
     # A schema that was not looked through to its end may be of any shape.
     except Exception as error:
         if not errors:

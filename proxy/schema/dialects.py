@@ -1,4 +1,4 @@
-"""The drafts of JSON Schema: for each a validator whose keywords spend, and its metaschema."""
+"""The drafts of JSON Schema: for each its vocabulary, with our keywords in it, and its metaschema."""
 
 from __future__ import annotations
 
@@ -7,57 +7,54 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urljoin
 
-import attrs
 import orjson
 from jsonschema import Draft4Validator, Draft6Validator, Draft7Validator, Draft201909Validator, Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
-from jsonschema.validators import extend
 from jsonschema_specifications import REGISTRY
 from referencing.jsonschema import EMPTY_REGISTRY, SchemaRegistry, SchemaResource, specification_with
 
-from .budget import current_budget
-from .keywords import KEYWORDS, Json, spending
+from .check_budget import CheckBudget
+from .keywords import KEYWORDS
+from .validator import Check, CountingValidator, Json, Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """A schema whose references lead within it or nowhere. Its name is its own `$id`, or empty."""
 
-    validator: Draft202012Validator
+    vocabulary: Vocabulary
     resource: SchemaResource
     registry: SchemaRegistry
     name: str
 
-    def errors(self, value: Json) -> Iterator[ValidationError]:
-        """One after the other, within the current budget. Raises `SchemaUnusable` and what the library trips over."""
-        return self.validator.descend(value, self.resource.contents, resolver=self.registry.resolver(self.name))
+    def errors(self, value: Json, budget: CheckBudget) -> Iterator[ValidationError]:
+        """One after the other. Raises `SchemaUnusable` and what the library trips over."""
+        check = Check(self.vocabulary, budget)
+        return CountingValidator(check, self.resource.contents, self.registry.resolver(self.name)).iter_errors(value)
 
 
 class Dialect:
-    def __init__(self, library: type[Validator]) -> None:
-        table = {name: spending(KEYWORDS.get(name, keyword)) for name, keyword in library.VALIDATORS.items()}
-        bounded = extend(library, table)
-        # The library's own follows `$schema` to a class without bounds.
-        bounded.evolve = _evolve
-        self._validator = bounded({}, registry=EMPTY_REGISTRY)
-        self.uri: str = (library.META_SCHEMA.get("$id") or library.META_SCHEMA["id"]).rstrip("#")
+    def __init__(self, library: type[Validator], *, references_stand_alone: bool = False) -> None:
+        self.identifier = "$id" if "$id" in library.META_SCHEMA else "id"
+        self.uri: str = library.META_SCHEMA[self.identifier].rstrip("#")
+        self._vocabulary = Vocabulary(
+            {name: KEYWORDS.get(name, keyword) for name, keyword in library.VALIDATORS.items() if name != "format"},
+            library.TYPE_CHECKER,
+            specification_with(self.uri),
+            references_stand_alone,
+        )
         self.metaschema = self.document(_in_one_piece(library.META_SCHEMA))
 
     def document(self, root: Json, *, crawled: bool = False) -> Document:
         """May raise anything when `root` does not fit the metaschema.
 
-        `crawled` spares each `$dynamicRef` to go through all of it.
+        `crawled` spares each reference to an identifier to go through all of it.
         """
-        resource: SchemaResource = specification_with(self.uri).create_resource(root)
+        resource: SchemaResource = self._vocabulary.specification.create_resource(root)
         name = resource.id() or ""
         registry = EMPTY_REGISTRY.with_resource(name, resource)
-        return Document(self._validator, resource, registry.crawl() if crawled else registry, name)
-
-
-def _evolve(validator: Json, **changes: Json) -> Json:
-    current_budget().spend()
-    return attrs.evolve(validator, **changes)
+        return Document(self._vocabulary, resource, registry.crawl() if crawled else registry, name)
 
 
 def _in_one_piece(metaschema: Mapping[str, Json]) -> Json:
@@ -73,8 +70,8 @@ def _in_one_piece(metaschema: Mapping[str, Json]) -> Json:
 
 
 _LATEST = Dialect(Draft202012Validator)
-_OLDER = map(Dialect, (Draft4Validator, Draft6Validator, Draft7Validator, Draft201909Validator))
-_DIALECTS: Mapping[str, Dialect] = {each.uri: each for each in (_LATEST, *_OLDER)}
+_OLDEST = (Dialect(each, references_stand_alone=True) for each in (Draft4Validator, Draft6Validator, Draft7Validator))
+_DIALECTS: Mapping[str, Dialect] = {each.uri: each for each in (_LATEST, Dialect(Draft201909Validator), *_OLDEST)}
 
 
 def dialect_of(root: Json) -> Dialect:

@@ -8,15 +8,28 @@ from functools import lru_cache
 import orjson
 from referencing.exceptions import Unresolvable
 
-from .budget import SchemaUnusable, current_budget, one_budget
-from .check import LONGEST_VALUE, MAX_DEPTH, MAX_VALUES, cut, member_names, problem_of
+from .check import LONGEST_VALUE, MAX_DEPTH, cut, extent_of, problem_of
+from .check_budget import CheckBudget, SchemaUnusable
 from .dialects import Document, dialect_of
-from .keywords import Json
+from .validator import REFERENCE, Json, price_of_reference
 
+# Characters of a schema, and values in it, of any kind and in one another.
 MAX_CHARACTERS = 256 * 1024
+MAX_VALUES = 10_000
+
+# Likewise of a value; no check could look at more.
+MOST_VALUES = 1_000_000
+
+# Characters of an identifier. Every one below it is joined with it.
+LONGEST_IDENTIFIER = 1_000
+
 # Longer texts are read anew each time, so that hostile ones cannot fill the memory.
 LONGEST_KEPT = 32 * 1024
-# Their targets are looked for in all of the document.
+
+# What says that references may lead by names, which are to be looked for in all of the document.
+ANCHORS = frozenset({"$anchor", "$dynamicAnchor", "$recursiveAnchor"})
+
+# Where these lead depends on the way to them; characters of a schema that has one.
 DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef"})
 LONGEST_DYNAMIC = 16 * 1024
 
@@ -40,38 +53,38 @@ class Schema:
             raise SchemaError("it is not JSON") from error
         if not isinstance(root, dict | bool):
             raise SchemaError("a schema is an object")
-        names = member_names(root)
-        if names is None:
+        extent = extent_of(root, MAX_VALUES)
+        if extent is None:
             raise SchemaError(
                 f"it has more than {MAX_VALUES} values in it, or nests them deeper than {MAX_DEPTH} levels"
             )
-        dynamic = not DYNAMIC.isdisjoint(names)
-        if dynamic and len(text) > LONGEST_DYNAMIC:
+        if not DYNAMIC.isdisjoint(extent.names) and len(text) > LONGEST_DYNAMIC:
             raise SchemaError(f"it has more than {LONGEST_DYNAMIC} characters, and dynamic references")
-        # The library has a matcher of its own there, which runs on.
-        self._unbounded = {"patternProperties", "unevaluatedProperties"} <= names
         dialect = dialect_of(root)
-        with one_budget():
-            with suppress(SchemaUnusable):
-                if (problem := problem_of(dialect.metaschema, root)) is not None:
-                    raise SchemaError(problem)
-            try:
-                self._document = dialect.document(root, crawled=dynamic)
-            except Exception as error:
-                raise SchemaError("its identifiers cannot be read") from error
-            with suppress(SchemaUnusable):
-                _check_references(self._document)
+        if dialect.identifier in extent.names and _longest_under(dialect.identifier, root) > LONGEST_IDENTIFIER:
+            raise SchemaError(f"an identifier has more than {LONGEST_IDENTIFIER} characters")
+        named = not extent.names.isdisjoint({dialect.identifier} | ANCHORS | DYNAMIC)
+        self._size = len(text)
+        budget = CheckBudget(len(text))
+        with suppress(SchemaUnusable):
+            if (problem := problem_of(dialect.metaschema, root, budget)) is not None:
+                raise SchemaError(problem)
+        try:
+            self._document = dialect.document(root, crawled=named)
+        except Exception as error:
+            raise SchemaError("its identifiers cannot be read") from error
+        with suppress(SchemaUnusable):
+            _check_references(self._document, budget)
 
     def misfit(self, value: Json) -> str | None:
         """Why the JSON value does not fit, as a short sentence without its stop; None when it fits.
 
         Raises `SchemaUnusable` when that cannot be told in bounds.
         """
-        if self._unbounded:
-            raise SchemaUnusable("unevaluatedProperties beside patternProperties cannot be checked")
-        if member_names(value) is None:
+        extent = extent_of(value, MOST_VALUES)
+        if extent is None:
             raise SchemaUnusable("the value is too large")
-        return problem_of(self._document, value)
+        return problem_of(self._document, value, CheckBudget(self._size + extent.characters))
 
 
 def read_schema(text: str) -> Schema:
@@ -84,14 +97,28 @@ def _kept(text: str) -> Schema:
     return Schema(text)
 
 
-def _check_references(document: Document) -> None:
+def _longest_under(name: str, root: Json) -> int:
+    """The length of the longest text that is a member `name`."""
+    longest, waiting = 0, [root]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            if isinstance(found := each.get(name), str):
+                longest = max(longest, len(found))
+            waiting += each.values()
+        elif isinstance(each, list):
+            waiting += each
+    return longest
+
+
+def _check_references(document: Document, budget: CheckBudget) -> None:
     waiting = [(document.resource, document.registry.resolver(document.name))]
     while waiting:
         resource, resolver = waiting.pop()
         reference = resource.contents.get("$ref") if isinstance(resource.contents, dict) else None
-        current_budget().spend()
+        budget.spend(REFERENCE)
         if isinstance(reference, str):
-            current_budget().spend(len(reference) // 8)
+            budget.spend(price_of_reference(reference))
             try:
                 leads = isinstance(resolver.lookup(reference).contents, dict | bool)
             except (Unresolvable, LookupError, TypeError, ValueError):

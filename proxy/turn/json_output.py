@@ -18,9 +18,6 @@ from .report import TurnReport
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
 
-# An answer is checked once, and may be a table of hundreds of rows.
-OUTPUT_SHARES = 4
-
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
@@ -47,12 +44,8 @@ class JsonOutput:
 
     def read(self, answer: str) -> str | Unfit:
         """The JSON text in `answer`, in the model's own characters but for escaped tags, or why none fits."""
-        with schema.one_budget(OUTPUT_SHARES):
-            return self._read(answer)
-
-    def _read(self, answer: str) -> str | Unfit:
         unfit = Unfit("it is not one JSON value")
-        for text in map(unescape_json, _candidates(answer)):
+        for text in dict.fromkeys(map(unescape_json, _candidates(answer))):
             try:
                 value = orjson.loads(text)
             except orjson.JSONDecodeError:

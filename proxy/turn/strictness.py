@@ -10,10 +10,6 @@ from .. import schema
 from ..errors import RequestError
 from .report import TurnReport
 
-# Budgets of one check (`schema`) for reading the schemas of a request, which are read together, and once for all
-# requests that have them.
-READING_SHARES = 4
-
 
 class StrictTools:
     """The schemas of the strict tools of `registry`. Raises `RequestError` when one of them is none."""
@@ -23,11 +19,9 @@ class StrictTools:
         self._schemas: dict[str, schema.Schema] = {}
         strict = [tool for tool in registry if tool.strict]
         self.offered = bool(strict)
-        if strict:
-            with schema.one_budget(READING_SHARES):
-                for tool in strict:
-                    if tool.parameters is not None:
-                        self._schemas[tool.name] = _schema(tool.name, tool.parameters)
+        for tool in strict:
+            if tool.parameters is not None:
+                self._schemas[tool.name] = _schema(tool.name, tool.parameters)
 
     def problem(self, name: str, arguments: str) -> str | None:
         """Why the JSON text `arguments` does not fit the tool of this name; None when it does or nobody can tell."""

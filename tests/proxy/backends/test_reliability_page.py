@@ -15,6 +15,7 @@ from proxy.backends.codex import backend, errors, options
 from proxy.ingress import background, bodies, connections, event_stream
 from proxy.ingress.websocket import socket
 from proxy.rpc import child_records, client, connection, stderr, stdio
+from proxy.schema import check_budget
 from proxy.wire import json_body, parameters, reader, tools
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "reliability.md").read_text("utf-8")
@@ -23,8 +24,8 @@ MODULES = {
     for module in (
         child_records, client, backend, connection, event_queue, proxy.server, restart_policy, options, stderr,
         stdio, supervision,
-        background, bodies, budget, errors, connections, parameters, json_body, logs, proxy_settings, reader,
-        socket, event_stream, tools,
+        background, bodies, budget, check_budget, errors, connections, parameters, json_body, logs, proxy_settings,
+        reader, socket, event_stream, tools,
     )
 }  # fmt: skip
 ROWS = {name: float(value) for value, name in re.findall(r"\| ([\d.]+)[^|]* \| `([\w.]+)` \|", PAGE)}

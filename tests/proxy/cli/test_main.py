@@ -9,7 +9,7 @@ import pytest
 from proxy.cli.main import loading
 
 # Libraries for what few servers are asked for.
-LATER = ("importlib.metadata", "jsonschema", "openai", "redis", "regex", "websockets")
+LATER = ("importlib.metadata", "jsonschema", "openai", "redis", "websockets")
 
 # What only a running server needs. The routes, whose dialects a flag offers, bring aiohttp.
 RUNNING = (*LATER, "proxy.backends.codex.backend", "proxy.rpc", "proxy.server")

@@ -47,6 +47,7 @@ UNUSABLE: dict[str, Any] = {
     "deep": deep(200),
     "large": {"anyOf": [{"const": number} for number in range(10_000)]},
     "very large": {"enum": ["x" * 1000] * 1000},
+    "long identifier": {"$id": "http://a/" + "b" * 1_000},
     "large with dynamic references": {"$dynamicAnchor": "a", "$dynamicRef": "#a", "title": "x" * 20_000},
 }
 
