@@ -10,8 +10,7 @@ dialects        the drafts: their keywords and their metaschemas
 validator       a subschema at work, where each step is counted
 keywords        the few keywords that are not as the package has them
 unevaluated     two more, which look at what the others have met
-patterns        whether a pattern is found in a text, in counted steps
-pattern_syntax  how a pattern is written
+patterns        whether a pattern is found in a text, by an engine of linear time
 check_budget    what one check may take
 
 `format` and unknown keywords say nothing.

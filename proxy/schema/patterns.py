@@ -1,250 +1,165 @@
-"""Whether a pattern is found in a text, in counted steps.
+"""Whether a pattern is found in a text, by RE2, whose work grows with pattern and text and never runs away.
 
-Strategy: a pattern becomes the states of an automaton, and all those that it can be in are followed at once (Thompson),
-so that the work grows with the text and never runs away. What must stand ahead or behind is settled beforehand, for
-each place in the text and from the innermost out: each look is an automaton of its own that goes over the text once,
-the one for what is ahead from the end. Sets of states that were met are kept for as long as the check goes on, and not
-longer: what a text costs must not depend on what was asked before.
-
-Of the engines of linear time that can be installed none looks ahead, which ordinary patterns do (those of zod for
-addresses of mail), and none says beforehand what a text will cost.
+Patterns are those of ECMA-262, which RE2 writes a little differently. It neither looks ahead or behind nor refers back
+to what a group has met, so a pattern that does cannot be used. But looks ahead that stand behind a leading `^`, as in
+rules for passwords and in zod's for addresses of mail, are conditions on the whole text, and are asked for as patterns
+of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
-from typing import NamedTuple
+from typing import Protocol
+
+import re2
 
 from .check_budget import CheckBudget, SchemaUnusable
-from .pattern_syntax import (
-    Assertion,
-    Either,
-    InRow,
-    Node,
-    OneOf,
-    PatternUnusableError,
-    Place,
-    Repeated,
-    is_word,
-    read_pattern,
+
+# Characters of a pattern. RE2 bounds by its memory what is made of them.
+LONGEST = 1_000
+
+# Instructions of a compiled pattern times bytes of a text, for a step: 15 to 20 ns each in the worst case, which is a
+# pattern that leads to states without end.
+WORK_A_STEP = 64
+
+_OPTIONS = re2.Options()
+_OPTIONS.log_errors = False
+
+# An escape, a class, or any other character.
+_TOKEN = re.compile(
+    r"\\u\{[0-9a-fA-F]{1,6}\}|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}"
+    r"|\\x[0-9a-fA-F]{2}|\\[pP]\{[^}]*\}|\\c[a-zA-Z]|\\.|\[\^?(?:\\.|[^\]\\])*\]|.",
+    re.DOTALL,
 )
 
-# Parts of a pattern. Counted repeats are written out, and those in one another multiply.
-MOST_PARTS = 10_000
+# The inside of a class.
+_SPACE = r"\t\n\v\f\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}"
 
-# Characters that are followed in a step, once the sets of states are known.
-CHARACTERS_A_STEP = 4
+# What means something else in RE2, or nothing.
+_OUTSIDE = {".": r"[^\n\r\x{2028}\x{2029}]", r"\s": f"[{_SPACE}]", r"\S": f"[^{_SPACE}]", r"\Z": r"\z", r"\0": r"\x00"}
+_IN_CLASS = {"[": r"\[", r"\s": _SPACE, r"\b": r"\x08", r"\0": r"\x00"}
+_EMPTY = {"[]": r"[^\x00-\x{10FFFF}]", "[^]": r"[\x00-\x{10FFFF}]"}
 
-# Steps for each look; while it goes over the text, a character takes twice as much.
-LOOK = 4
-
-# Tests of one character, or ways on from a state, that are gone through in a step.
-TESTS_A_STEP = 2
-
-
-class _State(NamedTuple):
-    """Goes on to `following` past a character of `takes`, or at once where all bits of `needs` hold."""
-
-    takes: OneOf | None
-    needs: int
-    following: tuple[int, ...]
+_PROPERTY = re.compile(r"\\([pP])\{(?:(?:gc|General_Category|sc|Script|scx|Script_Extensions)=)?(\w+)\}")
+# Categories, which RE2 knows by their short names only.
+_CATEGORIES = {
+    "Letter": "L", "Uppercase_Letter": "Lu", "Lowercase_Letter": "Ll", "Mark": "M", "Number": "N",
+    "Decimal_Number": "Nd", "Punctuation": "P", "Symbol": "S", "Separator": "Z", "Space_Separator": "Zs",
+    "Other": "C", "Control": "Cc",
+}  # fmt: skip
 
 
-class _Move(NamedTuple):
-    """From a set of states: whether the end is among them, and which set is next."""
+class _Compiled(Protocol):
+    """What RE2 makes of a pattern."""
 
-    accepts: bool
-    following: frozenset[int]
+    programsize: int
+    """Its instructions."""
 
-
-@dataclass(slots=True)
-class _Automaton:
-    """The first state is the end. `begins` is where it is entered, at any place of the text."""
-
-    states: list[_State] = field(default_factory=lambda: [_State(None, 0, ())])
-    begins: int = 0
+    def search(self, text: bytes) -> object: ...
 
 
-@dataclass(slots=True)
-class _Look:
-    """An assertion by its place, and the automaton for what stands there."""
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """A pattern that must be found, or must not be."""
 
-    place: Place
-    negated: bool
-    automaton: _Automaton | None
+    compiled: _Compiled
+    wanted: bool
 
 
-class _CompiledPattern:
-    """A pattern's automata. Each assertion has a bit, by its position in `looks`, behind all those within it."""
-
-    def __init__(self, pattern: str) -> None:
-        self.looks: list[_Look] = []
-        self._bits: dict[int, int] = {}
-        self.size = 0
-        root = read_pattern(pattern)
-        self.main = self._automaton(root, backwards=False)
-        self.passes = sum(look.place not in {Place.START, Place.END} for look in self.looks)
-
-    def _automaton(self, node: Node, *, backwards: bool) -> _Automaton:
-        automaton = _Automaton()
-        automaton.begins = self._add(automaton, node, 0, backwards)
-        return automaton
-
-    def _state(self, automaton: _Automaton, state: _State) -> int:
-        automaton.states.append(state)
-        return len(automaton.states) - 1
-
-    def _add(self, automaton: _Automaton, node: Node, then: int, backwards: bool) -> int:
-        """Where to enter what leads through `node` to the state `then`."""
-        self.size += 1
-        if self.size > MOST_PARTS:
-            raise PatternUnusableError
-        match node:
-            case OneOf():
-                return self._state(automaton, _State(node, 0, (then,)))
-            case InRow(parts):
-                for part in parts if backwards else reversed(parts):
-                    then = self._add(automaton, part, then, backwards)
-                return then
-            case Either(forms):
-                entries = tuple(self._add(automaton, form, then, backwards) for form in forms)
-                return self._state(automaton, _State(None, 0, entries))
-            case Repeated(part, least, most):
-                if most is None:
-                    loop = self._state(automaton, _State(None, 0, ()))
-                    entry = self._add(automaton, part, loop, backwards)
-                    automaton.states[loop] = _State(None, 0, (entry, then))
-                    then = loop
-                else:
-                    past = then
-                    for _ in range(most - least):
-                        entry = self._add(automaton, part, then, backwards)
-                        then = self._state(automaton, _State(None, 0, (entry, past)))
-                for _ in range(least):
-                    then = self._add(automaton, part, then, backwards)
-                return then
-            case Assertion():
-                return self._state(automaton, _State(None, 1 << self._bit(node), (then,)))
-
-    def _bit(self, node: Assertion) -> int:
-        if id(node) not in self._bits:
-            inner = None if node.part is None else self._automaton(node.part, backwards=node.place is Place.AHEAD)
-            self._bits[id(node)] = len(self.looks)
-            self.looks.append(_Look(node.place, node.negated, inner))
-        return self._bits[id(node)]
+def is_found(pattern: str, text: str, budget: CheckBudget) -> bool:
+    """Raises `SchemaUnusable`."""
+    conditions = _conditions(pattern)
+    if conditions is None:
+        raise SchemaUnusable("a pattern cannot be used")
+    # Half of a surrogate pair is no character that a pattern could mean.
+    data = text.encode("utf-8", "replace")
+    for condition in conditions:
+        budget.spend(1 + len(data) * condition.compiled.programsize // WORK_A_STEP)
+        if (condition.compiled.search(data) is not None) is not condition.wanted:
+            return False
+    return True
 
 
 @lru_cache(maxsize=256)
-def _compiled(pattern: str) -> _CompiledPattern | None:
+def _conditions(pattern: str) -> tuple[_Condition, ...] | None:
+    if len(pattern) > LONGEST:
+        return None
+    parts = _parts(_TOKEN.findall(pattern))
     try:
-        return _CompiledPattern(pattern)
-    except PatternUnusableError:
+        return tuple(_Condition(re2.compile(_written_for_re2(tokens), _OPTIONS), wanted) for tokens, wanted in parts)
+    except (re2.error, UnicodeEncodeError):
         return None
 
 
-class Patterns:
-    """The patterns that one check meets, each with the sets of states that it came through."""
-
-    def __init__(self, budget: CheckBudget) -> None:
-        self._budget = budget
-        self._known: dict[str, _Search] = {}
-
-    def found(self, pattern: str, text: str) -> bool:
-        """Whether `pattern` is found in `text`. Raises `SchemaUnusable`."""
-        search = self._known.get(pattern)
-        if search is None:
-            self._budget.spend(1 + len(pattern))
-            compiled = _compiled(pattern)
-            if compiled is None:
-                raise SchemaUnusable("a pattern cannot be used")
-            self._budget.spend(compiled.size)
-            search = self._known[pattern] = _Search(compiled, self._budget)
-        return search.found(text)
-
-
-class _Search:
-    def __init__(self, pattern: _CompiledPattern, budget: CheckBudget) -> None:
-        self._pattern = pattern
-        self._budget = budget
-        self._runs: dict[int, _Run] = {}
-
-    def found(self, text: str) -> bool:
-        along = len(text) // CHARACTERS_A_STEP
-        self._budget.spend(2 + along + self._pattern.passes * (LOOK + 2 * along))
-        holds = [0] * (len(text) + 1)
-        for number, look in enumerate(self._pattern.looks):
-            bit = 1 << number
-            for place in self._places(look, text, holds):
-                holds[place] |= bit
-        return next(self._run(self._pattern.main).ends(text, holds), None) is not None
-
-    def _places(self, look: _Look, text: str, holds: Sequence[int]) -> Iterable[int]:
-        """Where in `text` it holds."""
-        everywhere = range(len(text) + 1)
-        found: Iterable[int] = ()
-        match look.place:
-            case Place.START:
-                found = (0,)
-            case Place.END:
-                found = (len(text),)
-            case Place.BOUNDARY:
-                words = [False, *map(is_word, text), False]
-                found = [place for place in everywhere if words[place] != words[place + 1]]
-            case Place.BEHIND if look.automaton is not None:
-                found = list(self._run(look.automaton).ends(text, holds))
-            case Place.AHEAD if look.automaton is not None:
-                backwards = self._run(look.automaton).ends(text[::-1], holds[::-1])
-                found = [len(text) - place for place in backwards]
-        if not look.negated:
-            return found
-        out = set(found)
-        return [place for place in everywhere if place not in out]
-
-    def _run(self, automaton: _Automaton) -> _Run:
-        if id(automaton) not in self._runs:
-            self._runs[id(automaton)] = _Run(automaton, self._budget)
-        return self._runs[id(automaton)]
+def _parts(tokens: Sequence[str]) -> Iterator[tuple[Sequence[str], bool]]:
+    """The patterns that `tokens` stand for, each with whether it must be found."""
+    looks: list[tuple[Sequence[str], bool]] = []
+    rest = tokens[1:]
+    while tokens[:1] == ["^"] and rest[:3] in (["(", "?", "="], ["(", "?", "!"]):
+        end = _closing(rest)
+        # One that is optional, or looks for nothing, is nobody's rule.
+        if rest[end + 1 : end + 2] in (["?"], ["*"], ["+"], ["{"]):
+            break
+        looks.append((["^", "(", "?", ":", *rest[3:end], ")"], rest[2] == "="))
+        rest = rest[end + 1 :]
+    if not looks or _has_alternatives(rest):
+        # Of several alternatives only the first stands behind the `^` and what it is to look for.
+        yield tokens, True
+        return
+    yield from looks
+    yield ["^", *rest], True
 
 
-class _Run:
-    """One automaton at work."""
+def _depths(tokens: Sequence[str]) -> Iterator[int]:
+    """How many groups are open behind each token."""
+    depth = 0
+    for each in tokens:
+        depth += (each == "(") - (each == ")")
+        yield depth
 
-    def __init__(self, automaton: _Automaton, budget: CheckBudget) -> None:
-        self._states = automaton.states
-        self._begins = automaton.begins
-        self._budget = budget
-        self._moves: dict[tuple[frozenset[int], int, str], _Move] = {}
 
-    def ends(self, text: str, holds: Sequence[int]) -> Iterator[int]:
-        """Each place where something ends that began at any place up to there."""
-        moves = self._moves
-        here = frozenset((self._begins,))
-        for place, (character, held) in enumerate(zip(chain(text, ("",)), holds, strict=True)):
-            move = moves.get((here, held, character))
-            if move is None:
-                move = moves[here, held, character] = self._move(here, held, character)
-            accepts, here = move
-            if accepts:
-                yield place
+def _closing(tokens: Sequence[str]) -> int:
+    """Where the group ends that `tokens` begin with, or their number."""
+    return next((index for index, depth in enumerate(_depths(tokens)) if depth == 0), len(tokens))
 
-    def _move(self, here: frozenset[int], held: int, character: str) -> _Move:
-        reached = set(here)
-        waiting = list(here)
-        following = {self._begins}
-        steps = 4
-        while waiting:
-            takes, needs, onward = self._states[waiting.pop()]
-            if takes is not None:
-                steps += 1 + len(takes.tests) // TESTS_A_STEP
-                if character and takes.takes(character):
-                    following.update(onward)
-            elif needs & held == needs:
-                steps += 1 + len(onward) // TESTS_A_STEP
-                fresh = [each for each in onward if each not in reached]
-                reached.update(fresh)
-                waiting += fresh
-        self._budget.spend(steps)
-        return _Move(0 in reached, frozenset(following))
+
+def _has_alternatives(tokens: Sequence[str]) -> bool:
+    return any(each == "|" and depth <= 0 for each, depth in zip(tokens, _depths(tokens), strict=True))
+
+
+def _written_for_re2(tokens: Sequence[str]) -> str:
+    return "".join(map(_outside, tokens))
+
+
+def _outside(token: str) -> str:
+    if token in _EMPTY:
+        return _EMPTY[token]
+    if token.startswith("[") and token.endswith("]"):
+        negated = "^" if token[1] == "^" else ""
+        inside = _TOKEN_IN_CLASS.findall(token[1 + len(negated) : -1])
+        return f"[{negated}{''.join(_IN_CLASS.get(each) or _escape(each) for each in inside)}]"
+    return _OUTSIDE.get(token) or _escape(token)
+
+
+# As `_TOKEN`, where a bracket opens nothing.
+_TOKEN_IN_CLASS = re.compile(_TOKEN.pattern.replace(r"|\[\^?(?:\\.|[^\]\\])*\]", ""), re.DOTALL)
+
+
+def _escape(token: str) -> str:
+    """An escape, or a character that is none, as RE2 has it."""
+    if not token.startswith("\\") or len(token) == 1:
+        return token
+    letter, rest = token[1], token[2:]
+    if letter == "u" and rest:
+        high, _, low = rest.strip("{}").partition("\\u")
+        code = 0x10000 + (int(high, 16) - 0xD800 << 10) + int(low, 16) - 0xDC00 if low else int(high, 16)
+        return rf"\x{{{code:x}}}"
+    if letter == "c" and rest:
+        return rf"\x{ord(rest) % 32:02x}"
+    if named := _PROPERTY.fullmatch(token):
+        return rf"\{named[1]}{{{_CATEGORIES.get(named[2], named[2])}}}"
+    # A character that needs no escape is itself; a letter or digit means something, if not to RE2.
+    return letter if not letter.isascii() and not rest else token

@@ -1,4 +1,4 @@
-"""Patterns are found or not, in steps that grow with the text."""
+"""Patterns are found or not, as in ECMA-262, in steps that grow with the text."""
 
 from __future__ import annotations
 
@@ -7,24 +7,21 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.schema import Schema, SchemaUnusable
 from proxy.schema.check_budget import MOST, CheckBudget
-from proxy.schema.patterns import MOST_PARTS, Patterns
+from proxy.schema.patterns import is_found
 
 pytestmark = pytest.mark.timeout(20)
 
 
 def found(pattern: str, text: str) -> bool:
-    return Patterns(CheckBudget(MOST)).found(pattern, text)
+    return is_found(pattern, text, CheckBudget(MOST))
 
 
 MAIL = r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$"  # zod's
-DURATION = (  # also zod's
-    r"^P(?:(\d+W)|(?!.*W)(?=\d|T\d)(\d+Y)?(\d+M)?(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+([.,]\d+)?S)?)?)$"
-)
 # A pattern, texts that it is found in, texts that it is not.
 CASES: list[tuple[str, list[str], list[str]]] = [
     ("", ["", "a"], []),
@@ -55,21 +52,17 @@ CASES: list[tuple[str, list[str], list[str]]] = [
     (r"\bcat\b", ["a cat.", "cat"], ["cats", "concat"]),
     (r"\Bcat", ["concat"], ["cat"]),
     (r"\B", [""], ["a"]),
-    ("a{,3}", ["a{,3}"], ["aaa"]),
-    ("^{}$", ["{}"], []),
     (r"(?<year>\d{4})-(?P<month>\d\d)", ["on 2026-11"], ["2026"]),
     (r"(?i)^[a-c]+é\p{Lu}\p{Ll}$", ["aBCÉxß", "aéxK"], ["adé"]),
     (r"\A\d\Z", ["1"], ["1\n"]),
     (r"^(?=.*\d)(?=.*[a-z]).{4,}$", ["abc1"], ["abcd", "1234", "ab1"]),
     ("^(?!.*(foo|bar))", ["baz"], ["xfoo", "xbar"]),
-    ("a(?!b)", ["ac", "aba"], ["ab"]),
-    ("(?<=a)b", ["ab"], ["b", "cb"]),
-    ("^[a-z-]+(?<!-)$", ["a-b"], ["a-"]),
-    ("(?=(?!ab)a.c)a", ["axc"], ["abc"]),
-    ("^(?:(?=a)[ab]|b)+$", ["aabb"], ["abc"]),
     (r"^(\\.|[^\\])*$", [r"\n"], ["\\"]),
+    ("^(?=ab|cd).", ["ab", "cd"], ["ac"]),
+    ("^(?!)", [], ["", "a"]),
+    (r"^\p{Script=Greek}+$", ["αβ"], ["ab"]),
+    (r"\ud83d", [], ["😀"]),
     (MAIL, ["john.doe@example.co.uk"], ["a..b@example.com", ".a@b.co", "a@b"]),
-    (DURATION, ["P1Y", "PT1H", "P3W"], ["P", "PT", "P1YW"]),
 ]  # fmt: skip
 
 
@@ -88,17 +81,16 @@ PATTERNS = st.recursive(
         st.tuples(inner, st.sampled_from(["*", "+", "?", "{2}", "{0}", "{1,2}", "{1,}", "*?"])).map(
             lambda each: f"(?:{each[0]}){each[1]}"
         ),
-        st.tuples(st.sampled_from(["?=", "?!", "?:"]), inner).map(lambda each: f"({each[0]}{each[1]})"),
-        st.tuples(st.sampled_from(["?<=", "?<!"]), st.sampled_from(["a", "b.", "[ab]c", r"\b", "^"])).map(
-            lambda each: f"({each[0]}{each[1]})"
-        ),
     ),
     max_leaves=10,
 )
+LOOKS = st.lists(
+    st.tuples(st.sampled_from(["?=", "?!"]), PATTERNS).map(lambda look: f"({look[0]}{look[1]})"), max_size=2
+)
+AHEAD = st.builds(lambda looks, rest: f"^{''.join(looks)}(?:{rest})", LOOKS, PATTERNS)
 
 
-@given(PATTERNS, st.text("abc1 ", min_size=1, max_size=8))
-@example("(?:(?:a|b.)(?=c)|(?!.c)b)*$", "abc1")
+@given(PATTERNS | AHEAD, st.text("abc1 ", min_size=1, max_size=8))
 def test_it_is_found_where_another_engine_finds_it(pattern: str, text: str) -> None:
     other = re.compile(pattern.replace("$", r"\Z"), re.ASCII)
     assert found(pattern, text) is (other.search(text) is not None)
@@ -107,12 +99,7 @@ def test_it_is_found_where_another_engine_finds_it(pattern: str, text: str) -> N
 UNUSABLE = {
     "too long": "a" * 2_000,
     "repeats of repeats": "((a{1000}){1000}){1000}",
-    "repeats of nothing": "(?:){99999999}",
-    "repeats of much that is nothing": "(?:^" + "(?:){0}" * 100 + "){9999}",
-    "too many parts": f"a{{{MOST_PARTS}}}",
     "nothing that is repeated": "*a",
-    "a count of nothing": "a|{2}",
-    "a repeat of a repeat": "a++",
     "a count backwards": "a{3,2}",
     "a range backwards": "[b-a]",
     "a group that is open": "(a",
@@ -121,12 +108,14 @@ UNUSABLE = {
     "no escape": "a\\",
     "a reference to a group": r"(a)\1",
     "a reference by name": r"(?<a>b)\k<a>",
-    "an atomic group": "(?>a)",
-    "a script": r"\p{Script=Greek}",
-    "a flag in the middle": "a(?i)b",
-    "half a character": r"\ud83d",
     "an escape that is none": r"\q",
-    "deep": "(" * 100 + ")" * 100,
+    "a repeat of more than a thousand": "a{1001}",
+    "a look ahead in the middle": "a(?!b)",
+    "a look ahead that may stand anywhere": "(?=a)b",
+    "a look ahead of one of several": "^(?=a)b|c",
+    "a look ahead that is optional": "^(?=a)?b",
+    "a look behind": "(?<=a)b",
+    "an atomic group": "(?>a)",
 }
 
 
@@ -156,10 +145,9 @@ def test_patterns_that_run_on_elsewhere_are_judged(schema: Any, value: Any) -> N
 
 
 LARGE: dict[str, tuple[str, str]] = {
-    "many states at once": ("[ab]*a[ab]{900}c", "abbabaabab" * 2_000),
-    "states that grow with the text": ("((a{10}){10}){50}", "a" * 20_000),
-    "a long text": ("^[a-z]+$", "a" * 5_000_000),
-    "many looks": ("|".join(f"(?=a{{{n}}}b)" for n in range(60)), "a" * 50_000),
+    "many states at once": ("[ab]*a[ab]{900}[cd]", "abbabaabab" * 5_000),
+    "a long text": ("^[a-z]+$", "a" * 9_000_000),
+    "many alternatives": ("|".join(f"^[ab]*{n}" for n in range(100)), "a" * 300_000),
 }
 
 
@@ -176,29 +164,15 @@ class Counted(CheckBudget):
         self.spent += steps
 
 
-@pytest.mark.parametrize("pattern", ["^(a|aa)+$", "^(?=.*b)[ab]+c", "(a*)*b", "(?!a)b"])
+@pytest.mark.parametrize("pattern", ["^(a|aa)+$", "^(?=.*b)[ab]+c", "(a*)*b", "[ab]*a[ab]{20}c"])
 def test_twice_the_text_takes_twice_the_steps(pattern: str) -> None:
     spent = []
     for length in (10_000, 20_000):
         budget = Counted(0)
-        Patterns(budget).found(pattern, "a" * length)
+        is_found(pattern, "a" * length, budget)
         spent.append(budget.spent)
     assert spent[1] / spent[0] < 2.1
 
 
-def test_a_pattern_takes_the_same_steps_however_often_it_was_asked() -> None:
-    spent = []
-    for _ in range(3):
-        budget = Counted(0)
-        Patterns(budget).found(MAIL, "john.doe@example.com")
-        spent.append(budget.spent)
-    assert len(set(spent)) == 1
-
-
-def test_in_one_check_a_pattern_is_cheaper_the_second_time() -> None:
-    budget = Counted(0)
-    patterns = Patterns(budget)
-    patterns.found("^[a-z]+$", "name")
-    first = budget.spent
-    patterns.found("^[a-z]+$", "name")
-    assert budget.spent - first < first / 4
+def test_half_a_character_in_the_text_is_none_that_a_pattern_names() -> None:
+    assert not found("^[a-z]$", "\ud83d")
