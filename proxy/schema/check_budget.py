@@ -8,7 +8,7 @@ from __future__ import annotations
 
 # Steps: half a second at the most, and within that what a schema and a value of their size are worth.
 MOST = 500_000
-LEAST = 20_000
+LEAST = 40_000
 FOR_EACH_CHARACTER = 8
 
 # Subschemas that are at work within one another. Python's own limit would depend on who asks.

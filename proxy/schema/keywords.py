@@ -56,7 +56,7 @@ def _is_one_of(validator: CountingValidator, wanted: Json, value: Json) -> bool:
 def _pattern(
     validator: CountingValidator, pattern: str, value: Json, schema: Mapping[str, Json]
 ) -> Iterator[ValidationError]:
-    if isinstance(value, str) and not validator.check.finds(pattern, value):
+    if isinstance(value, str) and not validator.check.patterns.found(pattern, value):
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
@@ -65,7 +65,7 @@ def _pattern_properties(
 ) -> Iterator[ValidationError]:
     for pattern, wanted in patterns.items():
         for name, each in value.items() if isinstance(value, dict) else ():
-            if validator.check.finds(pattern, name):
+            if validator.check.patterns.found(pattern, name):
                 yield from validator.descend(each, wanted, path=name, schema_path=pattern)
 
 
@@ -76,7 +76,7 @@ def _additional_properties(
     if not isinstance(value, dict):
         return
     named, patterns = schema.get("properties", {}), schema.get("patternProperties", ())
-    found = validator.check.finds
+    found = validator.check.patterns.found
     extra = [name for name in value if name not in named and not any(found(pattern, name) for pattern in patterns)]
     if isinstance(wanted, dict):
         for name in extra:

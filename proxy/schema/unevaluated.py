@@ -91,7 +91,7 @@ def _met_properties(validator: CountingValidator, value: Mapping[str, Json], *, 
     schema = validator.schema
     if "additionalProperties" in schema or ("unevaluatedProperties" in schema and not itself):
         return set(value)
-    found = validator.check.finds
+    found = validator.check.patterns.found
     met = {name for pattern in schema.get("patternProperties", ()) for name in value if found(pattern, name)}
     met.update(schema.get("properties", {}).keys() & value.keys())
     return met

@@ -14,7 +14,7 @@ from referencing.jsonschema import Schema as SchemaContents
 from referencing.jsonschema import lookup_recursive_ref
 
 from .check_budget import CheckBudget
-from .patterns import is_found
+from .patterns import Patterns
 
 # What is looked through for one step: values of a keyword, members, items.
 VALUES_A_STEP = 8
@@ -57,14 +57,12 @@ class Vocabulary:
 class Check:
     """What all subschemas at work in one check share."""
 
-    __slots__ = ("budget", "vocabulary")
+    __slots__ = ("budget", "patterns", "vocabulary")
 
     def __init__(self, vocabulary: Vocabulary, budget: CheckBudget) -> None:
         self.vocabulary = vocabulary
         self.budget = budget
-
-    def finds(self, pattern: str, text: str) -> bool:
-        return is_found(pattern, text, self.budget)
+        self.patterns = Patterns(budget)
 
 
 class CountingValidator:
