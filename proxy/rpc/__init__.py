@@ -15,7 +15,7 @@ websocket      ws:// and unix sockets; not loaded unless it is imported itself
 
 from .child_records import ChildRecords
 from .client import RequestLimit, RpcClient, SkipCounter
-from .connection import JsonObject, Notification, RpcEvent
+from .connection import Notification, RpcEvent, RpcObject
 from .errors import RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, RpcError, UnknownMethodError
 from .stdio import ChildTransport, Launch
 from .transport import Transport
@@ -23,7 +23,6 @@ from .transport import Transport
 __all__ = [
     "ChildRecords",
     "ChildTransport",
-    "JsonObject",
     "Launch",
     "Notification",
     "RequestLimit",
@@ -34,6 +33,7 @@ __all__ = [
     "RpcDeadlineError",
     "RpcError",
     "RpcEvent",
+    "RpcObject",
     "SkipCounter",
     "Transport",
     "UnknownMethodError",

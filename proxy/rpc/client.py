@@ -19,7 +19,6 @@ from structlog.typing import FilteringBoundLogger
 
 from .connection import (
     ErrorResponse,
-    JsonObject,
     LineSkipped,
     Notification,
     Request,
@@ -27,6 +26,7 @@ from .connection import (
     Response,
     RpcConnection,
     RpcEvent,
+    RpcObject,
 )
 from .errors import RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, UnknownMethodError
 from .transport import Transport
@@ -54,7 +54,7 @@ MAX_UNSENT = 4096
 FLUSH_TIMEOUT = 2.0
 
 
-def refuse(method: str, params: JsonObject) -> object:
+def refuse(method: str, params: RpcObject) -> object:
     raise UnknownMethodError(method)
 
 
@@ -131,8 +131,8 @@ class RpcClient:
         self,
         transport: Transport,
         *,
-        on_notification: Callable[[str, JsonObject], None],
-        answer: Callable[[str, JsonObject], object] = refuse,
+        on_notification: Callable[[str, RpcObject], None],
+        answer: Callable[[str, RpcObject], object] = refuse,
         on_end: Callable[[str], None] = ignore,
         condense: Callable[[list[RpcEvent]], list[RpcEvent]] = keep_all,
         limit: RequestLimit | None = None,
@@ -147,7 +147,7 @@ class RpcClient:
         self._on_end = on_end
         self._condense = condense
         self._limit = limit or RequestLimit()
-        self._waiting: dict[RequestId, asyncio.Future[JsonObject]] = {}
+        self._waiting: dict[RequestId, asyncio.Future[RpcObject]] = {}
         self._outbox: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._flushed = asyncio.Event()
         self._end: str | None = None
@@ -211,7 +211,7 @@ class RpcClient:
 
     # Asking
 
-    async def request(self, method: str, params: JsonObject | None = None, *, deadline: float) -> JsonObject:
+    async def request(self, method: str, params: RpcObject | None = None, *, deadline: float) -> RpcObject:
         """The result, within `deadline` seconds from when it is first sent. Raises `RpcError`.
 
         It waits for its place, and is sent again while the other side is overloaded.
@@ -226,15 +226,15 @@ class RpcClient:
                 await asyncio.sleep(OVERLOAD_BACKOFF * 2**retry * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter is no secret
             return await self._request_once(method, params)
 
-    async def request_at_once(self, method: str, params: JsonObject | None = None, *, deadline: float) -> JsonObject:
+    async def request_at_once(self, method: str, params: RpcObject | None = None, *, deadline: float) -> RpcObject:
         """As `request`, but past the limit and only once: any answer tells enough."""
         async with _within(deadline, method):
             return await self._request_once(method, params)
 
-    async def _request_once(self, method: str, params: JsonObject | None) -> JsonObject:
+    async def _request_once(self, method: str, params: RpcObject | None) -> RpcObject:
         self._check_open()
         number, line = self._connection.send_request(method, params)
-        answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[RpcObject] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         self._put(line)
         try:
@@ -242,12 +242,12 @@ class RpcClient:
         finally:
             del self._waiting[number]
 
-    def post(self, method: str, params: JsonObject | None = None) -> None:
+    def post(self, method: str, params: RpcObject | None = None) -> None:
         """Send a request whose answer nobody needs: at once, without a slot. Raises `RpcClosedError`."""
         self._check_open()
         self._put(self._connection.send_request(method, params)[1])
 
-    def notify(self, method: str, params: JsonObject | None = None) -> None:
+    def notify(self, method: str, params: RpcObject | None = None) -> None:
         """Send a notification. Raises `RpcClosedError`."""
         self._check_open()
         self._put(self._connection.send_notification(method, params))
@@ -298,7 +298,7 @@ class RpcClient:
             case LineSkipped(reason, size):
                 self.skipped.add(reason, bytes=size)
 
-    def _reply(self, id: RequestId, method: str, params: JsonObject) -> bytes:
+    def _reply(self, id: RequestId, method: str, params: RpcObject) -> bytes:
         try:
             return self._connection.send_response(id, self._answer(method, params))
         except UnknownMethodError:

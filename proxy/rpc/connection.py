@@ -15,7 +15,7 @@ import orjson
 # Bytes. The longest line seen of a real program is 60 MB: a prompt's echo.
 MAX_LINE = 64 * 2**20
 
-JsonObject = dict[str, Any]
+RpcObject = dict[str, Any]
 RequestId = int | str
 
 
@@ -25,13 +25,13 @@ class Request:
 
     id: RequestId
     method: str
-    params: JsonObject
+    params: RpcObject
 
 
 @dataclass(frozen=True, slots=True)
 class Notification:
     method: str
-    params: JsonObject
+    params: RpcObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Response:
     """`result` is empty when the other side answered with something else than an object."""
 
     id: RequestId
-    result: JsonObject
+    result: RpcObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,12 @@ class RpcConnection:
         self._lines = LineSplitter(max_line)
         self._last_id = 0
 
-    def send_request(self, method: str, params: JsonObject | None = None) -> tuple[int, bytes]:
+    def send_request(self, method: str, params: RpcObject | None = None) -> tuple[int, bytes]:
         """The new request's id, and its line."""
         self._last_id += 1
         return self._last_id, _line({"id": self._last_id, "method": method}, params)
 
-    def send_notification(self, method: str, params: JsonObject | None = None) -> bytes:
+    def send_notification(self, method: str, params: RpcObject | None = None) -> bytes:
         return _line({"method": method}, params)
 
     def send_response(self, id: RequestId, result: object) -> bytes:
@@ -118,7 +118,7 @@ class LineSplitter:
         return line if size <= self._max_line else LineSkipped("overlong", size)
 
 
-def _line(message: JsonObject, params: JsonObject | None) -> bytes:
+def _line(message: RpcObject, params: RpcObject | None) -> bytes:
     if params is not None:
         message["params"] = params
     return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
@@ -145,12 +145,12 @@ def _event(line: bytes) -> RpcEvent:
             return LineSkipped("not a message", len(line))
 
 
-def _params(message: JsonObject) -> JsonObject:
+def _params(message: RpcObject) -> RpcObject:
     params = message.get("params")
     return params if isinstance(params, dict) else {}
 
 
-def _error(id: object, error: JsonObject) -> ErrorResponse:
+def _error(id: object, error: RpcObject) -> ErrorResponse:
     code = error.get("code")
     return ErrorResponse(
         id=id if isinstance(id, int | str) else None,

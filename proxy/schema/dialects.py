@@ -16,7 +16,7 @@ from referencing.jsonschema import EMPTY_REGISTRY, SchemaRegistry, SchemaResourc
 
 from .check_budget import CheckBudget
 from .keywords import KEYWORDS
-from .validator import Check, CountingValidator, Json, Vocabulary
+from .validator import CountingValidator, Json, RunningCheck, Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Document:
 
     def errors(self, value: Json, budget: CheckBudget) -> Iterator[ValidationError]:
         """One after the other. Raises `SchemaUnusable` and what the library trips over."""
-        check = Check(self.vocabulary, budget)
+        check = RunningCheck(self.vocabulary, budget)
         return CountingValidator(check, self.resource.contents, self.registry.resolver(self.name)).iter_errors(value)
 
 

@@ -54,7 +54,7 @@ class Vocabulary:
     references_stand_alone: bool
 
 
-class Check:
+class RunningCheck:
     """What all subschemas at work in one check share."""
 
     __slots__ = ("budget", "patterns", "vocabulary")
@@ -73,7 +73,7 @@ class CountingValidator:
 
     __slots__ = ("_children", "_keywords", "_referred", "_resolver", "check", "schema")
 
-    def __init__(self, check: Check, schema: Json, resolver: Resolver) -> None:
+    def __init__(self, check: RunningCheck, schema: Json, resolver: Resolver) -> None:
         self.check = check
         self.schema = schema
         self._resolver = resolver

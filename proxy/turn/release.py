@@ -91,7 +91,7 @@ TRANSITIONS: Mapping[tuple[Hold, Cue], tuple[Hold, Move]] = {
 }
 
 # The states in which nothing is held back.
-OPEN = frozenset({Hold.FREE, Hold.ANSWERED})
+NOT_HOLDING = frozenset({Hold.FREE, Hold.ANSWERED})
 # The moves that drop what was held, and those that hold what has come.
 DROPPING = frozenset({Move.REPLACE, Move.KEEP_ALONE})
 KEEPING = frozenset({Move.KEEP, Move.KEEP_ALONE})
@@ -105,7 +105,7 @@ class Release:
     def __init__(self, hold: Hold = Hold.FREE) -> None:
         self.hold = hold
         # Asked for each delta, so it is not looked up each time.
-        self.holds = hold not in OPEN
+        self.holds = hold not in NOT_HOLDING
         self._held: list[TurnEvent] = []
 
     @property
@@ -120,7 +120,7 @@ class Release:
     def meet(self, cue: Cue, events: Sequence[TurnEvent] = ()) -> list[TurnEvent]:
         """What leaves now that `cue` has come with its `events`."""
         self.hold, move = TRANSITIONS.get((self.hold, cue), (self.hold, Move.KEEP if self.holds else Move.LEAVE))
-        self.holds = self.hold not in OPEN
+        self.holds = self.hold not in NOT_HOLDING
         if move in DROPPING:
             self._held.clear()
         if move in KEEPING:

@@ -32,7 +32,7 @@ from .release import CallRelease, Hold
 from .report import Again, TurnReport
 from .strictness import StrictTools
 from .tokens import TokenMeter
-from .verdict import Demands, as_json, end_of, fault_of, names_of_calls, nothing_left, settled
+from .verdict import Demands, end_of, fault_of, held_to_format, names_of_calls, nothing_left, settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Turn:
         async with aclosing(self._read(reading)) as batches:
             async for events in batches:
                 yield events
-        first = answer = as_json(reading.answer, self._demands.output)
+        first = answer = held_to_format(reading.answer, self._demands.output)
         fault = None if self._exhausted else fault_of(first, self._demands)
         if fault is not None:
             self._report.again.append(fault.reason)
@@ -89,14 +89,14 @@ class Turn:
             async with aclosing(self._read(reading, fault=fault.line)) as batches:
                 async for events in batches:
                     yield events
-            answer = as_json(settled(first, reading.answer, self._demands), self._demands.output)
+            answer = held_to_format(settled(first, reading.answer, self._demands), self._demands.output)
         if not self._exhausted and nothing_left(first, answer, self._demands):
             self._report.again.append(Again.UNDECLARED)
             reading = self._reading(hold, may_repeat=True, plain=True)
             async with aclosing(self._read(reading, plain=True)) as batches:
                 async for events in batches:
                     yield events
-            answer = as_json(reading.answer, self._demands.output)
+            answer = held_to_format(reading.answer, self._demands.output)
         last = end_of(answer, self._demands, self._usage)
         self._report.calls += names_of_calls(last)
         yield list(last)

@@ -1,9 +1,9 @@
 """What an answer was, and what follows from that: pure functions from values to values.
 
-answer --as_json--> the same, held against the JSON that it should be
-       --fault_of-> why one more answer is asked for, or None
+first --held_to_format--> the same, as the JSON that it should be, or with why it is none
+      --fault_of-------> why one more answer is asked for, or None
 first, second --settled--> what of both the client gets
-answer --end_of--> its last events
+last --end_of--> its last events
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def names_of_calls(events: Sequence[TurnEvent]) -> list[str]:
     return [event.name for event in events if isinstance(event, ToolCallStarted)]
 
 
-def as_json(answer: Answer, output: JsonOutput | None) -> Answer:
+def held_to_format(answer: Answer, output: JsonOutput | None) -> Answer:
     """`answer` with nothing but the JSON that it should be, or with why it is `unfit`.
 
     One that was cut, by a limit or by a stop string, is as its client wished: half a value was asked for then. And

@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 
-from proxy.rpc import JsonObject
+from proxy.rpc import RpcObject
 
-Handler = Callable[[JsonObject], JsonObject | None]
+Handler = Callable[[RpcObject], RpcObject | None]
 
 
 class RefusedError(Exception):

@@ -9,7 +9,7 @@ import pytest
 from proxy.backends.codex.backend import CodexBackend
 from proxy.backends.codex.options import SessionOptions
 from proxy.errors import BackendError
-from proxy.rpc import JsonObject, Transport
+from proxy.rpc import RpcObject, Transport
 from tests.support.backend_events import prompt, read_turn
 from tests.support.fake_app_server import FakeAppServer
 
@@ -24,7 +24,7 @@ class Server(FakeAppServer):
         self.patience = 10_000  # of a clock that jumps
         self.threads = 0
 
-        def start_thread(params: JsonObject) -> JsonObject:
+        def start_thread(params: RpcObject) -> RpcObject:
             self.threads += 1
             return {"thread": {"id": f"t{self.threads}", "ephemeral": True, **fields}}
 
@@ -37,7 +37,7 @@ class Server(FakeAppServer):
             "turn/interrupt": self.interrupted,
         }
 
-    def interrupted(self, params: JsonObject) -> None:
+    def interrupted(self, params: RpcObject) -> None:
         """As 0.89: the turn ends, and the request is not answered."""
         self.tell("turn/completed", threadId=params["threadId"], turn={"id": params["turnId"], "status": "interrupted"})
 

@@ -17,9 +17,9 @@ import orjson
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from ...rpc import ChildTransport, JsonObject, Launch, RpcClient, RpcError
+from ...rpc import ChildTransport, Launch, RpcClient, RpcError, RpcObject
 from .config import Provider, config_text
-from .requests import answer, client_info
+from .requests import answer_request, client_info
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -38,7 +38,7 @@ async def measure_base_instructions(program: Path, models: Sequence[str], env: M
     seen: dict[str, str] = {}
     complete = asyncio.Event()
 
-    def see(body: JsonObject) -> None:
+    def see(body: RpcObject) -> None:
         text = _base_instructions(body)
         if text is not None:
             seen[str(body["model"])] = text
@@ -60,7 +60,9 @@ async def measure_base_instructions(program: Path, models: Sequence[str], env: M
 
 
 async def _ask_each(launch: Launch, models: Sequence[str], complete: asyncio.Event) -> None:
-    client = RpcClient(await ChildTransport.start(launch), on_notification=lambda method, params: None, answer=answer)
+    client = RpcClient(
+        await ChildTransport.start(launch), on_notification=lambda method, params: None, answer=answer_request
+    )
     async with client.running():
         await client.request("initialize", {"clientInfo": client_info()}, deadline=MEASURE_TIMEOUT)
         client.notify("initialized")
@@ -79,7 +81,7 @@ def without_proxies(env: Mapping[str, str]) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def refusing_endpoint(see: Callable[[JsonObject], None]) -> AsyncIterator[str]:
+async def refusing_endpoint(see: Callable[[RpcObject], None]) -> AsyncIterator[str]:
     """The base URL of an endpoint that shows the body of each request to `see`."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -102,7 +104,7 @@ async def refusing_endpoint(see: Callable[[JsonObject], None]) -> AsyncIterator[
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
 
 
-def _base_instructions(body: JsonObject) -> str | None:
+def _base_instructions(body: RpcObject) -> str | None:
     """`instructions`, or from 0.160 on the first developer message."""
     if body.get("instructions"):
         return str(body["instructions"])

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...rpc import JsonObject
+from ...rpc import RpcObject
 
 # A model name that no table has: what is measured under it holds for every unknown name.
 UNKNOWN = "tagcall-unknown-model"
@@ -53,7 +53,7 @@ LIKE_UNKNOWN: Mapping[str, object] = {
 }
 
 
-def text_only_catalog(models: Sequence[Mapping[str, Any]], base_instructions: Mapping[str, str]) -> JsonObject:
+def text_only_catalog(models: Sequence[Mapping[str, Any]], base_instructions: Mapping[str, str]) -> RpcObject:
     """The table for `model_catalog_json`. `models` is the program's own, `base_instructions` what it sends for each.
 
     A model that was not measured keeps the text of its entry; without a measurement under `UNKNOWN` names

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...rpc import JsonObject, Notification, RpcEvent
+from ...rpc import Notification, RpcEvent, RpcObject
 
 TEXT_DELTA = "item/agentMessage/delta"
 
@@ -18,8 +18,8 @@ def join_deltas(events: Sequence[RpcEvent]) -> list[RpcEvent]:
     Anything but a notification stands between all that comes before and after it.
     """
     joined: list[RpcEvent] = []
-    runs: list[tuple[JsonObject, list[str]]] = []
-    open_runs: dict[str, tuple[JsonObject, list[str]]] = {}
+    runs: list[tuple[RpcObject, list[str]]] = []
+    open_runs: dict[str, tuple[RpcObject, list[str]]] = {}
     for event in events:
         if isinstance(event, Notification):
             params = event.params
@@ -42,5 +42,5 @@ def join_deltas(events: Sequence[RpcEvent]) -> list[RpcEvent]:
     return joined
 
 
-def _same_message(one: JsonObject, other: JsonObject) -> bool:
+def _same_message(one: RpcObject, other: RpcObject) -> bool:
     return bool(one.get("itemId") == other.get("itemId") and one.get("turnId") == other.get("turnId"))

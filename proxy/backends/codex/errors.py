@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 import orjson
 
 from ...errors import BackendError
-from ...rpc import JsonObject, RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, RpcError
+from ...rpc import RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, RpcError, RpcObject
 
 NOT_LOGGED_IN = "codex is not logged in: run `tagcall login`."
 # Characters of one turn's text input; codex 0.110 and later refuse more.
@@ -162,12 +162,12 @@ def turn_failure(error: Mapping[str, Any] | None) -> BackendError | Cut:
     return BackendError(message or f"The upstream answered {status}.", retry_after=_retry_after(message), **answer)
 
 
-def turn_error(failure: BackendError | Cut) -> JsonObject:
+def turn_error(failure: BackendError | Cut) -> RpcObject:
     """A `turn.error` that `turn_failure` reads as this failure.
 
     codex's own kinds leave to its sentence what it means, and some sentences are ours: a recorded error says it all.
     """
-    info: str | JsonObject
+    info: str | RpcObject
     if isinstance(failure, Cut):
         message, info = f"Incomplete response returned, reason: {failure.reason}", "other"
     else:

@@ -20,7 +20,7 @@ from ...contracts import (
     Usage,
 )
 from ...errors import BackendError
-from ...rpc import JsonObject
+from ...rpc import RpcObject
 from .deltas import TEXT_DELTA
 from .errors import Cut, turn_error
 from .requests import turn_params
@@ -40,16 +40,16 @@ class TurnExpansion:
         # The texts by part of the summary.
         self._reasoning: tuple[str, dict[int, list[str]]] | None = None
 
-    def ask(self, prompt: Prompt) -> JsonObject:
+    def ask(self, prompt: Prompt) -> RpcObject:
         return {"method": "turn/start", "params": turn_params(self._thread_id, prompt)}
 
-    def leave(self) -> JsonObject:
+    def leave(self) -> RpcObject:
         return {"method": "turn/interrupt", "params": self._told()}
 
-    def begin(self) -> JsonObject:
+    def begin(self) -> RpcObject:
         return self._turn("turn/started", "inProgress")
 
-    def tell(self, event: BackendEvent) -> Iterator[JsonObject]:
+    def tell(self, event: BackendEvent) -> Iterator[RpcObject]:
         match event:
             case TextPiece(text):
                 if text:
@@ -73,13 +73,13 @@ class TurnExpansion:
                 else:
                     yield from self._failed(turn_error(Cut(incomplete)))
 
-    def fail(self, error: BackendError) -> Iterator[JsonObject]:
+    def fail(self, error: BackendError) -> Iterator[RpcObject]:
         yield from self._failed(turn_error(error))
 
-    def interrupt(self) -> JsonObject:
+    def interrupt(self) -> RpcObject:
         return self._turn("turn/completed", "interrupted")
 
-    def _text(self, text: str) -> Iterator[JsonObject]:
+    def _text(self, text: str) -> Iterator[RpcObject]:
         if self._message is None:
             self._message = next(self._ids), []
             yield self._item("item/started", type="agentMessage", id=self._message[0], text="")
@@ -87,12 +87,12 @@ class TurnExpansion:
         told.append(text)
         yield self._line(TEXT_DELTA, itemId=item, delta=text)
 
-    def _whole_message(self) -> JsonObject:
+    def _whole_message(self) -> RpcObject:
         item, told = self._message or (next(self._ids), [])
         self._message = None
         return self._item("item/completed", type="agentMessage", id=item, text="".join(told))
 
-    def _summary(self, part: int, text: str) -> Iterator[JsonObject]:
+    def _summary(self, part: int, text: str) -> Iterator[RpcObject]:
         if self._reasoning is None:
             self._reasoning = next(self._ids), {}
             yield self._item("item/started", type="reasoning", id=self._reasoning[0], summary=[])
@@ -100,26 +100,26 @@ class TurnExpansion:
         told.setdefault(part, []).append(text)
         yield self._line("item/reasoning/summaryTextDelta", itemId=item, summaryIndex=part, delta=text)
 
-    def _whole_reasoning(self) -> JsonObject:
+    def _whole_reasoning(self) -> RpcObject:
         item, told = self._reasoning or (next(self._ids), {})
         self._reasoning = None
         summary = ["".join(told.get(part, ())) for part in range(max(told, default=-1) + 1)]
         return self._item("item/completed", type="reasoning", id=item, summary=summary)
 
-    def _failed(self, error: JsonObject) -> Iterator[JsonObject]:
+    def _failed(self, error: RpcObject) -> Iterator[RpcObject]:
         yield self._line("error", error=error, willRetry=False)
         yield self._turn("turn/completed", "failed", error)
 
-    def _told(self, **params: object) -> JsonObject:
+    def _told(self, **params: object) -> RpcObject:
         return {"threadId": self._thread_id, "turnId": self._turn_id, **params}
 
-    def _line(self, method: str, **params: object) -> JsonObject:
+    def _line(self, method: str, **params: object) -> RpcObject:
         return {"method": method, "params": self._told(**params)}
 
-    def _item(self, method: str, **item: object) -> JsonObject:
+    def _item(self, method: str, **item: object) -> RpcObject:
         return self._line(method, item=item)
 
-    def _turn(self, method: str, status: str, error: JsonObject | None = None) -> JsonObject:
+    def _turn(self, method: str, status: str, error: RpcObject | None = None) -> RpcObject:
         params = {
             "threadId": self._thread_id,
             "turn": {"id": self._turn_id, "items": [], "status": status, "error": error},
@@ -127,7 +127,7 @@ class TurnExpansion:
         return {"method": method, "params": params}
 
 
-def _token_usage(usage: Usage) -> JsonObject:
+def _token_usage(usage: Usage) -> RpcObject:
     tokens = {
         "totalTokens": usage.input_tokens + usage.output_tokens,
         "inputTokens": usage.input_tokens,

@@ -24,7 +24,7 @@ import orjson
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from ...rpc import JsonObject
+from ...rpc import RpcObject
 from .baseline import measure_base_instructions
 from .catalog import UNKNOWN, text_only_catalog
 from .config import Provider, config_text
@@ -113,14 +113,14 @@ async def _probe(home: Path, program: Path, key: list[object], env: Mapping[str,
     return CodexProgram(program, version)
 
 
-def _keep_catalog(home: Path, catalog: JsonObject | None) -> None:
+def _keep_catalog(home: Path, catalog: RpcObject | None) -> None:
     if catalog is None:
         (home / "catalog.json").unlink(missing_ok=True)
     else:
         _write(home / "catalog.json", orjson.dumps(catalog))
 
 
-def _bundled_models(program: Path, env: Mapping[str, str], home: Path) -> list[JsonObject] | None:
+def _bundled_models(program: Path, env: Mapping[str, str], home: Path) -> list[RpcObject] | None:
     """The program's own model table; empty when it has none to show, as old ones have not, None without an answer."""
     try:
         done = subprocess.run(  # noqa: S603 -- the program the owner chose

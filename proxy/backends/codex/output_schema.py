@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import orjson
 
-from ...rpc import JsonObject
+from ...rpc import RpcObject
 
 # Known to be refused in strict mode.
 _REFUSED = frozenset({
@@ -20,7 +20,7 @@ _REFUSED = frozenset({
 })  # fmt: skip
 
 
-def output_schema(text: str) -> JsonObject | None:
+def output_schema(text: str) -> RpcObject | None:
     """The schema of this JSON text, if it is of that part: closed objects, all of whose properties are required."""
     root = orjson.loads(text)
     if not isinstance(root, dict) or root.get("type") != "object" or "anyOf" in root:
@@ -36,7 +36,7 @@ def output_schema(text: str) -> JsonObject | None:
     return root
 
 
-def _inner(schema: JsonObject) -> Iterator[object]:
+def _inner(schema: RpcObject) -> Iterator[object]:
     """The schemas that stand directly in one without what is refused."""
     for keyword in ("$defs", "definitions", "properties"):
         if isinstance(named := schema.get(keyword), dict):
@@ -47,7 +47,7 @@ def _inner(schema: JsonObject) -> Iterator[object]:
     yield schema.get("additionalProperties")
 
 
-def _is_closed(schema: JsonObject) -> bool:
+def _is_closed(schema: RpcObject) -> bool:
     properties, required = schema.get("properties", {}), schema.get("required", [])
     if schema.get("type") != "object" and not properties:
         return True

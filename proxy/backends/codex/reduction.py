@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from ...contracts import BackendEvent, MessageEnded, ReasoningEnded, ReasoningPiece, TextPiece, TurnEnded, Usage
 from ...errors import BackendError
-from ...rpc import JsonObject
+from ...rpc import RpcObject
 from .errors import FAILED, NOT_TEXT_ONLY, Cut, turn_failure
 
 
@@ -58,9 +58,9 @@ class TurnReduction:
         self._done: dict[str, str] = {}  # the text of messages that are whole, by item
         self._told = False
         self._usage: Usage | None = None
-        self._error: JsonObject | None = None
+        self._error: RpcObject | None = None
 
-    def receive(self, method: str, params: JsonObject) -> list[BackendEvent | AttemptFailed]:
+    def receive(self, method: str, params: RpcObject) -> list[BackendEvent | AttemptFailed]:
         """What one notification of the turn's thread tells; nothing for the unknown and for other turns.
 
         Raises LookupError, TypeError or AttributeError when it has not the shape its method promises; the
@@ -83,16 +83,16 @@ class TurnReduction:
         self.over = self.over or self.completed
         return events
 
-    def _of_another_turn(self, params: JsonObject) -> bool:
+    def _of_another_turn(self, params: RpcObject) -> bool:
         turn_id = params["turnId"] if "turnId" in params else params["turn"]["id"]
         if self.turn_id is None:
             self.turn_id = turn_id
         return bool(turn_id != self.turn_id)
 
-    def _turn_started(self, params: JsonObject) -> Told:
+    def _turn_started(self, params: RpcObject) -> Told:
         yield from ()
 
-    def _item_started(self, params: JsonObject) -> Told:
+    def _item_started(self, params: RpcObject) -> Told:
         item = params["item"]
         item_id = item["id"]
         if item_id in self._done:
@@ -115,7 +115,7 @@ class TurnReduction:
         others = (it for it in self._open.values() if kind == "agentMessage" and isinstance(it, _Message))
         return (begun is not None and bool(begun.told)) or any(it.told for it in others)
 
-    def _text_delta(self, params: JsonObject) -> Told:
+    def _text_delta(self, params: RpcObject) -> Told:
         if params["itemId"] in self._done:
             yield from self._begun_again("codex began a message again")
         message = self._open.setdefault(params["itemId"], _Message(""))
@@ -124,7 +124,7 @@ class TurnReduction:
             message.told.append(text)
             yield TextPiece(text)
 
-    def _summary_delta(self, params: JsonObject) -> Told:
+    def _summary_delta(self, params: RpcObject) -> Told:
         if params["itemId"] in self._done:
             yield from self._begun_again("codex began its reasoning again")
         reasoning = self._open.setdefault(params["itemId"], _Reasoning())
@@ -133,7 +133,7 @@ class TurnReduction:
             reasoning.told.setdefault(part, []).append(text)
             yield ReasoningPiece(part, text)
 
-    def _item_completed(self, params: JsonObject) -> Told:
+    def _item_completed(self, params: RpcObject) -> Told:
         item = params["item"]
         match item["type"]:
             case "agentMessage":
@@ -166,7 +166,7 @@ class TurnReduction:
             yield TextPiece(rest)
         yield MessageEnded()
 
-    def _token_usage(self, params: JsonObject) -> Told:
+    def _token_usage(self, params: RpcObject) -> Told:
         # The thread is this turn's own, so its total is the turn's; `last` is zero after a cut answer.
         total = params["tokenUsage"]["total"]
         self._usage = Usage(
@@ -177,7 +177,7 @@ class TurnReduction:
         )
         yield from ()
 
-    def _error_reported(self, params: JsonObject) -> Told:
+    def _error_reported(self, params: RpcObject) -> Told:
         # One that is not retried comes once more, in turn/completed.
         self._error = params["error"]
         if params.get("willRetry"):
@@ -189,7 +189,7 @@ class TurnReduction:
             yield AttemptFailed(BackendError(f"Part of an answer was lost: {why}.", **FAILED))
         self._open.clear()
 
-    def _turn_completed(self, params: JsonObject) -> Told:
+    def _turn_completed(self, params: RpcObject) -> Told:
         turn = params["turn"]
         match turn["status"]:
             case "completed":
@@ -211,7 +211,7 @@ class TurnReduction:
                 yield MessageEnded()
         yield TurnEnded(self._usage, incomplete)
 
-    _READERS: ClassVar[Mapping[str, Callable[[TurnReduction, JsonObject], Told]]] = {
+    _READERS: ClassVar[Mapping[str, Callable[[TurnReduction, RpcObject], Told]]] = {
         "turn/started": _turn_started,
         "item/started": _item_started,
         "item/agentMessage/delta": _text_delta,

@@ -13,7 +13,7 @@ from functools import cache
 from prompts import Image, Part, Text
 
 from ...contracts import Prompt
-from ...rpc import JsonObject, UnknownMethodError
+from ...rpc import RpcObject, UnknownMethodError
 from .output_schema import output_schema
 
 
@@ -40,13 +40,13 @@ IGNORED_NOTIFICATIONS = (
 )
 
 
-def greeting() -> JsonObject:
+def greeting() -> RpcObject:
     """Of `initialize`. Versions that know no capabilities ignore them."""
     capabilities = {"experimentalApi": True, "optOutNotificationMethods": list(IGNORED_NOTIFICATIONS)}
     return {"clientInfo": client_info(), "capabilities": capabilities}
 
 
-def thread_params(prompt: Prompt, cwd: str | None, base_instructions: str | None) -> JsonObject:
+def thread_params(prompt: Prompt, cwd: str | None, base_instructions: str | None) -> RpcObject:
     """Of `thread/start`, but for `environments`, which not every version takes."""
     optional = {
         # 0.89 sends an empty text as a message of its own.
@@ -63,7 +63,7 @@ def thread_params(prompt: Prompt, cwd: str | None, base_instructions: str | None
     }
 
 
-def turn_params(thread_id: str, prompt: Prompt) -> JsonObject:
+def turn_params(thread_id: str, prompt: Prompt) -> RpcObject:
     """Of `turn/start`."""
     optional = {
         "effort": prompt.effort,
@@ -77,7 +77,7 @@ def turn_params(thread_id: str, prompt: Prompt) -> JsonObject:
     }
 
 
-def _input_item(part: Part) -> JsonObject:
+def _input_item(part: Part) -> RpcObject:
     match part:
         case Text(text):
             return {"type": "text", "text": text}
@@ -85,7 +85,7 @@ def _input_item(part: Part) -> JsonObject:
             return {"type": "image", "url": url}
 
 
-ANSWERS: Mapping[str, Callable[[], JsonObject]] = {
+ANSWERS: Mapping[str, Callable[[], RpcObject]] = {
     "item/commandExecution/requestApproval": lambda: {"decision": "decline"},
     "item/fileChange/requestApproval": lambda: {"decision": "decline"},
     "execCommandApproval": lambda: {"decision": "denied"},
@@ -98,7 +98,7 @@ ANSWERS: Mapping[str, Callable[[], JsonObject]] = {
 }
 
 
-def answer(method: str, params: JsonObject) -> object:
+def answer_request(method: str, params: RpcObject) -> object:
     """The result for a request of the app-server. Raises `UnknownMethodError` for one that is not in the table."""
     known = ANSWERS.get(method)
     if known is None:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from ...contracts import BackendEvent
 from ...errors import BackendError
-from ...rpc import JsonObject
+from ...rpc import RpcObject
 from ..event_queue import EventQueue
 from .errors import FAILED
 from .reduction import AttemptFailed, TurnReduction
@@ -73,7 +73,7 @@ class RunningTurn:
         self._reduction.turn_id = turn_id
         self.known.set()
 
-    def receive(self, method: str, params: JsonObject) -> None:
+    def receive(self, method: str, params: RpcObject) -> None:
         """Take one notification of its thread. Called by the reader.
 
         Raises LookupError, TypeError, AttributeError or ValueError for one that has not the shape it should have.

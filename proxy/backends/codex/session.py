@@ -16,13 +16,13 @@ from structlog.typing import FilteringBoundLogger
 
 from ...contracts import Model, Prompt
 from ...errors import BackendError
-from ...rpc import JsonObject, RpcAnswerError, RpcClient, RpcError, Transport, UnknownMethodError
+from ...rpc import RpcAnswerError, RpcClient, RpcError, RpcObject, Transport, UnknownMethodError
 from ..session_life import SessionLife
 from .deltas import join_deltas
 from .errors import DISCONNECTED, LOGIN, NOT_LOGGED_IN
 from .options import SessionOptions
 from .program import release_of
-from .requests import answer, greeting
+from .requests import answer_request, greeting
 from .running_turn import RunningTurn, TurnLostError
 from .threads import CodexThreads, Orphans
 
@@ -58,12 +58,12 @@ class CodexSession:
 
     # What the client calls
 
-    def _notified(self, method: str, params: JsonObject) -> None:
+    def _notified(self, method: str, params: RpcObject) -> None:
         self._threads.receive(method, params)
 
-    def _answer(self, method: str, params: JsonObject) -> object:
+    def _answer(self, method: str, params: RpcObject) -> object:
         try:
-            return answer(method, params)
+            return answer_request(method, params)
         except UnknownMethodError:
             self._threads.refused(method, params)
             raise

@@ -12,7 +12,7 @@ from prompts import Text
 
 from ...contracts import Prompt
 from ...errors import BackendError
-from ...rpc import JsonObject
+from ...rpc import RpcObject
 from .backend import codex_backend
 from .baseline import refusing_endpoint, without_proxies
 
@@ -24,7 +24,7 @@ async def tools_that_reach_the_model(program: str | None, models: Sequence[str] 
     """
     seen: dict[str, tuple[str, ...]] = {}
 
-    def see(body: JsonObject) -> None:
+    def see(body: RpcObject) -> None:
         seen[str(body["model"])] = tuple(_tools(body))
 
     with tempfile.TemporaryDirectory(prefix="tagcall-") as folder:
@@ -40,7 +40,7 @@ async def tools_that_reach_the_model(program: str | None, models: Sequence[str] 
     return seen
 
 
-def _tools(body: JsonObject) -> Iterator[str]:
+def _tools(body: RpcObject) -> Iterator[str]:
     for tool in body.get("tools") or ():
         yield str(tool.get("name") or tool.get("type"))
     # From 0.160 on some models get theirs as an item of the conversation.

@@ -15,13 +15,13 @@ from structlog.typing import FilteringBoundLogger
 from ...contracts import Prompt
 from ...errors import BackendError
 from ...rpc import (
-    JsonObject,
     RpcAnswerError,
     RpcBusyError,
     RpcClient,
     RpcClosedError,
     RpcDeadlineError,
     RpcError,
+    RpcObject,
     SkipCounter,
 )
 from ..session_life import SessionLife
@@ -60,7 +60,7 @@ class CodexThreads:
 
     # What the reader calls
 
-    def receive(self, method: str, params: JsonObject) -> None:
+    def receive(self, method: str, params: RpcObject) -> None:
         turn = self._running.get(str(params.get("threadId")))
         if turn is None:
             if "turnId" in params or "turn" in params:
@@ -72,7 +72,7 @@ class CodexThreads:
             self.ignored.add(f"{method} of an unknown shape", error=repr(error))
         self._life.proven = self._life.proven or turn.completed
 
-    def refused(self, method: str, params: JsonObject) -> None:
+    def refused(self, method: str, params: RpcObject) -> None:
         """A turn asked for something that is not served: it must show soon that it can do without."""
         turn = self._running.get(str(params.get("threadId") or params.get("conversationId")))
         if turn is not None:
@@ -147,7 +147,7 @@ class CodexThreads:
             self._life.retire()
         return Started(thread_id, bool(thread.get("ephemeral")))
 
-    async def _request_thread(self, params: JsonObject) -> JsonObject:
+    async def _request_thread(self, params: RpcObject) -> RpcObject:
         deadline = self._deadlines.request
         if self._environments:
             try:

@@ -26,7 +26,7 @@ from ...wire.realtime.items import Items, chosen_items
 from ...wire.realtime.request import SessionSettings, changed_session, parse_model, session_object, turn_of
 from ...wire.realtime.versions import BETA, GA, Words
 from ..delivery import Cancellation, Exchange, deliver
-from .socket import Socket, serve, shutting_down
+from .socket import Socket, serve_socket, shutting_down
 
 # Responses beside the one that joins the conversation.
 MAX_ASIDE = 4
@@ -223,6 +223,6 @@ async def connect_realtime(request: web.Request) -> web.StreamResponse:
     model = parse_model(dict(request.query))
     offered = request.headers.get("Sec-WebSocket-Protocol", "")
     beta = "realtime=v1" in request.headers.get("OpenAI-Beta", "") or BETA_PROTOCOL in offered
-    return await serve(
+    return await serve_socket(
         request, lambda socket: RealtimeSession(socket, BETA if beta else GA, model), protocols=(PROTOCOL,)
     )

@@ -33,7 +33,7 @@ from ..history import Draft, Library, keep
 from ..request_log import RequestLog
 from ..responses import begin_draft
 from ..state import STORE
-from .socket import Socket, serve, shutting_down
+from .socket import Socket, serve_socket, shutting_down
 
 # Lanes of a connection that may have work at a time.
 MAX_LANES = 8
@@ -233,4 +233,4 @@ class ResponsesSession:
 
 
 async def connect_responses(request: web.Request) -> web.StreamResponse:
-    return await serve(request, ResponsesSession)
+    return await serve_socket(request, ResponsesSession)

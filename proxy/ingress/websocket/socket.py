@@ -119,7 +119,7 @@ class SocketSession(Protocol):
         """`message` None: it could not be read at all."""
 
 
-async def serve(
+async def serve_socket(
     request: web.Request, begin: Callable[[Socket], SocketSession], *, protocols: Sequence[str] = ()
 ) -> web.StreamResponse:
     """Makes a WebSocket of `request` and talks on it to its end."""

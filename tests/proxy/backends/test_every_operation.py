@@ -15,7 +15,7 @@ import pytest
 from proxy.backends.codex.backend import CodexBackend
 from proxy.backends.codex.options import SessionOptions
 from proxy.backends.restart_policy import RestartPolicy
-from proxy.rpc import JsonObject, Transport
+from proxy.rpc import RpcObject, Transport
 from tests.support.fake_app_server import FakeAppServer
 from tests.support.faulty_app_server import TEXT, usual_turn
 from tests.support.faulty_backend import Seen, see_turn
@@ -64,24 +64,24 @@ class Server(FakeAppServer):
             "turn/interrupt": self._interrupt,
         }
 
-    def _start_thread(self, params: JsonObject) -> JsonObject:
+    def _start_thread(self, params: RpcObject) -> RpcObject:
         self._threads += 1
         return {"thread": {"id": f"t{self._threads}", "ephemeral": True}}
 
-    def start_turn(self, params: JsonObject) -> JsonObject:
+    def start_turn(self, params: RpcObject) -> RpcObject:
         thread = params["threadId"]
         self._world.turns.add((self.number, thread))
         for place, line in enumerate(usual_turn(thread)):
             after_steps(3 * place + 1, partial(self._play, thread, line))
         return {"turn": {"id": "1"}}
 
-    def _play(self, thread: str, line: JsonObject) -> None:
+    def _play(self, thread: str, line: RpcObject) -> None:
         if (self.number, thread) in self._world.turns:
             self.write(line)
             if line["method"] == "turn/completed":
                 self._world.turns.discard((self.number, thread))
 
-    def _interrupt(self, params: JsonObject) -> JsonObject:
+    def _interrupt(self, params: RpcObject) -> RpcObject:
         if (self.number, params["threadId"]) in self._world.turns:
             turn = {"id": "1", "status": "interrupted"}
             self._play(params["threadId"], {"method": "turn/completed", "params": {**params, "turn": turn}})
@@ -214,10 +214,10 @@ def test_whenever_the_consumer_is_cancelled_no_turn_is_left_running(how: str) ->
     assert cut > 10, "turns were running when they were cut"
 
 
-def slow_start(server: Server, world: World, *, answers: bool) -> Callable[[JsonObject], JsonObject | None]:
+def slow_start(server: Server, world: World, *, answers: bool) -> Callable[[RpcObject], RpcObject | None]:
     """The turn runs at once; its answer comes a second later, or its lines never do."""
 
-    def start(params: JsonObject) -> JsonObject | None:
+    def start(params: RpcObject) -> RpcObject | None:
         world.turns.add((server.number, params["threadId"]))
         if not answers:
             return {"turn": {"id": "1"}}

@@ -14,7 +14,7 @@ from proxy.backends.codex.backend import CodexBackend
 from proxy.backends.codex.options import Deadlines
 from proxy.backends.restart_policy import RestartPolicy
 from proxy.errors import BackendError
-from proxy.rpc import JsonObject, client, stdio
+from proxy.rpc import RpcObject, client, stdio
 from tests.support.backend_events import prompt
 from tests.support.faulty_app_server import FAULTS, REQUESTS
 from tests.support.faulty_backend import FaultyAppServer, Seen, see_turn
@@ -104,7 +104,7 @@ ROWS: Mapping[str, Row] = {
     "overloaded for ever": Row(broken("", "server_is_overloaded")),
 }
 
-DECLINES: Mapping[str, JsonObject] = {
+DECLINES: Mapping[str, RpcObject] = {
     "item/commandExecution/requestApproval": {"decision": "decline"},
     "item/fileChange/requestApproval": {"decision": "decline"},
     "execCommandApproval": {"decision": "denied"},

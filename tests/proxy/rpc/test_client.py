@@ -9,7 +9,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from proxy.rpc import (
-    JsonObject,
     RequestLimit,
     RpcAnswerError,
     RpcBusyError,
@@ -17,6 +16,7 @@ from proxy.rpc import (
     RpcClosedError,
     RpcDeadlineError,
     RpcEvent,
+    RpcObject,
     SkipCounter,
     UnknownMethodError,
 )
@@ -27,15 +27,15 @@ from tests.support.virtual_clock import on_a_virtual_clock
 
 def running(
     server: FakeAppServer,
-    on_notification: Callable[[str, JsonObject], None] = lambda method, params: None,
-    answer: Callable[[str, JsonObject], object] = lambda method, params: {},
+    on_notification: Callable[[str, RpcObject], None] = lambda method, params: None,
+    answer: Callable[[str, RpcObject], object] = lambda method, params: {},
     limit: RequestLimit | None = None,
 ) -> AbstractAsyncContextManager[RpcClient]:
     client = RpcClient(server, on_notification=on_notification, answer=answer, limit=limit)
     return client.running()
 
 
-def never(params: JsonObject) -> None:
+def never(params: RpcObject) -> None:
     return None
 
 
@@ -47,7 +47,7 @@ async def test_a_request_gets_its_own_answer() -> None:
 
 
 async def test_an_error_answer_is_raised_with_its_parts() -> None:
-    def refuse(params: JsonObject) -> None:
+    def refuse(params: RpcObject) -> None:
         raise RefusedError(-32602, "too large", {"max": 1})
 
     async with running(FakeAppServer(ask=refuse)) as client:
@@ -100,7 +100,7 @@ async def test_an_overloaded_server_is_asked_again(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(client_module, "OVERLOAD_BACKOFF", 0.0)
     refusals = iter(range(2))
 
-    def busy_twice(params: JsonObject) -> JsonObject:
+    def busy_twice(params: RpcObject) -> RpcObject:
         if next(refusals, None) is not None:
             raise RefusedError(-32001)
         return {"at": "last"}
@@ -112,7 +112,7 @@ async def test_an_overloaded_server_is_asked_again(monkeypatch: pytest.MonkeyPat
 async def test_a_server_that_stays_overloaded_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "OVERLOAD_BACKOFF", 0.0)
 
-    def busy(params: JsonObject) -> None:
+    def busy(params: RpcObject) -> None:
         raise RefusedError(-32001)
 
     server = FakeAppServer(ask=busy)
@@ -176,12 +176,12 @@ async def test_notifications_come_in_order_and_before_a_later_answer_is_seen() -
 
 async def test_what_was_read_together_may_be_condensed_before_it_is_told() -> None:
     server = FakeAppServer()
-    told: list[JsonObject] = []
+    told: list[RpcObject] = []
 
     def keep_the_last(events: list[RpcEvent]) -> list[RpcEvent]:
         return events[-1:]
 
-    def note(method: str, params: JsonObject) -> None:
+    def note(method: str, params: RpcObject) -> None:
         told.append(params)
 
     client = RpcClient(server, on_notification=note, condense=keep_the_last)
@@ -193,7 +193,7 @@ async def test_what_was_read_together_may_be_condensed_before_it_is_told() -> No
 
 
 async def test_the_other_sides_requests_are_answered_by_the_table_or_refused() -> None:
-    def answer(method: str, params: JsonObject) -> object:
+    def answer(method: str, params: RpcObject) -> object:
         if method != "approve":
             raise UnknownMethodError(method)
         return {"decision": "decline"}
@@ -221,7 +221,7 @@ async def test_what_the_body_raises_comes_out_as_it_is() -> None:
 
 
 async def test_a_line_that_crashes_its_reader_disturbs_nothing() -> None:
-    def crash(method: str, params: JsonObject) -> None:
+    def crash(method: str, params: RpcObject) -> None:
         raise ZeroDivisionError
 
     server = FakeAppServer()
@@ -274,7 +274,7 @@ async def test_who_asks_without_reading_the_answers_is_cut_off() -> None:
 async def test_overload_is_waited_out_with_growing_jittered_pauses() -> None:
     at: list[float] = []
 
-    def refuse(params: JsonObject) -> None:
+    def refuse(params: RpcObject) -> None:
         at.append(asyncio.get_running_loop().time())
         raise RefusedError(-32001)
 
@@ -304,7 +304,7 @@ async def test_a_deadline_begins_when_the_request_is_sent() -> None:
 
 
 async def test_a_request_at_once_passes_the_limit_and_is_not_repeated() -> None:
-    def busy(params: JsonObject) -> None:
+    def busy(params: RpcObject) -> None:
         raise RefusedError(-32001)
 
     server = FakeAppServer(ask=never, probe=busy)

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.contracts import AnswerMessageEnded, AnswerText, ToolCallEnded, ToolCallStarted, TurnEvent
-from proxy.turn.release import KEEPING, OPEN, TRANSITIONS, Cue, Hold, Release
+from proxy.turn.release import KEEPING, NOT_HOLDING, TRANSITIONS, Cue, Hold, Release
 
 TEXT = AnswerText("Well.")
 CALL = (ToolCallStarted("call_1", "read_note"), ToolCallEnded())
 CALLS = (Cue.CALL, Cue.JOINT_CALL, Cue.REPEAT)
-HOLDING = sorted(set(Hold) - OPEN, key=str)
+HOLDING = sorted(set(Hold) - NOT_HOLDING, key=str)
 
 
 def holding(hold: Hold) -> Release:
@@ -93,7 +93,7 @@ def test_the_end_of_a_message_that_is_not_there_is_not_held() -> None:
 
 def test_whatever_is_kept_is_held() -> None:
     """A state that keeps events and lets text pass would turn their order round."""
-    assert {hold for hold, move in TRANSITIONS.values() if move in KEEPING}.isdisjoint(OPEN)
+    assert {hold for hold, move in TRANSITIONS.values() if move in KEEPING}.isdisjoint(NOT_HOLDING)
 
 
 @given(st.sampled_from(list(Hold)), st.lists(st.sampled_from(list(Cue)) | st.just(None), max_size=12))

@@ -22,7 +22,7 @@ from proxy.turn import Again, TurnReport
 from proxy.turn.calls import Misfit
 from proxy.turn.json_output import JsonOutput, Unfit
 from proxy.turn.release import Hold
-from proxy.turn.verdict import Answer, Demands, as_json, end_of, fault_of, nothing_left, settled
+from proxy.turn.verdict import Answer, Demands, end_of, fault_of, held_to_format, nothing_left, settled
 
 GONE = BackendError("gone", code="backend_disconnected")
 MISFIT = Misfit("read_note", "'path' is a required property")
@@ -49,13 +49,13 @@ def written(text: str) -> Answer:
 
 
 def test_json_leaves_without_what_the_model_wrote_round_it() -> None:
-    read = as_json(replace(written('Here: {"a": 1}'), malformed="a tag in a string"), JSON.output)
+    read = held_to_format(replace(written('Here: {"a": 1}'), malformed="a tag in a string"), JSON.output)
     assert (read.held, read.unfit, read.malformed) == ((AnswerText('{"a": 1}'),), None, None)
     assert read.hold is Hold.FREE
 
 
 def test_text_that_is_no_json_stays_and_says_why() -> None:
-    read = as_json(written("Well."), JSON.output)
+    read = held_to_format(written("Well."), JSON.output)
     assert read.held == TEXT
     assert read.unfit == Unfit("it is not one JSON value")
 
@@ -74,7 +74,7 @@ def test_text_that_is_no_json_stays_and_says_why() -> None:
 )
 def test_what_was_cut_or_calls_is_not_held_to_json(excuse: dict[str, object]) -> None:
     answer = replace(written("Well."), **excuse)  # type: ignore[arg-type]  # names are checked by the dataclass
-    assert as_json(answer, JSON.output) == answer
+    assert held_to_format(answer, JSON.output) == answer
 
 
 # Whether an answer stands
@@ -262,7 +262,7 @@ ANSWERS = st.builds(
 
 @given(ANSWERS, ANSWERS, st.sampled_from([FREE, CALL_DEMANDED, JSON]))
 def test_whatever_two_answers_were_the_turn_has_one_end(first: Answer, second: Answer, demands: Demands) -> None:
-    last = as_json(settled(first, second, demands), demands.output)
+    last = held_to_format(settled(first, second, demands), demands.output)
     *before, end = end_of(last, demands, Usage())
     assert isinstance(end, TurnFinished | TurnFailed)
     assert not any(isinstance(event, TurnFinished | TurnFailed) for event in before)

@@ -4,7 +4,7 @@ import pytest
 
 from proxy.backends.codex.errors import Cut, rpc_failure, turn_failure
 from proxy.errors import BackendError
-from proxy.rpc import JsonObject, RpcAnswerError, RpcClosedError, RpcDeadlineError, RpcError
+from proxy.rpc import RpcAnswerError, RpcClosedError, RpcDeadlineError, RpcError, RpcObject
 
 # codexErrorInfo and message as 0.89 and 0.169 send them, status and code of the answer.
 FAILURES: list[tuple[object, str, int, str]] = [
@@ -117,7 +117,7 @@ def test_a_missing_login_is_not_the_clients_fault() -> None:
     assert failure.headers() == {"x-should-retry": "false"}
 
 
-TOO_LARGE: JsonObject = {"input_error_code": "input_too_large", "max_chars": 1048576, "actual_chars": 1048577}
+TOO_LARGE: RpcObject = {"input_error_code": "input_too_large", "max_chars": 1048576, "actual_chars": 1048577}
 
 
 @pytest.mark.parametrize(

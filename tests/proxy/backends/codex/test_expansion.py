@@ -12,7 +12,7 @@ from proxy.backends.codex.expansion import TurnExpansion
 from proxy.backends.codex.reduction import AttemptFailed, TurnReduction
 from proxy.contracts import BackendEvent, MessageEnded, ReasoningEnded, ReasoningPiece, TextPiece, TurnEnded, Usage
 from proxy.errors import BackendError
-from proxy.rpc import JsonObject
+from proxy.rpc import RpcObject
 from tests.support.backend_events import merged, prompt
 
 COUNT = st.integers(0, 10**9)
@@ -39,14 +39,14 @@ ERRORS = st.builds(
 )
 
 
-def read_back(lines: Iterable[JsonObject]) -> list[BackendEvent | AttemptFailed]:
+def read_back(lines: Iterable[RpcObject]) -> list[BackendEvent | AttemptFailed]:
     reduction = TurnReduction()
     told = [event for line in lines for event in reduction.receive(line["method"], line["params"])]
     assert reduction.completed
     return told
 
 
-def written(events: Iterable[BackendEvent]) -> tuple[TurnExpansion, list[JsonObject]]:
+def written(events: Iterable[BackendEvent]) -> tuple[TurnExpansion, list[RpcObject]]:
     turn = TurnExpansion("thread-1", "turn-1")
     return turn, [turn.begin(), *(line for event in events for line in turn.tell(event))]
 

@@ -20,7 +20,7 @@ from proxy.contracts import (
     TurnEnded,
     Usage,
 )
-from proxy.rpc import JsonObject
+from proxy.rpc import RpcObject
 from tests.support.backend_events import merged
 
 USAGE = Usage(input_tokens=100, cached_tokens=40, output_tokens=20, reasoning_tokens=5)
@@ -77,7 +77,7 @@ TOLD: Mapping[str, list[list[BackendEvent | str]]] = {
 }
 
 
-def notifications(name: str) -> Iterator[tuple[str, JsonObject]]:
+def notifications(name: str) -> Iterator[tuple[str, RpcObject]]:
     for line in (RECORDED / f"{name}.jsonl").read_bytes().splitlines():
         row = orjson.loads(line)
         if row["dir"] == "server" and "method" in row["msg"] and "id" not in row["msg"]:
@@ -106,23 +106,23 @@ def readable(told: list[BackendEvent | AttemptFailed]) -> list[BackendEvent | st
     return [*merged(events), *failures]
 
 
-def item(method: str, kind: str, id: str = "i1", **fields: object) -> tuple[str, JsonObject]:
+def item(method: str, kind: str, id: str = "i1", **fields: object) -> tuple[str, RpcObject]:
     return f"item/{method}", {"turnId": "0", "item": {"type": kind, "id": id, **fields}}
 
 
-def delta(text: str, id: str = "i1") -> tuple[str, JsonObject]:
+def delta(text: str, id: str = "i1") -> tuple[str, RpcObject]:
     return "item/agentMessage/delta", {"turnId": "0", "itemId": id, "delta": text}
 
 
-def error(*, will_retry: bool, message: str = "lost") -> tuple[str, JsonObject]:
+def error(*, will_retry: bool, message: str = "lost") -> tuple[str, RpcObject]:
     return "error", {"turnId": "0", "willRetry": will_retry, "error": {"message": message, "codexErrorInfo": "other"}}
 
 
-def completed(status: str = "completed", **turn: object) -> tuple[str, JsonObject]:
+def completed(status: str = "completed", **turn: object) -> tuple[str, RpcObject]:
     return "turn/completed", {"turn": {"id": "0", "status": status, **turn}}
 
 
-def told(*lines: tuple[str, JsonObject]) -> list[BackendEvent | AttemptFailed]:
+def told(*lines: tuple[str, RpcObject]) -> list[BackendEvent | AttemptFailed]:
     reduction = TurnReduction()
     return [event for line in lines for event in reduction.receive(*line)]
 
@@ -159,7 +159,7 @@ def test_a_retry_before_anything_was_told_is_silent() -> None:
     assert events == [TextPiece("whole"), MessageEnded(), TurnEnded(None)]
 
 
-def summary(text: str) -> tuple[str, JsonObject]:
+def summary(text: str) -> tuple[str, RpcObject]:
     return "item/reasoning/summaryTextDelta", {"turnId": "0", "itemId": "r", "summaryIndex": 0, "delta": text}
 
 
@@ -171,7 +171,7 @@ def test_reasoning_that_begins_again_after_it_was_told_fails() -> None:
 
 
 @pytest.mark.parametrize("again", [error(will_retry=True), item("started", "agentMessage")])
-def test_an_answer_that_begins_again_after_it_was_told_fails(again: tuple[str, JsonObject]) -> None:
+def test_an_answer_that_begins_again_after_it_was_told_fails(again: tuple[str, RpcObject]) -> None:
     *before, failure = told(item("started", "agentMessage"), delta("w0 w1"), again, delta("w0 w1"))
     assert before == [TextPiece("w0 w1")]
     assert isinstance(failure, AttemptFailed)
@@ -196,7 +196,7 @@ def test_a_line_that_comes_twice_tells_nothing_the_second_time() -> None:
 @pytest.mark.parametrize(
     "again", [delta("hi"), item("completed", "agentMessage", text="ho"), error(will_retry=True)], ids=str
 )
-def test_a_message_that_is_written_again_after_its_end_fails(again: tuple[str, JsonObject]) -> None:
+def test_a_message_that_is_written_again_after_its_end_fails(again: tuple[str, RpcObject]) -> None:
     *before, failure = told(*WHOLE_MESSAGE, item("started", "agentMessage"), again)
     assert before == [TextPiece("hi"), MessageEnded()]
     assert isinstance(failure, AttemptFailed)

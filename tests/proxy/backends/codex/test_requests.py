@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.backends.codex.requests import ANSWERS, answer
+from proxy.backends.codex.requests import ANSWERS, answer_request
 from proxy.rpc import UnknownMethodError
 
 GRANTS = {"accept", "approved", "acceptForSession", "approved_for_session"}
@@ -15,4 +15,4 @@ def test_nothing_is_granted(method: str) -> None:
 
 def test_a_request_nobody_knows_is_unknown() -> None:
     with pytest.raises(UnknownMethodError):
-        answer("account/chatgptAuthTokens/refresh", {})
+        answer_request("account/chatgptAuthTokens/refresh", {})

@@ -10,7 +10,7 @@ import pytest
 
 from proxy.contracts import TextPiece
 from proxy.errors import BackendError
-from proxy.rpc import JsonObject
+from proxy.rpc import RpcObject
 from tests.support.backend_events import prompt, read_turn
 from tests.support.scripted_codex import AT, Server, backend, outcome
 from tests.support.virtual_clock import on_a_virtual_clock
@@ -52,7 +52,7 @@ async def test_a_turn_is_tried_twice_at_most() -> None:
     assert [len(server.requests("turn/start")) for server in servers] == [1, 1, 0]
 
 
-def ending(server: Server) -> Callable[[JsonObject], None]:
+def ending(server: Server) -> Callable[[RpcObject], None]:
     return lambda params: server.end()
 
 
@@ -106,7 +106,7 @@ async def test_a_new_login_is_taken_up(tmp_path: Path) -> None:
 
 @on_a_virtual_clock
 async def test_models_come_from_every_page_without_the_hidden() -> None:
-    pages: dict[str | None, JsonObject] = {
+    pages: dict[str | None, RpcObject] = {
         None: {"data": [{"id": "a"}, {"id": "b", "hidden": True}], "nextCursor": "2"},
         "2": {"data": [{"id": "c"}, {"id": "mine"}, {"id": ""}], "nextCursor": None},
     }

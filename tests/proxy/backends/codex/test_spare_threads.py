@@ -9,7 +9,7 @@ import pytest
 from proxy.backends.codex.spare_threads import GOOD_FOR
 from proxy.contracts import BackendEvent, TextPiece
 from proxy.errors import BackendError
-from proxy.rpc import JsonObject
+from proxy.rpc import RpcObject
 from tests.support.backend_events import prompt, read_turn
 from tests.support.fake_app_server import RefusedError
 from tests.support.scripted_codex import Server, backend
@@ -26,7 +26,7 @@ class Answering(Server):
         self.gone: set[str] = set()
         self.handlers["turn/start"] = self.answer
 
-    def answer(self, params: JsonObject) -> JsonObject:
+    def answer(self, params: RpcObject) -> RpcObject:
         thread = params["threadId"]
         if thread in self.gone:
             raise RefusedError(-32600, f"thread not found: {thread}")
@@ -98,7 +98,7 @@ async def test_a_version_that_writes_threads_down_has_none_waiting() -> None:
     server = Answering()
     start = server.handlers["thread/start"]
 
-    def without_ephemeral(params: JsonObject) -> JsonObject | None:
+    def without_ephemeral(params: RpcObject) -> RpcObject | None:
         answer = start(params)
         return answer and {"thread": {"id": answer["thread"]["id"]}}
 
@@ -144,7 +144,7 @@ async def test_a_thread_that_cannot_be_started_ahead_harms_nobody() -> None:
     server = Answering()
     start = server.handlers["thread/start"]
 
-    def refuse_the_second(params: JsonObject) -> JsonObject | None:
+    def refuse_the_second(params: RpcObject) -> RpcObject | None:
         if len(server.requests("thread/start")) == 2:
             raise RefusedError(-32603)
         return start(params)

@@ -10,7 +10,7 @@ import pytest
 from proxy.backends.event_queue import MAX_BACKLOG
 from proxy.contracts import MessageEnded, TextPiece, TurnEnded
 from proxy.errors import BackendError
-from proxy.rpc import JsonObject
+from proxy.rpc import RpcObject
 from tests.support.backend_events import prompt, read_turn
 from tests.support.fake_app_server import RefusedError
 from tests.support.scripted_codex import AT, Server, backend, outcome
@@ -43,7 +43,7 @@ async def test_a_version_without_environments_is_asked_once() -> None:
     server = Server()
     start = server.handlers["thread/start"]
 
-    def refuse_environments(params: JsonObject) -> JsonObject | None:
+    def refuse_environments(params: RpcObject) -> RpcObject | None:
         if "environments" in params:
             raise RefusedError(-32600, "thread/start.environments requires experimentalApi capability")
         return start(params)
@@ -60,7 +60,7 @@ async def test_a_version_without_environments_is_asked_once() -> None:
 async def test_lines_that_come_before_the_turns_answer_count() -> None:
     server = Server()
 
-    def answer_late(params: JsonObject) -> JsonObject:
+    def answer_late(params: RpcObject) -> RpcObject:
         server.say("early")
         return {"turn": {"id": "1"}}
 
@@ -265,8 +265,8 @@ async def test_a_refusal_has_its_answer(case: str) -> None:
     assert (failed.value.status, failed.value.code) == expected
 
 
-def refusing(refusal: RefusedError) -> Callable[[JsonObject], None]:
-    def refuse(params: JsonObject) -> None:
+def refusing(refusal: RefusedError) -> Callable[[RpcObject], None]:
+    def refuse(params: RpcObject) -> None:
         raise refusal
 
     return refuse
