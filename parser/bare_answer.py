@@ -41,7 +41,7 @@ _START = re.compile(r"[ \t\r\n]*(?:(`{3,}|~{3,})[\w-]*[ \t]*\r?\n[ \t\r\n]*)?")
 _START_BEGUN = re.compile(r"[ \t\r\n]*(?:`+|~+)[\w-]*[ \t]*\r?\Z")
 # What may differ from the taught form: other words for the same members. Without arguments an object with a name is
 # anything, and a fault in JSON that is only shown must not be repaired into a call.
-_HARMLESS = frozenset({Rule.ALIAS_KEYS, Rule.NESTED_CALL})
+HARMLESS = frozenset({Rule.ALIAS_KEYS, Rule.NESTED_CALL})
 
 
 class _NoCallError(Exception):
@@ -208,7 +208,7 @@ class _BareCall:
             raise _NoCallError from None
         # Strict JSON may take a rule all the same: a wrapper round the calls, arguments that are missing or encoded
         # twice.
-        if len(calls) != 1 or not _HARMLESS.issuperset(calls[0].rules) or not self._registry.match(calls[0].name):
+        if len(calls) != 1 or not HARMLESS.issuperset(calls[0].rules) or not self._registry.match(calls[0].name):
             raise _NoCallError
         frame = [Rule.BARE_ANSWER, Rule.FENCED_ANSWER] if self._fence else [Rule.BARE_ANSWER]
         call = calls[0].after(frame)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,24 @@ def test_every_room_is_on_it() -> None:
 def test_it_says_what_to_touch_for_what_people_add() -> None:
     assert len(PATHS) > 40
     assert len(NAMES) >= 8
+
+
+# The dialect is one of the Responses API.
+STANDS_ON = {("tokligence", "responses")}
+
+
+def imported(file: Path) -> Iterator[str]:
+    """The rooms of the wire that a file in one of them takes something from."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level == 2 and node.module:
+            yield node.module.split(".")[0]
+
+
+def test_the_room_of_an_api_knows_no_other() -> None:
+    rooms = {path.parent for path in (ROOT / "proxy" / "wire").glob("*/__init__.py")}
+    names = {room.name for room in rooms}
+    found = {(room.name, name) for room in rooms for file in room.glob("*.py") for name in imported(file)}
+    assert {(room, name) for room, name in found if name in names} == STANDS_ON
 
 
 def test_no_class_has_the_name_of_another() -> None:

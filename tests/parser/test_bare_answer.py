@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parser import BareAnswerParser, CallCompleted, ParserEvent, StrayCloser, Tier, Tool, ToolRegistry
-from parser.bare_answer import MAX_FRAME_CHARS
+from parser import BareAnswerParser, CallCompleted, ParserEvent, Rule, StrayCloser, Tier, Tool, ToolRegistry
+from parser.bare_answer import HARMLESS, MAX_FRAME_CHARS
+from parser.rules import Stage
 from tests.parser.reading import Answer, answer_of, completed, cut, merged, read, received
 
 REGISTRY = ToolRegistry([Tool("read_note"), Tool("get_time")])
@@ -168,3 +169,15 @@ def test_how_the_text_is_cut_does_not_show_and_nothing_is_lost(text: str, cuts: 
     if lost := text[len(told) :]:
         assert lost.isspace()
         assert isinstance(events[-1], CallCompleted | StrayCloser)
+
+
+# Rules of the shape that say too little of an object without tags: arguments are missing, or it is a wrapper of others.
+NOT_HARMLESS = {
+    Rule.ARRAY_OF_CALLS, Rule.WRAPPER_OBJECT, Rule.MISSING_ARGUMENTS, Rule.NULL_ARGUMENTS, Rule.EMPTY_ARGUMENTS,
+    Rule.DOUBLE_ENCODED,
+}  # fmt: skip
+
+
+def test_of_each_rule_of_the_shape_it_is_decided_whether_it_helps_without_tags() -> None:
+    """A new one belongs to `HARMLESS`, or here."""
+    assert {rule for rule in Rule if rule.stage is Stage.SHAPE} == HARMLESS | NOT_HARMLESS

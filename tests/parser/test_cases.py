@@ -1,7 +1,9 @@
 """The corpus: `cases.jsonl`, one answer of a model a line, with the readings that are right.
 
-`expect` is the visible text, the calls and the status; `alt` are answers that are as good. `arguments` is
-the exact text or, as `{"json": value}`, its value. A call that is `incomplete` must not look finished.
+`expect` is the visible text, the calls and the status; `alt` are answers that are as good. The status is `ok` where
+nothing was helped or left out, `repaired` where a rule helped or markup was left out, `malformed` where a block could
+not be read. `arguments` is the exact text or, as `{"json": value}`, its value. A call that is `incomplete` must not
+look finished. `cat` says what it is a case of, `source` where it was seen.
 """
 
 from __future__ import annotations
