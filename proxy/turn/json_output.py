@@ -62,7 +62,7 @@ class JsonOutput:
         try:
             return None if self._schema is None else self._schema.misfit(value)
         except schema.SchemaUnusable as error:
-            self._report.unchecked[str(error)] += 1
+            self._report.give_up_check(str(error))
             return None
 
 

@@ -74,7 +74,7 @@ class Prompts:
                 if shorter is None:
                     return False
                 # Its calls go with their results, and the newest message stays (`truncation`).
-                self._report.truncated += len(self._transcript.entries) - len(shorter.entries)
+                self._report.leave_out(len(self._transcript.entries) - len(shorter.entries))
                 self._transcript = shorter
                 self._truncations += 1
                 return True

@@ -109,6 +109,7 @@ class Reading:
 
     def receive(self, batch: Sequence[BackendEvent]) -> list[TurnEvent]:
         """Turn events for a batch of backend events; adjacent text is read in one piece."""
+        # A model that is faster than its reader fills a batch with pieces: read as one they cost what one costs.
         text: list[str] = []
         for event in batch:
             if isinstance(event, TextPiece):
@@ -206,7 +207,8 @@ class Reading:
 
     def _end(self, reason: str) -> None:
         """Nothing more is wanted of it, which the log tells."""
-        self._report.interrupted = self.stop = reason
+        self.stop = reason
+        self._report.interrupt(reason)
         self._over = True
 
     def _parse(self, text: str) -> None:
@@ -216,6 +218,7 @@ class Reading:
 
     def _end_message(self) -> None:
         """A call does not reach over the end of a message: each is read by itself."""
+        # What the parser held back, for it might have become a tag, is decided here: a tag cut in two is none.
         if self._gate is not None and not self._over:
             while (rest := self._obey(self._parser.receive_eof())) is not None:
                 self._parse(rest)
@@ -303,28 +306,27 @@ class Reading:
             case Refusal.UNDECLARED:
                 # Taken out and not shown: a client could only take it for markup.
                 self._undeclared += 1
-                self._report.refused[verdict.value] += 1
+                self._report.refuse(verdict.value)
             case Refusal():
-                self._report.refused[verdict.value] += 1
+                self._report.refuse(verdict.value)
                 if live:
                     self._break(f"the call was refused: {verdict.value}")
                 else:
                     self._show_block(call.before + call.raw)
             case Misfit():
-                self._report.refused["arguments_misfit"] += 1
+                self._report.refuse("arguments_misfit")
                 # Calls go together: nothing more may leave.
                 self._misfit = verdict
                 self._over = True
             case Accepted():
-                self._report.tiers[call.tier.value] += 1
-                self._report.repairs.update(call.repairs)
+                # What the schema took of arguments that have left as they were written helped nobody.
+                self._report.take_call(call.tier.value, (*call.repairs, *(() if live else verdict.coercions)))
                 if live:
                     # Its arguments have left as they were written.
                     self._calls += 1
-                    self._report.calls.append(verdict.name)
+                    self._report.pass_on([verdict.name])
                     self._end_live(ToolCallEnded())
                 else:
-                    self._report.repairs.update(verdict.coercions)
                     self._pass_on(verdict)
                 if not self._parallel:
                     self._end("one call was asked for")
@@ -332,6 +334,7 @@ class Reading:
     def _pass_on(self, call: Accepted) -> None:
         """A whole call leaves, or is held with the others or on suspicion."""
         events = (ToolCallStarted(call.call_id, call.name), ToolCallArguments(call.arguments), ToolCallEnded())
+        # Behind a call that leaves anyway this one repeats nothing any worse, and holding it would hold both.
         if call.repeated and not (self._may_repeat or self._calls):
             self._repeated = call.name
             self._leave(self._release.meet(Cue.REPEAT, events))
@@ -343,11 +346,11 @@ class Reading:
     def _leave(self, events: Sequence[TurnEvent]) -> None:
         """What a cue has set free, or let through."""
         self._out += events
-        self._report.calls += names_of_calls(events)
+        self._report.pass_on(names_of_calls(events))
 
     def _unreadable(self, block: CallMalformed) -> None:
         self._flush_text()
-        self._report.refused[block.reason] += 1
+        self._report.refuse(block.reason)
         if block.index is not None and block.index == self._live_call:
             self._break(f"the call cannot be read: {block.reason}")
             return
@@ -363,9 +366,10 @@ class Reading:
         if not self._live or self._gate is None:
             return
         tool = self._gate.registry.match(call.name)
+        # Once it has begun it can only end or break the turn, so it must be one that nothing later can refuse.
         if tool is not None and self._gate.may_leave_unfinished:
             self._flush_text()
-            # Counted when it is whole.
+            # Counted when it is whole: one that breaks off was never called.
             started = ToolCallStarted(self._gate.take_id(call.id), tool.name)
             self._leave(self._release.meet(Cue.CALL))
             self._out.append(started)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -37,3 +38,35 @@ class TurnReport:
     interrupted: str | None = None
     unchecked: Counter[str] = field(default_factory=Counter)
     truncated: int = 0
+
+    def offer(self, names: Iterable[str]) -> None:
+        """The tools that the model is offered."""
+        self.tools = tuple(names)
+
+    def take_call(self, tier: str, rules: Iterable[str]) -> None:
+        """A call was read, with the help of these rules."""
+        self.tiers[tier] += 1
+        self.repairs.update(rules)
+
+    def pass_on(self, names: Iterable[str]) -> None:
+        """Calls left for the client."""
+        self.calls += names
+
+    def refuse(self, reason: str) -> None:
+        """A block did not leave as a call."""
+        self.refused[reason] += 1
+
+    def ask_again(self, reason: Again) -> None:
+        self.again.append(reason)
+
+    def interrupt(self, reason: str) -> None:
+        """The answer was ended before the model ended it."""
+        self.interrupted = reason
+
+    def leave_out(self, entries: int) -> None:
+        """So much of the conversation was not shown."""
+        self.truncated += entries
+
+    def give_up_check(self, reason: str) -> None:
+        """Nobody can tell whether something fits its schema."""
+        self.unchecked[reason] += 1

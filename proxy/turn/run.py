@@ -69,9 +69,10 @@ class Turn:
         )
         self._prompts = Prompts(request, registry, options.profile, key, report)
         self._usage = Usage()
-        report.tools = tuple(tool.name for tool in registry)
+        report.offer(tool.name for tool in registry)
 
     async def run(self) -> AsyncGenerator[list[TurnEvent], None]:
+        # Where a call is demanded the format is that of an answer in text, which would be refused.
         hold = Hold.REQUIRED if self._demands.call else Hold.FORMAT if self._demands.output else Hold.FREE
         # Whoever demands a call gets the one there is, asked before or not.
         reading = self._reading(hold, may_repeat=self._demands.call)
@@ -81,7 +82,7 @@ class Turn:
         first = answer = held_to_format(reading.answer, self._demands.output)
         fault = None if self._exhausted else fault_of(first, self._demands)
         if fault is not None:
-            self._report.again.append(fault.reason)
+            self._report.ask_again(fault.reason)
             # What demands hold anyway is not seen before it is judged, so there is nothing that it could repeat.
             again = Hold.SHOWN if hold is Hold.FREE and first.shown else hold
             # A model that repeats its call although it was told means it.
@@ -91,17 +92,18 @@ class Turn:
                     yield events
             answer = held_to_format(settled(first, reading.answer, self._demands), self._demands.output)
         if not self._exhausted and nothing_left(first, answer, self._demands):
-            self._report.again.append(Again.UNDECLARED)
+            self._report.ask_again(Again.UNDECLARED)
             reading = self._reading(hold, may_repeat=True, plain=True)
             async with aclosing(self._read(reading, plain=True)) as batches:
                 async for events in batches:
                     yield events
             answer = held_to_format(reading.answer, self._demands.output)
         last = end_of(answer, self._demands, self._usage)
-        self._report.calls += names_of_calls(last)
+        self._report.pass_on(names_of_calls(last))
         yield list(last)
 
     def _reading(self, hold: Hold, *, may_repeat: bool, plain: bool = False) -> Reading:
+        # For all answers together: the client pays for what it never sees.
         left = self._tokens_left
         return Reading(
             None if plain else self._gate,

@@ -25,6 +25,7 @@ class StrictTools:
 
     def problem(self, name: str, arguments: str) -> str | None:
         """Why the JSON text `arguments` does not fit the tool of this name; None when it does or nobody can tell."""
+        # A tool without a schema takes anything, also where it is strict.
         wanted = self._schemas.get(name)
         if wanted is None:
             return None
@@ -33,7 +34,7 @@ class StrictTools:
         except orjson.JSONDecodeError:
             return "they are not valid JSON"
         except schema.SchemaUnusable as error:
-            self._report.unchecked[str(error)] += 1
+            self._report.give_up_check(str(error))
             return None
 
 

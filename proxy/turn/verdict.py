@@ -137,6 +137,7 @@ def settled(first: Answer, second: Answer, demands: Demands) -> Answer:
     What is held of the first is worth something only where it is text that anybody may see: never the calls of an
     answer with a misfit in it, never text that should have been JSON.
     """
+    # Of an answer with a misfit not even the good calls: they were held to go together with it.
     fallback = () if first.misfit else first.held
     worthless = bool(first.misfit) or first.hold is Hold.FORMAT or demands.call
     if first.misfit and not (second.calls or second.error) and (second.empty or second.malformed):

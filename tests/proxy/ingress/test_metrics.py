@@ -185,7 +185,7 @@ def test_what_a_turn_reports_is_known_by_its_name() -> None:
     cuts = literals("proxy/turn/reading.py", r'(?:_end|_cut)\("([^"]+)"')
     ended = literals("parser/sentinel.py", r'ReadingEnded\("([^"]+)"')
     assert cuts | ended == set(metrics.INTERRUPTIONS)
-    refused = literals("proxy/turn/reading.py", r'refused\["(\w+)"\]')
+    refused = literals("proxy/turn/reading.py", r'refuse\("(\w+)"\)')
     tree = ast.parse((ROOT / "proxy/turn/calls.py").read_text("utf-8"))
     (refusals,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Refusal")
     names = {
