@@ -36,19 +36,22 @@ _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
 _OPTIONS.max_mem = MOST_MEMORY
 
-# An escape, a class, or any other character.
-_TOKEN = re.compile(
+# An escape, a class, or any other character. Within a class a bracket opens none.
+_ESCAPE = (
     r"\\u\{[0-9a-fA-F]{1,6}\}|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}"
-    r"|\\x[0-9a-fA-F]{2}|\\[pP]\{[^}]*\}|\\c[a-zA-Z]|\\.|\[\^?(?:\\.|[^\]\\])*\]|.",
-    re.DOTALL,
+    r"|\\x[0-9a-fA-F]{2}|\\[pP]\{[^}]*\}|\\c[a-zA-Z]|\\."
 )
+_TOKEN = re.compile(rf"{_ESCAPE}|\[\^?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
+_TOKEN_IN_CLASS = re.compile(rf"{_ESCAPE}|.", re.DOTALL)
 
 # The inside of a class.
 _SPACE = r"\t\n\v\f\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}"
 
-# What means something else in RE2, or nothing.
+# What means something else in RE2, or nothing, outside and inside of a class.
 _OUTSIDE = {".": r"[^\n\r\x{2028}\x{2029}]", r"\s": f"[{_SPACE}]", r"\S": f"[^{_SPACE}]", r"\Z": r"\z", r"\0": r"\x00"}
 _IN_CLASS = {"[": r"\[", r"\s": _SPACE, r"\b": r"\x08", r"\0": r"\x00"}
+# What means something in RE2 only.
+_FOREIGN = frozenset({r"\C", r"\E", r"\Q"})
 _EMPTY = {"[]": r"[^\x00-\x{10FFFF}]", "[^]": r"[\x00-\x{10FFFF}]"}
 
 _PROPERTY = re.compile(r"\\([pP])\{(?:(?:gc|General_Category|sc|Script|scx|Script_Extensions)=)?(\w+)\}")
@@ -108,11 +111,16 @@ class Patterns:
 
 @lru_cache(maxsize=256)
 def _conditions(pattern: str) -> tuple[_Condition, ...] | None:
+    # Before it is read: a row of brackets that open nothing is read in quadratic time.
     if len(pattern) > LONGEST:
         return None
-    parts = _parts(_TOKEN.findall(pattern))
+    tokens = _TOKEN.findall(pattern)
+    if not _FOREIGN.isdisjoint(tokens):
+        return None
     try:
-        return tuple(_Condition(re2.compile(_written_for_re2(tokens), _OPTIONS), wanted) for tokens, wanted in parts)
+        return tuple(
+            _Condition(re2.compile("".join(map(_outside, part)), _OPTIONS), wanted) for part, wanted in _parts(tokens)
+        )
     except (re2.error, UnicodeEncodeError):
         return None
 
@@ -123,7 +131,7 @@ def _parts(tokens: Sequence[str]) -> Iterator[tuple[Sequence[str], bool]]:
     rest = tokens[1:]
     while tokens[:1] == ["^"] and rest[:3] in (["(", "?", "="], ["(", "?", "!"]):
         end = _closing(rest)
-        # One that is optional, or looks for nothing, is nobody's rule.
+        # Nobody means one that is repeated: RE2 refuses it.
         if rest[end + 1 : end + 2] in (["?"], ["*"], ["+"], ["{"]):
             break
         looks.append((["^", "(", "?", ":", *rest[3:end], ")"], rest[2] == "="))
@@ -153,11 +161,8 @@ def _has_alternatives(tokens: Sequence[str]) -> bool:
     return any(each == "|" and depth <= 0 for each, depth in zip(tokens, _depths(tokens), strict=True))
 
 
-def _written_for_re2(tokens: Sequence[str]) -> str:
-    return "".join(map(_outside, tokens))
-
-
 def _outside(token: str) -> str:
+    """A token as RE2 has it."""
     if token in _EMPTY:
         return _EMPTY[token]
     if token.startswith("[") and token.endswith("]"):
@@ -165,10 +170,6 @@ def _outside(token: str) -> str:
         inside = _TOKEN_IN_CLASS.findall(token[1 + len(negated) : -1])
         return f"[{negated}{''.join(_IN_CLASS.get(each) or _escape(each) for each in inside)}]"
     return _OUTSIDE.get(token) or _escape(token)
-
-
-# As `_TOKEN`, where a bracket opens nothing.
-_TOKEN_IN_CLASS = re.compile(_TOKEN.pattern.replace(r"|\[\^?(?:\\.|[^\]\\])*\]", ""), re.DOTALL)
 
 
 def _escape(token: str) -> str:

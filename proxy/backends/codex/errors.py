@@ -109,6 +109,9 @@ BY_UPSTREAM_CODE: Mapping[str, ErrorFields] = {
     "server_is_overloaded": OVERLOAD,
 }
 
+# What a recorded error has beside its message.
+RECORDED_FIELDS = ("status", "type", "code", "param", "retry_after", "retryable")
+
 # How codex begins when it speaks of itself or of the connection. What it says otherwise under `other` is what the
 # service said of a request it would not serve.
 _OWN_WORDS = re.compile(
@@ -137,7 +140,8 @@ def turn_failure(error: Mapping[str, Any] | None) -> BackendError | Cut:
     message = str(error.get("message") or "The backend failed without a reason.")
     match error.get("codexErrorInfo"):
         case {"recorded": dict(fields)}:
-            return BackendError(message, **fields)
+            # Fixtures are edited by hand: a member of another name must not leave the turn without its end.
+            return BackendError(message, **{name: fields[name] for name in RECORDED_FIELDS if name in fields})
         case _:
             pass
     if cut := _INCOMPLETE.search(message):
@@ -171,8 +175,7 @@ def turn_error(failure: BackendError | Cut) -> RpcObject:
     if isinstance(failure, Cut):
         message, info = f"Incomplete response returned, reason: {failure.reason}", "other"
     else:
-        fields = ("status", "type", "code", "param", "retry_after", "retryable")
-        message, info = failure.message, {"recorded": {name: getattr(failure, name) for name in fields}}
+        message, info = failure.message, {"recorded": {name: getattr(failure, name) for name in RECORDED_FIELDS}}
     return {"message": message, "codexErrorInfo": info, "additionalDetails": None}
 
 

@@ -117,6 +117,13 @@ def test_a_missing_login_is_not_the_clients_fault() -> None:
     assert failure.headers() == {"x-should-retry": "false"}
 
 
+def test_a_recorded_error_is_read_by_the_members_it_has() -> None:
+    info = {"recorded": {"status": 503, "code": "server_is_overloaded", "mood": "bad"}}
+    failure = turn_failure({"message": "Too busy.", "codexErrorInfo": info})
+    assert isinstance(failure, BackendError)
+    assert (failure.message, failure.status, failure.code) == ("Too busy.", 503, "server_is_overloaded")
+
+
 TOO_LARGE: RpcObject = {"input_error_code": "input_too_large", "max_chars": 1048576, "actual_chars": 1048577}
 
 
