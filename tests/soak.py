@@ -46,30 +46,30 @@ from tests.support.scripted_model import Message, Reasoning, Reply, ScriptedMode
 ROOT = Path(__file__).resolve().parents[1]
 READY = re.compile(rb"ready on (http://127\.0\.0\.1:\d+)/v1")
 
+# Requests a second.
 RATE = 5.0
-"""Requests a second."""
+# The share of streams whose client leaves.
 LEAVING = 0.1
-"""The share of streams whose client leaves."""
+# The share of requests beside which the app-server is killed, in a minute with crashes.
 CRASHES = 0.02
-"""The share of requests beside which the app-server is killed, in a minute with crashes."""
+# Requests of a conversation, on average: a tool loop has two.
 REQUESTS_EACH = 1.45
-"""Requests of a conversation, on average: a tool loop has two."""
+# Seconds between two events of the model.
 PACE = 0.02
-"""Seconds between two events of the model."""
+# Seconds after a crash in which a request may fail.
 AFTERMATH = 5.0
-"""Seconds after a crash in which a request may fail."""
+# Seconds for any answer.
 PATIENCE = 60.0
-"""Seconds for any answer."""
+# Seconds that our idle connections stay open.
 KEPT = 2.0
-"""Seconds that our idle connections stay open."""
+# Seconds after which growth counts.
 WARM = 120.0
-"""Seconds after which growth counts."""
+# MB in 10 minutes.
 GROWTH = 1.0
-"""MB in 10 minutes."""
 
 LEVEL = re.compile(r'"level": ?"(\w+)"')
+# Around a crash; the last is what a Response may say of the others.
 RIGHT_FAILURES = {"backend_disconnected", "backend_unavailable", "server_error"}
-"""Around a crash; the last is what a Response may say of the others."""
 
 ASKED = re.compile(r"Mark (m\d+), (\d+) pieces(, from its note)?\.")
 OPENING = "I look it up."

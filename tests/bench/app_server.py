@@ -27,8 +27,8 @@ Message = dict[str, Any]
 
 RECIPE = re.compile(r"play (\d+) pieces every (\d+) ms")
 BURST = 8
+# Seconds. The real ones take 4 to 12 ms.
 STARTING_A_THREAD = 0.005
-"""Seconds. The real ones take 4 to 12 ms."""
 STDIN, STDOUT = 0, 1
 BLOCK = 2**16
 TABLE = (

@@ -14,10 +14,10 @@ import orjson
 
 from .app_server import piece
 
+# Seconds for all streams together.
 PATIENCE = 60.0
-"""Seconds for all streams together."""
+# Seconds until a connection is there on the other side too, as those are that clients keep.
 ACCEPTED = 0.01
-"""Seconds until a connection is there on the other side too, as those are that clients keep."""
 STAMP = re.compile(rb" (\d{6}) (\d{18})")
 FIRST_DELTA = b"event: response.output_text.delta"
 TEXT_IS_OVER = b"event: response.output_text.done"

@@ -17,8 +17,8 @@ from proxy.rpc.processes import resident_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
 READY = re.compile(rb"ready on http://127\.0\.0\.1:(\d+)")
+# Seconds.
 LEAVES_WITHIN = 30.0
-"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ from .report import Row, difference, ratio
 ROUNDS = 3
 # Streams, and how many pieces each of them has when they come at once: enough to hide what a request costs.
 AT_ONCE = {1: 40_000, 16: 6_000, 64: 2_000}
+# Milliseconds: 50 pieces a second.
 EVERY = 20
-"""Milliseconds: 50 pieces a second."""
+# Pieces of each stream.
 PACED = 100
-"""Pieces of each stream."""
+# Seconds: from when on paced streams are looked at, since a request has costs of its own; and for how long.
 STEADY = 0.3, 1.4
-"""Seconds: from when on paced streams are looked at, since a request has costs of its own; and for how long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,10 @@ from .report import Row
 
 ROUNDS = 5
 TOOLS = 20
+# Characters.
 HISTORY = 60_000
-"""Characters."""
+# The exponent of growth that passes for linear on a machine with other work.
 LINEAR = 1.15
-"""The exponent of growth that passes for linear on a machine with other work."""
 OPTIONS = TurnOptions(release=CallRelease("whole"), profile=PROFILES["frontier"], require_nonce=False)
 
 

@@ -22,8 +22,8 @@ from .report import Row, difference, ratio
 STARTS = 5
 ANSWERS = 40
 STREAMS = 64
+# Seconds between an answer and the next request of the same client.
 CLIENT_WORKS = 0.05
-"""Seconds between an answer and the next request of the same client."""
 Start = Callable[[], AbstractContextManager[Contestant]]
 
 

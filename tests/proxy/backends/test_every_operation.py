@@ -180,8 +180,8 @@ def test_whichever_operation_fails_there_is_one_end_and_the_next_turn_works(how:
         assert turn.text or turn.end != "backend_disconnected", f"operation {n} was not tried again"
 
 
+# Of the loop: more than a whole turn takes.
 STEPS = range(80)
-"""Of the loop: more than a whole turn takes."""
 
 
 @pytest.mark.parametrize("how", ["answers", "is mute", "is slow to answer"])

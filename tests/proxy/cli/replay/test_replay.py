@@ -110,7 +110,7 @@ def test_junit_has_a_case_for_each(folder: Path, tmp_path: Path) -> None:
     (folder / "played-only" / "request.json").unlink()
     done = replay(folder, "--junit", tmp_path / "junit.xml")
     assert "played-only was not run: it has no request.json" in done.stdout
-    suite = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314  # our own
+    suite = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 -- our own
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
     assert [case.get("name") for case in suite.iter("testcase")] == ["codex-0.169.0-rate-limit", ONE, "played-only"]
     assert "I will ask" in "".join(failure.text or "" for failure in suite.iter("failure"))
