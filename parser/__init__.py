@@ -31,13 +31,14 @@ from .events import (
     TextDelta,
     Tier,
 )
-from .grammar import CLOSE_TAG, OPEN_TAG, write_call
+from .grammar import CLOSE_TAG, KEY, OPEN_TAG, write_call
 from .registry import Tool, ToolRegistry
 from .rules import Rule
 from .sentinel import SentinelParser
 
 __all__ = [
     "CLOSE_TAG",
+    "KEY",
     "OPEN_TAG",
     "ArgumentsDelta",
     "BareAnswerParser",

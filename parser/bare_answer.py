@@ -214,7 +214,7 @@ class _BareCall:
         call = calls[0].after(frame)
         repairs = tuple(rule.value for rule in call.rules)
         return [
-            CallStarted(0, call.name, call.id),
+            CallStarted(0, call.name, call.id, call.extra),
             ArgumentsDelta(0, call.arguments),
             CallCompleted(0, call.name, call.arguments, call.id, raw, Tier.BARE, repairs, call.extra),
         ]

@@ -42,12 +42,14 @@ class CallStarted:
     """A call's name is known; its arguments may still be on their way.
 
     `index` counts the calls of one answer from 0 and ties the events of a call together.
-    `id` is what the model wrote as `id` or `call_id` so far, if it did.
+    `id` is what the model wrote as `id` or `call_id` so far, if it did, and `extra` the other members that stood
+    before the name, as in `CallCompleted`.
     """
 
     index: int
     name: str
     id: str | None
+    extra: tuple[tuple[str, str], ...] = ()
 
 
 @_event

@@ -1,8 +1,10 @@
 """The notation: what prompts teach, what past calls look like, what `SentinelParser` reads.
 
-A call is one JSON object between the tags, with a `name` and an `arguments` object:
+A call is one JSON object between the tags, with a `name` and an `arguments` object, and before them the
+key of its conversation, where one is asked for:
 
     <tool_call>{"name": "read_note", "arguments": {"path": "a.md"}}</tool_call>
+    <tool_call>{"key": "3b0f9c2d71e84a56", "name": "read_note", "arguments": {"path": "a.md"}}</tool_call>
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import re
 
 OPEN_TAG = "<tool_call>"
 CLOSE_TAG = "</tool_call>"
+# The member that says that a call is meant: `CallStarted.extra`, `CallCompleted.extra`.
+KEY = "key"
 
 # Reasoning that a model wrote into its answer: drafts in there are not calls.
 THINK_TAGS = {"<think>": "</think>", "<thinking>": "</thinking>"}
@@ -38,8 +42,10 @@ RESULT_OPENERS = (
 
 def write_call(name: str, arguments: str, *, key: str | None = None) -> str:
     """The text of one call. `arguments` is JSON text and is embedded as it is."""
-    extra = "" if key is None else f', "key": {json.dumps(key)}'
-    return f'{OPEN_TAG}{{"name": {json.dumps(name, ensure_ascii=False)}, "arguments": {arguments}{extra}}}{CLOSE_TAG}'
+    # First, so that a call which is passed on while it is written is known by then to be meant.
+    keyed = "" if key is None else f'"{KEY}": {json.dumps(key)}, '
+    named = f'"name": {json.dumps(name, ensure_ascii=False)}, "arguments": {arguments}'
+    return f"{OPEN_TAG}{{{keyed}{named}}}{CLOSE_TAG}"
 
 
 def prefixes_of(literal: str, then: str = "") -> str:

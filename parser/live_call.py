@@ -11,6 +11,7 @@ from enum import Enum, auto
 
 from .encoded_object import EncodedObject
 from .events import ArgumentsDelta, CallStarted, ParserEvent
+from .grammar import KEY
 from .json_scan import MAX_HELD, STRING_RUN, ValueScanner
 from .json_text import decode_string
 from .members import ARGUMENTS, IDS, NAME, is_reserved
@@ -24,9 +25,11 @@ _WS = r"[ \t\r\n]*+"
 # The way to a value: a comma unless it is the first, the key, the colon, and the sight of what follows.
 MEMBER = re.compile(rf'{_WS}(,?){_WS}"({_RUN})"{_WS}:{_WS}(?=[^ \t\r\n])')
 MEMBER_BEGUN = re.compile(rf'{_WS},?{_WS}(?:"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?|"{_WS}(?::{_WS})?)?)?\Z')
-# The two that every call has, as they are taught: one match for what else takes three. A name with an escape in it goes
-# the longer way.
-_NAMED = re.compile(rf'{_WS}"{NAME}"{_WS}:{_WS}"([^"\\\x00-\x1f]+)"')
+# The two that every call has, as they are taught, with its key or without one: one match for what else takes three. A
+# name with an escape in it goes the longer way.
+_NAMED = re.compile(
+    rf'{_WS}(?:"{KEY}"{_WS}:{_WS}("[^"\\\x00-\x1f]*"){_WS},{_WS})?"{NAME}"{_WS}:{_WS}"([^"\\\x00-\x1f]+)"'
+)
 _ARGUED = re.compile(rf'{_WS},{_WS}"{ARGUMENTS}"{_WS}:{_WS}(?=\{{)')
 OBJECT_END = re.compile(rf"{_WS}}}")
 _STRING = re.compile(rf'"({_RUN})"')
@@ -137,7 +140,10 @@ class LiveCall:
         if self._at is _FIRST:
             if (named := _NAMED.match(text)) and named.end() <= MAX_HELD:
                 self._seen.add(NAME)
-                return self._set_name(named.group(1), text[named.end() :], events)
+                if named[1]:
+                    self._seen.add(KEY)
+                    self.extra.append((KEY, named[1]))
+                return self._set_name(named[2], text[named.end() :], events)
         elif self._at is _IN_NAME:
             return self._read_name(text, events)
         elif (argued := _ARGUED.match(text)) and ARGUMENTS not in self._seen and argued.end() <= MAX_HELD:
@@ -201,7 +207,7 @@ class LiveCall:
             return self._break()
         self.name = name
         self._at = _IN_MEMBER
-        events.append(CallStarted(self.index, name, self.id))
+        events.append(CallStarted(self.index, name, self.id, tuple(self.extra)))
         # They stood before the name, and nobody could be told of them without it.
         if self.arguments:
             events.append(ArgumentsDelta(self.index, "".join(self.arguments)))

@@ -27,7 +27,7 @@ def events_left(live: LiveCall, calls: Sequence[Call], raw: str, before: str) ->
         begun = index == live.index and live.name is not None
         told = sum(map(len, live.arguments)) if begun else 0
         if not begun:
-            events.append(CallStarted(index, call.name, call.id))
+            events.append(CallStarted(index, call.name, call.id, call.extra))
         if told < len(call.arguments):
             events.append(ArgumentsDelta(index, call.arguments[told:]))
         events.append(_completed(index, call, raw, before))

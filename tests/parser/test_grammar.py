@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parser import CLOSE_TAG, OPEN_TAG, write_call
+from parser import write_call
 from parser.grammar import CLOSE, CLOSE_BEGUN, OPEN, OPEN_BEGUN, prefixes_of
 
 
@@ -17,13 +16,8 @@ def test_a_call_is_written_as_prompts_teach_it() -> None:
     )
 
 
-def test_a_key_is_a_member_of_the_call() -> None:
-    written = write_call("r", "{}", key="k1")
-    assert json.loads(written.removeprefix(OPEN_TAG).removesuffix(CLOSE_TAG)) == {
-        "name": "r",
-        "arguments": {},
-        "key": "k1",
-    }
+def test_a_key_is_the_first_member_of_the_call() -> None:
+    assert write_call("r", "{}", key="k1") == '<tool_call>{"key": "k1", "name": "r", "arguments": {}}</tool_call>'
 
 
 @given(st.text(min_size=1))

@@ -45,6 +45,15 @@ def test_the_name_is_told_then_the_arguments(text: str, size: int) -> None:
     assert "".join(call.arguments) == '{"p": 1}'
 
 
+@pytest.mark.parametrize("key", ["k", "a b", "", "\\u0061"])
+@SIZES
+def test_a_key_in_front_is_told_with_the_name(size: int, key: str) -> None:
+    events, call = follow(f'"key": "{key}", "name": "r", "arguments": {{"p": 1}}}}', size)
+    assert events == [CallStarted(0, "r", None, (("key", f'"{key}"'),)), ArgumentsDelta(0, '{"p": 1}')]
+    assert call.done
+    assert call.extra == [("key", f'"{key}"')]
+
+
 @SIZES
 def test_arguments_before_the_name_wait_for_it(size: int) -> None:
     call, events = LiveCall(0), list[ParserEvent]()

@@ -138,7 +138,7 @@ def test_what_is_written_is_what_is_read(
     written = write_call(name, text, key=key)
     extra = () if key is None else (("key", json.dumps(key)),)
     assert merged(read(cut(written, size))) == [
-        CallStarted(0, name, None),
+        CallStarted(0, name, None, extra),
         ArgumentsDelta(0, text),
         CallCompleted(0, name, text, None, written, extra=extra),
     ]
