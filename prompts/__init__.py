@@ -5,17 +5,19 @@ Transcript + ToolRegistry + ToolChoice --> render_turn --> RenderedTurn(develope
 transcript    a conversation as plain values
 render        one turn: client instructions, guidance and tool block; conversation; closing lines
 conversation  messages, past calls and results as one text in which only we write headers
-block         the tool block: frame, tools, rules, form, worked example, key
+block         the tool block: frame, tools, rules; form, worked example, key
+call_key      what stands in place of the key in all that leaves
 profiles      which optional lines a kind of model is given
 prose         the words, in templates/*.txt; among them what asks for a summary, and what shows one
 repair        the one line that a second attempt is given
 escape        tags in untrusted text made harmless, and the way back, streamed too
-canonical     when two calls are the same, and which already have a result
+canonical     when two calls are the same, and which one a conversation goes round in
 guard         whether a call is a quotation from the request
 """
 
 from .block import offered_tools
-from .canonical import answered_calls, canonical
+from .call_key import KEY_LENGTH, MASK
+from .canonical import canonical, looping_call
 from .escape import (
     Unescaper,
     escape,
@@ -25,14 +27,16 @@ from .escape import (
     unescape,
     unescape_json,
 )
-from .guard import QuoteGuard, untrusted_strings
+from .guard import QuoteGuard, holds_word, untrusted_strings
 from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
 from .prose import compaction_request, nothing_said, summarised
-from .render import RenderedTurn, render_turn
+from .render import RenderedTurn, render_turn, text_before_key
 from .repair import (
     arguments_misfit,
+    call_in_output,
     call_missing,
     call_repeated,
+    call_without_key,
     named_call_missing,
     output_misfit,
     unusable_markup,
@@ -55,6 +59,8 @@ from .transcript import (
 
 __all__ = [
     "FRONTIER",
+    "KEY_LENGTH",
+    "MASK",
     "PROFILES",
     "SMALL",
     "AssistantText",
@@ -74,15 +80,18 @@ __all__ = [
     "Transcript",
     "Unescaper",
     "UserTurn",
-    "answered_calls",
     "arguments_misfit",
+    "call_in_output",
     "call_missing",
     "call_repeated",
+    "call_without_key",
     "canonical",
     "compaction_request",
     "escape",
     "escape_json",
+    "holds_word",
     "indent",
+    "looping_call",
     "named_call_missing",
     "normalise_newlines",
     "nothing_said",
@@ -90,6 +99,7 @@ __all__ = [
     "output_misfit",
     "render_turn",
     "summarised",
+    "text_before_key",
     "unescape",
     "unescape_json",
     "untrusted_strings",

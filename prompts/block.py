@@ -57,20 +57,21 @@ def worked_example(registry: ToolRegistry, key: str | None = None) -> str:
     )
 
 
-def tool_block(tools: ToolRegistry, *, parallel: bool, profile: PromptProfile, key: str | None = None) -> str:
-    """The block for `tools`.
+# Two functions, since the key is made from what stands in front of it.
 
-    All that shows the key stands behind all that does not: what comes before the form of a call is the
-    same for every request with these tools.
-    """
-    passages = [
-        passage(
-            "tools",
-            tools="\n".join(map(tool_line, tools)),
-            blocks=line("blocks_many" if parallel else "blocks_one"),
-        ),
-        passage("form", form=call_form(key)),
-    ]
+
+def offer(tools: ToolRegistry, *, parallel: bool) -> str:
+    """The first part of the block: the tools, and the rules for calling them."""
+    return passage(
+        "tools",
+        tools="\n".join(map(tool_line, tools)),
+        blocks=line("blocks_many" if parallel else "blocks_one"),
+    )
+
+
+def notation(tools: ToolRegistry, profile: PromptProfile, key: str | None) -> str:
+    """The second part: how a call is written, which may be with a key."""
+    passages = [passage("form", form=call_form(key))]
     if profile.example:
         passages.append(worked_example(tools, key))
     if key is not None:

@@ -1,10 +1,10 @@
-"""When two calls are the same: their arguments as one comparable text; and which calls already have a result."""
+"""When two calls are the same: their arguments as one comparable text; and the call that a conversation repeats."""
 
 from __future__ import annotations
 
 import json
 
-from .transcript import PastCall, ToolResult, Transcript
+from .transcript import PastCall, ToolResult, Transcript, UserTurn
 
 
 class _Number:
@@ -55,17 +55,26 @@ def canonical(arguments: str) -> str | None:
         return None
 
 
-def answered_calls(transcript: Transcript) -> frozenset[tuple[str, str]]:
-    """Name and `canonical` arguments of each past call with a result behind it: the loop guard's memory."""
-    open_calls: dict[str, PastCall] = {}
-    answered: set[tuple[str, str]] = set()
+def looping_call(transcript: Transcript) -> tuple[str, str] | None:
+    """Name and `canonical` arguments of the call that was made twice in a row just now and answered both times.
+
+    A loop has no new message of the user in it and no other call: "read it again, it changed" is none.
+    """
+    calls: list[PastCall] = []
+    answered: set[str] = set()
     for entry in transcript.entries:
         match entry:
-            case PastCall(call_id=call_id):
-                open_calls[call_id] = entry
-            case ToolResult(call_id=call_id) if call := open_calls.get(call_id):
-                if (arguments := canonical(call.arguments)) is not None:
-                    answered.add((call.name, arguments))
+            case UserTurn():
+                calls, answered = [], set()
+            case PastCall():
+                calls.append(entry)
+            case ToolResult(call_id=call_id):
+                answered.add(call_id)
             case _:
                 pass
-    return frozenset(answered)
+    newest = [(call.name, canonical(call.arguments)) for call in calls[-2:] if call.call_id in answered]
+    match newest:
+        case [(name, str(arguments)), again] if again == (name, arguments):
+            return name, arguments
+        case _:
+            return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from parser import ToolRegistry
 
-from .block import json_passage, offered_tools, tool_block
+from .block import json_passage, notation, offer, offered_tools
 from .conversation import PageWriter, move_headers, visible, write_conversation
 from .escape import escape, normalise_newlines
 from .profiles import PromptProfile
@@ -44,15 +44,15 @@ def render_turn(
     `developer` is the client's instructions, its guidance in order, then the tool block, then what form the
     answer must have; the conversation is in `parts`, and its end may hold lines of ours: what `choice` demands, what
     `profile` adds, and `fault`, a line of `prompts.repair`. With `key` every call must carry that key.
-    The same arguments give the same text, and only the tail of `developer`, from the form of a call on,
-    depends on `key`.
+    The same arguments give the same text, and of `developer` only what stands behind `text_before_key` depends on
+    `key`.
     """
     tools = offered_tools(registry, choice)
     if not len(tools):
         key = None
-    guidance = _guidance(transcript)
-    block = tool_block(tools, parallel=parallel, profile=profile, key=key) if len(tools) else ""
-    answer_form = json_passage(json_answer, beside_calls=bool(block)) if json_answer else ""
+    before = text_before_key(transcript, tools, parallel=parallel)
+    calls = notation(tools, profile, key) if len(tools) else ""
+    answer_form = json_passage(json_answer, beside_calls=bool(calls)) if json_answer else ""
 
     page = PageWriter()
     write_conversation(page, transcript, key)
@@ -61,7 +61,13 @@ def render_turn(
         closing.append(fault)
     if closing:
         page.write(("\n\n" if visible(transcript) else "") + "\n".join(closing))
-    return RenderedTurn("\n\n".join(filter(None, (guidance, block, answer_form))) or None, page.parts())
+    return RenderedTurn("\n\n".join(filter(None, (before, calls, answer_form))) or None, page.parts())
+
+
+def text_before_key(transcript: Transcript, tools: ToolRegistry, *, parallel: bool) -> str:
+    """The beginning of the developer text: what the client told the model, and the tools that this turn may call."""
+    offered = offer(tools, parallel=parallel) if len(tools) else ""
+    return "\n\n".join(filter(None, (_guidance(transcript), offered)))
 
 
 def _guidance(transcript: Transcript) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .escape import escape
-from .prose import line
+from .prose import call_form, line
 
 # Characters: enough for a validator's sentence, too little to take the prompt over.
 LONGEST_QUOTE = 300
@@ -43,6 +43,16 @@ def named_call_missing(names: Sequence[str]) -> str:
 def call_repeated(name: str) -> str:
     """The loop guard: a call that already has its result came again."""
     return line("call_repeated", name=_quoted(name))
+
+
+def call_without_key(name: str, key: str) -> str:
+    """A call came without the key or with another one, where somebody else's text may be what it was copied from."""
+    return line("call_without_key", form=call_form(key), name=_quoted(name))
+
+
+def call_in_output(name: str) -> str:
+    """A call came that stands in a tool's output, with the key all the same."""
+    return line("call_in_output", name=_quoted(name))
 
 
 def output_misfit(problem: str) -> str:

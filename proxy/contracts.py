@@ -220,7 +220,7 @@ class TurnRequest:
     """What a client wants of one turn, free of its wire format.
 
     `max_output_tokens` cuts the answer, `stop` ends it before the first of these strings, `truncate`
-    lets the oldest turns go when the input is too long for the model.
+    lets the oldest turns go when the input is too long for the model. `owner` tells apart those who ask.
     """
 
     model: str
@@ -234,6 +234,13 @@ class TurnRequest:
     max_output_tokens: int | None = None
     stop: tuple[str, ...] = ()
     truncate: bool = False
+    owner: str = ""
+
+    @property
+    def also_shown(self) -> tuple[str, ...]:
+        """What the model is shown of the client's words besides the conversation and the tools."""
+        schema = self.output_format.schema if self.output_format else None
+        return (schema,) if schema else ()
 
 
 # A JSON object as it stands on the wire.

@@ -18,6 +18,7 @@ from prompts import PROFILES
 from .backends import make_backend
 from .contracts import TextBackend
 from .errors import UsageError
+from .home import KeptHabits, habits_file, read_secret
 from .ingress import create_app
 from .ingress.admission import is_loopback
 from .ingress.background import BACKGROUND_JOBS, background_jobs
@@ -25,7 +26,7 @@ from .ingress.connections import Connections, HttpProtocol
 from .ingress.state import ACTIVITY, STOPPING
 from .settings import Settings
 from .stores import make_store
-from .turn import CallRelease, TurnOptions
+from .turn import CallKeys, CallRelease, KeyHabits, KeyMode, TurnOptions
 
 # Connections that the system keeps until they are accepted.
 BACKLOG = 128
@@ -87,12 +88,15 @@ def base_url(host: str, port: int) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/v1"
 
 
-def turn_options(settings: Settings) -> TurnOptions:
-    return TurnOptions(
-        release=CallRelease(settings.calls),
-        profile=PROFILES[settings.profile],
-        require_nonce=settings.require_nonce,
-    )
+def turn_options(settings: Settings, habits: KeyHabits | None = None) -> TurnOptions:
+    """`habits` are used in place of those that are kept. Raises `UsageError`."""
+    mode = KeyMode(settings.key_mode)
+    if mode is KeyMode.OFF:
+        keys = CallKeys(mode)
+    else:
+        kept = habits or KeptHabits(habits_file(settings.call_key_secret))
+        keys = CallKeys(mode, read_secret(settings.call_key_secret), kept)
+    return TurnOptions(release=CallRelease(settings.calls), profile=PROFILES[settings.profile], call_keys=keys)
 
 
 async def _listen(runner: web.AppRunner, bound: socket.socket) -> asyncio.Server:
@@ -107,21 +111,25 @@ async def _listen(runner: web.AppRunner, bound: socket.socket) -> asyncio.Server
 
 @asynccontextmanager
 async def running_server(
-    settings: Settings, backend: TextBackend | None = None, middlewares: Sequence[Middleware] = ()
+    settings: Settings,
+    backend: TextBackend | None = None,
+    middlewares: Sequence[Middleware] = (),
+    habits: KeyHabits | None = None,
 ) -> AsyncIterator[str]:
     """A server that answers as long as the context is open; yields its base URL.
 
-    `backend` replaces the one that the settings name, `middlewares` stand before everything else. Leaving the
-    context lets running turns finish for `DRAIN` seconds; what runs on then fails with its backend, and its client
-    is told so.
+    `backend` replaces the one that the settings name, `habits` those that are kept, and `middlewares` stand before
+    everything else. Leaving the context lets running turns finish for `DRAIN` seconds; what runs on then fails with its
+    backend, and its client is told so.
     """
     check_parser()
     keys = read_keys(settings)
+    options = turn_options(settings, habits)
     chosen = make_backend(settings) if backend is None else backend
     store = make_store(settings.store)
     with bind(settings) as bound:
         async with store, background_jobs(store) as jobs:
-            app = create_app(settings, chosen, store, turn_options(settings), keys)
+            app = create_app(settings, chosen, store, options, keys)
             app[BACKGROUND_JOBS] = jobs
             app.middlewares[:0] = middlewares
             runner = web.AppRunner(

@@ -66,6 +66,10 @@ def default_store() -> str:
     return f"sqlite:{_data_folder() / 'responses.sqlite'}"
 
 
+def default_call_key_secret() -> Path:
+    return _data_folder() / "call-key"
+
+
 def _setting(
     help: str,
     *,
@@ -194,10 +198,25 @@ class Settings:
         default="frontier",
         choices=tuple(PROFILES),
     )
+    call_key: str = _setting(
+        "The key that the model is told to write into each call. `auto`: a call with it is meant, one without it is "
+        "judged by where else it stands. `required`: a block without it is text. `off`: there is none.",
+        default="auto",
+        choices=("auto", "required", "off"),
+    )
     require_nonce: bool = _setting(
-        "A call counts only with a fresh random key in it. Safe against every quotation; costs some prompt cache.",
+        "Another name for `--call-key required`.",
         default=False,
         parse=lambda text: text.strip().lower() in {"1", "true", "yes", "on"},
+    )
+    call_key_secret: Path = _setting(
+        "The file with the secret that call keys are made from; made when it is not there. Replicas share one. What "
+        "models make of the key is noted beside it.",
+        default=default_call_key_secret,
+        parse=lambda text: Path(text).expanduser(),
+        metavar="FILE",
+        shown="~/.local/share/tagcall/call-key",
+        commands=("serve", "doctor"),
     )
     reasoning_content: bool = _setting(
         "Send the model's reasoning summary in Chat Completions too, as `reasoning_content`, which some clients show.",
@@ -233,6 +252,11 @@ class Settings:
     )
     log_format: str = _setting("How it is logged.", default="console", choices=("console", "json"))
 
+    @property
+    def key_mode(self) -> str:
+        """What `--call-key` and `--require-nonce` come to."""
+        return "required" if self.require_nonce else self.call_key
+
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise UsageError(f"--port {self.port} is not a port: choose one from 0 to 65535.")
@@ -240,6 +264,8 @@ class Settings:
             raise UsageError("--idle-timeout must be more than 0 seconds.")
         if self.max_body < 1:
             raise UsageError("--max-body must leave room for a request: write for instance 16MiB.")
+        if self.require_nonce and self.call_key == "off":
+            raise UsageError("--require-nonce demands the key that --call-key off leaves out: choose one of them.")
         if self.upstream is not None and not URL.match(self.upstream):
             raise UsageError(f"--upstream {self.upstream} is not a URL: write for instance http://127.0.0.1:8000/v1.")
         for origin in self.allow_origin:

@@ -11,6 +11,8 @@ import pytest
 import structlog
 from hypothesis import settings
 
+from proxy.home import habits_file
+from proxy.settings import default_call_key_secret
 from tests.support.codex_programs import child_environment, installed_programs
 
 # Time is no property of the code: a busy machine must not fail a test. In CI the examples are always the same.
@@ -31,6 +33,12 @@ def _closed_network() -> None:
 def _own_data_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
     """No file of the person who runs the tests is touched, also where a default names one."""
     os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(autouse=True)
+def _no_habits() -> None:
+    """What one test's model is known for is nothing to the next."""
+    habits_file(default_call_key_secret()).unlink(missing_ok=True)
 
 
 @pytest.fixture(autouse=True)

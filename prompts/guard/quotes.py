@@ -15,7 +15,7 @@ from parser import CallCompleted, ParserEvent, ToolRegistry
 
 from ..canonical import canonical
 from ..escape import INVISIBLE, unescape
-from ..transcript import PastCall, Transcript
+from ..transcript import PastCall, Text, ToolResult, Transcript, UserTurn
 from .budget import ReadingBudget, TooMuchToReadError
 from .copies import in_any_row, is_suspect, joined, page, pages, past_calls, readings, rows, typed
 from .quoted_blocks import BlockReader, tags_as_read
@@ -74,11 +74,19 @@ class QuoteGuard:
         self._overflow = False
 
     @classmethod
-    def of(cls, transcript: Transcript, registry: ToolRegistry) -> QuoteGuard:
+    def of(cls, transcript: Transcript, registry: ToolRegistry, also: Iterable[str] = ()) -> QuoteGuard:
         """The guard over everything untrusted in one request."""
-        return cls((), registry, transcript)
+        return cls(also, registry, transcript)
 
-    def is_quotation(self, name: str, arguments: str) -> bool:
+    def stands_in_new_output(self, name: str, arguments: str) -> bool:
+        entries = self._transcript.entries if self._transcript else ()
+        newest = max((i for i, e in enumerate(entries) if isinstance(e, UserTurn)), default=-1)
+        results = [
+            p.text for e in entries[newest + 1 :] if isinstance(e, ToolResult) for p in e.parts if isinstance(p, Text)
+        ]
+        return QuoteGuard(results, self._registry).is_quotation(name, arguments)
+
+    def is_quotation(self, name: str, arguments: str, *, before: str = "", demanded: bool = False) -> bool:
         """Whether a call of `name` with the JSON object `arguments` can be read from the request's own text."""
         calls = self._read()
         # Also when it was another question that took too much: the request is the same.

@@ -10,8 +10,10 @@ import aiohttp
 from ..backends import Finding, find_kind
 from ..contracts import TextBackend
 from ..errors import ApiError, UsageError
+from ..home import habits_file, read_habits
 from ..server import base_url, bind, read_keys
 from ..settings import Settings
+from ..turn import KeyHabit
 from .obsidian import client_settings
 
 # Seconds that a server on our port may take to say whether it is one of ours.
@@ -66,8 +68,24 @@ async def examine(settings: Settings) -> AsyncIterator[Finding]:
     async with backend:
         yield await _readiness(backend)
         yield await _models(backend)
+    yield _call_keys(settings)
     for finding in await kind.check_after(settings):
         yield finding
+
+
+def _call_keys(settings: Settings) -> Finding:
+    if settings.key_mode != "auto":
+        return Finding("call key", True, f"is {settings.key_mode}")
+    habits = read_habits(habits_file(settings.call_key_secret))
+    if never := [model for model, habit in habits.items() if habit is KeyHabit.NEVER]:
+        return Finding(
+            "call key",
+            None,
+            f"was never written by {', '.join(never)}",
+            "Calls of such a model are judged without it: one that stands in a note may be taken for a quotation.",
+        )
+    writes = [model for model, habit in habits.items() if habit is KeyHabit.WRITES]
+    return Finding("call key", True, f"is written by {', '.join(writes)}" if writes else "no model has needed it yet")
 
 
 async def _port(settings: Settings) -> Finding:

@@ -14,6 +14,7 @@ from ..backends import make_backend
 from ..contracts import TextBackend
 from ..server import running_server
 from ..settings import Settings
+from ..turn import KeyHabits
 from .obsidian import client_settings
 
 # Exit status of a process that was told to stop a second time and did.
@@ -25,11 +26,15 @@ async def run_serve(settings: Settings) -> int:
 
 
 async def serve(
-    settings: Settings, backend: TextBackend, middlewares: Sequence[Middleware] = (), more: str | None = None
+    settings: Settings,
+    backend: TextBackend,
+    middlewares: Sequence[Middleware] = (),
+    more: str | None = None,
+    habits: KeyHabits | None = None,
 ) -> int:
     """Serves until SIGINT or SIGTERM; running turns may finish. A second signal ends it at once.
 
-    `more` is printed behind what is always said at the beginning.
+    `more` is printed behind what is always said at the beginning, `habits` as in `running_server`.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -41,7 +46,7 @@ async def serve(
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
-    async with running_server(settings, backend, middlewares) as url, asyncio.TaskGroup() as group:
+    async with running_server(settings, backend, middlewares, habits) as url, asyncio.TaskGroup() as group:
         print(f"tagcall is ready on {url}")
         print(client_settings(url, settings), flush=True)
         if more is not None:

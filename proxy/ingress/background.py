@@ -192,7 +192,7 @@ class Jobs:
     async def _work(self, app: web.Application, job: Job, entry: RequestLog) -> None:
         began = time.monotonic()
         draft = job.draft
-        exchange = Exchange(draft.request.turn, draft.builder, cancellation=job.cancellation)
+        exchange = Exchange(draft.request.turn, draft.owner, draft.builder, cancellation=job.cancellation)
         await deliver(app, exchange, JobSink(job, self._store_end), entry)
         seconds = round(time.monotonic() - began, 1)
         status = draft.builder.response["status"]

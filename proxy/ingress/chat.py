@@ -10,6 +10,7 @@ from ..wire.json_body import parse_json_object
 from ..wire.sse import encode_chunks
 from .bodies import read_json_body
 from .delivery import Exchange, answer
+from .history import owner_of
 from .state import REASONING_CONTENT
 
 
@@ -18,5 +19,5 @@ async def create_completion(request: web.Request) -> web.StreamResponse:
     body = parse_json_object(await read_json_body(request))
     parsed = parse_chat_request(body, summary="auto" if reasoning else None)
     builder = ChatBuilder(parsed, reasoning=reasoning)
-    exchange = Exchange(parsed.turn, builder, map_error=chat_error)
+    exchange = Exchange(parsed.turn, owner_of(request), builder, map_error=chat_error)
     return await answer(request, exchange, encode_chunks, stream=parsed.stream)

@@ -22,7 +22,7 @@ from ..wire.responses.stored_items import stored_input
 from ..wire.sse import encode_typed
 from .bodies import read_json_body
 from .delivery import Exchange, answer
-from .history import find_history
+from .history import find_history, owner_of
 
 
 async def compact(request: web.Request) -> web.StreamResponse:
@@ -34,7 +34,8 @@ async def compact(request: web.Request) -> web.StreamResponse:
     entries = (*parsed.turn.transcript.entries, UserTurn((Text(compaction_request()),)))
     turn = replace(parsed.turn, transcript=Transcript(entries, parsed.turn.transcript.instructions))
     messages = kept_messages([*history.items, *stored_input(parsed.input, history.referred)])
-    return await answer(request, Exchange(turn, SummaryBuilder(messages)), encode_typed, stream=False)
+    exchange = Exchange(turn, owner_of(request), SummaryBuilder(messages))
+    return await answer(request, exchange, encode_typed, stream=False)
 
 
 class SummaryBuilder:

@@ -93,6 +93,8 @@ class Exchange:
     """What a request asks of the turn, and who makes its answer."""
 
     turn: TurnRequest
+    owner: str
+    """Who asks: nothing that a turn leaves behind is for another."""
     builder: AnswerBuilder
     keep: Callable[[], Awaitable[None]] = _nothing
     """Awaited once the turn is finished, before the last events leave."""
@@ -151,7 +153,7 @@ async def _send_all_but_the_last(
 ) -> tuple[list[WireEvent], ApiError | None]:
     """Runs the turn. Returns its last events, once it is closed and what is to be kept is kept, and what they tell."""
     builder, cancellation = exchange.builder, exchange.cancellation
-    wanted = replace(exchange.turn, model=app[MODELS].behind(exchange.turn.model))
+    wanted = replace(exchange.turn, model=app[MODELS].behind(exchange.turn.model), owner=exchange.owner)
     turn = run_turn(wanted, app[BACKEND], app[TURN_OPTIONS], entry.turn, mint=exchange.mint)
     batches = turn if cancellation is None else cancellation.cut(turn)
     with app[METRICS].turn(entry.turn) as clock:
@@ -181,11 +183,18 @@ async def _send_all_but_the_last(
 
 
 async def answer(
-    request: web.Request, exchange: Exchange, encode: Encode, *, stream: bool, pause: float | None = None
+    request: web.Request,
+    exchange: Exchange,
+    encode: Encode,
+    *,
+    stream: bool,
+    pause: float | None = None,
+    comments: bool = False,
 ) -> web.StreamResponse:
     """Serves one exchange as the event stream that `encode` writes, or as one JSON body. Raises `ApiError`.
 
-    `pause` is how many seconds the stream may be silent, when its client wants another limit than ours.
+    `pause` is how many seconds the stream may be silent, when its client wants another limit than ours. `comments`:
+    its readers know lines that are no events, so it may be warned by them.
     """
     entry = request[REQUEST_LOG]
     entry.answers(exchange.turn.model, exchange.builder.id, stream=stream)
@@ -194,7 +203,7 @@ async def answer(
         return json_reply(exchange.builder.body)
     events = EventStream(request, pause)
     try:
-        await deliver(request.app, exchange, StreamSink(events, encode), entry)
+        await deliver(request.app, exchange, StreamSink(events, encode, entry.turn.warnings if comments else ()), entry)
     except ConnectionError:
         entry.client_left()
     return events.reply

@@ -15,8 +15,8 @@ from aiohttp import web
 
 from ..errors import ApiError
 from ..wire.builder import AnswerBuilder, WireEvent
-from ..wire.sse import DONE, KEEP_ALIVE, Encode
-from .state import REQUEST_LOG, WRITTEN
+from ..wire.sse import DONE, KEEP_ALIVE, Encode, comment
+from .state import REQUEST_LOG, WARNING, WRITTEN
 
 # Seconds until the head leaves without a first batch (clients expect a sign within about 2).
 HEAD_WAIT = 2.0
@@ -135,11 +135,12 @@ class EventStream:
 
 
 class StreamSink:
-    """The sink of an answer that leaves as an event stream."""
+    """The sink of an answer that leaves as an event stream. `warnings` leave as comments before its last events."""
 
-    def __init__(self, stream: EventStream, encode: Encode) -> None:
+    def __init__(self, stream: EventStream, encode: Encode, warnings: Sequence[str] = ()) -> None:
         self._stream = stream
         self._encode = encode
+        self._warnings = warnings
 
     @property
     def begun(self) -> bool:
@@ -153,7 +154,8 @@ class StreamSink:
         return self._stream.write(self._encode(events))
 
     async def finish(self, events: Sequence[WireEvent], error: ApiError | None) -> None:
-        await self._stream.write(self._encode(events))
+        told = [comment(f"{WARNING}: {sentence}") for sentence in self._warnings]
+        await self._stream.write([*told, *self._encode(events)])
         await self._stream.end()
 
 

@@ -36,6 +36,7 @@ from .state import (
     STOPPING,
     STORE,
     TURN_OPTIONS,
+    WARNING,
 )
 from .tokligence import WAITING, WaitingResponses
 
@@ -105,10 +106,12 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
     origin = request.headers.get("Origin")
     allowed = origin is not None and request.app[ADMISSION].allows_origin(origin)
     response.headers.update(answer_headers(origin, allowed=allowed))
+    warnings = ["not stored"] if request.get(NOT_STORED) else []
     if (entry := request.get(REQUEST_LOG)) is not None:
         response.headers["x-request-id"] = entry.id
-    if request.get(NOT_STORED):
-        response.headers["x-tagcall-warning"] = "not stored"
+        warnings += entry.turn.warnings
+    if warnings:
+        response.headers[WARNING] = "; ".join(warnings)
     response.headers["Server"] = "tagcall"
     if request.app[STOPPING].is_set():  # its client should ask on elsewhere, or later
         response.force_close()

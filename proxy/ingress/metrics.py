@@ -33,7 +33,16 @@ METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS",
 REPAIRS = frozenset({*(rule.value for rule in Rule), *(coercion.value for coercion in Coercion)})
 
 # As the turn's report says it -> as it is counted. A block that cannot be read has many reasons.
-REFUSALS: Mapping[str, str] = {name: name for name in ("arguments_misfit", "no_key", "quoted", "undeclared")}
+REFUSALS: Mapping[str, str] = {
+    name: name
+    for name in (
+        "arguments_misfit",
+        "no_key",
+        "quoted",
+        "undeclared",
+        "wrong_key",
+    )
+}
 MALFORMED = "malformed"
 INTERRUPTIONS: Mapping[str, str] = {
     "max_output_tokens": "max_output_tokens",

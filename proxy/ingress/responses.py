@@ -28,8 +28,8 @@ async def create_response(request: web.Request) -> web.StreamResponse:
         parsed = draft.request
         if parsed.echo["background"]:
             return await _in_background(request, draft, held)
-        exchange = Exchange(parsed.turn, draft.builder, partial(keep, request, draft))
-        return await answer(request, exchange, encode_typed, stream=parsed.stream)
+        exchange = Exchange(parsed.turn, draft.owner, draft.builder, partial(keep, request, draft))
+        return await answer(request, exchange, encode_typed, stream=parsed.stream, comments=True)
 
 
 async def begin_draft(request: web.Request, body: JsonObject, held: ExitStack, library: Library | None = None) -> Draft:

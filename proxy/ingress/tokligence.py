@@ -190,7 +190,7 @@ async def _turn(
         waiting.go_on([*items, *builder.items], builder)
         request.app[WAITING].keep(owner_of(request), waiting)
 
-    exchange = Exchange(turn, builder, keep, mint=mint_digits)
+    exchange = Exchange(turn, owner_of(request), builder, keep, mint=mint_digits)
     return await answer(request, exchange, encode_dialect, stream=stream, pause=PING)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from .call_key import with_key
 from .fixture import RecordedTurn, ReplayMessage, Step
 
 _ID_MEMBERS = frozenset({"id", "itemId", "rootTurnId", "threadId", "turnId"})
@@ -27,12 +28,29 @@ def parse_speed(text: str) -> Speed:
             raise ValueError(f"'{text}' is not a speed: write fast, recorded or for instance 20ms")
 
 
-def play(turn: RecordedTurn, thread_id: str, turn_id: str, *, chunk: int = 0, speed: Speed = "fast") -> Iterator[Step]:
-    """The recorded steps as part of that turn. `chunk` is the length of the deltas, 0 as recorded."""
+def play(
+    turn: RecordedTurn,
+    thread_id: str,
+    turn_id: str,
+    *,
+    chunk: int = 0,
+    speed: Speed = "fast",
+    key: str | None = None,
+) -> Iterator[Step]:
+    """The recorded steps as part of that turn. `chunk` is the length of the deltas, 0 as recorded.
+
+    `key` is that of the turn's calls; where there is none its placeholder stays.
+    """
     fresh = {turn.thread_id: thread_id, turn.turn_id: turn_id}
     fresh |= {item_id: f"msg_{uuid.uuid4().hex}" for item_id in _item_ids(turn) - fresh.keys()}
-    for step in _timed(recut(turn.steps, chunk) if chunk else turn.steps, speed):
+    # Before the text is cut anew, as no cut may go through the placeholder.
+    steps = turn.steps if key is None else [_keyed(step, key) for step in turn.steps]
+    for step in _timed(recut(steps, chunk) if chunk else steps, speed):
         yield Step(step.at, with_ids(step.message, fresh))
+
+
+def _keyed(step: Step, key: str) -> Step:
+    return Step(step.at, {name: with_key(value, key) for name, value in step.message.items()})
 
 
 def _timed(steps: Iterable[Step], speed: Speed) -> Iterator[Step]:

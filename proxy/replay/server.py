@@ -20,6 +20,7 @@ from typing import ClassVar, TypeAlias
 import orjson
 
 from .asks import BY_NAME, Seen, choose, explain
+from .call_key import key_of, without_key
 from .fixture import Fixture, RecordedTurn, ReplayMessage, input_text
 from .playback import Speed, play
 
@@ -49,6 +50,7 @@ class _Thread:
     ephemeral: bool
     model: str
     with_tools: bool
+    key: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +172,9 @@ class ReplayServer:
     def _thread_start(self, id: _RequestId, params: ReplayMessage) -> None:
         thread_id = str(uuid.uuid4())
         ephemeral = params.get("ephemeral") is True
-        with_tools = _OPEN_TAG in str(params.get("developerInstructions"))
-        self._threads[thread_id] = _Thread(ephemeral, str(params.get("model") or MODEL), with_tools)
+        developer = str(params.get("developerInstructions"))
+        with_tools = _OPEN_TAG in developer
+        self._threads[thread_id] = _Thread(ephemeral, str(params.get("model") or MODEL), with_tools, key_of(developer))
         thread = {"id": thread_id, "ephemeral": ephemeral, "status": {"type": "idle"}, "turns": []}
         model = self._threads[thread_id].model
         self._reply(id, {"thread": thread, "model": model, "modelProvider": MODEL, "cwd": params.get("cwd")})
@@ -211,7 +214,9 @@ class ReplayServer:
         self._notify("turn/started", {"threadId": thread_id, "turn": turn.as_json("inProgress")})
         self._echo_input(turn)
         thread = self._threads[thread_id]
-        self._answer_turn(turn, Seen(input_text(items), thread.model, thread.with_tools))
+        # What was recorded has the placeholder where past calls show their key.
+        text = without_key(input_text(items), [thread.key])
+        self._answer_turn(turn, Seen(text, thread.model, thread.with_tools))
 
     def _turn_interrupt(self, id: _RequestId, params: ReplayMessage) -> None:
         turn = self._running.get(self._known_thread(params))
@@ -268,7 +273,8 @@ class ReplayServer:
 
     def _play(self, turn: _Turn, recorded: RecordedTurn) -> None:
         begin = time.monotonic()
-        for step in play(recorded, turn.thread_id, turn.id, chunk=self._chunk, speed=self._speed):
+        key = self._threads[turn.thread_id].key
+        for step in play(recorded, turn.thread_id, turn.id, chunk=self._chunk, speed=self._speed, key=key):
             if step.at:
                 turn.stop.wait(begin + step.at - time.monotonic())
             with self._lock:

@@ -3,7 +3,9 @@
 run           `run_turn`: prompt, answer, and the one more answer that some faults are worth
 prompting     the prompts, and what becomes of one that is refused
 reading       one answer of the model, as it comes: backend events in, turn events out
-calls         which calls may leave: declared, not quoted, fitting if strict, not asked and answered before
+call_key      the key that a call carries when it is meant, and which models write it
+calls         which calls may leave: declared, meant, fitting if strict, not going round
+masking       the key taken out of what leaves
 release       what leaves at once and what is held back, as a table of states
 verdict       what an answer was, and what follows from that
 visible_text  text on its way to the client, up to a stop string
@@ -14,8 +16,21 @@ truncation    a conversation without its oldest part
 report        what happened, for logs: no text of anybody
 """
 
+from .call_key import CallKeys, Habits, KeyHabit, KeyHabits, KeyMode, NoHabits
 from .release import CallRelease
 from .report import Again, TurnReport
 from .run import TurnOptions, run_turn
 
-__all__ = ["Again", "CallRelease", "TurnOptions", "TurnReport", "run_turn"]
+__all__ = [
+    "Again",
+    "CallKeys",
+    "CallRelease",
+    "Habits",
+    "KeyHabit",
+    "KeyHabits",
+    "KeyMode",
+    "NoHabits",
+    "TurnOptions",
+    "TurnReport",
+    "run_turn",
+]

@@ -1,4 +1,17 @@
-"""Which calls may leave, and as what. Names are the registry's business, quotations the guard's."""
+"""Which calls may leave, and as what. Names are the registry's business, quotations the guard's.
+
+    the key ------ stands in a tool output that is new ---> asked for once more --again--> text
+      |                                                     (models can imitate the key of the calls they are shown)
+      '----------- else -----------------------------------------------------------------> a call
+    another key ------------------------------------------> asked for once more --again--> text
+    no key ------- nothing in the request looks like a call -----------------------------> a call
+      |----------- the guard knows it as a quotation ------------------------------------> text
+      |----------- the model never writes the key ---------------------------------------> a call
+      '--------------------------------> asked for once more --again, has written it before--> text
+                                                            '--again, never has---------> a call
+
+Where the key is required all blocks without it are text; where there is none the guard alone decides.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +19,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-import orjson
-
-from parser import CallCompleted, Tier, ToolRegistry, coerce, read_parameter_types
-from prompts import PastCall, QuoteGuard, answered_calls, canonical, unescape_json
+from parser import CallCompleted, CallStarted, Tier, ToolRegistry, coerce, read_parameter_types
+from prompts import PastCall, QuoteGuard, canonical, looping_call, unescape_json
 
 from ..contracts import TurnRequest
 from ..ids import CALL_ID
+from .call_key import Carried, KeyHabit, KeyMode, TurnKey
+from .masking import masked
 from .strictness import StrictTools
 
 
@@ -22,6 +35,23 @@ class Refusal(Enum):
     UNDECLARED = "undeclared"
     QUOTED = "quoted"
     NO_KEY = "no_key"
+    WRONG_KEY = "wrong_key"
+
+
+class Doubt(Enum):
+    """Why a call is asked for once more before it is passed on or refused."""
+
+    NO_KEY = "no_key"
+    WRONG_KEY = "wrong_key"
+    IN_OUTPUT = "in_output"
+
+
+@dataclass(frozen=True, slots=True)
+class Doubtful:
+    """A call that may not be meant."""
+
+    name: str
+    doubt: Doubt
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +66,8 @@ class Misfit:
 class Accepted:
     """A call for the client.
 
-    `arguments` are the model's own characters, escaped tags restored, but for the `coercions` that the
-    tool's schema took.
+    `arguments` are the model's own characters, escaped tags restored and the call key masked, but for the `coercions`
+    that the tool's schema took. `repeated`: the conversation goes round in this very call.
     """
 
     call_id: str
@@ -48,7 +78,10 @@ class Accepted:
 
 
 class CallGate:
-    """Judges the calls of one request. Knows the ids and the calls that are already taken."""
+    """Judges the calls of one request. Knows the ids that are already taken.
+
+    `demanded`: the request demands a call, so the one that the user put into the prompt is meant.
+    """
 
     def __init__(
         self,
@@ -57,43 +90,103 @@ class CallGate:
         *,
         mint: Callable[[str], str],
         strict: StrictTools,
-        key: str | None = None,
+        key: TurnKey,
+        demanded: bool = False,
     ) -> None:
         self.registry = registry
         self._strict = strict
         self._mint = mint
         self._key = key
-        self._guard = QuoteGuard.of(request.transcript, registry)
-        self._answered = answered_calls(request.transcript)
+        self._demanded = demanded
+        self._guard = QuoteGuard.of(request.transcript, registry, also=request.also_shown)
+        self._looping = looping_call(request.transcript)
         # An id that comes twice would tie a result to two calls, and models repeat those that they were shown.
         self._ids = {entry.call_id for entry in request.transcript.entries if isinstance(entry, PastCall)}
+        self._asked_for_key = False
 
-    def judge(self, call: CallCompleted) -> Accepted | Refusal | Misfit:
+    def judge(
+        self, call: CallCompleted, *, before: str = "", may_ask: bool = False
+    ) -> Accepted | Refusal | Doubtful | Misfit:
+        """`before` is the text in front of the call; `may_ask`: the model can be asked for it once more."""
         arguments = unescape_json(call.arguments)
+        tool = self.registry.match(call.name)
+        suspicion = self._suspicion(call, arguments, before, may_ask=may_ask)
         # First, so that a quoted call is shown whatever it is a call of: a note about a tool that nobody offers is text
         # that the user asked to see, and a call of that tool would be taken out.
-        if self._guard.is_quotation(call.name, arguments) or (
-            call.tier is Tier.BARE and self._guard.quotes_bare(call.raw)
-        ):
-            return Refusal.QUOTED
-        tool = self.registry.match(call.name)
+        if suspicion is Refusal.QUOTED:
+            return suspicion
         if tool is None:
             return Refusal.UNDECLARED
-        # Compared as JSON text: a key that is written as anything but a string is none.
-        if self._key is not None and dict(call.extra).get("key") != orjson.dumps(self._key).decode():
-            return Refusal.NO_KEY
+        if isinstance(suspicion, Doubt):
+            self._asked_for_key = self._asked_for_key or suspicion is Doubt.NO_KEY
+            return Doubtful(tool.name, suspicion)
+        if suspicion is not None:
+            return suspicion
+        arguments = self._without_key(arguments)
         # Before the check, for a strict tool is called rightly when its schema says what a "3" is.
         coerced = coerce(arguments, read_parameter_types(tool.parameters or ""))
         if (problem := self._strict.problem(tool.name, coerced.arguments)) is not None:
             return Misfit(tool.name, problem)
         # A call of before was passed on coerced, so it may come again in either form.
-        repeated = any((tool.name, canonical(told)) in self._answered for told in {arguments, coerced.arguments})
+        repeated = self._looping is not None and any(
+            self._looping == (tool.name, canonical(told)) for told in {arguments, coerced.arguments}
+        )
         return Accepted(self.take_id(call.id), tool.name, coerced.arguments, repeated, coerced.coercions)
 
-    @property
-    def may_leave_unfinished(self) -> bool:
-        """Whether a call's end can bring nothing that changes or stops it: no key, schema, quotation or escaped tag."""
-        return self._key is None and not self._strict.offered and not self._guard.is_suspect()
+    def _suspicion(self, call: CallCompleted, arguments: str, before: str, *, may_ask: bool) -> Refusal | Doubt | None:
+        """Why it may not be meant, as the table above has it."""
+        match self._key.carried(call.extra):
+            case Carried.RIGHT:
+                self._key.learn(KeyHabit.WRITES)
+                if not self._guard.stands_in_new_output(call.name, arguments):
+                    return None
+                if may_ask:
+                    return Doubt.IN_OUTPUT
+                return None if self._demanded else Refusal.QUOTED
+            case Carried.WRONG if self._key.mode is KeyMode.AUTO:
+                return Doubt.WRONG_KEY if may_ask else Refusal.WRONG_KEY
+            case _:
+                return self._keyless(call, arguments, before, may_ask=may_ask)
+
+    def _keyless(self, call: CallCompleted, arguments: str, before: str, *, may_ask: bool) -> Refusal | Doubt | None:
+        if self._guard.is_quotation(call.name, arguments, before=before, demanded=self._demanded):
+            return Refusal.QUOTED
+        if call.tier is Tier.BARE and not self._demanded and self._guard.quotes_bare(call.raw):
+            return Refusal.QUOTED
+        match self._key.mode, self._key.habit:
+            case KeyMode.OFF, _:
+                return None
+            case KeyMode.REQUIRED, _:
+                return Refusal.NO_KEY
+            case _, _ if not self._guard.is_suspect():
+                return None
+            case _, KeyHabit.NEVER:
+                return None
+            case _ if may_ask:
+                return Doubt.NO_KEY
+            case _, KeyHabit.WRITES:
+                return Refusal.NO_KEY
+            case _:
+                if self._asked_for_key:
+                    self._key.learn(KeyHabit.NEVER)
+                return None
+
+    def may_leave_unfinished(self, call: CallStarted) -> bool:
+        """Whether the end of a call that has begun can bring nothing that changes or stops it."""
+        # A schema, a quotation or an escaped tag are seen at the end only, and so is a key behind the name.
+        if self._strict.offered or self._guard.is_suspect():
+            return False
+        match self._key.carried(call.extra):
+            case Carried.RIGHT:
+                return True
+            case Carried.WRONG:
+                return False
+            case Carried.NOTHING:
+                return self._key.mode is not KeyMode.REQUIRED
+
+    def is_meant(self, call: CallStarted) -> bool:
+        """Whether a call that has begun carries the key."""
+        return self._key.carried(call.extra) is Carried.RIGHT
 
     @property
     def keeps_calls_together(self) -> bool:
@@ -105,8 +198,11 @@ class CallGate:
         return self._guard.quotes_text(raw)
 
     def take_id(self, written: str | None) -> str:
-        """The id that the model wrote, if it is well-formed and new, else one of ours."""
-        if written is None or written in self._ids or not CALL_ID.fullmatch(written):
+        """The id that the model wrote, if it is well-formed, new and without the key, else one of ours."""
+        if written is None or written in self._ids or not CALL_ID.fullmatch(self._without_key(written)):
             written = self._mint("call")
         self._ids.add(written)
         return written
+
+    def _without_key(self, text: str) -> str:
+        return text if self._key.key is None else masked(text, self._key.key)

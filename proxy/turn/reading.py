@@ -10,7 +10,9 @@ What leaves when is `release`'s business, whether a call is one the gate's. What
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from parser import (
     ArgumentsDelta,
@@ -44,20 +46,42 @@ from ..contracts import (
     Usage,
 )
 from ..errors import BackendError
-from .calls import Accepted, CallGate, Misfit, Refusal
+from .calls import Accepted, CallGate, Doubtful, Misfit, Refusal
+from .masking import Mask, masked
 from .release import CallRelease, Cue, Hold, Release
 from .report import TurnReport
 from .tokens import CHARACTERS_PER_TOKEN, TokenMeter
 from .verdict import Answer, names_of_calls
 from .visible_text import VisibleText
 
+# Deltas that are kept of the text in front of a call, for the guard to see whether it was copied with the call.
+_CONTEXT = 200
+
+# What a client is told of a block that it gets as text.
+_WARNINGS = {
+    Refusal.QUOTED: "A call of {tool} left as text, because it stands in the request: it was taken for a quotation.",
+    Refusal.NO_KEY: "A call of {tool} left as text, because it did not carry the key for calls.",
+    Refusal.WRONG_KEY: "A call of {tool} left as text, because it did not carry the key for calls.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _MeantCall:
+    """A call that carries the key, while it is written. Should the answer be cut in it, this much of it was meant."""
+
+    index: int
+    name: str
+    id: str | None
+    arguments: list[str]
+
 
 class Reading:
     """Feed it the backend's batches, then `finish`; what these return may leave at once.
 
-    Without a `gate` no call is read. `may_repeat`: a call that has its result already is as good as any.
-    `bare_calls`: an answer that is nothing but a call's JSON is that call. `stop` set: nothing more of this answer
-    is wanted, and the backend's turn can be ended.
+    Without a `gate` no call is read. `final`: nothing is asked for once more after this one. `may_repeat`: the call
+    that the conversation goes round in is as good as any. `bare_calls`: an answer that is nothing but a call's JSON is
+    that call. `key` is masked in all that leaves. `stop` set: nothing more of this answer is wanted, and the backend's
+    turn can be ended.
     """
 
     def __init__(
@@ -68,7 +92,9 @@ class Reading:
         hold: Hold = Hold.FREE,
         release: CallRelease = CallRelease.WHOLE,
         parallel: bool = True,
+        final: bool = False,
         may_repeat: bool = False,
+        key: str | None = None,
         bare_calls: bool = False,
         stop_strings: Sequence[str] = (),
         meter: TokenMeter | None = None,
@@ -77,15 +103,24 @@ class Reading:
         self._report = report
         self._live = release is CallRelease.LIVE
         self._parallel = parallel
+        self._final = final
         self._may_repeat = may_repeat
         self._bare_calls = bare_calls
         self._meter = meter
         self._parser = self._new_parser()
-        self._visible = VisibleText(stop_strings)
+        self._key = key
+        self._visible = VisibleText(stop_strings, key)
+        self._thoughts = None if key is None else Mask(key)
+        self._thought_part = 0
+        self._live_mask = None if key is None else Mask(key)
+        self._before: deque[str] = deque(maxlen=_CONTEXT)
         self._release = Release(hold)
         self._out: list[TurnEvent] = []
         # The call that is leaving while it is written, by the parser's number, and reasoning that came meanwhile.
         self._live_call: int | None = None
+        self._meant_call: _MeantCall | None = None
+        # Whether a message is over, but not known yet whether it was cut.
+        self._message_over = False
         self._after_call: list[TurnEvent] = []
         # Whether the last block left as text: then what closes it a second time is text, too.
         self._refused_last = False
@@ -98,6 +133,7 @@ class Reading:
         self._calls = 0
         self._undeclared = 0
         self._malformed: str | None = None
+        self._doubtful: Doubtful | None = None
         self._repeated: str | None = None
         self._misfit: Misfit | None = None
         self._broken: str | None = None
@@ -126,7 +162,9 @@ class Reading:
     def finish(self, error: BackendError | None = None) -> list[TurnEvent]:
         """Turn events for the end of the backend's stream; `error` is what broke it off."""
         self._error = error
+        self._close_message()
         self._end_message()
+        self._end_thought()
         if not (self._misfit or error):
             self._leave(self._release.meet(Cue.END))
         return self._taken()
@@ -140,8 +178,9 @@ class Reading:
             shown=self._shown,
             calls=self._calls,
             undeclared=self._undeclared,
-            written="".join(self._written),
+            written=self._masked("".join(self._written)),
             malformed=self._malformed,
+            doubtful=self._doubtful,
             repeated=self._repeated,
             misfit=self._misfit,
             broken=self._broken,
@@ -166,17 +205,44 @@ class Reading:
             case TextPiece(text):
                 self._read(text)
             case MessageEnded():
-                self._end_message()
-                self._show(AnswerMessageEnded())
+                self._close_message()
+                self._message_over = True
             case ReasoningPiece(part, text):
-                self._reason(Reasoning(part, text))
+                self._close_message()
+                self._think(part, text)
             case ReasoningEnded():
+                self._close_message()
+                self._end_thought()
                 self._reason(ReasoningItemEnded())
             case TurnEnded(usage, incomplete):
                 # Of an answer that was cut here the backend counted more than the client gets.
                 if self._incomplete is None:
                     self.usage, self._incomplete = usage, incomplete
+                self._close_message()
                 self._end_message()
+
+    def _close_message(self) -> None:
+        """Ends a message that is over, as soon as it is known what comes next: it may be that it was cut."""
+        if self._message_over:
+            self._message_over = False
+            self._end_message()
+            self._show(AnswerMessageEnded())
+
+    def _masked(self, text: str) -> str:
+        return text if self._key is None else masked(text, self._key)
+
+    def _think(self, part: int, text: str) -> None:
+        if self._thoughts is not None:
+            if part != self._thought_part:
+                self._end_thought()
+            self._thought_part, text = part, self._thoughts.feed(text)
+        if text:
+            self._reason(Reasoning(part, text))
+
+    def _end_thought(self) -> None:
+        """A part of the reasoning is over."""
+        if self._thoughts is not None and (text := self._thoughts.flush()):
+            self._reason(Reasoning(self._thought_part, text))
 
     def _reason(self, event: Reasoning | ReasoningItemEnded) -> None:
         """Reasoning is never held back, but a call that is leaving is not interrupted by it: no API has items that
@@ -185,6 +251,8 @@ class Reading:
         (self._out if self._live_call is None else self._after_call).append(event)
 
     def _read(self, text: str) -> None:
+        if self._message_over:
+            self._close_message()
         if self._meter is not None:
             text = self._meter.take(text)
         self._characters += len(text)
@@ -241,8 +309,7 @@ class Reading:
                 case CallStarted():
                     self._started(event)
                 case ArgumentsDelta(index, text):
-                    if self._live_call == index:
-                        self._out.append(ToolCallArguments(text))
+                    self._more_arguments(index, text)
                 case CallCompleted():
                     self._completed(event)
                 case StrayCloser(raw):
@@ -262,6 +329,7 @@ class Reading:
     # Text
 
     def _text(self, text: str) -> None:
+        self._before.append(text)
         if self._release.holds and self._release.hold is Hold.FORMAT:
             self._written.append(text)
         if text := self._visible.feed(text):
@@ -300,8 +368,11 @@ class Reading:
         # Text before it leaves before it.
         self._flush_text()
         live = self._live_call == call.index
-        verdict = self._gate.judge(call)
-        self._refused_last = isinstance(verdict, Refusal) and verdict is not Refusal.UNDECLARED
+        self._meant_call = None
+        # Behind a call that leaves anyway nothing is asked for once more: that call would come twice.
+        may_ask = not (self._final or self._calls or live)
+        verdict = self._gate.judge(call, before="".join(self._before), may_ask=may_ask)
+        self._refused_last = isinstance(verdict, Doubtful | Refusal) and verdict is not Refusal.UNDECLARED
         match verdict:
             case Refusal.UNDECLARED:
                 # Taken out and not shown: a client could only take it for markup.
@@ -312,7 +383,12 @@ class Reading:
                 if live:
                     self._break(f"the call was refused: {verdict.value}")
                 else:
+                    self._warn_of(verdict, call.name)
                     self._show_block(call.before + call.raw)
+            case Doubtful():
+                self._doubtful = self._doubtful or verdict
+                self._leave(self._release.meet(Cue.DOUBT))
+                self._show_block(call.before + call.raw)
             case Misfit():
                 self._report.refuse("arguments_misfit")
                 # Calls go together: nothing more may leave.
@@ -330,6 +406,11 @@ class Reading:
                     self._pass_on(verdict)
                 if not self._parallel:
                     self._end("one call was asked for")
+
+    def _warn_of(self, refusal: Refusal, name: str) -> None:
+        """Tells the client of a block that it gets as text, naming the tool by the client's own word for it."""
+        tool = None if self._gate is None else self._gate.registry.match(name)
+        self._report.warn(_WARNINGS[refusal].format(tool=f"the tool '{tool.name}'" if tool else "a tool"))
 
     def _pass_on(self, call: Accepted) -> None:
         """A whole call leaves, or is held with the others or on suspicion."""
@@ -350,33 +431,55 @@ class Reading:
 
     def _unreadable(self, block: CallMalformed) -> None:
         self._flush_text()
-        self._report.refuse(block.reason)
+        meant, self._meant_call = self._meant_call, None
+        if self._incomplete and meant is not None and block.index == meant.index and self._gate is not None:
+            # Cut off, but meant: it leaves as far as it has come, as one whose arguments nobody can read.
+            events = (
+                ToolCallStarted(self._gate.take_id(meant.id), meant.name),
+                ToolCallArguments(self._masked("".join(meant.arguments))),
+                ToolCallEnded(complete=False),
+            )
+            self._leave(self._release.meet(Cue.CALL, events))
+            return
+        self._report.refuse(self._masked(block.reason))
         if block.index is not None and block.index == self._live_call:
-            self._break(f"the call cannot be read: {block.reason}")
+            self._break(f"the call cannot be read: {self._masked(block.reason)}")
             return
         # A broken block that stands so in the request is quoted, and asking anew would bring it again.
         if self._gate is None or not self._gate.is_quoted_text(block.raw):
             self._malformed = block.reason
-            self._leave(self._release.meet(Cue.UNREADABLE))
+            self._leave(self._release.meet(Cue.DOUBT))
         self._show_block(block.raw)
 
     # Live calls
 
     def _started(self, call: CallStarted) -> None:
-        if not self._live or self._gate is None:
+        if self._gate is None or (tool := self._gate.registry.match(call.name)) is None:
             return
-        tool = self._gate.registry.match(call.name)
         # Once it has begun it can only end or break the turn, so it must be one that nothing later can refuse.
-        if tool is not None and self._gate.may_leave_unfinished:
+        if self._live and self._gate.may_leave_unfinished(call):
             self._flush_text()
             # Counted when it is whole: one that breaks off was never called.
             started = ToolCallStarted(self._gate.take_id(call.id), tool.name)
             self._leave(self._release.meet(Cue.CALL))
             self._out.append(started)
             self._live_call = call.index
+        elif self._gate.is_meant(call):
+            self._meant_call = _MeantCall(call.index, tool.name, call.id, [])
+
+    def _more_arguments(self, index: int, text: str) -> None:
+        if self._live_call == index:
+            if self._live_mask is not None:
+                text = self._live_mask.feed(text)
+            if text:
+                self._out.append(ToolCallArguments(text))
+        elif self._meant_call is not None and self._meant_call.index == index:
+            self._meant_call.arguments.append(text)
 
     def _end_live(self, end: ToolCallEnded) -> None:
         self._live_call = None
+        if self._live_mask is not None and (text := self._live_mask.flush()):
+            self._out.append(ToolCallArguments(text))
         self._out += [end, *self._after_call]
         self._after_call.clear()
 

@@ -3,7 +3,7 @@
 What has left cannot be taken back, and an answer may turn out to be one that is asked for anew. So from the point
 on where that is possible its events are held, and released or dropped when it is decided:
 
-    FREE ------- a block that cannot be read ----------> MALFORMED
+    FREE ------- a block that may not be a call -------> DOUBTFUL
     FREE ------- a call that already has its result ---> REPEATED
     any hold --- a good call --------------------------> ANSWERED: what was held leaves before it
     any --------- a good call, some tool is strict ----> STRICT
@@ -39,8 +39,8 @@ class Hold(Enum):
     """Text alone would be refused, so none of it leaves before a call does."""
     FORMAT = "format"
     """JSON is worth nothing in part, and what a backend held its model to need not be what the client asked for."""
-    MALFORMED = "malformed"
-    """A block that cannot be read is text only if the second answer is no better."""
+    DOUBTFUL = "doubtful"
+    """A block that cannot be read, or a call that may not be meant, is text only if the second answer is no better."""
     REPEATED = "repeated"
     """The loop guard: a call whose result is there already leaves if the model insists, or goes on with another."""
     SHOWN = "shown"
@@ -56,7 +56,7 @@ class Cue(Enum):
     CALL = "a good call"
     JOINT_CALL = "a good call where some tool is strict"
     REPEAT = "a call that already has its result"
-    UNREADABLE = "a block that cannot be read"
+    DOUBT = "a block that cannot be read, or a call that may not be meant"
     END = "the answer is over, and nothing was wrong with its calls"
 
 
@@ -76,13 +76,13 @@ TRANSITIONS: Mapping[tuple[Hold, Cue], tuple[Hold, Move]] = {
     (Hold.FREE, Cue.CALL): (Hold.ANSWERED, Move.LEAVE),
     (Hold.FREE, Cue.JOINT_CALL): (Hold.STRICT, Move.KEEP),
     (Hold.FREE, Cue.REPEAT): (Hold.REPEATED, Move.KEEP),
-    (Hold.FREE, Cue.UNREADABLE): (Hold.MALFORMED, Move.KEEP),
+    (Hold.FREE, Cue.DOUBT): (Hold.DOUBTFUL, Move.KEEP),
     (Hold.REQUIRED, Cue.CALL): (Hold.ANSWERED, Move.RELEASE),
     (Hold.REQUIRED, Cue.JOINT_CALL): (Hold.STRICT, Move.KEEP),
     (Hold.FORMAT, Cue.CALL): (Hold.ANSWERED, Move.RELEASE),
     (Hold.FORMAT, Cue.JOINT_CALL): (Hold.STRICT, Move.KEEP),
-    (Hold.MALFORMED, Cue.CALL): (Hold.ANSWERED, Move.RELEASE),
-    (Hold.MALFORMED, Cue.JOINT_CALL): (Hold.STRICT, Move.KEEP),
+    (Hold.DOUBTFUL, Cue.CALL): (Hold.ANSWERED, Move.RELEASE),
+    (Hold.DOUBTFUL, Cue.JOINT_CALL): (Hold.STRICT, Move.KEEP),
     (Hold.REPEATED, Cue.CALL): (Hold.ANSWERED, Move.RELEASE),
     (Hold.REPEATED, Cue.JOINT_CALL): (Hold.STRICT, Move.KEEP),
     (Hold.SHOWN, Cue.CALL): (Hold.ANSWERED, Move.REPLACE),

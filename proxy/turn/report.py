@@ -13,10 +13,13 @@ class Again(StrEnum):
 
     ARGUMENTS_MISFIT = "arguments_misfit"
     CALL_MISSING = "call_missing"
+    IN_OUTPUT = "in_output"
     MALFORMED = "malformed"
+    NO_KEY = "no_key"
     OUTPUT_INVALID = "output_invalid"
     REPEATED = "repeated"
     UNDECLARED = "undeclared"
+    WRONG_KEY = "wrong_key"
 
 
 @dataclass(slots=True)
@@ -26,7 +29,8 @@ class TurnReport:
     `tiers` counts calls by how much they had to be helped, `repairs` the rules that helped, by name;
     `refused` counts blocks that did not leave as calls, by reason; `again` why one more answer was
     asked for; `unchecked` the checks against a schema that could not be made, by reason.
-    `truncated` counts the entries of the conversation that were left out because it was too long.
+    `truncated` counts the entries of the conversation that were left out because it was too long. `warnings` are
+    sentences for the client, about what it may miss.
     """
 
     tools: tuple[str, ...] = ()
@@ -38,6 +42,7 @@ class TurnReport:
     interrupted: str | None = None
     unchecked: Counter[str] = field(default_factory=Counter)
     truncated: int = 0
+    warnings: list[str] = field(default_factory=list)
 
     def offer(self, names: Iterable[str]) -> None:
         """The tools that the model is offered."""
@@ -55,6 +60,11 @@ class TurnReport:
     def refuse(self, reason: str) -> None:
         """A block did not leave as a call."""
         self.refused[reason] += 1
+
+    def warn(self, sentence: str) -> None:
+        """The client is to be told. ASCII on one line, with no word but ours and the names of its tools."""
+        if sentence not in self.warnings:
+            self.warnings.append(sentence)
 
     def ask_again(self, reason: Again) -> None:
         self.again.append(reason)

@@ -1,8 +1,8 @@
 """`run_turn`: one turn from request to answer, with the one more answer that some faults are worth.
 
     first answer --- good -------------------------------------------> finished
-         |---------- unusable markup, required call missing, a strict call that does not fit,
-         |           text that is not the JSON it should be, a call that already has its result
+         |---------- unusable markup, required call missing, a strict call that does not fit, a call that
+         |           may not be meant, text that is not the JSON it should be, a call that goes round
          |                \\--- second answer, same prompt + one line -> finished | failed
          '---------- nothing but calls of undeclared tools
                           \\--- plain answer, without the tool block --> finished
@@ -14,18 +14,20 @@ backend refuses before it answers may be asked again (`prompting`).
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from prompts import PROFILES, ChoiceMode, PromptProfile, offered_tools
+from parser import ToolRegistry
+from prompts import PROFILES, ChoiceMode, PromptProfile, offered_tools, text_before_key, untrusted_strings
 
 from ..contracts import TextBackend, TurnEvent, TurnFailed, TurnRequest, Usage
 from ..errors import BackendError, RequestError
 from ..ids import MintId, mint_id
+from .call_key import CallKeys, KeyMode, TurnKey
 from .calls import CallGate
 from .json_output import JsonOutput
+from .masking import masked
 from .prompting import Prompts, estimated_usage
 from .reading import Reading
 from .release import CallRelease, Hold
@@ -41,7 +43,7 @@ class TurnOptions:
 
     release: CallRelease = CallRelease.WHOLE
     profile: PromptProfile = PROFILES["frontier"]
-    require_nonce: bool = False
+    call_keys: CallKeys = field(default_factory=CallKeys)
 
 
 class Turn:
@@ -59,11 +61,17 @@ class Turn:
         self._report = report
         registry = offered_tools(request.registry, request.choice)
         offered = len(registry) > 0
-        key = secrets.token_hex(8) if options.require_nonce and offered else None
+        keys = options.call_keys
+        key = self._key = _key(request, registry, keys) if offered else None
         strict = StrictTools(registry, report)
-        self._gate = CallGate(request, registry, mint=mint, strict=strict, key=key) if offered else None
+        demanded = offered and request.choice.mode is ChoiceMode.REQUIRED
+        turn_key = TurnKey(keys.mode, key, request.model, keys.habits)
+        self._gate = (
+            CallGate(request, registry, mint=mint, strict=strict, key=turn_key, demanded=demanded) if offered else None
+        )
         self._demands = Demands(
-            call=offered and request.choice.mode is ChoiceMode.REQUIRED,
+            key=key,
+            call=demanded,
             names=request.choice.names,
             output=JsonOutput(request.output_format, report) if request.output_format else None,
         )
@@ -86,23 +94,33 @@ class Turn:
             # What demands hold anyway is not seen before it is judged, so there is nothing that it could repeat.
             again = Hold.SHOWN if hold is Hold.FREE and first.shown else hold
             # A model that repeats its call although it was told means it.
-            reading = self._reading(again, may_repeat=True)
+            reading = self._reading(again, may_repeat=True, final=True)
             async with aclosing(self._read(reading, fault=fault.line)) as batches:
                 async for events in batches:
                     yield events
-            answer = held_to_format(settled(first, reading.answer, self._demands), self._demands.output)
+            second = reading.answer
+            answer = held_to_format(settled(first, second, self._demands), self._demands.output)
+            if first.doubtful and first.held and answer.held is first.held:
+                self._report.warn(f"A call of the tool '{first.doubtful.name}' left as text: it may not be meant.")
         if not self._exhausted and nothing_left(first, answer, self._demands):
             self._report.ask_again(Again.UNDECLARED)
-            reading = self._reading(hold, may_repeat=True, plain=True)
+            reading = self._reading(hold, may_repeat=True, final=True, plain=True)
             async with aclosing(self._read(reading, plain=True)) as batches:
                 async for events in batches:
                     yield events
             answer = held_to_format(reading.answer, self._demands.output)
         last = end_of(answer, self._demands, self._usage)
         self._report.pass_on(names_of_calls(last))
-        yield list(last)
+        yield [self._without_key(event) for event in last]
 
-    def _reading(self, hold: Hold, *, may_repeat: bool, plain: bool = False) -> Reading:
+    def _without_key(self, event: TurnEvent) -> TurnEvent:
+        """What is said of a failure may repeat what was asked, or written."""
+        match event:
+            case TurnFailed(error) if self._key is not None:
+                error.message = masked(error.message, self._key)
+        return event
+
+    def _reading(self, hold: Hold, *, may_repeat: bool, final: bool = False, plain: bool = False) -> Reading:
         # For all answers together: the client pays for what it never sees.
         left = self._tokens_left
         return Reading(
@@ -112,6 +130,8 @@ class Turn:
             release=self._options.release,
             parallel=self._request.parallel,
             may_repeat=may_repeat,
+            final=final,
+            key=self._key,
             # Where JSON is asked for, an answer that looks like a call may be that.
             bare_calls=self._demands.call or (self._options.profile.bare_calls and self._demands.output is None),
             stop_strings=self._request.stop,
@@ -155,6 +175,14 @@ class Turn:
             yield events
         # A turn that was left early is not counted by the backend, and costs all the same.
         self._usage += reading.usage or estimated_usage(prompt, reading.estimated_tokens)
+
+
+def _key(request: TurnRequest, tools: ToolRegistry, keys: CallKeys) -> str | None:
+    if keys.mode is KeyMode.OFF:
+        return None
+    before = text_before_key(request.transcript, tools, parallel=request.parallel)
+    sent = [*untrusted_strings(request.transcript, request.registry), *request.also_shown]
+    return keys.key(request.owner, before, sent)
 
 
 def run_turn(

@@ -11,7 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from prompts import arguments_misfit, call_missing, call_repeated, named_call_missing, output_misfit, unusable_markup
+from prompts import (
+    arguments_misfit,
+    call_in_output,
+    call_missing,
+    call_repeated,
+    call_without_key,
+    named_call_missing,
+    output_misfit,
+    unusable_markup,
+)
 
 from ..contracts import (
     AnswerMessageEnded,
@@ -23,7 +32,7 @@ from ..contracts import (
     Usage,
 )
 from ..errors import BackendError, ModelError
-from .calls import Misfit
+from .calls import Doubt, Doubtful, Misfit
 from .json_output import JsonOutput, Unfit
 from .release import Hold
 from .report import Again
@@ -36,8 +45,9 @@ class Answer:
     `hold` is what became of it, and `held` what has not left because of that; `shown` says that text of it has
     left. `calls` counts the good ones, `undeclared` those of tools that nobody offered, which are taken out.
     `written` is the text as the model wrote it where it has to be JSON, and `unfit` why it is not.
-    `malformed` is why a block could not be read, `repeated` the tool of a call that has its result already,
-    `misfit` a strict call that does not fit, `broken` why a call broke that was leaving live.
+    `malformed` is why a block could not be read, `doubtful` a call that may not be meant, `repeated` the tool of a
+    call that the conversation goes round in, `misfit` a strict call that does not fit, `broken` why a call broke that
+    was leaving live.
     It was cut as `incomplete` says, ended by a stop string, or its stream failed with `error`.
     """
 
@@ -49,6 +59,7 @@ class Answer:
     written: str = ""
     unfit: Unfit | None = None
     malformed: str | None = None
+    doubtful: Doubtful | None = None
     repeated: str | None = None
     misfit: Misfit | None = None
     broken: str | None = None
@@ -69,8 +80,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """What a request asks of every answer: a call (of one of `names`, if there are any), or JSON."""
+    """What a request asks of every answer: a call (of one of `names`, if there are any), or JSON; `key` in calls."""
 
+    key: str | None = None
     call: bool = False
     names: Sequence[str] | None = None
     output: JsonOutput | None = None
@@ -121,6 +133,8 @@ def fault_of(answer: Answer, demands: Demands) -> Fault | None:
         return None
     if answer.malformed:
         return Fault(Again.MALFORMED, unusable_markup(answer.malformed))
+    if answer.doubtful:
+        return _doubted(answer.doubtful, demands.key or "")
     if demands.call:
         return Fault(Again.CALL_MISSING, named_call_missing(demands.names) if demands.names else call_missing())
     if answer.repeated:
@@ -129,6 +143,16 @@ def fault_of(answer: Answer, demands: Demands) -> Fault | None:
     if answer.unfit and not (answer.empty and answer.undeclared):
         return Fault(Again.OUTPUT_INVALID, output_misfit(answer.unfit.problem))
     return None
+
+
+def _doubted(call: Doubtful, key: str) -> Fault:
+    match call.doubt:
+        case Doubt.NO_KEY:
+            return Fault(Again.NO_KEY, call_without_key(call.name, key))
+        case Doubt.WRONG_KEY:
+            return Fault(Again.WRONG_KEY, call_without_key(call.name, key))
+        case Doubt.IN_OUTPUT:
+            return Fault(Again.IN_OUTPUT, call_in_output(call.name))
 
 
 def settled(first: Answer, second: Answer, demands: Demands) -> Answer:

@@ -1,4 +1,6 @@
-"""Text on its way to the client: escaped tags restored, and nothing from a stop string on; how it is cut does not show.
+"""Text on its way to the client: escaped tags restored, the call key masked, nothing from a stop string on.
+
+How it is cut does not show.
 
 Strategy for stop strings: Knuth, Morris and Pratt's automaton for each of them, so that a character is looked at
 once and what is held back is exactly what may yet become a stop string. Where none is begun, `str.find` goes ahead.
@@ -9,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from prompts import Unescaper
+
+from .masking import Mask
 
 
 class _Matcher:
@@ -86,18 +90,21 @@ class VisibleText:
 
     feed: Callable[[str], str]
 
-    def __init__(self, stop: Sequence[str]) -> None:
+    def __init__(self, stop: Sequence[str], key: str | None = None) -> None:
+        self._mask = None if key is None else Mask(key)
         self._unescaper = Unescaper()
         self._stop_strings = StopStrings(stop)
         self.stopped = False
         # Called for each delta: without stop strings there is nothing to look for.
-        self.feed = self._feed if stop else self._unescaper.feed
-
-    def _feed(self, text: str) -> str:
-        return self._until_stop(self._unescaper.feed(text))
+        unescape = feed = self._unescaper.feed
+        if self._mask is not None:
+            mask = self._mask.feed
+            feed = lambda text: unescape(mask(text))  # noqa: E731 -- chosen once, called for each delta
+        self.feed = (lambda text: self._until_stop(feed(text))) if stop else feed
 
     def flush(self) -> str:
-        return self._until_stop(self._unescaper.flush()) + self._stop_strings.flush()
+        kept = "" if self._mask is None else self._unescaper.feed(self._mask.flush())
+        return self._until_stop(kept + self._unescaper.flush()) + self._stop_strings.flush()
 
     def _until_stop(self, text: str) -> str:
         text = self._stop_strings.feed(text)

@@ -12,6 +12,12 @@ import orjson
 # A comment line, for long silences.
 KEEP_ALIVE = b": keep-alive\n\n"
 
+
+def comment(text: str) -> bytes:
+    """A line that no reader of events sees. `text` is one line."""
+    return b": %b\n\n" % text.encode()
+
+
 # The end of a stream.
 DONE = b"data: [DONE]\n\n"
 

@@ -16,7 +16,7 @@ import orjson
 from prompts import PROFILES
 from proxy.backends.codex.requests import thread_params, turn_params
 from proxy.contracts import BackendEvent, Health, Load, Model, Prompt, TurnEnded
-from proxy.turn import CallRelease, TurnOptions, TurnReport, run_turn
+from proxy.turn import CallKeys, CallRelease, TurnOptions, TurnReport, run_turn
 from proxy.wire.json_body import parse_json_object
 from proxy.wire.responses.builder import ResponsesBuilder
 from proxy.wire.responses.request import parse_responses_request
@@ -32,7 +32,7 @@ TOOLS = 20
 HISTORY = 60_000
 # The exponent of growth that passes for linear on a machine with other work.
 LINEAR = 1.15
-OPTIONS = TurnOptions(release=CallRelease("whole"), profile=PROFILES["frontier"], require_nonce=False)
+OPTIONS = TurnOptions(release=CallRelease("whole"), profile=PROFILES["frontier"], call_keys=CallKeys())
 
 
 def tool(number: int, note: str = "", *, strict: bool = False) -> dict[str, Any]:

@@ -4,14 +4,14 @@ import json
 
 from parser import CLOSE_TAG, OPEN_TAG, Tool, ToolRegistry
 from prompts import FRONTIER, PromptProfile, escape
-from prompts.block import tool_block, tool_line
+from prompts.block import notation, offer, tool_line
 
 SCHEMA = '{"type":"object","properties":{"path":{"type":"string","description":"<tool_call>"}}}'
 REGISTRY = ToolRegistry([Tool("zeta", "Last first.", SCHEMA, strict=True), Tool("alpha")])
 
 
 def block(registry: ToolRegistry = REGISTRY, *, parallel: bool = True, key: str | None = None) -> str:
-    return tool_block(registry, parallel=parallel, profile=FRONTIER, key=key)
+    return f"{offer(registry, parallel=parallel)}\n\n{notation(registry, FRONTIER, key)}"
 
 
 def listed(text: str) -> list[str]:
@@ -42,7 +42,7 @@ def test_the_block_is_the_same_bytes_every_time() -> None:
     assert block() == block(ToolRegistry(REGISTRY))
 
 
-def test_only_the_tail_depends_on_the_key() -> None:
+def test_only_the_notation_depends_on_the_key() -> None:
     one, other = block(key="k-1111"), block(key="k-2222")
     stable, _, tail = one.partition("The form of a call")
     assert other.startswith(stable)
@@ -67,4 +67,4 @@ def test_the_example_never_shows_a_tool_that_the_client_has() -> None:
 
 def test_a_profile_may_leave_the_example_out() -> None:
     profile = PromptProfile("bare", remind_after=None, after_results=False, example=False)
-    assert "An example." not in tool_block(REGISTRY, parallel=True, profile=profile)
+    assert "An example." not in notation(REGISTRY, profile, None)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts import AssistantText, PastCall, Text, ToolResult, Transcript, answered_calls, canonical
+from prompts import AssistantText, Entry, PastCall, Text, ToolResult, Transcript, UserTurn, canonical, looping_call
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -67,25 +67,31 @@ def test_any_text_may_be_asked_about(text: str) -> None:
     canonical(text)
 
 
-def test_a_call_with_a_result_is_answered() -> None:
-    transcript = Transcript(
-        (
-            PastCall("call_1", "read_note", '{"path": "a.md", "limit": 1}'),
-            PastCall("call_2", "read_note", '{"path": "b.md"}'),
-            AssistantText("…"),
-            ToolResult("call_1", (Text("# A"),)),
-        )
-    )
-    assert answered_calls(transcript) == {("read_note", canonical('{"limit": 1.0, "path": "a.md"}'))}
+def looped(call_id: str, path: str = "a.md", result: str | None = "# A") -> tuple[Entry, ...]:
+    call = PastCall(call_id, "read_note", json.dumps({"path": path}))
+    return (call,) if result is None else (call, ToolResult(call_id, (Text(result),)))
 
 
-def test_results_of_nothing_and_arguments_that_are_no_object_are_passed_over() -> None:
-    transcript = Transcript(
-        (
-            ToolResult("call_1", (Text("early"),)),
-            PastCall("call_1", "read_note", "{}"),
-            PastCall("call_2", "read_note", "a.md"),
-            ToolResult("call_2", ()),
-        )
-    )
-    assert answered_calls(transcript) == frozenset()
+LOOP = ("read_note", canonical('{"path": "a.md"}'))
+ASKED = UserTurn((Text("Read it."),))
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ((ASKED, *looped("1"), *looped("2")), LOOP),
+        ((ASKED, *looped("1"), AssistantText("Again."), *looped("2", result="# B")), LOOP),
+        ((ASKED, *looped("0", "b.md"), *looped("1"), *looped("2")), LOOP),
+        ((ASKED, *looped("1")), None),
+        ((ASKED, *looped("1"), ASKED, *looped("2")), None),
+        ((ASKED, *looped("1"), *looped("2"), ASKED), None),
+        ((ASKED, *looped("1"), *looped("2", "b.md"), *looped("3")), None),
+        ((ASKED, *looped("1"), *looped("2"), *looped("3", "b.md")), None),
+        ((ASKED, *looped("1"), *looped("2", result=None)), None),
+        ((PastCall("1", "r", "a.md"), ToolResult("1", ()), PastCall("1", "r", "a.md")), None),
+    ],
+)  # fmt: skip
+def test_only_the_same_call_twice_in_a_row_with_its_results_is_a_loop(
+    entries: tuple[Entry, ...], expected: tuple[str, str] | None
+) -> None:
+    assert looping_call(Transcript(entries)) == expected

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from parser import CallCompleted, CallMalformed, SentinelParser, TextDelta, Tier, Tool, ToolRegistry
 from prompts import FRONTIER, PastCall, unescape, unescape_json
-from prompts.block import tool_block, worked_example
+from prompts.block import notation, worked_example
 from prompts.conversation import past_call
 from prompts.prose import FORM_NAME, call_form
 
@@ -36,7 +36,7 @@ def read(text: str) -> list[CallCompleted]:
 
 @pytest.mark.parametrize("key", [None, "k-1"])
 def test_the_form_is_a_call_once_its_placeholders_are_filled(key: str | None) -> None:
-    block = tool_block(ToolRegistry([Tool("read_note")]), parallel=True, profile=FRONTIER, key=key)
+    block = notation(ToolRegistry([Tool("read_note")]), FRONTIER, key)
     assert f"\n{call_form(key)}\n" in block
     filled = call_form(key).replace(FORM_NAME, "read_note").replace("<parameter>", "path").replace("<value>", '"a.md"')
     [call] = read(filled)

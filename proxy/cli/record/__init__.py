@@ -11,33 +11,39 @@ shelf      the folder in which they stand
 from __future__ import annotations
 
 import os
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ...backends import make_backend
 from ...errors import UsageError
 from ...server import read_keys
 from ...settings import Settings
+from ...turn import NoHabits
 from ..serve import serve
 from .recorder import Recorder
 from .scrub import Scrubber
 from .shelf import sweep
 
-# Settings that change what is answered to the same words of a model.
-SHAPING = ("calls", "profile", "reasoning_content")
+# Settings that change what is answered to the same words of a model, and what they are where a fixture says nothing.
+SHAPING: Mapping[str, str | bool] = {
+    "calls": "whole",
+    "call_key": "off",  # there was none in fixtures of 0.1
+    "profile": "frontier",
+    "reasoning_content": False,
+}
 
 
 async def run_record(settings: Settings, folder: Path) -> int:
     """As `run_serve`. `folder` is made when it is not there."""
-    if settings.require_nonce:
-        raise UsageError("A recording made with --require-nonce cannot be replayed: its key is new each time.")
     _prepare(folder)
     backend = make_backend(settings)
     scrubber = Scrubber(keys=_keys(settings), folders=_private_folders(settings, folder))
     kind = settings.backend.partition(":")[0]
     async with Recorder(backend, kind, folder, scrubber, shaping_settings(settings)) as recorder:
         more = f"  Each turn is written to {folder}. Read what was written before you give it to others.\n"
-        return await serve(settings, recorder.backend, [recorder.middleware], more)
+        # What a model is known for is nothing that a replay would know.
+        return await serve(settings, recorder.backend, [recorder.middleware], more, NoHabits())
 
 
 def _prepare(folder: Path) -> None:
@@ -49,9 +55,9 @@ def _prepare(folder: Path) -> None:
 
 
 def shaping_settings(settings: Settings) -> dict[str, str | bool]:
-    """Those of `SHAPING` that are not the default."""
-    default = {item.name: item.default for item in fields(Settings)}
-    return {name: value for name in SHAPING if (value := getattr(settings, name)) != default[name]}
+    """Those of `SHAPING` that a fixture has to say."""
+    named = replace(settings, call_key=settings.key_mode)
+    return {name: value for name, usual in SHAPING.items() if (value := getattr(named, name)) != usual}
 
 
 def _keys(settings: Settings) -> list[str]:

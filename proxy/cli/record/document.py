@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 
 from ...backends.codex.expansion import TurnExpansion
 from ...contracts import TurnEnded
 from ...replay.answers import FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, file_of
+from ...replay.call_key import key_of
 from ...replay.conversation import folded_lines, read_conversation
 from ...replay.fixture import BACKEND_FILE, FORMAT, REQUEST_FILE, input_text
 from ...replay.normal import Names, normal
@@ -48,6 +49,8 @@ class TimedMessage:
 
 def compose(recording: Recording, scrubber: Scrubber) -> dict[str, bytes]:
     """The files of the fixture by name."""
+    keys = {key for turn in recording.turns if (key := key_of(turn.prompt.developer)) is not None}
+    scrubber = replace(scrubber, call_keys=keys)
     request = Names().applied(scrubber.value(dict(recording.request)))
     lines = [line for number, turn in enumerate(recording.turns, start=1) for line in _lines(turn, number)]
     messages = scrub_messages([line.message for line in lines], scrubber)

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ...replay.call_key import PLACEHOLDER
+
 KEY = "[key]"
 PERSON = "somebody"
 HOME = "/home/user"
@@ -41,9 +43,10 @@ class _Cut:
 
 @dataclass(slots=True)
 class Scrubber:
-    """`keys` and `folders` are known ones, whatever they look like."""
+    """`keys` and `folders` are known ones, whatever they look like; `call_keys` are those of the turns."""
 
     keys: Iterable[str] = ()
+    call_keys: Iterable[str] = ()
     folders: Iterable[Path] = ()
     _emails: dict[str, str] = field(default_factory=dict)
 
@@ -80,6 +83,7 @@ class Scrubber:
     def _cuts(self, text: str) -> Iterator[_Cut]:
         """What is to be replaced, from left to right, none over another."""
         found = [
+            *(_Cut(at.start(), at.end(), PLACEHOLDER) for key in self.call_keys for at in re.finditer(key, text)),
             *(_Cut(at.start(), at.end(), KEY) for pattern in self._known_keys() for at in pattern.finditer(text)),
             *(_Cut(at.start(), at.end(), HOME) for pattern in self._known_homes() for at in pattern.finditer(text)),
             *(_Cut(at.start(), at.end(), r"C:\Users\user") for at in _WINDOWS_HOMES.finditer(text)),

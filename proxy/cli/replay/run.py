@@ -31,6 +31,7 @@ from ...replay.fixture import Fixture, ReplayMessage, load_fixtures, load_reques
 from ...replay.normal import Names, error_alone, normal, without_usage
 from ...server import running_server
 from ...settings import Settings
+from ...turn import NoHabits
 from ..record import SHAPING
 
 # Characters to which the model's text is cut anew: what a client gets must not depend on it. The last is any text
@@ -153,8 +154,8 @@ async def open_servers(folder: Path, cases: Sequence[Case]) -> AsyncIterator[Ser
 
 @asynccontextmanager
 async def _server(folder: Path, shaping: tuple[tuple[str, Any], ...], chunk: int) -> AsyncIterator[str]:
-    settings = Settings(port=0, backend=f"replay:{folder}", store="memory", **dict(shaping))
-    async with running_server(settings, replay_backend(folder, chunk=chunk)) as url:
+    settings = Settings(port=0, backend=f"replay:{folder}", store="memory", **{**SHAPING, **dict(shaping)})
+    async with running_server(settings, replay_backend(folder, chunk=chunk), habits=NoHabits()) as url:
         yield url
 
 

@@ -26,6 +26,7 @@ from ...wire.realtime.items import Items, chosen_items
 from ...wire.realtime.request import SessionSettings, changed_session, parse_model, session_object, turn_of
 from ...wire.realtime.versions import BETA, GA, Words
 from ..delivery import Cancellation, Exchange, deliver
+from ..history import owner_of
 from .socket import Socket, serve_socket, shutting_down
 
 # Responses beside the one that joins the conversation.
@@ -57,12 +58,13 @@ class RunningResponse:
         self,
         builder: RealtimeBuilder,
         turn: TurnRequest,
+        owner: str,
         tell: Callable[[Iterable[WireEvent]], Awaitable[None]],
         release: Callable[[RunningResponse], None],
     ) -> None:
         self.builder = builder
         self._cancellation = Cancellation()
-        self.exchange = Exchange(turn, builder, cancellation=self._cancellation)
+        self.exchange = Exchange(turn, owner, builder, cancellation=self._cancellation)
         self._tell = tell
         self._release = release
 
@@ -87,8 +89,9 @@ class RunningResponse:
 
 
 class RealtimeSession:
-    def __init__(self, socket: Socket, words: Words, model: str) -> None:
+    def __init__(self, socket: Socket, owner: str, words: Words, model: str) -> None:
         self._socket = socket
+        self._owner = owner
         self._words = words
         self._model = model
         self._id, self._conversation_id = mint_id("sess"), mint_id("conv")
@@ -193,7 +196,7 @@ class RealtimeSession:
         }
         builder = RealtimeBuilder(self._words, head, self._items if joins else None)
         turn = turn_of(self._model, settings, items, insists=insists)
-        running = RunningResponse(builder, turn, self._send, self._release)
+        running = RunningResponse(builder, turn, self._owner, self._send, self._release)
         if joins:
             self._active = running
         else:
@@ -224,5 +227,7 @@ async def connect_realtime(request: web.Request) -> web.StreamResponse:
     offered = request.headers.get("Sec-WebSocket-Protocol", "")
     beta = "realtime=v1" in request.headers.get("OpenAI-Beta", "") or BETA_PROTOCOL in offered
     return await serve_socket(
-        request, lambda socket: RealtimeSession(socket, BETA if beta else GA, model), protocols=(PROTOCOL,)
+        request,
+        lambda socket: RealtimeSession(socket, owner_of(request), BETA if beta else GA, model),
+        protocols=(PROTOCOL,),
     )

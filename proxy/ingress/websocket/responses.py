@@ -224,7 +224,7 @@ class ResponsesSession:
                 await self._keep(draft)
                 await self._socket.send(in_lane(event, lane) for event in events)
             else:
-                exchange = Exchange(draft.request.turn, draft.builder, partial(self._keep, draft))
+                exchange = Exchange(draft.request.turn, draft.owner, draft.builder, partial(self._keep, draft))
                 await deliver(self._request.app, exchange, LaneSink(self._socket, lane), entry)
 
     async def _keep(self, draft: Draft) -> None:

@@ -311,7 +311,7 @@ async def delivered(
     async def keep() -> None:
         sink.note("keep")
 
-    exchange = Exchange(parsed.turn, ResponsesBuilder(parsed), keep, cancellation=cancellation)
+    exchange = Exchange(parsed.turn, "owner", ResponsesBuilder(parsed), keep, cancellation=cancellation)
     async with make_store("memory") as store:
         settings = Settings()
         app = create_app(settings, backend, store, turn_options(settings), ())

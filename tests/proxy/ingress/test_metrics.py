@@ -12,10 +12,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from parser import write_call
-from proxy.contracts import Load
+from proxy.contracts import Load, Prompt
 from proxy.errors import BackendError
 from proxy.ingress import metrics
 from proxy.ingress.routes import ROUTES
+from proxy.replay.call_key import key_of
 from proxy.turn import Again
 from tests.support.http_client import client
 from tests.support.memory_backend import MemoryBackend
@@ -48,13 +49,13 @@ def value(found: Samples, name: str, **labels: str) -> float:
 
 async def test_a_turn_is_counted_by_its_outcome_and_by_what_became_of_its_calls() -> None:
     quoted = write_call("read_note", '{"path": "quoted.md"}')
-    answer = [
-        write_call("read_note", '{"path": "a.md"}'), write_call("read_note", "{'path': 'b.md',}"), quoted,
-        write_call("delete_all", "{}"),
-    ]  # fmt: skip
-    async with client(
-        "\n".join(answer), BackendError("Slow down.", status=429), "<tool_call>{]</tool_call>", "So."
-    ) as (
+
+    def answer(prompt: Prompt) -> str:
+        key = key_of(prompt.developer)
+        meant = (("read_note", '{"path": "a.md"}'), ("read_note", "{'path': 'b.md',}"), ("delete_all", "{}"))
+        return "\n".join((*(write_call(*call, key=key) for call in meant), quoted))
+
+    async with client(answer, BackendError("Slow down.", status=429), "<tool_call>{]</tool_call>", "So.") as (
         session,
         url,
     ):

@@ -26,6 +26,7 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.turn import CallRelease, TurnReport
+from proxy.turn.call_key import KeyMode, NoHabits, TurnKey
 from proxy.turn.calls import CallGate
 from proxy.turn.reading import Reading
 from proxy.turn.release import Hold
@@ -34,12 +35,14 @@ from proxy.turn.verdict import Answer
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, TOOLS, ask
 from tests.support.memory_backend import USAGE, pieces
 
+NO_KEY = TurnKey(KeyMode.OFF, None, "m", NoHabits())
+
 
 def gate(registry: ToolRegistry = TOOLS, transcript: Transcript | None = None) -> CallGate:
     request = ask(registry=registry) if transcript is None else ask(registry=registry, transcript=transcript)
     strict = StrictTools(registry, TurnReport())
     numbers = iter(range(1, 100))
-    return CallGate(request, registry, mint=lambda prefix: f"{prefix}_{next(numbers)}", strict=strict)
+    return CallGate(request, registry, mint=lambda prefix: f"{prefix}_{next(numbers)}", strict=strict, key=NO_KEY)
 
 
 def read(reading: Reading, events: Sequence[BackendEvent], error: BackendError | None = None) -> list[TurnEvent]:
@@ -65,7 +68,7 @@ def test_a_held_answer_says_why_and_what_is_held() -> None:
     reading = Reading(gate(), TurnReport())
     assert read(reading, [TextPiece(f"I look. {BROKEN}")]) == [AnswerText("I look. ")]
     answer = reading.answer
-    assert (answer.hold, answer.held, answer.shown) == (Hold.MALFORMED, (AnswerText(BROKEN),), True)
+    assert (answer.hold, answer.held, answer.shown) == (Hold.DOUBTFUL, (AnswerText(BROKEN),), True)
     assert answer.malformed
 
 
@@ -76,9 +79,9 @@ def test_what_the_model_wrote_is_kept_where_it_must_be_json() -> None:
     assert not reading.answer.empty
 
 
-def test_a_call_that_has_its_result_is_held_once() -> None:
+def test_a_call_that_goes_round_is_held_once() -> None:
     past = (PastCall("c", "read_note", '{"path":"a.md"}'), ToolResult("c", (Text("# A"),)))
-    transcript = Transcript((UserTurn((Text("What is in a.md?"),)), *past))
+    transcript = Transcript((UserTurn((Text("What is in a.md?"),)), *past, *past))
     reading = Reading(gate(transcript=transcript), TurnReport())
     assert read(reading, [TextPiece(READ_A)]) == []
     assert (reading.answer.repeated, reading.answer.calls) == ("read_note", 0)

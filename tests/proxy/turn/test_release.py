@@ -29,7 +29,7 @@ def test_an_answer_that_nothing_speaks_against_is_not_held() -> None:
     assert release.hold is Hold.ANSWERED
 
 
-@pytest.mark.parametrize("hold", [Hold.REQUIRED, Hold.FORMAT, Hold.MALFORMED, Hold.REPEATED])
+@pytest.mark.parametrize("hold", [Hold.REQUIRED, Hold.FORMAT, Hold.DOUBTFUL, Hold.REPEATED])
 def test_a_good_call_sets_free_what_was_held_and_leaves_behind_it(hold: Hold) -> None:
     release = holding(hold)
     assert release.meet(Cue.CALL, CALL) == [TEXT, *CALL]
@@ -59,14 +59,14 @@ def test_the_end_of_an_answer_sets_nothing_else_free(hold: Hold) -> None:
     assert release.held == (TEXT,)
 
 
-@pytest.mark.parametrize(("cue", "hold"), [(Cue.UNREADABLE, Hold.MALFORMED), (Cue.REPEAT, Hold.REPEATED)])
+@pytest.mark.parametrize(("cue", "hold"), [(Cue.DOUBT, Hold.DOUBTFUL), (Cue.REPEAT, Hold.REPEATED)])
 def test_what_casts_doubt_on_a_free_answer_holds_it(cue: Cue, hold: Hold) -> None:
     release = Release()
     release.meet(cue)
     assert (release.hold, release.holds) == (hold, True)
 
 
-@pytest.mark.parametrize("cue", [Cue.UNREADABLE, Cue.END])
+@pytest.mark.parametrize("cue", [Cue.DOUBT, Cue.END])
 def test_once_a_call_has_left_nothing_is_held_any_more(cue: Cue) -> None:
     release = Release()
     release.meet(Cue.CALL, CALL)
@@ -78,7 +78,7 @@ def test_once_a_call_has_left_nothing_is_held_any_more(cue: Cue) -> None:
 @pytest.mark.parametrize("hold", HOLDING)
 def test_the_first_reason_to_hold_an_answer_stays_the_reason(hold: Hold) -> None:
     release = Release(hold)
-    release.meet(Cue.UNREADABLE)
+    release.meet(Cue.DOUBT)
     release.meet(Cue.REPEAT, CALL)
     assert release.hold is hold
     assert release.held == CALL

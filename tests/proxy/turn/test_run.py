@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from dataclasses import replace
 
 import pytest
 
@@ -21,7 +19,6 @@ from prompts import (
 )
 from proxy.contracts import (
     MessageEnded,
-    Prompt,
     Reasoning,
     ReasoningEnded,
     ReasoningItemEnded,
@@ -35,6 +32,7 @@ from proxy.contracts import (
     Usage,
 )
 from proxy.errors import BackendError
+from proxy.replay.call_key import key_of
 from proxy.turn import CallRelease, TurnOptions, TurnReport, run_turn
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, ask, play
 from tests.support.memory_backend import USAGE, MemoryBackend
@@ -195,35 +193,50 @@ async def test_an_invented_result_ends_the_turn_at_the_backend() -> None:
     assert outcome.report.interrupted
 
 
-def answered(call: str = '{"path": "a.md"}') -> Transcript:
-    return Transcript(
-        (
-            UserTurn((Text("What is in a.md?"),)),
-            PastCall("call_1", "read_note", call),
-            ToolResult("call_1", (Text("# A"),)),
-        )
-    )
+def answered(call: str = '{"path": "a.md"}', times: int = 1) -> Transcript:
+    calls = [
+        entry
+        for number in range(times)
+        for entry in (PastCall(f"call_{number}", "read_note", call), ToolResult(f"call_{number}", (Text("# A"),)))
+    ]
+    return Transcript((UserTurn((Text("What is in a.md?"),)), *calls))
 
 
-async def test_a_call_that_already_has_its_result_is_asked_for_once_more() -> None:
-    outcome = await play(READ_A, "It says A.", request=ask(transcript=answered('{"path":"a.md"}')))
+LOOPED = answered('{"path":"a.md"}', times=2)
+
+
+async def test_a_call_that_goes_round_is_asked_for_once_more() -> None:
+    outcome = await play(READ_A, "It says A.", request=ask(transcript=LOOPED))
     assert outcome.calls == []
     assert outcome.text == "It says A."
     assert outcome.report.again == ["repeated"]
 
 
-async def test_a_call_that_is_repeated_twice_is_passed_on() -> None:
-    outcome = await play(READ_A, READ_A, request=ask(transcript=answered()))
+async def test_a_call_that_goes_round_although_it_was_told_is_passed_on() -> None:
+    outcome = await play(READ_A, READ_A, request=ask(transcript=LOOPED))
+    assert outcome.calls == [("read_note", '{"path": "a.md"}')]
+
+
+@pytest.mark.parametrize(
+    "transcript",
+    [
+        answered(),
+        Transcript((*LOOPED.entries, UserTurn((Text("Read it again, it has changed."),)))),
+        Transcript((*answered().entries, PastCall("b", "search", "{}"), ToolResult("b", ()), *LOOPED.entries[3:])),
+    ],
+)
+async def test_reading_again_is_no_loop(transcript: Transcript) -> None:
+    outcome = await play(READ_A, request=ask(transcript=transcript))
     assert outcome.calls == [("read_note", '{"path": "a.md"}')]
 
 
 async def test_a_repeated_call_beside_a_new_one_is_passed_on() -> None:
-    outcome = await play(READ_A + READ_B, request=ask(transcript=answered()))
+    outcome = await play(READ_A + READ_B, request=ask(transcript=LOOPED))
     assert [arguments for _, arguments in outcome.calls] == ['{"path": "a.md"}', '{"path": "b.md"}']
 
 
 async def test_one_call_means_one_also_when_it_repeats_another() -> None:
-    request = ask(transcript=answered(), parallel=False)
+    request = ask(transcript=LOOPED, parallel=False)
     outcome = await play(READ_A + READ_B, READ_A, request=request)
     assert [arguments for _, arguments in outcome.calls] == ['{"path": "a.md"}']
 
@@ -326,25 +339,10 @@ async def test_a_live_call_that_breaks_off_ends_incomplete_and_fails_the_turn() 
     assert outcome.error.code == "tool_call_broken"
 
 
-def key_in(prompt: Prompt) -> str:
-    found = re.search(r'"key": "([0-9a-f]+)"', prompt.developer or "")
-    assert found
-    return found[1]
-
-
 async def test_a_call_that_may_be_a_quotation_does_not_leave_live() -> None:
     outcome = await play(f"It says: {READ_A}", chunk=3, request=ask(transcript=told(READ_A)), options=LIVE)
     assert outcome.calls == []
     assert outcome.text == f"It says: {READ_A}"
-    outcome = await play(READ_B, chunk=3, request=ask(transcript=told(READ_A)), options=LIVE)
-    assert outcome.calls == [("read_note", '{"path": "b.md"}')]
-
-
-async def test_with_a_nonce_no_call_leaves_before_its_key_was_seen() -> None:
-    outcome = await play(READ_A, chunk=3, options=replace(LIVE, require_nonce=True))
-    assert outcome.calls == []
-    assert outcome.text == READ_A
-    assert outcome.finished
 
 
 async def test_reasoning_in_the_middle_of_a_live_call_waits_for_its_end() -> None:
@@ -364,16 +362,6 @@ async def test_reasoning_in_the_middle_of_a_live_call_waits_for_its_end() -> Non
     assert outcome.calls == [("read_note", '{"path": "a.md"}')]
 
 
-async def test_with_a_nonce_a_call_counts_only_with_the_key_of_its_request() -> None:
-    def answer(prompt: Prompt) -> str:
-        return READ_B + write_call("read_note", '{"path": "a.md"}', key=key_in(prompt))
-
-    outcome = await play(answer, options=TurnOptions(require_nonce=True))
-    assert outcome.calls == [("read_note", '{"path": "a.md"}')]
-    assert outcome.text == READ_B
-    assert outcome.report.refused == {"no_key": 1}
-
-
 async def test_usage_of_all_answers_is_added_up() -> None:
     outcome = await play(BROKEN, READ_A)
     assert outcome.end == TurnFinished(Usage(200, 80, 40, 10))
@@ -389,6 +377,7 @@ async def test_arguments_are_the_models_own_characters() -> None:
 async def test_history_is_shown_in_the_form_that_is_asked_for() -> None:
     transcript = Transcript((*answered().entries, AssistantText("It says A."), UserTurn((Text("And b.md?"),))))
     outcome = await play("x", request=ask(transcript=transcript))
-    shown = "".join(part.text for part in outcome.backend.prompts[0].parts if isinstance(part, Text))
-    assert READ_A in shown
-    assert "[tool:call_1] # A" in shown
+    [prompt] = outcome.backend.prompts
+    shown = "".join(part.text for part in prompt.parts if isinstance(part, Text))
+    assert write_call("read_note", '{"path": "a.md"}', key=key_of(prompt.developer)) in shown
+    assert "[tool:call_0] # A" in shown

@@ -92,8 +92,15 @@ async def test_what_has_left_live_is_not_changed() -> None:
 
 
 async def test_a_call_that_was_made_to_fit_is_known_again() -> None:
-    past = PastCall("c1", "read_note", '{"path": "a", "line": 3}')
-    transcript = Transcript((UserTurn((Text("Read."),)), past, ToolResult("c1", (Text("x"),))))
+    past = [
+        entry
+        for call_id in ("c1", "c2")
+        for entry in (
+            PastCall(call_id, "read_note", '{"path": "a", "line": 3}'),
+            ToolResult(call_id, (Text("x"),)),
+        )
+    ]
+    transcript = Transcript((UserTurn((Text("Read."),)), *past))
     said = write_call("read_note", '{"path": "a", "line": "3"}')
     outcome = await play(said, "Done.", request=ask(registry=TOOLS, transcript=transcript))
     assert (outcome.text, outcome.calls, outcome.report.again) == ("Done.", [], ["repeated"])

@@ -34,7 +34,7 @@ JSON = Demands(output=JsonOutput(OutputFormat(), TurnReport()))
 
 NOTHING = Answer()
 SAID = Answer(shown=True)
-MALFORMED = Answer(hold=Hold.MALFORMED, held=TEXT, malformed="it is cut off")
+MALFORMED = Answer(hold=Hold.DOUBTFUL, held=TEXT, malformed="it is cut off")
 REPEATED = Answer(hold=Hold.REPEATED, held=CALL, repeated="search")
 MISFITTING = Answer(hold=Hold.STRICT, held=CALL, calls=1, misfit=MISFIT)
 CALLED = Answer(hold=Hold.ANSWERED, calls=1)

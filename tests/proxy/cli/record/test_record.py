@@ -75,19 +75,10 @@ async def test_a_recorder_that_is_killed_in_a_turn_leaves_nothing_of_it(tmp_path
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("folder", "flags", "sentence"),
-    [
-        ("fixtures", ["--require-nonce"], "cannot be replayed"),
-        ("file/fixtures", [], "Nothing can be written to"),
-    ],
-)
-def test_what_a_person_must_change_is_one_sentence(
-    tmp_path: Path, folder: str, flags: list[str], sentence: str
-) -> None:
+def test_what_a_person_must_change_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", "utf-8")
-    with record(tmp_path / folder, *flags) as (child, _):
+    with record(tmp_path / "file" / "fixtures") as (child, _):
         assert child.wait(20) == 2
         _, errors = rest_of(child)
-    assert sentence in errors
+    assert "Nothing can be written to" in errors
     assert errors.count("\n") == 1

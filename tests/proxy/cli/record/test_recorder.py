@@ -15,6 +15,7 @@ import pytest
 
 from parser import write_call
 from proxy.backends import make_backend
+from proxy.cli.record import shaping_settings
 from proxy.cli.record.recorder import Recorder
 from proxy.cli.record.scrub import Scrubber
 from proxy.cli.replay import ReplayOptions, run_replay
@@ -29,10 +30,12 @@ from proxy.replay.answers import (
     read_events,
     without_comments,
 )
+from proxy.replay.call_key import PLACEHOLDER, key_of
 from proxy.replay.fixture import load_fixtures
 from proxy.replay.normal import Names, normal
 from proxy.server import running_server
 from proxy.settings import Settings
+from proxy.turn import NoHabits
 from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.memory_backend import USAGE, MemoryBackend, Script
 from tests.support.scripted_model import Message, Reasoning, Reply, ScriptedModel
@@ -40,6 +43,7 @@ from tests.support.scripted_model import Message, Reasoning, Reply, ScriptedMode
 PARAMETERS = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 QUESTION = "What is in a.md?"
 TEXT = "I will read it.\n" + write_call("read_note", '{"path": "a.md"}')
+ARGUMENTS = '{"path": "a.md"}'
 RESPONSES = {
     "model": "gpt-5.5",
     "input": QUESTION,
@@ -89,11 +93,11 @@ async def recording(folder: Path, home: Path, program: TestProgram, **options: A
 
 
 @asynccontextmanager
-async def recording_memory(folder: Path, backend: MemoryBackend) -> AsyncIterator[Client]:
-    settings = Settings(port=0, store="memory")
+async def recording_memory(folder: Path, backend: MemoryBackend, **chosen: Any) -> AsyncIterator[Client]:
+    settings = Settings(port=0, store="memory", **chosen)
     async with aiohttp.ClientSession() as http:
-        async with Recorder(backend, "memory", folder, Scrubber(), {}) as recorder:
-            async with running_server(settings, recorder.backend, [recorder.middleware]) as url:
+        async with Recorder(backend, "memory", folder, Scrubber(), shaping_settings(settings)) as recorder:
+            async with running_server(settings, recorder.backend, [recorder.middleware], NoHabits()) as url:
                 yield Client(url, http)
 
 
@@ -259,6 +263,31 @@ def with_headers(got: FixtureAnswer, promised: FixtureAnswer) -> FixtureAnswer:
             return replace(got, headers=headers)
         case _:
             return got
+
+
+@pytest.mark.parametrize("mode", ["auto", "required"])
+async def test_a_fixture_has_a_placeholder_for_the_call_key(mode: str, tmp_path: Path) -> None:
+    keys = list[str]()
+
+    def answer(prompt: Prompt) -> str:
+        key = key_of(prompt.developer) or ""
+        keys.append(key)
+        return f"My key is {key}. {write_call('read_note', ARGUMENTS, key=key)}"
+
+    backend = MemoryBackend([answer, answer], chunk=3)
+    async with recording_memory(tmp_path / "fixtures", backend, call_key=mode) as server:
+        await server.ask("/v1/responses", RESPONSES | {"stream": True})
+        call = {"type": "function_call", "call_id": "call_1", "name": "read_note", "arguments": ARGUMENTS}
+        output = {"type": "function_call_output", "call_id": "call_1", "output": "It is empty."}
+        history = [{"role": "user", "content": "What is in a.md?"}, call, output]
+        await server.ask("/v1/responses", RESPONSES | {"input": history, "stream": False})
+    assert len(set(keys)) == 1
+    for file in (tmp_path / "fixtures").rglob("*.*"):
+        assert not file.is_file() or keys[0] not in file.read_text("utf-8")
+    one, other = kept(tmp_path / "fixtures")
+    assert PLACEHOLDER in (other / "backend.jsonl").read_text("utf-8")
+    assert "function_call" in (one / "response.sse").read_text("utf-8")
+    assert await run_replay(tmp_path / "fixtures", ReplayOptions()) == 0
 
 
 @pytest.mark.parametrize("stream", [True, False])

@@ -1,0 +1,35 @@
+"""Whether a word stands in a request, in whatever spelling a model would read it."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+from ..escape import INVISIBLE, json_unescape
+from .copies import typed
+
+# Levels of encoding, as one note lies in another's JSON.
+_LEVELS = 3
+
+# Escapes of letters and digits in JSON, HTML and URLs. Hardly anybody writes one, so most requests are read just once.
+_ENCODED = re.compile(r"\\u00[3467]|&(?:amp;)*+#|%(?:25)*+[3467]", re.IGNORECASE)
+_UNSEEN = re.compile(f"[{INVISIBLE}]+")
+
+
+def holds_word(word: str, strings: Iterable[str]) -> bool:
+    """Whether `word`, of lower-case letters and digits, stands in one of `strings`, or is cut over two of them."""
+    # One text of them all: a copy may leave out what stands between two strings.
+    text = "".join(string.strip() for string in strings)
+    for _ in range(_LEVELS):
+        if word in _folded(text):
+            return True
+        if not _ENCODED.search(text):
+            return False
+        text = unquote(html.unescape(json_unescape(text)))
+    return word in _folded(text)
+
+
+def _folded(text: str) -> str:
+    return (text if text.isascii() else _UNSEEN.sub("", typed(text))).casefold()

@@ -1,0 +1,140 @@
+"""The call key: what a model copies into each call that it means, so that no call has to be guessed at.
+
+A note may hold a whole call, and a model may show it or be taken in by it. Neither knows the key, since it stands in
+the developer text alone and leaves nowhere (`masking`). It is the same for a whole conversation, so the text in front
+of the conversation does not change: HMAC-SHA256 over who asks and the developer text in front of it, cut to
+`KEY_LENGTH`.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from types import MappingProxyType
+from typing import Protocol
+
+import orjson
+
+from parser import KEY
+from prompts import KEY_LENGTH, holds_word
+
+# Models whose habits are known; their names are the clients' own words, so there must be an end.
+MOST_MODELS = 1000
+# Bytes of a secret that is made here.
+SECRET_BYTES = 32
+
+
+class KeyMode(Enum):
+    """What a call is worth by its key."""
+
+    AUTO = "auto"
+    """With it a call is meant; without it the quote guard judges, or the model is asked once more."""
+    REQUIRED = "required"
+    """Without it a block is text."""
+    OFF = "off"
+    """There is none: the quote guard judges all calls."""
+
+
+class KeyHabit(Enum):
+    """What is known of a model: whether to ask it once more for a call without a key is worth its price."""
+
+    UNKNOWN = "unknown"
+    WRITES = "writes"
+    """It has written the key: a call without it is hardly meant."""
+    NEVER = "never"
+    """It was asked for the key and has never written it: its calls are judged without."""
+
+
+class KeyHabits(Protocol):
+    """Remembers the habits of models, by name."""
+
+    def of(self, model: str) -> KeyHabit: ...
+
+    def learn(self, model: str, habit: KeyHabit) -> None: ...
+
+
+class Habits:
+    """`KeyHabits` of this process, `known` before or since."""
+
+    def __init__(self, known: Mapping[str, KeyHabit] = MappingProxyType({})) -> None:
+        self.known = dict(known)
+
+    def of(self, model: str) -> KeyHabit:
+        return self.known.get(model, KeyHabit.UNKNOWN)
+
+    def learn(self, model: str, habit: KeyHabit) -> None:
+        self.known.pop(model, None)
+        self.known[model] = habit
+        while len(self.known) > MOST_MODELS:
+            del self.known[next(iter(self.known))]
+
+
+class NoHabits:
+    """Remembers nothing, so that what becomes of a turn depends on nothing but that turn."""
+
+    def of(self, model: str) -> KeyHabit:
+        return KeyHabit.UNKNOWN
+
+    def learn(self, model: str, habit: KeyHabit) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class CallKeys:
+    """What the keys of one server are made from. `secret` is that of an installation; replicas share it."""
+
+    mode: KeyMode = KeyMode.AUTO
+    secret: bytes = field(default_factory=partial(secrets.token_bytes, SECRET_BYTES), repr=False)
+    habits: KeyHabits = field(default_factory=Habits)
+
+    def key(self, owner: str, before: str, sent: Sequence[str]) -> str:
+        """The key for `owner` behind the developer text `before`: another one if it stands in what was `sent`."""
+        attempt = 0
+        while True:
+            told = "\0".join((owner, str(attempt), before)).encode("utf-8", "surrogatepass")
+            digest = hmac.digest(self.secret, told, "sha256")
+            key = f"{digest[0] % 10}{digest.hex()[2 : KEY_LENGTH + 1]}"
+            # Whoever sends it has seen it: then it tells nothing any more.
+            if not holds_word(key, sent):
+                return key
+            attempt += 1
+
+
+class Carried(Enum):
+    """What a call carries where the key belongs."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnKey:
+    """The key of one turn, and what its model is known to make of it. `key` None: there is none."""
+
+    mode: KeyMode
+    key: str | None
+    model: str
+    habits: KeyHabits
+
+    def carried(self, members: Sequence[tuple[str, str]]) -> Carried:
+        """What is carried by a call with these members, each a name and the text of a JSON value."""
+        written: Mapping[str, str] = dict(members)
+        # A key that is written as anything but a string is none.
+        value = orjson.loads(written[KEY]) if written.get(KEY, "").startswith('"') else ""
+        if self.key is None or not value:
+            return Carried.NOTHING
+        return Carried.RIGHT if value == self.key else Carried.WRONG
+
+    @property
+    def habit(self) -> KeyHabit:
+        return self.habits.of(self.model)
+
+    def learn(self, habit: KeyHabit) -> None:
+        """Told with each call: what is known already is not told again."""
+        if self.habit is not habit:
+            self.habits.learn(self.model, habit)

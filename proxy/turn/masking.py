@@ -1,0 +1,74 @@
+"""The call key taken out of what a model wrote, on its way to anybody but the model.
+
+A model may be asked for its key, by a note for instance. What shows it could be copied into a call of somebody
+else's making, so it leaves nowhere: not in text, nor in arguments, not whole and not cut over two deltas.
+"""
+
+from __future__ import annotations
+
+import re
+
+from prompts import MASK
+
+# Characters. A beginning of the key that is as long is no accident: cut off there, it is taken out as well.
+_TELLING = 8
+# Of one character of the key at most, as `_written` spells it.
+_LONGEST = 9
+
+
+def _written(char: str) -> str:
+    """`char` as itself or as JSON escapes it, at whatever depth."""
+    return rf"(?:{char}|\\{{1,4}}u00{ord(char):02x})"
+
+
+def _begun(key: str) -> str:
+    """A pattern for every proper beginning of `key`, also one that ends in half an escape."""
+    pattern = ""
+    for char in reversed(key):
+        code = f"u00{ord(char):02x}"
+        half = "".join(f"(?:{digit}" for digit in code[:-1]) + ")?" * len(code[:-1])
+        # The last character is only ever half written, or the key would be whole.
+        whole = f"{_written(char)}{pattern}|" if pattern else ""
+        pattern = rf"(?:{whole}\\{{1,4}}{half})?" if pattern else rf"(?:\\{{1,4}}{half})?"
+    return pattern
+
+
+class Mask:
+    """`MASK` for each `key` in text that arrives in pieces; how it is cut does not show.
+
+    What may be the beginning of a key is held back, a bounded piece.
+    """
+
+    __slots__ = ("_begun", "_first", "_held", "_key", "_reach", "_telling")
+
+    def __init__(self, key: str) -> None:
+        written = [_written(char) for char in key]
+        self._key = re.compile("".join(written), re.IGNORECASE)
+        self._telling = re.compile("".join(written[:_TELLING]), re.IGNORECASE)
+        # Where the text ends; it begins with a character that is in few texts, so this is hardly ever asked.
+        self._begun = re.compile(rf"(?=[{key[0]}\\]){_begun(key)}\Z", re.IGNORECASE)
+        self._first = key[0]
+        self._reach = len(key) * _LONGEST
+        self._held = ""
+
+    def feed(self, text: str) -> str:
+        """The text that may leave now."""
+        if not self._held and self._first not in text and "\\" not in text:
+            return text
+        text = self._key.sub(MASK, self._held + text)
+        self._held = ""
+        if begun := self._begun.search(text, max(0, len(text) - self._reach)):
+            self._held = begun[0]
+            return text[: begun.start()]
+        return text
+
+    def flush(self) -> str:
+        """What was held back, at the end of the text; the next `feed` begins a new one."""
+        held, self._held = self._held, ""
+        return MASK if self._telling.match(held) else held
+
+
+def masked(text: str, key: str) -> str:
+    """`text` as it leaves in one piece."""
+    mask = Mask(key)
+    return mask.feed(text) + mask.flush()

@@ -1,0 +1,50 @@
+"""A block that left as text although it looks like a call: its client is told, where it can be."""
+
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+
+from parser import write_call
+from tests.support.http_client import client
+
+QUOTED = write_call("read_note", '{"path": "a.md"}')
+TOOL = {"name": "read_note", "parameters": {"type": "object", "properties": {}}}
+ASKED = f"Show me this: {QUOTED}"
+BODIES = {
+    "responses": {"model": "m", "input": ASKED, "tools": [{"type": "function", **TOOL}]},
+    "chat/completions": {
+        "model": "m",
+        "messages": [{"role": "user", "content": ASKED}],
+        "tools": [{"type": "function", "function": TOOL}],
+    },
+}
+TOLD = "A call of the tool 'read_note' left as text, because it stands in the request: it was taken for a quotation."
+
+
+@pytest.mark.parametrize("api", BODIES)
+async def test_a_json_answer_warns_in_its_header(api: str) -> None:
+    async with client(QUOTED) as (session, url):
+        async with session.post(f"{url}/{api}", json=BODIES[api]) as response:
+            assert response.headers["x-tagcall-warning"] == TOLD
+            assert "tool_call>" in await response.text()
+
+
+@pytest.mark.parametrize(("api", "told"), [("responses", True), ("chat/completions", False)])
+async def test_a_stream_warns_in_a_comment_where_readers_know_comments(api: str, told: bool) -> None:
+    async with client(QUOTED) as (session, url):
+        with capture_logs() as lines:
+            async with session.post(f"{url}/{api}", json=BODIES[api] | {"stream": True}) as response:
+                text = await response.text()
+    comment = f": x-tagcall-warning: {TOLD}\n\n"
+    assert (comment in text) is told
+    if told:
+        assert text.index(comment) < text.index("event: response.completed")
+    assert all(line.startswith("data: ") for line in text.splitlines() if line) or told
+    assert next(line["refused"] for line in lines if line["event"] == "request") == {"quoted": 1}
+
+
+async def test_an_answer_without_such_a_block_warns_of_nothing() -> None:
+    async with client("Hello.") as (session, url):
+        async with session.post(f"{url}/responses", json=BODIES["responses"]) as response:
+            assert "x-tagcall-warning" not in response.headers

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from proxy.errors import UsageError
+from proxy.home import SECRET_BYTES, KeptHabits, habits_file, read_habits, read_secret
+from proxy.server import turn_options
+from proxy.settings import Settings
+from proxy.turn import KeyHabit, KeyMode
+
+
+def test_a_secret_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "call-key"
+    secret = read_secret(path)
+    assert len(secret) >= SECRET_BYTES
+    assert read_secret(path) == secret
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_servers_that_start_at_once_have_one_secret(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        secrets = set(pool.map(read_secret, [tmp_path / "call-key"] * 32))
+    assert len(secrets) == 1
+
+
+def test_a_secret_of_ones_own_is_used_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x" * 40 + "\n", "utf-8")
+    assert read_secret(tmp_path / "secret") == b"x" * 40
+
+
+@pytest.mark.parametrize("text", ["", "short\n"])
+def test_what_is_no_secret_is_refused_in_one_sentence(text: str, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(text, "utf-8")
+    with pytest.raises(UsageError, match="holds no secret for call keys"):
+        read_secret(tmp_path / "secret")
+
+
+def test_where_nothing_can_be_written_the_secret_is_that_of_the_process(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", "utf-8")
+    path = tmp_path / "file" / "call-key"
+    assert len(read_secret(path)) == SECRET_BYTES
+    assert read_secret(path) != read_secret(path)
+    KeptHabits(habits_file(path)).learn("m", KeyHabit.NEVER)
+
+
+def test_habits_outlive_the_process(tmp_path: Path) -> None:
+    path = habits_file(tmp_path / "call-key")
+    habits = KeptHabits(path)
+    habits.learn("a", KeyHabit.NEVER)
+    habits.learn("b", KeyHabit.WRITES)
+    habits.learn("a", KeyHabit.WRITES)
+    assert read_habits(path) == {"a": KeyHabit.WRITES, "b": KeyHabit.WRITES}
+    again = KeptHabits(path)
+    assert (again.of("a"), again.of("c")) == (KeyHabit.WRITES, KeyHabit.UNKNOWN)
+
+
+@pytest.mark.parametrize("damaged", [b"", b"{", b"[]", b'{"m": "sometimes"}'])
+def test_damaged_notes_are_none(damaged: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "notes"
+    path.write_bytes(damaged)
+    assert read_habits(path) == {}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "mode"),
+    [
+        ({}, KeyMode.AUTO),
+        ({"require_nonce": True}, KeyMode.REQUIRED),
+        ({"call_key": "required"}, KeyMode.REQUIRED),
+        ({"call_key": "off"}, KeyMode.OFF),
+    ],
+)
+def test_replicas_with_one_secret_make_the_same_keys(
+    chosen: dict[str, str | bool], mode: KeyMode, tmp_path: Path
+) -> None:
+    def keys(secret: str) -> Callable[[], str]:
+        options = turn_options(Settings(**{**chosen, "call_key_secret": tmp_path / secret}))  # type: ignore[arg-type]  # names are checked by the dataclass
+        assert options.call_keys.mode is mode
+        return lambda: options.call_keys.key("owner", "text", [])
+
+    if mode is not KeyMode.OFF:
+        assert keys("a")() == keys("a")()
+        assert keys("a")() != keys("b")()
+    else:
+        keys("a")
+        assert list(tmp_path.iterdir()) == []
