@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from parser import CLOSE_TAG, OPEN_TAG, ArgumentsDelta, CallCompleted, CallStarted, ParserEvent, SentinelParser
 
 from ..canonical import refuse_constant
 from ..escape import INVISIBLE
 from .budget import ReadingBudget, TooMuchToReadError
+from .lines import MARK, line_forms
 
 # Strategy: what the answer's own parser would read from a copy is what counts, so it is that parser that reads. But an
 # answer is read once, from its start, and a copy may start anywhere: so the text is cut at its open tags, and each
@@ -25,7 +26,9 @@ _SLICE = 1024
 
 # Tags in any spelling, as `escape` takes them for one, since what is quoted may have been escaped, and the copy not.
 _FILL = rf"[\s{INVISIBLE}]"
-_TAG_WORD = f"[{INVISIBLE}]*+".join("tool_call")
+# The word may be cut by the end of a line, as any other.
+_LINE_BREAK = rf"[=\\]?[ \t]*+\n(?:{MARK}){{0,3}}[ \t]*+"
+_TAG_WORD = f"(?:[{INVISIBLE}]|{_LINE_BREAK})*+".join("tool_call")
 _ATTRIBUTE = rf"{_FILL}++(\w++){_FILL}*+={_FILL}*+(\"[^\"<>]*+\"|'[^'<>]*+'|[\w.:-]++)"
 _OPEN = re.compile(rf"<\\*+{_FILL}*+{_TAG_WORD}((?:{_ATTRIBUTE})*+){_FILL}*+>?", re.IGNORECASE)
 _CLOSE = re.compile(rf"<\\*+{_FILL}*+/[\s/{INVISIBLE}]*+{_TAG_WORD}{_FILL}*+>?", re.IGNORECASE)
@@ -33,6 +36,8 @@ _WHOLE_CLOSE = re.compile(_CLOSE.pattern.removesuffix("?"), re.IGNORECASE)
 # JSON within JSON or HTML, where no key can stand like this. It is read when it is decoded; as it is, its quotes
 # would only make the reader go on to the end of the text.
 _ENCODED = re.compile(r"[\s\[`~\w]*+\{\s*+[\\&]")
+# How a block begins in any notation, behind what a line begins with. Without one, prose mentions the tag.
+_BEGINS_BLOCK = re.compile(r"[\s\d>+#*|/:;.=\\%-]*+(?:[\[{(<\"'`~]|\w[\w.:-]{0,200}+\s*+(?:[({<\n=\\]))")
 # What every notation that is read inside of the tags has: without one of these, prose mentions the tag.
 _BRACKET = re.compile("[{(<]")
 
@@ -84,27 +89,47 @@ class BlockReader:
         self._budget.spend(_LOOK * len(pieces))
         # Counted are blocks that are worth reading: a text may mention the tag as often as it likes.
         blocks = 0
-        for number, (tag, piece) in enumerate(pieces):
+        for number, (_, piece) in enumerate(pieces):
             # Prose behind a tag is no block; nothing behind it may be the first of two opening tags.
-            if _ENCODED.match(piece) or (not _BRACKET.search(piece) and not (piece == "" or piece.isspace())):
+            if not _BRACKET.search(piece) and not (piece == "" or piece.isspace()):
                 continue
             blocks += 1
             if blocks > _MOST_BLOCKS + more:
                 raise TooMuchToReadError
-            head = _head(piece)
-            # Known by its head, since most blocks end with it. So only what depends on nothing behind the head may be
-            # kept here, else of two blocks that begin alike the second one would pass unread.
-            if (known := hash((tag, head))) in self._known:
-                continue
-            # The form that is taught, and so that of nearly every block in an honest text: a fifth of the cost.
-            if tag == OPEN_TAG and (call := self._read_plain(piece)) is not None:
-                self._known.add(known)
-                yield [call]
-                continue
-            events, alone = self._read_block(pieces, number)
-            if alone:
-                self._known.add(known)
-            yield events
+            alone = yield from self._read_at(pieces, number, piece, str)
+            # What its lines begin and end with is taken away here and not from the text as a whole: most texts have
+            # lists and tables, and few have blocks.
+            if "\n" in (_head(piece) if alone else piece) and _BEGINS_BLOCK.match(piece):
+                self._budget.spend(len(piece))
+                for form, further in line_forms(piece):
+                    self._budget.spend(len(form))
+                    yield from self._read_at(pieces, number, form, further)
+
+    def _read_at(
+        self, pieces: list[tuple[str, str]], number: int, piece: str, further: Callable[[str], str]
+    ) -> Generator[list[ParserEvent], None, bool]:
+        """The block that begins with the piece `number` in the form `piece`; `further` gives those behind it theirs.
+
+        Returns whether what is read there depends on the piece's head alone.
+        """
+        tag = pieces[number][0]
+        if _ENCODED.match(piece):
+            return CLOSE_TAG in piece
+        head = _head(piece)
+        # Known by its head, since most blocks end with it. So only what depends on nothing behind the head may be kept
+        # here, else of two blocks that begin alike the second one would pass unread.
+        if (known := hash((tag, head))) in self._known:
+            return True
+        # The form that is taught, and so that of nearly every block in an honest text: a fifth of the cost.
+        if tag == OPEN_TAG and (call := self._read_plain(piece)) is not None:
+            self._known.add(known)
+            yield [call]
+            return True
+        events, alone = self._read_block(pieces, number, piece, further)
+        if alone:
+            self._known.add(known)
+        yield events
+        return alone
 
     def _read_plain(self, piece: str) -> CallCompleted | None:
         """The call that `piece` begins with, when it has the form that is asked for."""
@@ -123,7 +148,9 @@ class BlockReader:
             return None
         return CallCompleted(0, begun[1], arguments, None, OPEN_TAG + piece[: ended.end()])
 
-    def _read_block(self, pieces: list[tuple[str, str]], first: int) -> tuple[list[ParserEvent], bool]:
+    def _read_block(
+        self, pieces: list[tuple[str, str]], first: int, begun: str, further: Callable[[str], str]
+    ) -> tuple[list[ParserEvent], bool]:
         """The events of the block that begins with the piece `first`, and whether they depend on its head alone."""
         # A fresh one for each block: code, thoughts and the calls before are context, and a copy may leave all of it
         # out.
@@ -132,7 +159,8 @@ class BlockReader:
         fed = 0
         self._budget.spend(_AS_ANSWER)
         for number in range(first, len(pieces)):
-            tag, piece = pieces[number]
+            tag = pieces[number][0]
+            piece = begun if number == first else further(pieces[number][1])
             head = _head(piece)
             for text in (tag, *_slices(head), *_slices(piece[len(head) :])):
                 self._budget.spend(_FEED + _CHARACTER * len(text))

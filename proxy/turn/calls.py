@@ -9,7 +9,7 @@ from enum import Enum
 import orjson
 
 from parser import CallCompleted, Tier, ToolRegistry, coerce, read_parameter_types
-from prompts import PastCall, QuoteGuard, answered_calls, canonical, unescape_json
+from prompts import ChoiceMode, PastCall, QuoteGuard, answered_calls, canonical, unescape_json
 
 from ..contracts import TurnRequest
 from ..ids import CALL_ID
@@ -63,17 +63,20 @@ class CallGate:
         self._strict = strict
         self._mint = mint
         self._key = key
-        self._guard = QuoteGuard.of(request.transcript, registry)
+        schema = request.output_format.schema if request.output_format else None
+        self._guard = QuoteGuard.of(request.transcript, registry, [schema] if schema else ())
+        self._demanded = request.choice.mode is ChoiceMode.REQUIRED
         self._answered = answered_calls(request.transcript)
         # An id that comes twice would tie a result to two calls, and models repeat those that they were shown.
         self._ids = {entry.call_id for entry in request.transcript.entries if isinstance(entry, PastCall)}
 
-    def judge(self, call: CallCompleted) -> Accepted | Refusal | Misfit:
+    def judge(self, call: CallCompleted, before: str = "") -> Accepted | Refusal | Misfit:
+        """`before` is the answer's text right in front of the call."""
         arguments = unescape_json(call.arguments)
         # First, so that a quoted call is shown whatever it is a call of: a note about a tool that nobody offers is text
         # that the user asked to see, and a call of that tool would be taken out.
-        if self._guard.is_quotation(call.name, arguments) or (
-            call.tier is Tier.BARE and self._guard.quotes_bare(call.raw)
+        if self._guard.is_quotation(call.name, arguments, before=before, demanded=self._demanded) or (
+            call.tier is Tier.BARE and self._guard.quotes_bare(call.raw, before=before, demanded=self._demanded)
         ):
             return Refusal.QUOTED
         tool = self.registry.match(call.name)

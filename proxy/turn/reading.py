@@ -10,6 +10,7 @@ What leaves when is `release`'s business, whether a call is one the gate's. What
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 from parser import (
@@ -50,6 +51,9 @@ from .report import TurnReport
 from .tokens import CHARACTERS_PER_TOKEN, TokenMeter
 from .verdict import Answer, names_of_calls
 from .visible_text import VisibleText
+
+# Pieces of text. A model that writes a character at a time fills a line with these.
+_SAID = 128
 
 
 class Reading:
@@ -94,6 +98,8 @@ class Reading:
         self._over = False
         # What the answer will have been.
         self._written: list[str] = []
+        # The last pieces of its text, refused blocks among them: what stands in front of a call.
+        self._said: deque[str] = deque(maxlen=_SAID)
         self._shown = False
         self._calls = 0
         self._undeclared = 0
@@ -262,6 +268,7 @@ class Reading:
     # Text
 
     def _text(self, text: str) -> None:
+        self._said.append(text)
         if self._release.holds and self._release.hold is Hold.FORMAT:
             self._written.append(text)
         if text := self._visible.feed(text):
@@ -300,7 +307,7 @@ class Reading:
         # Text before it leaves before it.
         self._flush_text()
         live = self._live_call == call.index
-        verdict = self._gate.judge(call)
+        verdict = self._gate.judge(call, "".join(self._said))
         self._refused_last = isinstance(verdict, Refusal) and verdict is not Refusal.UNDECLARED
         match verdict:
             case Refusal.UNDECLARED:

@@ -8,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prompts.guard.budget import ReadingBudget
-from prompts.guard.copies import is_suspect, joined, readings, typed
+from prompts.guard.characters import typed
+from prompts.guard.copies import joined
+from prompts.guard.decodings import readings
+from prompts.guard.suspicion import is_suspect
 
 
 @pytest.mark.parametrize(
