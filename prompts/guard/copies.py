@@ -1,12 +1,10 @@
-r"""What a model may write when it copies from a request: the request's own texts, as they may come out of a copy.
+"""In what order a model may copy the texts of a request.
 
-A copy need not be faithful. What is not seen gets lost, blanks and line ends become plain ones, typographic
-characters become those of a keyboard, escapes are undone. And it need not keep to the borders of one
-message: what was cut over two tool results is whole again in an answer that shows both.
+A copy need not keep to the borders of one message: what was cut over two tool results is whole again in an answer that
+shows both.
 
-    strings    each by itself; in pairs; all in a row, with and without line breaks between
+    strings    each by itself; in pairs, where they meet; all in a row, with and without line breaks between
     pages      the conversation as it is shown, with and without headers
-    readings   each of these texts as a copy may spell it
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ _BLANK = re.compile(r"[^\S\n\t\r ]")
 # As Markdown escapes punctuation; before the others a backslash means something in JSON.
 _MARKDOWN_ESCAPE = re.compile(r'\\(?=[^\w\s"\\/]|_)')
 _PERCENT = re.compile(r"%[0-9a-fA-F]{2}")
-# Where blanks are pluses, a comma or a colon of JSON has one behind it.
-_FORM = re.compile(r"%[0-9a-fA-F]{2}\+|\+%[0-9a-fA-F]{2}|[,:]\+\S")
+# As mail writes the equals sign and what is not ASCII. What it puts at line ends is taken away with the lines.
+_MAIL = re.compile("=(?=3D|[C-E][0-9A-F])")
 # Empty strings are no doubled quotes, and no call that has quotes can do without one in front of a word.
 _DOUBLED = re.compile(r'(?<!")""(?=[\w\\"])')
 _DOUBLED_SINGLE = re.compile(r"(?<!')''(?=[\w\\'])")
@@ -66,7 +66,8 @@ _ENCODINGS = (
     _Encoding("&", re.compile(r"&(?:#[\dxX]|[A-Za-z]{2})"), html.unescape, 3),
     _Encoding("%", _PERCENT, unquote, 2),
     # As forms write blanks.
-    _Encoding("%", _FORM, lambda text: unquote(text.replace("+", " ")), 1),
+    _Encoding("%", re.compile(r"\S\+\S"), lambda text: unquote(text.replace("+", " ")), 1),
+    _Encoding("=", _MAIL, lambda text: unquote(re.sub("=(?=[0-9A-F]{2})", "%", text.replace("%", "%25"))), 1),
     _Encoding('""', _DOUBLED, lambda text: text.replace('""', '"'), 2),
     _Encoding("''", _DOUBLED_SINGLE, lambda text: text.replace("''", "'"), 2),
 )

@@ -14,12 +14,12 @@ from functools import partial
 # marks of the program end and those of the note begin. A list item in a call's argument, shown by `cat -n`, loses
 # its number and keeps its dash.
 
-# Marks in front of one line: of a quote in a listing of a difference, say.
-_MARKS = 3
+# Marks in front of one line: a quote in a mail that was quoted twice, in a listing with numbers.
+_MARKS = 4
 
 # File names are bounded, so that a search for one costs no more than the line. They have blanks, but nothing that JSON
 # or a tag needs.
-_NUMBER = r'(?:[^\n"{}<>]{1,128}?[:-])?\d{1,9}(?:[ \t]*+[:|)│→-]|\.?[ \t]++)'
+_NUMBER = r'(?:[^\n"{}<>]{1,128}?[:-])?\d{1,9}(?:[:|)│→-]|\.?[ \t]++)'
 _SIGN = r"[>+|│┃*]|--?|#++|//++!?|;++|%++"
 MARK = rf"[ \t]*+(?:{_NUMBER}|{_SIGN})[ \t]?"
 

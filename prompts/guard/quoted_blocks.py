@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 from parser import CLOSE_TAG, OPEN_TAG, ArgumentsDelta, CallCompleted, CallStarted, ParserEvent, SentinelParser
 
@@ -24,20 +24,22 @@ _MOST_BLOCKS = 10_000
 # Characters. A block is read in slices, to see early that it has ended: most end long before the next open tag.
 _SLICE = 1024
 
-# Tags in any spelling, as `escape` takes them for one, since what is quoted may have been escaped, and the copy not.
-_FILL = rf"[\s{INVISIBLE}]"
-# The word may be cut by the end of a line, as any other.
+# Tags in any spelling, as `escape` takes them for one, since what is quoted may have been escaped, and the copy not. A
+# tag may be cut by the end of a line, as any other word.
 _LINE_BREAK = rf"[=\\]?[ \t]*+\n(?:{MARK}){{0,3}}[ \t]*+"
-_TAG_WORD = f"(?:[{INVISIBLE}]|{_LINE_BREAK})*+".join("tool_call")
-_ATTRIBUTE = rf"{_FILL}++(\w++){_FILL}*+={_FILL}*+(\"[^\"<>]*+\"|'[^'<>]*+'|[\w.:-]++)"
+_FILL = rf"(?:{_LINE_BREAK}|[\s{INVISIBLE}])"
+_TAG_WORD = f"(?:{_LINE_BREAK}|[{INVISIBLE}])*+".join("tool_call")
+_ATTRIBUTE = rf"{_FILL}++((?:\w|{_LINE_BREAK})++){_FILL}*+={_FILL}*+(\"[^\"<>]*+\"|'[^'<>]*+'|[\w.:-]++)"
 _OPEN = re.compile(rf"<\\*+{_FILL}*+{_TAG_WORD}((?:{_ATTRIBUTE})*+){_FILL}*+>?", re.IGNORECASE)
-_CLOSE = re.compile(rf"<\\*+{_FILL}*+/[\s/{INVISIBLE}]*+{_TAG_WORD}{_FILL}*+>?", re.IGNORECASE)
+_CLOSE = re.compile(rf"<\\*+{_FILL}*+/(?:{_FILL}|/)*+{_TAG_WORD}{_FILL}*+>?", re.IGNORECASE)
 _WHOLE_CLOSE = re.compile(_CLOSE.pattern.removesuffix("?"), re.IGNORECASE)
 # JSON within JSON or HTML, where no key can stand like this. It is read when it is decoded; as it is, its quotes
 # would only make the reader go on to the end of the text.
 _ENCODED = re.compile(r"[\s\[`~\w]*+\{\s*+[\\&]")
 # How a block begins in any notation, behind what a line begins with. Without one, prose mentions the tag.
-_BEGINS_BLOCK = re.compile(r"[\s\d>+#*|/:;.=\\%-]*+(?:[\[{(<\"'`~]|\w[\w.:-]{0,200}+\s*+(?:[({<\n=\\]))")
+_BEGINS_BLOCK = re.compile(
+    rf"(?:\s*\n(?:{MARK}){{0,3}})?[\s\d>+#*|/:;.=\\%-]*+(?:[\[{{(<\"'`~]|\w[\w.:-]{{0,200}}+[ \t]*+[({{<\n=\\])"
+)
 # What every notation that is read inside of the tags has: without one of these, prose mentions the tag.
 _BRACKET = re.compile("[{(<]")
 
@@ -61,12 +63,15 @@ class BlockReader:
     What was read before is not read again, since most blocks stand alike in many readings of one text.
     """
 
-    __slots__ = ("_budget", "_known")
+    __slots__ = ("_budget", "_known", "_known_to_go_on")
 
     def __init__(self, budget: ReadingBudget) -> None:
         self._budget = budget
         # Of a request that is all blocks, copies of them would take many times its size. `hash` is keyed.
         self._known: set[int] = set()
+        # By the hash of a head: how many pieces the blocks that begin with it were seen to take. Broken blocks come in
+        # long rows, each of which goes on over some of the next.
+        self._known_to_go_on: dict[int, set[int]] = {}
 
     def read(self, text: str, *, more: int = 0) -> Iterator[list[ParserEvent]]:
         """The events of each block in `text` that was not read before; raises `TooMuchToReadError`.
@@ -125,11 +130,20 @@ class BlockReader:
             self._known.add(known)
             yield [call]
             return True
-        events, alone = self._read_block(pieces, number, piece, further)
-        if alone:
+        lengths = self._known_to_go_on.setdefault(known, set())
+        for seen in lengths:
+            following = pieces[number + 1 : number + seen]
+            self._budget.spend(_LOOK + sum(_LOOK + len(text) // 2 for _, text in following))
+            if _hash(tag, piece, following, further) in self._known:
+                return False
+        events, length = self._read_block(pieces, number, piece, further)
+        if length == 0:
             self._known.add(known)
+        elif length is not None:
+            lengths.add(length)
+            self._known.add(_hash(tag, piece, pieces[number + 1 : number + length], further))
         yield events
-        return alone
+        return length == 0
 
     def _read_plain(self, piece: str) -> CallCompleted | None:
         """The call that `piece` begins with, when it has the form that is asked for."""
@@ -150,8 +164,11 @@ class BlockReader:
 
     def _read_block(
         self, pieces: list[tuple[str, str]], first: int, begun: str, further: Callable[[str], str]
-    ) -> tuple[list[ParserEvent], bool]:
-        """The events of the block that begins with the piece `first`, and whether they depend on its head alone."""
+    ) -> tuple[list[ParserEvent], int | None]:
+        """The events of the block that begins with the piece `first`, and on how many pieces they depend.
+
+        0 is for the head of the first alone, None for all to the end of the text.
+        """
         # A fresh one for each block: code, thoughts and the calls before are context, and a copy may leave all of it
         # out.
         reader = SentinelParser()
@@ -170,8 +187,9 @@ class BlockReader:
                 # Text, a whole call or a malformed block: this block is over. What follows is read from its own tag.
                 if any(not isinstance(event, CallStarted | ArgumentsDelta) for event in heard):
                     # At the latest by the next tag, whatever stands behind that.
-                    return events + reader.receive_eof(), number == first and fed <= len(tag) + len(head)
-        return events + reader.receive_eof(), False
+                    alone = number == first and fed <= len(tag) + len(head)
+                    return events + reader.receive_eof(), 0 if alone else number - first + 1
+        return events + reader.receive_eof(), None
 
 
 def tags_as_read(text: str) -> str:
@@ -179,6 +197,10 @@ def tags_as_read(text: str) -> str:
     # So arguments have to go through here before they are compared with what was read: a call whose path holds a piece
     # of a tag would else never equal its own quotation.
     return _CLOSE.sub(CLOSE_TAG, _OPEN.sub(lambda match: _tag(match[1]), text)) if "<" in text else text
+
+
+def _hash(tag: str, piece: str, following: Sequence[tuple[str, str]], further: Callable[[str], str]) -> int:
+    return hash((tag, piece, *((tag, further(piece)) for tag, piece in following)))
 
 
 def _head(piece: str) -> str:
@@ -196,5 +218,6 @@ def _tag(attributes: str) -> str:
     # An attribute may name the call, so attributes are kept, in the one spelling that the parser knows.
     if not attributes:
         return OPEN_TAG
-    written = "".join(f" {key}={value}" for key, value in re.findall(_ATTRIBUTE, attributes, re.IGNORECASE))
+    found = re.findall(_ATTRIBUTE, attributes, re.IGNORECASE)
+    written = "".join(re.sub(_LINE_BREAK, "", f" {key}={value}") for key, value in found)
     return f"{OPEN_TAG[:-1]}{written}>"

@@ -8,6 +8,7 @@ all calls that can be read from the request, however a copy may spell it (`copie
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -117,9 +118,9 @@ class QuoteGuard:
         call = fold(written)
         if not self._whole.holds(call):
             return False
-        # Its name is named like a value, as it is one here.
+        name, arguments = _parts_of(written)
         return self._is_quoted(
-            lambda zone: zone.holds(call), across=True, name="", arguments=written, before=before, demanded=demanded
+            lambda zone: zone.holds(call), across=True, name=name, arguments=arguments, before=before, demanded=demanded
         )
 
     @cached_property
@@ -173,3 +174,12 @@ class QuoteGuard:
         if values:
             return all(value in question for value in values)
         return any(fold(word) in question for word in _NAMING_WORD.findall(_CAMEL.sub(" ", name)))
+
+
+def _parts_of(written: str) -> tuple[str, str]:
+    """The name and the arguments of a call's JSON, empty where they cannot be read."""
+    try:
+        call = json.loads(written)
+    except (ValueError, RecursionError):
+        return "", ""
+    return str(call.get("name", "")), json.dumps(call.get("arguments", {}))

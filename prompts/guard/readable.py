@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -56,7 +58,36 @@ class AskedCall:
 def _folded(name: str, comparable: str, registry: ToolRegistry) -> FoldedCall:
     # As `ToolRegistry` understands it, since that decides which tool is called: `Delete-Note` quotes `delete_note`.
     tool = registry.match(name)
-    return fold(tool.name if tool else name), fold(tags_as_read(comparable))
+    return fold(tool.name if tool else name), fold(tags_as_read(_without_types(comparable)))
+
+
+# How the text of a JSON value other than a string begins.
+_VALUE = re.compile(r"\s*[\[{\d-]")
+
+
+def _untyped(value: object) -> object:
+    """A value of canonical JSON with a string, as it would be written, for each number and constant in it."""
+    # Other notations have no types, and a model that writes such a call as JSON gives its values some.
+    match value:
+        case str(text):
+            if _VALUE.match(text) and (inner := canonical(f'{{"":{text}}}')):
+                return _untyped(json.loads(inner).get("", text))
+            return "null" if text == "None" else text
+        case {"\0number": str(written)}:
+            return written
+        case dict(members):
+            return {key: _untyped(member) for key, member in members.items()}
+        case list(items):
+            return [_untyped(item) for item in items]
+        case _:
+            return json.dumps(value)
+
+
+def _without_types(comparable: str) -> str:
+    try:
+        return json.dumps(_untyped(json.loads(comparable)), ensure_ascii=False)
+    except RecursionError:
+        return comparable
 
 
 class ReadableCalls:

@@ -11,10 +11,9 @@ from .lines import MARK
 
 # Between two letters of the word: what is not seen, escaped or not, the backslash of Markdown, and the end of a line
 # with what the next one begins with. The line break may be one of JSON.
-_LINE_BREAK = rf"(?:[=\\]?[ \t]*+\n|=?\\++[nr])(?:{MARK}|[ \t\d]|\\++[tnr])*"
-_GAP = (
-    rf"(?:[{INVISIBLE}]|{_LINE_BREAK}|\\++(?:u[0-9a-fA-F]{{4}})?|&(?:amp;)*+#?\w{{1,20}}+;|(?:%[0-9a-fA-F]{{2}})++)*+"
-)
+_LINE_BREAK = rf"(?:[=\\]?[ \t]*+(?:\r\n?|\n)|=?\\++[nr])(?:{MARK}|[ \t\d]|\\++[tnr])*"
+_ESCAPED = r"\\++(?:u[0-9a-fA-F]{4})?|&(?:amp;)*+#?\w{1,20}+;|(?:%(?:25)*+[0-9a-fA-F]{2})++"
+_GAP = rf"(?:[{INVISIBLE}]|{_LINE_BREAK}|{_ESCAPED})*+"
 
 
 def _letter(letter: str) -> str:
@@ -34,13 +33,17 @@ _ESCAPED_LETTERS = (
     # Nobody escapes letters, but a letter of the word may be written like that.
     # From U+0040 to U+007F ASCII has its letters and the underscore. Suspicion is enough here: decoding costs more. The
     # escape may itself begin with one: `\u0026#116;`, `\u002574`.
-    re.compile(r"\\u00(?:[4-7]|26(?:#|\\++u0023)|25[4-7])"),
+    # So may a letter in full width, or one of mathematics.
+    re.compile(r"\\u(?:00(?:[4-7]|26(?:#|\\++u0023)|25[4-7])|[fF][fF][2-5]|[dD]835)"),
     # The same in HTML: decimal, hexadecimal, and by the names of the underscore; a percent sign of the next.
     re.compile(
-        r"&(?:amp;|#38;|#[xX]26;)*+(?:#0*+(?:9[579]|1[0-2]\d|[68]\d|7\d|37)|#[xX]0*+(?:[4-7]|25)|lowbar|UnderBar|percnt)"
+        r"&(?:amp;|#38;|#[xX]26;)*+(?:#0*+(?:9[579]|1[0-2]\d|[68]\d|7\d|37)|#[xX]0*+(?:[4-7]|25)|lowbar|UnderBar|percnt"
+        r"|#0*+653[1-7]|#[xX]0*+[fF][fF][2-5])"
     ),
     # And in addresses, however often that was encoded again. `@`, `[` and the like have reasons to be.
-    re.compile(r"%(?:25)*+(?:4[1-9A-Fa-f]|5[0-9AaFf]|6[1-9A-Fa-f]|7[0-9Aa]|26(?:#|%(?:25)*+23)|5[cC]u00)"),
+    re.compile(
+        r"%(?:25)*+(?:4[1-9A-Fa-f]|5[0-9AaFf]|6[1-9A-Fa-f]|7[0-9Aa]|26(?:#|%(?:25)*+23)|5[cC]u00|[eE][fF]%(?:25)*+[bB][cCdD])"
+    ),
 )
 
 
