@@ -17,14 +17,14 @@ from functools import partial
 # Marks in front of one line: a quote in a mail that was quoted twice, in a listing with numbers.
 _MARKS = 4
 
-# File names are bounded, so that a search for one costs no more than the line. They have blanks, but nothing that JSON
-# or a tag needs.
-_NUMBER = r'(?:[^\n"{}<>]{1,128}?[:-])?\d{1,9}(?:[:|)│→-]|\.?[ \t]++)'
-_SIGN = r"[>+|│┃*]|--?|#++|//++!?|;++|%++"
-MARK = rf"[ \t]*+(?:{_NUMBER}|{_SIGN})[ \t]?"
+# All of it is bounded, so that to look for a mark costs no more than a line, wherever it is done. File names have
+# blanks, but nothing that JSON or a tag needs.
+_NUMBER = r'(?:[^\n"{}<>]{1,128}?[:-])?\d{1,9}(?:[:|)│→-]|\.?[ \t]{1,16}+)'
+_SIGN = r"[>+|│┃*]|--?|#{1,6}+|/{2,3}+!?|;{1,4}+|%{1,4}+"
+MARK = rf"[ \t]{{0,64}}+(?:{_NUMBER}|{_SIGN})[ \t]?"
 
 _MARK_OF_LINE = re.compile(rf"\n{MARK}")
-_CUT = re.compile(r"[ \t]*+\n[ \t\n]*+")
+_CUT = re.compile(r"(?<![ \t])[ \t]*+\n[ \t\n]*+")
 # As quoted-printable and shells end a line that goes on.
 _SOFT_CUT = re.compile(r"[=\\][ \t]*+\n[ \t]*+")
 # JSON that is set over lines breaks beside its own punctuation, and strings may have line breaks: only elsewhere a

@@ -26,10 +26,10 @@ _SLICE = 1024
 
 # Tags in any spelling, as `escape` takes them for one, since what is quoted may have been escaped, and the copy not. A
 # tag may be cut by the end of a line, as any other word.
-_LINE_BREAK = rf"[=\\]?[ \t]*+\n(?:{MARK}){{0,3}}[ \t]*+"
+_LINE_BREAK = rf"[=\\]?[ \t]{{0,16}}+\n(?:{MARK}){{0,3}}"
 _FILL = rf"(?:{_LINE_BREAK}|[\s{INVISIBLE}])"
-_TAG_WORD = f"(?:{_LINE_BREAK}|[{INVISIBLE}])*+".join("tool_call")
-_ATTRIBUTE = rf"{_FILL}++((?:\w|{_LINE_BREAK})++){_FILL}*+={_FILL}*+(\"[^\"<>]*+\"|'[^'<>]*+'|[\w.:-]++)"
+_TAG_WORD = rf"(?:{_LINE_BREAK}[ \t]*+|[{INVISIBLE}])*+".join("tool_call")
+_ATTRIBUTE = rf"{_FILL}++((?:\w|{_LINE_BREAK}[ \t]*+)++){_FILL}*+={_FILL}*+(\"[^\"<>]*+\"|'[^'<>]*+'|[\w.:-]++)"
 _OPEN = re.compile(rf"<\\*+{_FILL}*+{_TAG_WORD}((?:{_ATTRIBUTE})*+){_FILL}*+>?", re.IGNORECASE)
 _CLOSE = re.compile(rf"<\\*+{_FILL}*+/(?:{_FILL}|/)*+{_TAG_WORD}{_FILL}*+>?", re.IGNORECASE)
 _WHOLE_CLOSE = re.compile(_CLOSE.pattern.removesuffix("?"), re.IGNORECASE)
@@ -219,5 +219,5 @@ def _tag(attributes: str) -> str:
     if not attributes:
         return OPEN_TAG
     found = re.findall(_ATTRIBUTE, attributes, re.IGNORECASE)
-    written = "".join(re.sub(_LINE_BREAK, "", f" {key}={value}") for key, value in found)
+    written = "".join(re.sub(rf"{_LINE_BREAK}[ \t]*+", "", f" {key}={value}") for key, value in found)
     return f"{OPEN_TAG[:-1]}{written}>"

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from ..escape import INVISIBLE
 from .characters import TYPED
-from .lines import MARK
 
 # Between two letters of the word: what is not seen, escaped or not, the backslash of Markdown, and the end of a line
-# with what the next one begins with. The line break may be one of JSON.
-_LINE_BREAK = rf"(?:[=\\]?[ \t]*+(?:\r\n?|\n)|=?\\++[nr])(?:{MARK}|[ \t\d]|\\++[tnr])*"
+# with what the next one begins with (no file names: to look for these behind every `t` costs more than all the rest).
+# The line break may be one of JSON.
+_LINE_BREAK = r"(?:[=\\]?[ \t]{0,16}+(?:\r\n?|\n)|=?\\++[nr])(?:[ \t\d>+#*|/:;.)%│→-]|\\++[tnr]){0,48}+"
 _ESCAPED = r"\\++(?:u[0-9a-fA-F]{4})?|&(?:amp;)*+#?\w{1,20}+;|(?:%(?:25)*+[0-9a-fA-F]{2})++"
 _GAP = rf"(?:[{INVISIBLE}]|{_LINE_BREAK}|{_ESCAPED})*+"
 
