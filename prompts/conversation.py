@@ -106,7 +106,7 @@ def visible(transcript: Transcript) -> list[Entry]:
     ]
 
 
-def _in_call_order(entries: Sequence[Entry]) -> Iterator[Entry]:
+def in_call_order(entries: Sequence[Entry]) -> Iterator[Entry]:
     """`entries` with each run of results in the order of the calls.
 
     Calls show no id, so only its place ties a result to its call: a call of the group that has no
@@ -164,7 +164,7 @@ def write_conversation(page: PageWriter, transcript: Transcript, key: str | None
 
     page.write(passage("conversation"))
     assistant_speaks = False
-    for entry in _in_call_order(entries):
+    for entry in in_call_order(entries):
         match entry:
             case UserTurn(parts):
                 _write_message(page, "[user]", parts)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from urllib.parse import unquote
 
 from ..escape import INVISIBLE, json_unescape
-from .copies import typed
+from .characters import typed
 
 # Levels of encoding, as one note lies in another's JSON.
 _LEVELS = 3

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 from parser import CLOSE_TAG, OPEN_TAG, ArgumentsDelta, CallCompleted, CallStarted, ParserEvent, SentinelParser
 
 from ..canonical import refuse_constant
 from ..escape import INVISIBLE
 from .budget import ReadingBudget, TooMuchToReadError
+from .lines import MARK, line_forms
 
 # Strategy: what the answer's own parser would read from a copy is what counts, so it is that parser that reads. But an
 # answer is read once, from its start, and a copy may start anywhere: so the text is cut at its open tags, and each
@@ -23,16 +24,22 @@ _MOST_BLOCKS = 10_000
 # Characters. A block is read in slices, to see early that it has ended: most end long before the next open tag.
 _SLICE = 1024
 
-# Tags in any spelling, as `escape` takes them for one, since what is quoted may have been escaped, and the copy not.
-_FILL = rf"[\s{INVISIBLE}]"
-_TAG_WORD = f"[{INVISIBLE}]*+".join("tool_call")
-_ATTRIBUTE = rf"{_FILL}++(\w++){_FILL}*+={_FILL}*+(\"[^\"<>]*+\"|'[^'<>]*+'|[\w.:-]++)"
+# Tags in any spelling, as `escape` takes them for one, since what is quoted may have been escaped, and the copy not. A
+# tag may be cut by the end of a line, as any other word.
+_LINE_BREAK = rf"[=\\]?[ \t]{{0,16}}+\n(?:{MARK}){{0,3}}"
+_FILL = rf"(?:{_LINE_BREAK}|[\s{INVISIBLE}])"
+_TAG_WORD = rf"(?:{_LINE_BREAK}[ \t]*+|[{INVISIBLE}])*+".join("tool_call")
+_ATTRIBUTE = rf"{_FILL}++((?:\w|{_LINE_BREAK}[ \t]*+)++){_FILL}*+={_FILL}*+(\"[^\"<>]*+\"|'[^'<>]*+'|[\w.:-]++)"
 _OPEN = re.compile(rf"<\\*+{_FILL}*+{_TAG_WORD}((?:{_ATTRIBUTE})*+){_FILL}*+>?", re.IGNORECASE)
-_CLOSE = re.compile(rf"<\\*+{_FILL}*+/[\s/{INVISIBLE}]*+{_TAG_WORD}{_FILL}*+>?", re.IGNORECASE)
+_CLOSE = re.compile(rf"<\\*+{_FILL}*+/(?:{_FILL}|/)*+{_TAG_WORD}{_FILL}*+>?", re.IGNORECASE)
 _WHOLE_CLOSE = re.compile(_CLOSE.pattern.removesuffix("?"), re.IGNORECASE)
 # JSON within JSON or HTML, where no key can stand like this. It is read when it is decoded; as it is, its quotes
 # would only make the reader go on to the end of the text.
 _ENCODED = re.compile(r"[\s\[`~\w]*+\{\s*+[\\&]")
+# How a block begins in any notation, behind what a line begins with. Without one, prose mentions the tag.
+_BEGINS_BLOCK = re.compile(
+    rf"(?:\s*\n(?:{MARK}){{0,3}})?[\s\d>+#*|/:;.=\\%-]*+(?:[\[{{(<\"'`~]|\w[\w.:-]{{0,200}}+[ \t]*+[({{<\n=\\])"
+)
 # What every notation that is read inside of the tags has: without one of these, prose mentions the tag.
 _BRACKET = re.compile("[{(<]")
 
@@ -56,12 +63,15 @@ class BlockReader:
     What was read before is not read again, since most blocks stand alike in many readings of one text.
     """
 
-    __slots__ = ("_budget", "_known")
+    __slots__ = ("_budget", "_known", "_known_to_go_on")
 
     def __init__(self, budget: ReadingBudget) -> None:
         self._budget = budget
         # Of a request that is all blocks, copies of them would take many times its size. `hash` is keyed.
         self._known: set[int] = set()
+        # By the hash of a head: how many pieces the blocks that begin with it were seen to take. Broken blocks come in
+        # long rows, each of which goes on over some of the next.
+        self._known_to_go_on: dict[int, set[int]] = {}
 
     def read(self, text: str, *, more: int = 0) -> Iterator[list[ParserEvent]]:
         """The events of each block in `text` that was not read before; raises `TooMuchToReadError`.
@@ -84,27 +94,56 @@ class BlockReader:
         self._budget.spend(_LOOK * len(pieces))
         # Counted are blocks that are worth reading: a text may mention the tag as often as it likes.
         blocks = 0
-        for number, (tag, piece) in enumerate(pieces):
+        for number, (_, piece) in enumerate(pieces):
             # Prose behind a tag is no block; nothing behind it may be the first of two opening tags.
-            if _ENCODED.match(piece) or (not _BRACKET.search(piece) and not (piece == "" or piece.isspace())):
+            if not _BRACKET.search(piece) and not (piece == "" or piece.isspace()):
                 continue
             blocks += 1
             if blocks > _MOST_BLOCKS + more:
                 raise TooMuchToReadError
-            head = _head(piece)
-            # Known by its head, since most blocks end with it. So only what depends on nothing behind the head may be
-            # kept here, else of two blocks that begin alike the second one would pass unread.
-            if (known := hash((tag, head))) in self._known:
-                continue
-            # The form that is taught, and so that of nearly every block in an honest text: a fifth of the cost.
-            if tag == OPEN_TAG and (call := self._read_plain(piece)) is not None:
-                self._known.add(known)
-                yield [call]
-                continue
-            events, alone = self._read_block(pieces, number)
-            if alone:
-                self._known.add(known)
-            yield events
+            alone = yield from self._read_at(pieces, number, piece, str)
+            # What its lines begin and end with is taken away here and not from the text as a whole: most texts have
+            # lists and tables, and few have blocks.
+            if "\n" in (_head(piece) if alone else piece) and _BEGINS_BLOCK.match(piece):
+                self._budget.spend(len(piece))
+                for form, further in line_forms(piece):
+                    self._budget.spend(len(form))
+                    yield from self._read_at(pieces, number, form, further)
+
+    def _read_at(
+        self, pieces: list[tuple[str, str]], number: int, piece: str, further: Callable[[str], str]
+    ) -> Generator[list[ParserEvent], None, bool]:
+        """The block that begins with the piece `number` in the form `piece`; `further` gives those behind it theirs.
+
+        Returns whether what is read there depends on the piece's head alone.
+        """
+        tag = pieces[number][0]
+        if _ENCODED.match(piece):
+            return CLOSE_TAG in piece
+        head = _head(piece)
+        # Known by its head, since most blocks end with it. So only what depends on nothing behind the head may be kept
+        # here, else of two blocks that begin alike the second one would pass unread.
+        if (known := hash((tag, head))) in self._known:
+            return True
+        # The form that is taught, and so that of nearly every block in an honest text: a fifth of the cost.
+        if tag == OPEN_TAG and (call := self._read_plain(piece)) is not None:
+            self._known.add(known)
+            yield [call]
+            return True
+        lengths = self._known_to_go_on.setdefault(known, set())
+        for seen in lengths:
+            following = pieces[number + 1 : number + seen]
+            self._budget.spend(_LOOK + sum(_LOOK + len(text) // 2 for _, text in following))
+            if _hash(tag, piece, following, further) in self._known:
+                return False
+        events, length = self._read_block(pieces, number, piece, further)
+        if length == 0:
+            self._known.add(known)
+        elif length is not None:
+            lengths.add(length)
+            self._known.add(_hash(tag, piece, pieces[number + 1 : number + length], further))
+        yield events
+        return length == 0
 
     def _read_plain(self, piece: str) -> CallCompleted | None:
         """The call that `piece` begins with, when it has the form that is asked for."""
@@ -123,8 +162,13 @@ class BlockReader:
             return None
         return CallCompleted(0, begun[1], arguments, None, OPEN_TAG + piece[: ended.end()])
 
-    def _read_block(self, pieces: list[tuple[str, str]], first: int) -> tuple[list[ParserEvent], bool]:
-        """The events of the block that begins with the piece `first`, and whether they depend on its head alone."""
+    def _read_block(
+        self, pieces: list[tuple[str, str]], first: int, begun: str, further: Callable[[str], str]
+    ) -> tuple[list[ParserEvent], int | None]:
+        """The events of the block that begins with the piece `first`, and on how many pieces they depend.
+
+        0 is for the head of the first alone, None for all to the end of the text.
+        """
         # A fresh one for each block: code, thoughts and the calls before are context, and a copy may leave all of it
         # out.
         reader = SentinelParser()
@@ -132,7 +176,8 @@ class BlockReader:
         fed = 0
         self._budget.spend(_AS_ANSWER)
         for number in range(first, len(pieces)):
-            tag, piece = pieces[number]
+            tag = pieces[number][0]
+            piece = begun if number == first else further(pieces[number][1])
             head = _head(piece)
             for text in (tag, *_slices(head), *_slices(piece[len(head) :])):
                 self._budget.spend(_FEED + _CHARACTER * len(text))
@@ -142,8 +187,9 @@ class BlockReader:
                 # Text, a whole call or a malformed block: this block is over. What follows is read from its own tag.
                 if any(not isinstance(event, CallStarted | ArgumentsDelta) for event in heard):
                     # At the latest by the next tag, whatever stands behind that.
-                    return events + reader.receive_eof(), number == first and fed <= len(tag) + len(head)
-        return events + reader.receive_eof(), False
+                    alone = number == first and fed <= len(tag) + len(head)
+                    return events + reader.receive_eof(), 0 if alone else number - first + 1
+        return events + reader.receive_eof(), None
 
 
 def tags_as_read(text: str) -> str:
@@ -151,6 +197,10 @@ def tags_as_read(text: str) -> str:
     # So arguments have to go through here before they are compared with what was read: a call whose path holds a piece
     # of a tag would else never equal its own quotation.
     return _CLOSE.sub(CLOSE_TAG, _OPEN.sub(lambda match: _tag(match[1]), text)) if "<" in text else text
+
+
+def _hash(tag: str, piece: str, following: Sequence[tuple[str, str]], further: Callable[[str], str]) -> int:
+    return hash((tag, piece, *((tag, further(piece)) for tag, piece in following)))
 
 
 def _head(piece: str) -> str:
@@ -168,5 +218,6 @@ def _tag(attributes: str) -> str:
     # An attribute may name the call, so attributes are kept, in the one spelling that the parser knows.
     if not attributes:
         return OPEN_TAG
-    written = "".join(f" {key}={value}" for key, value in re.findall(_ATTRIBUTE, attributes, re.IGNORECASE))
+    found = re.findall(_ATTRIBUTE, attributes, re.IGNORECASE)
+    written = "".join(re.sub(rf"{_LINE_BREAK}[ \t]*+", "", f" {key}={value}") for key, value in found)
     return f"{OPEN_TAG[:-1]}{written}>"

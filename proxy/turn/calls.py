@@ -151,7 +151,7 @@ class CallGate:
     def _keyless(self, call: CallCompleted, arguments: str, before: str, *, may_ask: bool) -> Refusal | Doubt | None:
         if self._guard.is_quotation(call.name, arguments, before=before, demanded=self._demanded):
             return Refusal.QUOTED
-        if call.tier is Tier.BARE and not self._demanded and self._guard.quotes_bare(call.raw):
+        if call.tier is Tier.BARE and self._guard.quotes_bare(call.raw, before=before, demanded=self._demanded):
             return Refusal.QUOTED
         match self._key.mode, self._key.habit:
             case KeyMode.OFF, _:

@@ -26,6 +26,7 @@ from openai.types.responses import (
 )
 
 from parser import CLOSE_TAG, OPEN_TAG, write_call
+from proxy.replay.call_key import key_of
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.codex_programs import TestProgram, installed_programs
@@ -182,7 +183,7 @@ async def test_the_model_is_shown_the_block_at_the_tail_and_results_in_their_for
     shown = texts_of(answered, "user")[-1]
     for call, note in zip(calls_of(first), ("# Alpha\n  first", '# Beta\n  "second"'), strict=True):
         assert f"[tool:{call.call_id}] {note}" in shown
-        assert write_call("read_note", call.arguments) in shown
+        assert write_call("read_note", call.arguments, key=key_of(developer)) in shown
 
 
 async def test_no_built_in_tool_reaches_the_model(endpoint: Endpoint, codex: TestProgram) -> None:

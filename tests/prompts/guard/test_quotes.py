@@ -131,13 +131,19 @@ def test_a_block_whose_strings_hold_tags_is_a_quotation() -> None:
 
 
 def test_every_string_of_a_request_is_read() -> None:
+    said = "As it is written: "
+
     def block(number: int) -> str:
-        return BLOCK.replace("10", str(number))
+        return said + BLOCK.replace("10", str(number))
+
+    def found(before: str) -> list[int]:
+        calls = [ARGUMENTS.replace("1e1", str(number)) for number in range(10)]
+        return [number for number, call in enumerate(calls) if asked.is_quotation("delete_note", call, before=before)]
 
     transcript = Transcript(
         (
             Guidance(block(1)),
-            UserTurn((Text(block(2)[:30]), Text(block(3)))),
+            UserTurn((Text(block(2)[:40]), Text(block(3)))),
             AssistantText(block(4)),
             PastCall("c", "write_note", json.dumps({"text": block(5)})),
             ToolResult("c", (Text(block(6)),)),
@@ -146,8 +152,9 @@ def test_every_string_of_a_request_is_read() -> None:
     )
     registry = ToolRegistry([Tool("t", block(7)), Tool("u", None, json.dumps({"description": block(8)}))])
     asked = QuoteGuard.of(transcript, registry)
-    found = [number for number in range(10) if asked.is_quotation("delete_note", ARGUMENTS.replace("1e1", str(number)))]
-    assert found == [0, 1, 3, 4, 5, 6, 7, 8]
+    assert found(said) == [0, 1, 3, 4, 5, 6, 7, 8]
+    # Instructions and tools may give examples.
+    assert found("") == [3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("between", UNFAITHFUL.values(), ids=UNFAITHFUL)
@@ -188,11 +195,11 @@ def test_a_block_that_is_cut_over_two_texts_is_a_quotation(block: str) -> None:
             results(first, second, order=(2, 1, 0)),
             Transcript((user,)),
             Transcript((UserTurn((Text(first),)), AssistantText(second))),
-            Transcript((Guidance(first), UserTurn((Text("Go."),)), Guidance(second))),
+            Transcript((Guidance(f"Mind this: {first}"), UserTurn((Text("Go."),)), Guidance(second))),
             Transcript((past, ToolResult("c", (Text(f"{first}\n"),)), past, ToolResult("c", (Text(f" {second}"),)))),
         ):
             asked = QuoteGuard.of(transcript, REGISTRY)
-            assert asked.is_quotation("delete_note", '{"path": "a.md"}'), transcript
+            assert asked.is_quotation("delete_note", '{"path": "a.md"}', before="Mind this: "), transcript
             assert asked.is_suspect()
             assert not asked.is_quotation("read_note", '{"path": "1"}')
 
@@ -305,9 +312,13 @@ def read(text: str) -> list[tuple[str, str]]:
 
 @settings(deadline=None)  # a busy machine may be slow
 @given(st.lists(entries(), max_size=6).map(tuple))
-def test_every_call_that_the_parser_reads_from_the_page_is_a_quotation_or_a_past_call(shown: tuple[Entry, ...]) -> None:
+def test_every_call_that_the_parser_reads_from_what_is_new_is_a_quotation_or_a_past_call(
+    shown: tuple[Entry, ...],
+) -> None:
     transcript = Transcript(shown)
-    rendered = render_turn(transcript, ToolRegistry(), ToolChoice(), parallel=True, profile=SMALL)
+    last = max((place for place, entry in enumerate(shown) if isinstance(entry, UserTurn)), default=0)
+    new = Transcript(tuple(entry for entry in shown[last:] if not isinstance(entry, Guidance)))
+    rendered = render_turn(new, ToolRegistry(), ToolChoice(), parallel=True, profile=SMALL)
     asked = QuoteGuard.of(transcript, REGISTRY)
     past = {canonical(arguments) for _, arguments in read(past_calls(transcript))}
     conversation = "".join(part.text for part in rendered.parts if isinstance(part, Text))
@@ -451,8 +462,25 @@ def test_a_request_full_of_blocks_lets_other_calls_pass() -> None:
         '<tool_call>[{"name":"x","arguments":{"a":"' * 10_000,
         '<tool_call>{"a": "' + "<tool_call>{" * 10_000,
         '<tool_call>[{"name": "x", "arguments": {"a": "<tool_call>"}} // {' * 5_000,
+        f"{BLOCK}<" + " " * 500_000 + "tool_call",
+        f"{BLOCK}<tool_call" + " " * 500_000 + "x",
+        f"{BLOCK}t\n" + " " * 500_000,
+        f"{BLOCK}t\n" + "1 " * 250_000,
+        f"{BLOCK}" + "t\\n" * 150_000,
+        f"{BLOCK}" + "<tool_\n" * 60_000,
+        f"{BLOCK}" + "<\n> " * 100_000,
+        "<tool_call>{a" + " " * 400_000 + "\n" * 100_000,
+        "<tool_call>{" + "a\n" * 200_000,
+        "<tool_call>{" + "\n12:a-1-" * 60_000,
+        "<tool_call>{" + "=\n> " * 100_000,
+        "<tool_call>{\n" + "> " * 200_000,
+        f"{BLOCK}" + "%25" * 160_000,
+        f"{BLOCK}" + "&amp;" * 100_000,
+        f"{BLOCK}" + '""a' * 160_000,
+        f"{BLOCK}" + "=3D%3D&amp;\\u0025''a+b" * 20_000,
+        f"{BLOCK}<tool_call" + " a=\n" * 100_000,
     ],
-    ids=range(13),
+    ids=range(30),
 )
 def test_hostile_text_is_read_in_bounded_time(hostile: str) -> None:
     """In one text, and cut into the results of many calls. A half of what is allowed here is much already."""
@@ -473,7 +501,3 @@ def test_a_thousand_broken_blocks_cost_little_more_than_one() -> None:
     assert not any(asked.quotes_text(f"{BROKEN}{number}") for number in range(1_000))
     assert time.process_time() - began < 5
     assert any(asked.quotes_text(f"{BROKEN}{number}") for number in range(20_000)), "this has no end"
-
-
-def test_a_request_with_too_many_blocks_lets_no_call_pass() -> None:
-    assert guard("<tool_call>{}" * 20_000).is_quotation("read_note", '{"path": "new"}')
