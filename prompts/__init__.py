@@ -1,10 +1,11 @@
 """What the model is shown, and the way back out of it. No I/O but reading the templates at import.
 
-Transcript + ToolRegistry + ToolChoice --> render_turn --> RenderedTurn(developer, parts)
+Transcript + ToolRegistry + ToolChoice --> render_turn --> RenderedTurn(developer, parts; head, items)
 
 transcript    a conversation as plain values
 render        one turn: client instructions, guidance and tool block; conversation; closing lines
 conversation  messages, past calls and results as one text in which only we write headers
+items         the same as messages of their own, each with a digest of what it says
 block         the tool block: frame, tools, rules; form, worked example, key
 call_key      what stands in place of the key in all that leaves
 profiles      which optional lines a kind of model is given
@@ -28,6 +29,7 @@ from .escape import (
     unescape_json,
 )
 from .guard import QuoteGuard, holds_word, untrusted_strings
+from .items import Item, OwnLine, chain, meaning_of_answer
 from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
 from .prose import compaction_request, nothing_said, summarised
 from .render import RenderedTurn, render_turn, text_before_key
@@ -68,7 +70,9 @@ __all__ = [
     "Entry",
     "Guidance",
     "Image",
+    "Item",
     "JsonAnswer",
+    "OwnLine",
     "Part",
     "PastCall",
     "PromptProfile",
@@ -86,12 +90,14 @@ __all__ = [
     "call_repeated",
     "call_without_key",
     "canonical",
+    "chain",
     "compaction_request",
     "escape",
     "escape_json",
     "holds_word",
     "indent",
     "looping_call",
+    "meaning_of_answer",
     "named_call_missing",
     "normalise_newlines",
     "nothing_said",

@@ -27,6 +27,8 @@ from .prose import passage
 from .transcript import AssistantText, Entry, Guidance, Image, Part, PastCall, Text, ToolResult, Transcript, UserTurn
 
 _UNSEEN = rf"(?:[^\S\n]|[{INVISIBLE}])*+"
+# Most texts have none of these, and to look for brackets is less work than to look at the start of every line.
+_HEADER_WORD = re.compile(rf"\[{_UNSEEN}(?:user|assistant|tool)", re.IGNORECASE)
 _HEADER_LIKE = re.compile(
     rf"^{_UNSEEN}\[{_UNSEEN}(?:(?:user|assistant){_UNSEEN}\]|tool{_UNSEEN}:)", re.IGNORECASE | re.MULTILINE
 )
@@ -38,7 +40,12 @@ _ONE_LINE = str.maketrans(
 
 def move_headers(text: str) -> str:
     """`text` with each line that could be taken for a header of ours moved right by two spaces."""
-    return _HEADER_LIKE.sub(r"  \g<0>", text)
+    return _HEADER_LIKE.sub(r"  \g<0>", text) if _HEADER_WORD.search(text) else text
+
+
+def harmless(text: str) -> str:
+    """Untrusted `text` for a place where a header or a tag of ours in it would count. Wants normalised newlines."""
+    return move_headers(escape(text))
 
 
 def one_line(raw: str) -> str:
@@ -52,6 +59,11 @@ def past_call(call: PastCall, key: str | None = None) -> str:
     if canonical(arguments) is None:
         arguments = json.dumps(arguments, ensure_ascii=False)
     return one_line(write_call(escape(call.name), escape_json(arguments.strip()), key=key))
+
+
+def text_length(parts: Iterable[Part]) -> int:
+    """The characters of text in `parts`."""
+    return sum(len(part.text) for part in parts if isinstance(part, Text))
 
 
 class PageWriter:
@@ -79,9 +91,9 @@ class PageWriter:
         return (*self._parts, Text(text)) if text else tuple(self._parts)
 
 
-def _merged(parts: Iterable[Part]) -> list[Part]:
-    """`parts` without empty texts, neighbouring texts joined as lines and made harmless as a whole."""
-    merged: list[Part] = []
+def merged(parts: Iterable[Part]) -> list[Part]:
+    """`parts` without empty texts, neighbouring texts joined as lines: only then may they be escaped, as a whole."""
+    pieces: list[Part] = []
     lines: list[str] = []
     for part in (*parts, None):
         match part:
@@ -90,31 +102,33 @@ def _merged(parts: Iterable[Part]) -> list[Part]:
                 lines.extend([normalise_newlines(text)] if text else ())
             case _:
                 if lines:
-                    merged.append(Text(escape("\n".join(lines))))
+                    pieces.append(Text("\n".join(lines)))
                     lines = []
                 if part is not None:
-                    merged.append(part)
-    return merged
+                    pieces.append(part)
+    return pieces
+
+
+def is_blank(entry: Entry) -> bool:
+    """Whether `entry` is a text of the assistant that says nothing."""
+    return isinstance(entry, AssistantText) and not entry.text.strip()
 
 
 def visible(transcript: Transcript) -> list[Entry]:
     """The entries that the conversation shows: guidance stands elsewhere, blank assistant texts say nothing."""
-    return [
-        entry
-        for entry in transcript.entries
-        if not (isinstance(entry, Guidance) or (isinstance(entry, AssistantText) and not entry.text.strip()))
-    ]
+    return [entry for entry in transcript.entries if not (isinstance(entry, Guidance) or is_blank(entry))]
 
 
 def in_call_order(entries: Sequence[Entry]) -> Iterator[Entry]:
     """`entries` with each run of results in the order of the calls.
 
     Calls show no id, so only its place ties a result to its call: a call of the group that has no
-    result among the others' gets an empty one.
+    result among the others' gets an empty one. Guidance among the results of a run stands behind them.
     """
     place: dict[str, int] = {}
     group: list[str] = []
     results: list[ToolResult] = []
+    guidance: list[Guidance] = []
 
     def ordered() -> Iterator[ToolResult]:
         seen = {result.call_id for result in results}
@@ -126,28 +140,33 @@ def in_call_order(entries: Sequence[Entry]) -> Iterator[Entry]:
         if isinstance(entry, ToolResult):
             results.append(entry)
             continue
+        if results and isinstance(entry, Guidance):
+            guidance.append(entry)
+            continue
         if results:
             yield from ordered()
-            results, group = [], []
+            yield from guidance
+            results, group, guidance = [], [], []
         match entry:
             case PastCall(call_id=call_id):
                 place[call_id] = position
                 group.append(call_id)
-            case AssistantText():
+            case AssistantText() | Guidance():
                 pass
             case _:
                 group = []
         yield entry
     yield from ordered()
+    yield from guidance
 
 
 def _lone_message(entries: Sequence[Entry]) -> list[Part] | None:
     """The one user message that needs no header: none of its lines could be taken for one."""
     match entries:
         case [UserTurn(parts)]:
-            merged = _merged(parts)
-            imitated = any(isinstance(part, Text) and _HEADER_LIKE.search(part.text) for part in merged)
-            return None if imitated else merged
+            pieces = merged(parts)
+            imitated = any(isinstance(part, Text) and _HEADER_LIKE.search(part.text) for part in pieces)
+            return None if imitated else pieces
         case _:
             return None
 
@@ -159,7 +178,7 @@ def write_conversation(page: PageWriter, transcript: Transcript, key: str | None
         return
     if (lone := _lone_message(entries)) is not None:
         for part in lone:
-            page.add(part)
+            page.add(Text(escape(part.text)) if isinstance(part, Text) else part)
         return
 
     page.write(passage("conversation"))
@@ -183,10 +202,10 @@ def write_conversation(page: PageWriter, transcript: Transcript, key: str | None
 def _write_message(page: PageWriter, header: str, parts: Iterable[Part]) -> None:
     page.write(f"\n\n{header}")
     before = " "
-    for part in _merged(parts):
+    for part in merged(parts):
         match part:
             case Text(text):
-                page.write(indent(before + text))
+                page.write(indent(before + escape(text)))
             case Image():
                 page.add(part)
                 # Text behind an image begins a part of its own, where column 0 would be.

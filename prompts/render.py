@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from parser import ToolRegistry
 
 from .block import json_passage, notation, offer, offered_tools
-from .conversation import PageWriter, move_headers, visible, write_conversation
+from .conversation import PageWriter, harmless, text_length, visible, write_conversation
 from .escape import escape, normalise_newlines
+from .items import Item, OwnLine, conversation_items, leading_guidance
 from .profiles import PromptProfile
 from .prose import call_form, line
-from .transcript import ChoiceMode, Guidance, JsonAnswer, Part, PastCall, Text, ToolChoice, ToolResult, Transcript
+from .transcript import (
+    ChoiceMode,
+    Entry,
+    Guidance,
+    JsonAnswer,
+    Part,
+    PastCall,
+    Text,
+    ToolChoice,
+    ToolResult,
+    Transcript,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedTurn:
-    """`developer` is for the backend's developer or system text, `parts` are the user's input."""
+    """One turn in two forms: `developer` with `parts`, or `head` with `items`.
+
+    `developer` and `head` are for the backend's developer or system text. `parts` are the conversation as the
+    user's input; `items` are the same as messages, for backends that keep roles apart.
+    """
 
     developer: str | None
     parts: tuple[Part, ...]
+    head: str | None
+    items: tuple[Item, ...]
 
     @property
     def length(self) -> int:
         """The characters of text in `parts`; backends have limits on it."""
-        return sum(len(part.text) for part in self.parts if isinstance(part, Text))
+        return text_length(self.parts)
 
 
 def render_turn(
@@ -42,40 +61,49 @@ def render_turn(
     """The text of one turn.
 
     `developer` is the client's instructions, its guidance in order, then the tool block, then what form the
-    answer must have; the conversation is in `parts`, and its end may hold lines of ours: what `choice` demands, what
+    answer must have; `head` is the same, but guidance behind the first user message is among the items, so that
+    it does not change. The conversation ends in lines of ours, if there are any: what `choice` demands, what
     `profile` adds, and `fault`, a line of `prompts.repair`. With `key` every call must carry that key.
-    The same arguments give the same text, and of `developer` only what stands behind `text_before_key` depends on
-    `key`.
+    The same arguments give the same text, and of `head` only what stands behind `text_before_key` depends on `key`.
     """
     tools = offered_tools(registry, choice)
     if not len(tools):
         key = None
-    before = text_before_key(transcript, tools, parallel=parallel)
     calls = notation(tools, profile, key) if len(tools) else ""
     answer_form = json_passage(json_answer, beside_calls=bool(calls)) if json_answer else ""
+    head = _joined(text_before_key(transcript, tools, parallel=parallel), calls, answer_form)
+    developer = _joined(_guidance(transcript, transcript.entries), _offer(tools, parallel), calls, answer_form)
+    closing = partial(_closing_lines, transcript, tools, choice, profile, form=call_form(key), fault=fault)
 
     page = PageWriter()
     write_conversation(page, transcript, key)
-    closing = list(_closing_lines(transcript, tools, choice, profile, length=page.length, form=call_form(key)))
-    if fault:
-        closing.append(fault)
-    if closing:
-        page.write(("\n\n" if visible(transcript) else "") + "\n".join(closing))
-    return RenderedTurn("\n\n".join(filter(None, (before, calls, answer_form))) or None, page.parts())
+    if lines := [text for _, text in closing(length=page.length)]:
+        page.write(("\n\n" if visible(transcript) else "") + "\n".join(lines))
+    items = [*conversation_items(transcript, key)]
+    items += [
+        Item("user", (Text(text),), ours=ours) for ours, text in closing(length=sum(item.length for item in items))
+    ]
+    return RenderedTurn(developer or None, page.parts(), head or None, tuple(items))
 
 
 def text_before_key(transcript: Transcript, tools: ToolRegistry, *, parallel: bool) -> str:
-    """The beginning of the developer text: what the client told the model, and the tools that this turn may call."""
-    offered = offer(tools, parallel=parallel) if len(tools) else ""
-    return "\n\n".join(filter(None, (_guidance(transcript), offered)))
+    """The beginning of `head`: what the client told the model in front of the conversation, and the tools on offer."""
+    return _joined(_guidance(transcript, leading_guidance(transcript)), _offer(tools, parallel))
 
 
-def _guidance(transcript: Transcript) -> str:
-    """Instructions and guidance as one text: they have one author, the client, and no borders that matter."""
-    texts = [transcript.instructions or ""]
-    texts += [entry.text for entry in transcript.entries if isinstance(entry, Guidance)]
+def _joined(*passages: str) -> str:
+    return "\n\n".join(filter(None, passages))
+
+
+def _offer(tools: ToolRegistry, parallel: bool) -> str:
+    return offer(tools, parallel=parallel) if len(tools) else ""
+
+
+def _guidance(transcript: Transcript, entries: Iterable[Entry]) -> str:
+    """Instructions and the guidance in `entries` as one text: they have one author, and no borders that matter."""
+    texts = [transcript.instructions or "", *(entry.text for entry in entries if isinstance(entry, Guidance))]
     # Escaped as a whole: no border may complete a tag.
-    return move_headers(escape(normalise_newlines("\n\n".join(text for text in texts if text.strip()))))
+    return harmless(normalise_newlines("\n\n".join(text for text in texts if text.strip())))
 
 
 def _closing_lines(
@@ -86,18 +114,21 @@ def _closing_lines(
     *,
     length: int,
     form: str,
-) -> Iterator[str]:
+    fault: str | None,
+) -> Iterator[tuple[OwnLine, str]]:
     """The lines of ours at the end of the conversation, `length` characters long, in which calls look like `form`."""
     entries = visible(transcript)
     if not len(tools):
         if any(isinstance(entry, PastCall) for entry in entries):
-            yield line("no_tools")
+            yield OwnLine.NO_TOOLS, line("no_tools")
     elif choice.mode is ChoiceMode.REQUIRED:
         names = ", ".join(escape(tool.name) for tool in tools)
         demand = "required" if choice.names is None else "required_name" if len(tools) == 1 else "required_names"
-        yield line(demand, form, names=names)
+        yield OwnLine.DEMAND, line(demand, form, names=names)
     else:
         if profile.after_results and entries and isinstance(entries[-1], ToolResult):
-            yield line("after_results")
+            yield OwnLine.AFTER_RESULTS, line("after_results")
         if profile.remind_after is not None and length > profile.remind_after:
-            yield line("reminder", form)
+            yield OwnLine.REMINDER, line("reminder", form)
+    if fault:
+        yield OwnLine.FAULT, fault

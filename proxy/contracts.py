@@ -7,40 +7,76 @@ Implementers do not know each other; both sides know only this file.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, field
+from operator import add, sub
 from typing import Any, Protocol, Self
 
 from parser import ToolRegistry
-from prompts import Part, ToolChoice, Transcript
+from prompts import Item, Part, ToolChoice, Transcript
 
 from .errors import ApiError
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens, as the backend counts them. `input_tokens` includes the cached, `output_tokens` the reasoning ones."""
+    """Tokens, as the backend counts them. `input_tokens` includes those that were read from the provider's cache and
+    those that were written to it, `output_tokens` the reasoning ones.
+    """
 
     input_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
+    cache_write_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.output_tokens + other.output_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-        )
+        return Usage(*map(add, astuple(self), astuple(other)))
+
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(*map(sub, astuple(self), astuple(other)))
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """How a turn found the conversation at its backend: `continued`, or made anew, and why."""
+
+    continued: bool
+    why: str
+
+
+class Continuation:
+    """Whether a conversation can go on at the backend from where a prompt's answer ends.
+
+    A backend that keeps conversations sets `lane`, and once the answer has begun `resume` and `wind_down`; whoever
+    reads the answer settles it, once, before its end is told.
+    """
+
+    __slots__ = ("lane", "resume", "wind_down")
+
+    def __init__(self) -> None:
+        self.lane: Lane | None = None
+        self.resume: Callable[[bytes | None], None] | None = None
+        self.wind_down: Callable[[], None] | None = None
+        """Told when nothing more is wanted of the answer: it is read to its end all the same, which comes soon then."""
+
+    def settle(self, meaning: bytes | None) -> None:
+        """`meaning` is that of what the client got of the answer (`prompts.meaning_of_answer`); None: not what the
+        model wrote, so that nothing may go on from it.
+        """
+        resume, self.resume = self.resume, None
+        if resume is not None:
+            resume(meaning)
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """All that a text backend is given. `effort` and `summary` are the Responses API's reasoning values.
 
-    `output_schema` is a JSON schema as JSON text, for a backend that can hold its model to it.
+    The conversation comes in two forms: `developer` with `parts`, or `head` with `items`, as messages.
+    `output_schema` is a JSON schema as JSON text, for a backend that can hold its model to it. A conversation is kept
+    for its `owner` alone; `names` are those by which a request knows its conversation, and that of the answer.
     """
 
     model: str
@@ -49,6 +85,11 @@ class Prompt:
     effort: str | None = None
     summary: str | None = None
     output_schema: str | None = None
+    head: str | None = None
+    items: tuple[Item, ...] = ()
+    owner: str = ""
+    names: frozenset[str] = frozenset()
+    continuation: Continuation = field(default_factory=Continuation, compare=False, repr=False)
 
 
 # What a backend reports of one turn, in order. `TurnEnded` is the last event; failure is a raised `BackendError`.
@@ -220,7 +261,8 @@ class TurnRequest:
     """What a client wants of one turn, free of its wire format.
 
     `max_output_tokens` cuts the answer, `stop` ends it before the first of these strings, `truncate`
-    lets the oldest turns go when the input is too long for the model. `owner` tells apart those who ask.
+    lets the oldest turns go when the input is too long for the model. `owner` tells apart those who ask,
+    `names` their conversations: ids and keys of theirs, and the id of the answer.
     """
 
     model: str
@@ -235,6 +277,7 @@ class TurnRequest:
     stop: tuple[str, ...] = ()
     truncate: bool = False
     owner: str = ""
+    names: frozenset[str] = frozenset()
 
     @property
     def also_shown(self) -> tuple[str, ...]:

@@ -155,6 +155,21 @@ class Settings:
         default=None,
         metavar="FILE|none",
     )
+    lanes: str = _setting(
+        "`on`: a conversation keeps its thread at codex, so that the provider reads what it holds from its cache. "
+        "`off`: each request has a thread of its own.",
+        default="on",
+        choices=("on", "off"),
+    )
+    lane_limit: int = _setting("How many idle conversations keep their thread.", default=64, parse=int, metavar="N")
+    lane_idle: float = _setting("And for how many seconds.", default=1800.0, parse=float, metavar="SECONDS")
+    lane_bytes: int = _setting(
+        "And how much they may hold at codex together.",
+        default=64 << 20,
+        parse=byte_size,
+        metavar="SIZE",
+        shown="64MiB",
+    )
     store: str = _setting(
         "Where responses and conversations are kept for 30 days: in an SQLite file of at most 256 MiB, in this "
         "process, nowhere, or in a Redis server (needs the `redis` extra).",
@@ -262,6 +277,8 @@ class Settings:
             raise UsageError(f"--port {self.port} is not a port: choose one from 0 to 65535.")
         if not 0 < self.idle_timeout < float("inf"):
             raise UsageError("--idle-timeout must be more than 0 seconds.")
+        if self.lane_limit < 1 or not self.lane_idle > 0 or self.lane_bytes < 1:
+            raise UsageError("--lane-limit, --lane-idle and --lane-bytes must be more than 0: --lanes off keeps none.")
         if self.max_body < 1:
             raise UsageError("--max-body must leave room for a request: write for instance 16MiB.")
         if self.require_nonce and self.call_key == "off":

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..contracts import TextBackend
 from .kind import BackendKind, BackendSettings, Finding
+
+if TYPE_CHECKING:
+    from .codex.options import LaneBounds
 
 
 def remote_backend(
@@ -16,6 +20,7 @@ def remote_backend(
     models: Sequence[str] = (),
     idle_timeout: float = 300.0,
     base_instructions: str | None = None,
+    lanes: LaneBounds | None = None,
 ) -> TextBackend:
     """An app-server that listens at `ws://HOST:PORT` or `unix:PATH`."""
     from ..rpc import Transport  # noqa: PLC0415 -- nearly everyone has the app-server as a child
@@ -27,19 +32,20 @@ def remote_backend(
         return await WebSocketTransport.connect(address, token)
 
     options = SessionOptions(
-        idle_timeout=idle_timeout, base_instructions=base_instructions, turns_outlive_connection=True
+        idle_timeout=idle_timeout, base_instructions=base_instructions, lanes=lanes, turns_outlive_connection=True
     )
     return CodexBackend(connect, options, models=models, name=f"the app-server at {address}")
 
 
 def _make(settings: BackendSettings) -> TextBackend:
-    from .codex.options import read_base_instructions  # noqa: PLC0415 -- likewise
+    from .codex.options import lane_bounds, read_base_instructions  # noqa: PLC0415 -- likewise
 
     return remote_backend(
         settings.backend,
         models=settings.model,
         idle_timeout=settings.idle_timeout,
         base_instructions=read_base_instructions(settings.base_instructions),
+        lanes=lane_bounds(settings),
     )
 
 

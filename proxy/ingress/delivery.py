@@ -153,7 +153,10 @@ async def _send_all_but_the_last(
 ) -> tuple[list[WireEvent], ApiError | None]:
     """Runs the turn. Returns its last events, once it is closed and what is to be kept is kept, and what they tell."""
     builder, cancellation = exchange.builder, exchange.cancellation
-    wanted = replace(exchange.turn, model=app[MODELS].behind(exchange.turn.model), owner=exchange.owner)
+    asked = exchange.turn
+    wanted = replace(
+        asked, model=app[MODELS].behind(asked.model), owner=exchange.owner, names=asked.names | {builder.id}
+    )
     turn = run_turn(wanted, app[BACKEND], app[TURN_OPTIONS], entry.turn, mint=exchange.mint)
     batches = turn if cancellation is None else cancellation.cut(turn)
     with app[METRICS].turn(entry.turn) as clock:

@@ -51,6 +51,13 @@ INTERRUPTIONS: Mapping[str, str] = {
     "the answer goes on with a result of its own call": "invented_result",
 }
 
+# Why a conversation has the lane that it has, and why it loses it.
+LANE_REASONS = frozenset({"history", "first", "effort", "other_history", "none_idle"})
+SPOILING = frozenset({
+    "second_try", "interrupted", "refused", "repaired", "truncated", "failed", "left", "max_output_tokens",
+    "content_filter",
+})  # fmt: skip
+
 # As the parser says how it read a call -> as it is counted.
 TIERS = {Tier.VALID.value: "valid", Tier.REPAIRED.value: "repaired", Tier.BARE.value: "bare"}
 
@@ -102,6 +109,8 @@ class Metrics:
         self._refusals = counter("refusals", "Blocks that did not leave as calls.", "reason")
         self._again = counter("second_answers", "Answers that were asked for once more.", "reason")
         self._interrupts = counter("interrupts", "Answers that were ended before the model ended them.", "reason")
+        self._lanes = counter("lanes", "How turns found their conversation at the backend.", "state", "reason")
+        self._spoilt = counter("lanes_spoilt", "Conversations that cannot go on at the backend.", "reason")
         self._running = Gauge("tagcall_turns_running", "Turns that are running.", registry=registry)
         self._first_event = Histogram(
             "tagcall_first_event_seconds",
@@ -142,6 +151,11 @@ class Metrics:
             self._refusals.labels(REFUSALS.get(reason, MALFORMED)).inc(count)
         for reason in report.again:
             self._again.labels(reason.value).inc()
+        if report.lane is not None:
+            state = "continued" if report.lane.continued else "fresh"
+            self._lanes.labels(state, _known(report.lane.why, LANE_REASONS)).inc()
+            if report.spoilt is not None:
+                self._spoilt.labels(_known(report.spoilt, SPOILING)).inc()
         if report.interrupted is not None:
             self._interrupts.labels(INTERRUPTIONS.get(report.interrupted, OTHER)).inc()
 

@@ -93,6 +93,9 @@ class RequestLog:
                 "interrupted": turn.interrupted,
                 "unchecked": dict(turn.unchecked),
                 "truncated": turn.truncated,
+                "lane": turn.lane and ("continued" if turn.lane.continued else "fresh"),
+                "lane_why": turn.lane and turn.lane.why,
+                "lane_spoilt": turn.spoilt if turn.lane else None,
             }.items()
             if value
         }

@@ -10,6 +10,7 @@ release       what leaves at once and what is held back, as a table of states
 verdict       what an answer was, and what follows from that
 visible_text  text on its way to the client, up to a stop string
 strictness    the schemas of strict tools
+given         what of an answer the client was given
 json_output   an answer that has to be JSON
 tokens        how many tokens a text is, estimated
 truncation    a conversation without its oldest part

@@ -10,7 +10,9 @@ from parser import ToolRegistry
 from prompts import (
     ChoiceMode,
     Image,
+    Item,
     JsonAnswer,
+    OwnLine,
     Part,
     PromptProfile,
     Text,
@@ -64,7 +66,18 @@ class Prompts:
         parts = rendered.parts if any(map(_shows, rendered.parts)) else (Text(nothing_said()),)
         # A model that is held to a schema has no way to write a call.
         held_to = wanted.schema if wanted and not (len(registry) or self._schema_refused) else None
-        return Prompt(request.model, rendered.developer, parts, request.effort, request.summary, held_to)
+        return Prompt(
+            request.model,
+            rendered.developer,
+            parts,
+            request.effort,
+            request.summary,
+            held_to,
+            rendered.head,
+            rendered.items or (Item("user", parts, ours=OwnLine.NO_MESSAGE),),
+            request.owner,
+            request.names,
+        )
 
     def ease(self, refused: Prompt, error: BackendError) -> bool:
         """Makes the next prompt one that may be taken where this one was refused. False: there is none."""

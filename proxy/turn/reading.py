@@ -140,6 +140,10 @@ class Reading:
         self._incomplete: str | None = None
         self._error: BackendError | None = None
         self.stop: str | None = None
+        self.winds_down = False
+        """Nothing more is wanted, but the model is likely to end the answer here by itself."""
+        self.goes_on = False
+        """It did not: more came than white space."""
         self.usage: Usage | None = None
         """As the backend counted it; None when it did not come to that."""
 
@@ -257,6 +261,7 @@ class Reading:
             text = self._meter.take(text)
         self._characters += len(text)
         if self._over:
+            self.goes_on = self.goes_on or not text.isspace()
             return
         if self._gate is None:
             self._text(text)
@@ -273,10 +278,9 @@ class Reading:
             self._end_message()
             self._end(reason)
 
-    def _end(self, reason: str) -> None:
-        """Nothing more is wanted of it, which the log tells."""
-        self.stop = reason
-        self._report.interrupt(reason)
+    def _end(self, reason: str, *, winds_down: bool = False) -> None:
+        """Nothing more is wanted of it."""
+        self.stop, self.winds_down = reason, winds_down
         self._over = True
 
     def _parse(self, text: str) -> None:
@@ -302,7 +306,8 @@ class Reading:
         """Acts on events of the parser. Returns text that is to be read on with the parser that is there then."""
         for event in events:
             if self._over:
-                break
+                self.goes_on = self.goes_on or not (isinstance(event, TextDelta) and event.text.isspace())
+                continue
             match event:
                 case TextDelta(text):
                     self._text(text)
@@ -405,7 +410,7 @@ class Reading:
                 else:
                     self._pass_on(verdict)
                 if not self._parallel:
-                    self._end("one call was asked for")
+                    self._end("one call was asked for", winds_down=True)
 
     def _warn_of(self, refusal: Refusal, name: str) -> None:
         """Tells the client of a block that it gets as text, naming the tool by the client's own word for it."""

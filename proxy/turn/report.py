@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from ..contracts import Lane
+
 
 class Again(StrEnum):
     """Why one more answer was asked for."""
@@ -30,7 +32,7 @@ class TurnReport:
     `refused` counts blocks that did not leave as calls, by reason; `again` why one more answer was
     asked for; `unchecked` the checks against a schema that could not be made, by reason.
     `truncated` counts the entries of the conversation that were left out because it was too long. `warnings` are
-    sentences for the client, about what it may miss.
+    sentences for the client, about what it may miss. `lane` is how the backend found the conversation, if it keeps any.
     """
 
     tools: tuple[str, ...] = ()
@@ -43,6 +45,8 @@ class TurnReport:
     unchecked: Counter[str] = field(default_factory=Counter)
     truncated: int = 0
     warnings: list[str] = field(default_factory=list)
+    lane: Lane | None = None
+    spoilt: str | None = None
 
     def offer(self, names: Iterable[str]) -> None:
         """The tools that the model is offered."""
@@ -60,6 +64,23 @@ class TurnReport:
     def refuse(self, reason: str) -> None:
         """A block did not leave as a call."""
         self.refused[reason] += 1
+
+    @property
+    def difference(self) -> str | None:
+        """Why the client has another conversation now than the backend; None when it has not."""
+        differences = {
+            "second_try": self.again,
+            "interrupted": self.interrupted,
+            "refused": self.refused,
+            "repaired": self.repairs,
+            "truncated": self.truncated,
+        }
+        return next((why for why, found in differences.items() if found), None)
+
+    def go_on(self, lane: Lane | None, spoilt: str | None) -> None:
+        """How the conversation was found at the backend, and why it cannot go on from here, if it cannot."""
+        self.lane = self.lane or lane
+        self.spoilt = self.spoilt or spoilt
 
     def warn(self, sentence: str) -> None:
         """The client is to be told. ASCII on one line, with no word but ours and the names of its tools."""

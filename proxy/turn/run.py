@@ -21,11 +21,12 @@ from dataclasses import dataclass, field
 from parser import ToolRegistry
 from prompts import PROFILES, ChoiceMode, PromptProfile, offered_tools, text_before_key, untrusted_strings
 
-from ..contracts import TextBackend, TurnEvent, TurnFailed, TurnRequest, Usage
+from ..contracts import Prompt, TextBackend, TurnEvent, TurnFailed, TurnFinished, TurnRequest, Usage
 from ..errors import BackendError, RequestError
 from ..ids import MintId, mint_id
 from .call_key import CallKeys, KeyMode, TurnKey
 from .calls import CallGate
+from .given import Given
 from .json_output import JsonOutput
 from .masking import masked
 from .prompting import Prompts, estimated_usage
@@ -77,9 +78,34 @@ class Turn:
         )
         self._prompts = Prompts(request, registry, options.profile, key, report)
         self._usage = Usage()
+        self._given = Given()
+        self._prompt: Prompt | None = None
         report.offer(tool.name for tool in registry)
 
     async def run(self) -> AsyncGenerator[list[TurnEvent], None]:
+        try:
+            async with aclosing(self._run()) as batches:
+                async for events in batches:
+                    self._given.note(events)
+                    match events[-1]:
+                        case TurnFinished(_, incomplete):
+                            self._settle(self._report.difference or incomplete)
+                        case TurnFailed():
+                            self._settle("failed")
+                        case _:
+                            pass
+                    yield events
+        finally:
+            self._settle("left")
+
+    def _settle(self, spoilt: str | None) -> None:
+        """Says whether the conversation can go on from the last answer at the backend; only the first call counts."""
+        prompt, self._prompt = self._prompt, None
+        if prompt is not None:
+            self._report.go_on(prompt.continuation.lane, spoilt)
+            prompt.continuation.settle(self._given.meaning() if spoilt is None else None)
+
+    async def _run(self) -> AsyncGenerator[list[TurnEvent], None]:
         # Where a call is demanded the format is that of an answer in text, which would be refused.
         hold = Hold.REQUIRED if self._demands.call else Hold.FORMAT if self._demands.output else Hold.FREE
         # Whoever demands a call gets the one there is, asked before or not.
@@ -138,6 +164,15 @@ class Turn:
             meter=None if left is None else TokenMeter(left),
         )
 
+    def _ends_by_itself(self, reading: Reading, prompt: Prompt) -> bool:
+        """Whether to wait for the end of an answer of which nothing more is wanted: an interrupt costs its lane."""
+        if not reading.winds_down or reading.goes_on or prompt.continuation.resume is None:
+            return False
+        if prompt.continuation.wind_down is not None:
+            prompt.continuation.wind_down()
+            prompt.continuation.wind_down = None
+        return True
+
     @property
     def _tokens_left(self) -> int | None:
         limit = self._request.max_output_tokens
@@ -154,7 +189,8 @@ class Turn:
         """Asks the backend and reads its stream; leaving early ends the backend's turn."""
         answered = False
         failure: BackendError | None = None
-        prompt = self._prompts.prompt(fault, plain=plain)
+        self._settle("second_try")
+        prompt = self._prompt = self._prompts.prompt(fault, plain=plain)
         while failure is None:
             try:
                 async with self._backend.stream(prompt) as batches:
@@ -162,13 +198,15 @@ class Turn:
                         answered = True
                         if events := reading.receive(batch):
                             yield events
-                        if reading.stop:
+                        if reading.stop and not self._ends_by_itself(reading, prompt):
+                            self._report.interrupt(reading.stop)
                             break
                 break
             except BackendError as error:
                 # Only what was refused before the first word may be asked once more: the client may have seen some.
                 if not answered and self._prompts.ease(prompt, error):
-                    prompt = self._prompts.prompt(fault, plain=plain)
+                    self._settle("refused")
+                    prompt = self._prompt = self._prompts.prompt(fault, plain=plain)
                 else:
                     failure = error
         if events := reading.finish(failure):

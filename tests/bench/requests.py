@@ -96,7 +96,7 @@ class Sink:
     @asynccontextmanager
     async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
         orjson.dumps(thread_params(prompt, "/", None))
-        orjson.dumps(turn_params("thread", prompt))
+        orjson.dumps(turn_params("thread", prompt, prompt.parts))
         yield self._end()
 
     async def _end(self) -> AsyncIterator[Sequence[BackendEvent]]:

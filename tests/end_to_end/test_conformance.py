@@ -12,7 +12,7 @@ import pytest
 from openai import AsyncOpenAI, BadRequestError
 
 from parser import write_call
-from tests.support.conversation import results_shown, text_shown
+from tests.support.conversation import all_shown, results_shown, text_shown
 from tests.support.published_types import check_published_events, check_published_response
 from tests.support.responses_grammar import check_events, without_identity
 from tests.support.scripted_model import Item, Message, Reasoning, Reply, ScriptedModel
@@ -142,7 +142,7 @@ async def test_two_outputs_in_the_wrong_order_find_their_calls(
     assert second["output"][0]["content"][0]["text"] == "Done."
     body = endpoint.model.requests[-1].body
     assert results_shown(body) == list(NOTES.values())
-    shown = text_shown(body)
+    shown = all_shown(body)
     one, other = (call.partition("{")[2] for call in (A, B))
     assert shown.index("I will read both.") < shown.index(one) < shown.index(other) < shown.index("# Alpha")
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 
 import pytest
 from hypothesis import example, given
-from hypothesis import strategies as st
 
 from parser import CLOSE_TAG, ToolRegistry
 from prompts import (
@@ -32,35 +30,7 @@ from prompts import (
 )
 from prompts.conversation import one_line
 from prompts.prose import passage
-
-IMAGE_MARK = "\ue000"
-PIECES = ["<", "\\", "tool_call", ">", "[user]", "[tool:call_0]", "[", "\n", "\r\n", "\u2028", "  ", " ", "/", "x", "é"]
-TEXTS = st.lists(st.sampled_from(PIECES), max_size=8).map("".join) | st.text(
-    st.characters(exclude_characters=IMAGE_MARK, exclude_categories=["Cs"]), max_size=8
-)
-PARTS = st.lists(TEXTS.map(Text) | st.sampled_from([Image("data:a"), Image("data:b")]), max_size=4).map(tuple)
-VALUES = st.dictionaries(TEXTS, st.none() | st.integers() | TEXTS | st.lists(TEXTS, max_size=2), max_size=3)
-ARGUMENTS = TEXTS | st.builds(json.dumps, VALUES, ensure_ascii=st.booleans(), indent=st.sampled_from([None, 1]))
-
-
-@st.composite
-def transcripts(draw: st.DrawFn) -> Transcript:
-    """Turns of all kinds; each group of calls has all its results, or none."""
-    entries: list[Entry] = []
-    for turn in range(draw(st.integers(0, 4))):
-        match draw(st.integers(0, 2)):
-            case 0:
-                entries.append(UserTurn(draw(PARTS)))
-            case 1:
-                entries.append(AssistantText(draw(TEXTS)))
-            case _:
-                ids = [f"call_{turn}{number}" for number in range(draw(st.integers(1, 2)))]
-                entries += [PastCall(call_id, draw(TEXTS), draw(ARGUMENTS)) for call_id in ids]
-                if draw(st.booleans()):
-                    entries += [ToolResult(call_id, draw(PARTS)) for call_id in ids]
-                else:
-                    entries.append(UserTurn(draw(PARTS)))
-    return Transcript(tuple(entries))
+from tests.support.transcripts import IMAGE_MARK, Seen, expected_pieces, transcripts
 
 
 def render(*entries: Entry) -> tuple[Part, ...]:
@@ -78,8 +48,6 @@ def text_of(*entries: Entry) -> str:
 
 
 # Reading back: the inverse of the rendering.
-
-Seen = tuple[str, ...]
 
 
 def read_pieces(body: str) -> Seen:
@@ -111,21 +79,6 @@ def read_back(text: str) -> list[Seen]:
             seen.append((header, *read_pieces(body)))
         seen += map(read_call, calls)
     return seen
-
-
-def expected_pieces(parts: Iterable[Part]) -> Seen:
-    texts: list[list[str]] = [[]]
-    urls: list[str] = []
-    for part in parts:
-        if isinstance(part, Image):
-            urls.append(part.url)
-            texts.append([])
-        elif part.text:
-            texts[-1].append(normalise_newlines(part.text))
-    pieces = ["\n".join(texts[0])]
-    for url, lines in zip(urls, texts[1:], strict=True):
-        pieces += [url, "\n".join(lines)]
-    return tuple(pieces)
 
 
 def expected(entry: Entry) -> Seen:

@@ -122,6 +122,22 @@ def test_the_model_sees_what_the_golden_file_shows(name: str, golden: Callable[[
     golden(name, SCENARIOS[name])
 
 
+AS_ITEMS = {
+    **{name: SCENARIOS[name] for name in ("calls_and_results_small", "hostile", "images", "key", "second_attempt")},
+    "guidance_on_the_way": turn(
+        Guidance("Be brief."), ASKED, *CALLS, *RESULTS, Guidance("Now in Latin."), instructions="You are a librarian."
+    ),
+    "none_with_past_calls": SCENARIOS["none_with_past_calls"],
+}
+
+
+@pytest.mark.parametrize("name", AS_ITEMS)
+def test_the_model_sees_the_items_that_the_golden_file_shows(
+    name: str, golden_items: Callable[[str, RenderedTurn], None]
+) -> None:
+    golden_items(name, AS_ITEMS[name])
+
+
 def test_the_tool_block_is_the_tail_of_the_developer_text() -> None:
     with_tools = turn(Guidance("B"), ASKED, Guidance("C"), instructions="A").developer
     block = turn(ASKED).developer

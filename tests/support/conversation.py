@@ -61,14 +61,32 @@ def conversation(rounds: Sequence[Round], *, chunk: int = 3) -> Callable[[Mappin
 
 
 def results_shown(body: Mapping[str, Any]) -> list[str]:
-    """The results in a prompt, in their order, as the tools gave them."""
+    """The results in a prompt, in their order, as the tools gave them: messages of their own, or parts of one text."""
+    texts = texts_of(body, "user")
+    if not texts[-1].startswith("This is the conversation"):
+        outputs = [text.partition("]")[2].removeprefix(" ") for text in texts if text.startswith("[tool:")]
+        # Lines that look like a header of ours stand two spaces to the right.
+        return [re.sub(r"^  (?=\[(?:tool:|user\]|assistant\]))", "", text, flags=re.MULTILINE) for text in outputs]
     found = re.findall(r"^\[tool:[^\]\n]+\] (.*(?:\n(?:  .*)?$)*)", text_shown(body), re.MULTILINE)
     return [re.sub("^  ", "", result.rstrip("\n"), flags=re.MULTILINE) for result in found]
 
 
+def all_shown(body: Mapping[str, Any]) -> str:
+    """All that reached the model, in its order."""
+    return "\n".join(str(part["text"]) for item in body["input"] for part in item["content"] if "text" in part)
+
+
 def text_shown(body: Mapping[str, Any], role: str = "user") -> str:
     """The newest text of `role` that reached the model: the conversation is the user's, tools are the developer's."""
-    texts = [
-        part["text"] for item in body["input"] if item.get("role") == role for part in item["content"] if "text" in part
+    return texts_of(body, role)[-1]
+
+
+def texts_of(body: Mapping[str, Any], role: str) -> list[str]:
+    """All texts of `role` in a request, in their order."""
+    return [
+        str(part["text"])
+        for item in body["input"]
+        if item.get("role") == role
+        for part in item["content"]
+        if "text" in part
     ]
-    return str(texts[-1])

@@ -14,17 +14,14 @@ from typing import Self
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from prompts import Text
-
 from ...contracts import BackendEvent, Health, Load, Model, Prompt
 from ...errors import BackendError
 from ...rpc import ChildRecords, ChildTransport, Launch, RpcError, Transport
 from ..restart_policy import RestartPolicy
 from ..supervision import START_FAILURES, Supervisor, unavailable
 from .config import Provider
-from .errors import MAX_INPUT, too_long
 from .home import empty_folder, prepare_home
-from .options import Deadlines, SessionOptions
+from .options import Deadlines, LaneBounds, SessionOptions
 from .program import locate_program
 from .running_turn import RunningTurn, TurnLostError
 from .session import CodexSession, open_session
@@ -89,9 +86,6 @@ class CodexBackend:
 
     @asynccontextmanager
     async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
-        characters = sum(len(part.text) for part in prompt.parts if isinstance(part, Text))
-        if characters > MAX_INPUT:
-            raise too_long(characters)
         if self._closing:
             raise _shutting_down()
         turn = RunningTurn()
@@ -186,6 +180,7 @@ def codex_backend(
     models: Sequence[str] = (),
     idle_timeout: float = 300.0,
     base_instructions: str | None = None,
+    lanes: LaneBounds | None = None,
     env: Mapping[str, str] | None = None,
     deadlines: Deadlines = Deadlines(),  # noqa: B008 -- frozen
     policy: RestartPolicy = RestartPolicy(),  # noqa: B008 -- frozen
@@ -215,6 +210,7 @@ def codex_backend(
         login_file=home / "auth.json",
         spare_threads=SPARE_THREADS,
         base_instructions=base_instructions,
+        lanes=lanes,
     )
     return CodexBackend(connect, options, models=models, policy=policy)
 

@@ -41,7 +41,7 @@ class TurnExpansion:
         self._reasoning: tuple[str, dict[int, list[str]]] | None = None
 
     def ask(self, prompt: Prompt) -> RpcObject:
-        return {"method": "turn/start", "params": turn_params(self._thread_id, prompt)}
+        return {"method": "turn/start", "params": turn_params(self._thread_id, prompt, prompt.parts)}
 
     def leave(self) -> RpcObject:
         return {"method": "turn/interrupt", "params": self._told()}

@@ -11,7 +11,7 @@ from ..kind import BackendKind, BackendSettings, Finding
 
 def _make(settings: BackendSettings) -> TextBackend:
     from .backend import codex_backend  # noqa: PLC0415 -- other kinds do without
-    from .options import read_base_instructions  # noqa: PLC0415 -- likewise
+    from .options import lane_bounds, read_base_instructions  # noqa: PLC0415 -- likewise
 
     return codex_backend(
         home=settings.codex_home,
@@ -21,6 +21,7 @@ def _make(settings: BackendSettings) -> TextBackend:
         models=settings.model,
         idle_timeout=settings.idle_timeout,
         base_instructions=read_base_instructions(settings.base_instructions),
+        lanes=lane_bounds(settings),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import UsageError
+from ..kind import BackendSettings
 
 # How often a turn is interrupted before the app-server is doubted.
 INTERRUPTS = 5
@@ -34,12 +35,22 @@ class Deadlines:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LaneBounds:
+    """Of idle lanes: how many, for how many seconds, and how many `characters` they hold at codex together."""
+
+    lanes: int = 64
+    idle: float = 1800.0
+    characters: int = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOptions:
     """`cwd` is where threads run, in the app-server's eyes; None leaves that to it.
 
     `login_file` is codex's own, of which only the time is looked at. `base_instructions` replace codex's own;
     None leaves them as they are. After `thread_limit` threads, or with `memory_limit` bytes in RAM, a fresh
-    process takes over: codex keeps about 1 MB of each thread. At most `spare_threads` wait for requests.
+    process takes over: codex keeps about 1 MB of each thread. At most `spare_threads` wait for requests. With `lanes`,
+    where the version can, a conversation keeps its thread within these bounds.
     With `turns_outlive_connection` a lost connection leaves turns behind that the next one ends. `idle_timeout` is
     in seconds without a line for a turn.
     """
@@ -52,7 +63,15 @@ class SessionOptions:
     thread_limit: int = 500
     memory_limit: int = 2**30
     spare_threads: int = 0
+    lanes: LaneBounds | None = None
     turns_outlive_connection: bool = False
+
+
+def lane_bounds(settings: BackendSettings) -> LaneBounds | None:
+    """Those of the settings; None where conversations keep no lanes."""
+    if settings.lanes == "off":
+        return None
+    return LaneBounds(lanes=settings.lane_limit, idle=settings.lane_idle, characters=settings.lane_bytes)
 
 
 def read_base_instructions(setting: str | None) -> str | None:

@@ -47,11 +47,14 @@ Told = Iterator[BackendEvent | AttemptFailed]
 class TurnReduction:
     """The state of one turn. `turn_id` may be set from the answer to the request that started it.
 
-    `over`: it tells nothing any more. `completed`: codex has said so itself.
+    `over`: it tells nothing any more. `completed`: codex has said so itself. `before`: the thread's tokens until now.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, before: Usage = Usage()) -> None:  # noqa: B008 -- frozen
         self.turn_id: str | None = None
+        self.total = before
+        """The thread's tokens in all, as codex told them last."""
+        self._before = before
         self.over = False
         self.completed = False
         self._open: dict[str, _Message | _Reasoning] = {}
@@ -167,14 +170,16 @@ class TurnReduction:
         yield MessageEnded()
 
     def _token_usage(self, params: RpcObject) -> Told:
-        # The thread is this turn's own, so its total is the turn's; `last` is zero after a cut answer.
+        # What the thread has more than before is the turn's; `last` is zero, or an earlier turn's, after a cut answer.
         total = params["tokenUsage"]["total"]
-        self._usage = Usage(
+        self.total = Usage(
             input_tokens=int(total["inputTokens"]),
             cached_tokens=int(total["cachedInputTokens"]),
             output_tokens=int(total["outputTokens"]),
             reasoning_tokens=int(total["reasoningOutputTokens"]),
+            cache_write_tokens=int(total.get("cacheWriteInputTokens") or 0),
         )
+        self._usage = self.total - self._before
         yield from ()
 
     def _error_reported(self, params: RpcObject) -> Told:

@@ -7,10 +7,10 @@ wait for ever on a question that got an error.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
-from prompts import Image, Part, Text
+from prompts import Image, Item, Part, Text
 
 from ...contracts import Prompt
 from ...rpc import RpcObject, UnknownMethodError
@@ -63,15 +63,15 @@ def thread_params(prompt: Prompt, cwd: str | None, base_instructions: str | None
     }
 
 
-def turn_params(thread_id: str, prompt: Prompt) -> RpcObject:
-    """Of `turn/start`."""
+def turn_params(thread_id: str, prompt: Prompt, parts: Iterable[Part]) -> RpcObject:
+    """Of `turn/start` with `parts` as its input. What it does not name codex takes from the turn before."""
     optional = {
         "effort": prompt.effort,
         "outputSchema": None if prompt.output_schema is None else output_schema(prompt.output_schema),
     }
     return {
         "threadId": thread_id,
-        "input": [_input_item(part) for part in prompt.parts],
+        "input": [_input_item(part) for part in parts],
         "summary": prompt.summary or "none",
         **{name: value for name, value in optional.items() if value is not None},
     }
@@ -83,6 +83,25 @@ def _input_item(part: Part) -> RpcObject:
             return {"type": "text", "text": text}
         case Image(url):
             return {"type": "image", "url": url}
+
+
+def inject_params(thread_id: str, items: Iterable[Item]) -> RpcObject:
+    """Of `thread/inject_items`: messages that the model sees as if they had been said on the thread."""
+    return {"threadId": thread_id, "items": [_message(item) for item in items]}
+
+
+def _message(item: Item) -> RpcObject:
+    text = "output_text" if item.role == "assistant" else "input_text"
+    content = [
+        # Without its detail an injected image differs from one of a turn's input.
+        {"type": text, "text": part.text} if isinstance(part, Text) else _image(part)
+        for part in item.parts
+    ]
+    return {"type": "message", "role": item.role, "content": content}
+
+
+def _image(image: Image) -> RpcObject:
+    return {"type": "input_image", "image_url": image.url, "detail": "high"}
 
 
 ANSWERS: Mapping[str, Callable[[], RpcObject]] = {

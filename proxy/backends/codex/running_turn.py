@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from ...contracts import BackendEvent
+from ...contracts import BackendEvent, Usage
 from ...errors import BackendError
 from ...rpc import RpcObject
 from ..event_queue import EventQueue
@@ -42,8 +42,8 @@ class RunningTurn:
         self.left = False
         self.begin()
 
-    def begin(self) -> None:
-        """Forget an attempt of which nothing was told."""
+    def begin(self, before: Usage = Usage()) -> None:  # noqa: B008 -- frozen
+        """Forget an attempt of which nothing was told. `before` are the tokens of its thread until now."""
         self.settled = asyncio.Event()
         """Nothing more is to be told: it ended, failed, was lost, or nobody listens."""
         self.known = asyncio.Event()
@@ -53,7 +53,7 @@ class RunningTurn:
         self.lost: BackendError | None = None
         self.begun = self.heard = asyncio.get_running_loop().time()
         self.lines = 0
-        self._reduction = TurnReduction()
+        self._reduction = TurnReduction(before)
 
     @property
     def awaited(self) -> bool:
@@ -63,6 +63,11 @@ class RunningTurn:
     @property
     def id(self) -> str | None:
         return self._reduction.turn_id
+
+    @property
+    def total(self) -> Usage:
+        """The tokens of its thread in all."""
+        return self._reduction.total
 
     @property
     def completed(self) -> bool:

@@ -30,6 +30,8 @@ log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 # Older programs keep tools that no setting takes away.
 TEXT_ONLY_SINCE = (0, 133)
+# Older programs never end a turn without input, and take no injected items.
+LANES_SINCE = (0, 133)
 # Older programs answer one request after the other, and look on the network for models for seconds.
 SIDE_BY_SIDE_SINCE = (0, 100)
 
@@ -89,6 +91,7 @@ class CodexSession:
         found = re.search(r"/(\d+\.\d+\.\d+\S*)", str(welcome.get("userAgent")))
         self.version = found[1] if found else None
         await self._read_account()
+        self._threads.keeps_lanes = release_of(self.version) >= LANES_SINCE
         log.info("codex_ready", version=self.version, problem=self.problem)
         if (0,) < release_of(self.version) < TEXT_ONLY_SINCE:
             log.warning("codex_too_old_to_be_text_only", version=self.version, since="0.133")

@@ -7,12 +7,16 @@ ended at codex without anyone waiting for that.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from ...contracts import Prompt
+from prompts import Text
+
+from ...contracts import Lane, Prompt, Usage
 from ...errors import BackendError
 from ...rpc import (
     RpcAnswerError,
@@ -25,9 +29,10 @@ from ...rpc import (
     SkipCounter,
 )
 from ..session_life import SessionLife
-from .errors import DISCONNECTED, FAILED, NOT_TEXT_ONLY, TIMEOUT, rejected, rpc_failure
+from .errors import DISCONNECTED, FAILED, MAX_INPUT, NOT_TEXT_ONLY, TIMEOUT, rejected, rpc_failure, too_long
+from .lanes import HeldThread, Lanes, Said, identity
 from .options import INTERRUPTS, SessionOptions
-from .requests import thread_params, turn_params
+from .requests import inject_params, thread_params, turn_params
 from .running_turn import RunningTurn, TurnLostError
 from .spare_threads import SpareThreads, Started
 
@@ -39,12 +44,18 @@ WHATEVER_RUNS = ""
 # Seconds from a turn's start to that of the next turn's thread: codex has asked the model by then, and waits.
 NEXT_THREAD_AFTER = 0.02
 
+# Seconds that a model gets to end an answer by itself of which nothing more is wanted: an interrupt spoils its lane.
+WINDS_DOWN = 2.0
+
 # Threads and their turns that a lost connection left behind.
 Orphans = list[tuple[str, str]]
 
 
 class CodexThreads:
-    """Made by the session. `orphans` gets the turns that outlive the connection."""
+    """Made by the session. `orphans` gets the turns that outlive the connection.
+
+    `keeps_lanes` is what the version can do; whether it shall is an option.
+    """
 
     def __init__(self, client: RpcClient, life: SessionLife, options: SessionOptions, orphans: Orphans) -> None:
         self.ignored = SkipCounter("codex_line_ignored")
@@ -56,6 +67,8 @@ class CodexThreads:
         self._running: dict[str, RunningTurn] = {}
         self._started = 0
         self.spares = SpareThreads(self._start_thread, options.spare_threads)
+        self.keeps_lanes = False
+        self._lanes = None if options.lanes is None else Lanes(options.lanes)
         self._environments = True  # what a version refuses is not sent to it again
 
     # What the reader calls
@@ -119,14 +132,60 @@ class CodexThreads:
         Raises `BackendError` for a failure that the consumer has not been told, and `TurnLostError`.
         """
         with self._life.turn():
+            if self._lanes is not None and self.keeps_lanes:
+                await self._run_in_lane(self._lanes, turn, prompt)
+                return
+            characters = sum(len(part.text) for part in prompt.parts if isinstance(part, Text))
+            if characters > MAX_INPUT:
+                raise too_long(characters)
             thread = self.spares.take(prompt) or await self._start_thread(prompt)
             try:
                 if not turn.left:
-                    await self._run_on(thread, turn, prompt)
+                    await self._run_on(thread, turn, prompt, Said((), prompt.parts))
             finally:
                 if not thread.ephemeral:
                     with suppress(RpcClosedError):
                         self._client.post("thread/archive", {"threadId": thread.id})
+
+    async def _run_in_lane(self, lanes: Lanes, turn: RunningTurn, prompt: Prompt) -> None:
+        now = asyncio.get_running_loop().time
+        self._forget(lanes.lapsed(now()))
+        prompt = replace(prompt, developer=prompt.head)
+        found = lanes.take(prompt)
+        prompt.continuation.lane = Lane(found is not None, lanes.reason)
+        lane = found or HeldThread(identity(prompt), self.spares.take(prompt) or await self._start_thread(prompt))
+        if turn.left:
+            self._forget([lane])
+            return
+        ended = False
+
+        def resume(meaning: bytes | None) -> None:
+            # Only what ended by itself: an interrupt leaves a message of codex's own in the thread.
+            if meaning is None or not turn.completed or turn.lost is not None or not self._life.usable:
+                if ended:
+                    self._forget([lane])
+                else:
+                    lane.spoilt = True
+                return
+            lane.hold(prompt, meaning, turn.total)
+            self._forget(lanes.keep(lane, now()))
+
+        def wind_down() -> None:
+            asyncio.get_running_loop().call_later(WINDS_DOWN, turn.events.end)
+
+        prompt.continuation.resume, prompt.continuation.wind_down = resume, wind_down
+        try:
+            await self._run_on(lane.thread, turn, prompt, lane.say(prompt), lane.usage, alike=found is None)
+        finally:
+            ended = True
+            if lane.spoilt:
+                self._forget([lane])
+
+    def _forget(self, lanes: Sequence[HeldThread]) -> None:
+        """These are never used again. codex keeps an ephemeral thread whatever one does, but need not tell of it."""
+        for lane in lanes:
+            with suppress(RpcClosedError):
+                self._client.post("thread/unsubscribe", {"threadId": lane.thread.id})
 
     async def _start_thread(self, prompt: Prompt) -> Started:
         params = thread_params(prompt, self._options.cwd, self._options.base_instructions)
@@ -158,30 +217,48 @@ class CodexThreads:
                 self._environments = False
         return await self._client.request("thread/start", params, deadline=deadline)
 
-    async def _run_on(self, thread: Started, turn: RunningTurn, prompt: Prompt) -> None:
-        turn.begin()
+    async def _run_on(
+        self,
+        thread: Started,
+        turn: RunningTurn,
+        prompt: Prompt,
+        what: Said,
+        before: Usage = Usage(),  # noqa: B008 -- frozen
+        *,
+        alike: bool = True,
+    ) -> None:
+        """Runs a turn on a thread that has used `before` tokens. `alike`: another thread like this may be wanted."""
+        turn.begin(before)
         # Before the request: the first notifications may come before its answer.
         self._running[thread.id] = turn
         try:
             async with asyncio.TaskGroup() as group:
-                starting = group.create_task(self._start_turn(thread, turn, prompt), name="turn start")
+                start = self._start_turn(thread, turn, prompt, what, alike=alike)
+                starting = group.create_task(start, name="turn start")
                 await self._wait_until_settled(turn)
                 # Who leaves before the turn is known cannot name it yet.
                 await turn.known.wait()
                 await self._end_at_codex(thread.id, turn)
                 starting.cancel()
         finally:
-            del self._running[thread.id]
+            # The next turn of its lane may have begun: who has read the end of one need not wait for its owner.
+            if self._running.get(thread.id) is turn:
+                del self._running[thread.id]
         if turn.lost is not None:
             raise TurnLostError(turn.lost)
 
-    async def _start_turn(self, thread: Started, turn: RunningTurn, prompt: Prompt) -> None:
+    async def _start_turn(self, thread: Started, turn: RunningTurn, prompt: Prompt, what: Said, *, alike: bool) -> None:
         """Ask for the turn. What comes of it is told to `turn`; nothing is raised."""
+        deadline = self._deadlines.request
         try:
-            params = turn_params(thread.id, prompt)
-            answer = await self._client.request("turn/start", params, deadline=self._deadlines.request)
+            if what.older:
+                # Awaited, since a turn would run without items that were refused.
+                older = inject_params(thread.id, what.older)
+                await self._client.request("thread/inject_items", older, deadline=deadline)
+            params = turn_params(thread.id, prompt, what.newest)
+            answer = await self._client.request("turn/start", params, deadline=deadline)
             turn.started_as(str(answer["turn"]["id"]))
-            if thread.ephemeral and self._life.usable:
+            if thread.ephemeral and alike and self._life.usable:
                 asyncio.get_running_loop().call_later(NEXT_THREAD_AFTER, self.spares.want, prompt)
         except RpcDeadlineError as error:
             # When its lines came, only the answer is lost.

@@ -158,6 +158,8 @@ class ChatBuilder:
                 self._reasoning_part = 0
                 return []
             case ToolCallStarted(call_id, name):
+                # What comes behind it would else run into what stood in front of it.
+                self._content.broken = True
                 self._calls.append(_Call(call_id, name, self._request.tools.client_name(name).custom))
                 return [self._call_chunk(self._calls[-1].tool_call())]
             case ToolCallArguments(text):

@@ -73,6 +73,7 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None) -> ChatR
             output_format=_output_format(request),
             max_output_tokens=_max_tokens(request),
             stop=_stop(request),
+            names=frozenset(filter(None, [request.string("prompt_cache_key")])),
         ),
         tools=chat.tools,
         model=model,

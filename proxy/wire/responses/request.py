@@ -257,6 +257,7 @@ def parse_responses_request(body: JsonObject, history: History = NO_HISTORY) -> 
             output_format=output_format,
             max_output_tokens=max_output_tokens,
             truncate=truncation == "auto",
+            names=frozenset(filter(None, [echo["prompt_cache_key"], found.previous_response_id, found.conversation])),
         ),
         tools=tools,
         echo=echo,

@@ -100,6 +100,7 @@ async def test_doctor_shows_what_its_row_found(capsys: pytest.CaptureFixture[str
         ["note", "scripted:a.md can be read"],
         ["backend", "answers and takes turns (1.0)"],
         ["models", "scripted"],
+        ["call", "key   no model has needed it yet"],
     ]
 
 

@@ -47,7 +47,7 @@ def test_what_has_no_effect_here_has_none() -> None:
         temperature=0.1, top_p=0.5, seed=1, logprobs=True, top_logprobs=3, logit_bias={"1": 2}, presence_penalty=1,
         frequency_penalty=1, n=1, user="u", metadata={"a": "b"}, store=True, service_tier="flex", verbosity="low",
         prediction={"type": "content", "content": "x"}, web_search_options={}, modalities=["text"],
-        prompt_cache_key="k", safety_identifier="s",
+        safety_identifier="s",
     )  # fmt: skip
     assert same(request, parse())
 

@@ -1,0 +1,179 @@
+"""The conversation as messages, for backends that keep roles apart: nothing in one can pass for another.
+
+    user        What is in a.md?                   no header, no indentation
+    assistant   I will look.                       an answer: its texts and calls in order,
+                <tool_call>{...}</tool_call>       each call on a line of its own
+    user        [tool:call_1] output               a result, in the order of the calls
+    developer   Now in Latin.                      guidance, but for what the developer text begins with
+    user        Reminder: ...                      a line of ours, at the end
+
+An item is the same whatever stands around it, so entries in front of others give the items in front of
+theirs, unless the cut goes through an answer or through the results of one group of calls. Nothing is an
+item without something to see: blank texts and messages are left out, and a result has its header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from hashlib import blake2b
+from itertools import groupby
+from typing import Literal
+
+from .canonical import canonical
+from .conversation import PageWriter, harmless, in_call_order, is_blank, merged, past_call, text_length
+from .escape import normalise_newlines
+from .transcript import AssistantText, Guidance, Image, Part, PastCall, Text, ToolResult, Transcript, UserTurn
+
+# Bytes of a digest: nobody finds two contents of one digest, and a long conversation has few of them.
+_DIGEST_SIZE = 16
+# Between the texts of one answer: Chat has one text for all of them, and sets them apart so.
+_GAP = "\n\n"
+
+
+class OwnLine(Enum):
+    """What a line of ours at the end of a conversation is there for."""
+
+    REMINDER = "reminder"
+    DEMAND = "demand"
+    NO_TOOLS = "no_tools"
+    AFTER_RESULTS = "after_results"
+    FAULT = "fault"
+    NO_MESSAGE = "no_message"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One message. `parts` is what the model is shown; `ours` is None where somebody else said it.
+
+    `meaning` is a digest of what was said, however it is written: line ends, outer white space and how a text
+    is cut into parts do not count, nor do the spelling of a call's JSON and its key. Lines of ours have none.
+    """
+
+    role: Literal["user", "assistant", "developer"]
+    parts: tuple[Part, ...]
+    meaning: bytes = b""
+    ours: OwnLine | None = None
+
+    @property
+    def length(self) -> int:
+        """Its characters of text."""
+        return text_length(self.parts)
+
+
+def leading_guidance(transcript: Transcript) -> tuple[Guidance, ...]:
+    """The guidance in front of the first user message, which stands with the instructions."""
+    entries = transcript.entries[: _first_user(transcript)]
+    return tuple(entry for entry in entries if isinstance(entry, Guidance))
+
+
+def conversation_items(transcript: Transcript, key: str | None = None) -> Iterator[Item]:
+    """The messages of `transcript`, past calls with `key`."""
+    first = _first_user(transcript)
+    entries = [
+        entry
+        for place, entry in enumerate(transcript.entries)
+        if not (is_blank(entry) or (isinstance(entry, Guidance) and place < first))
+    ]
+    answer: list[AssistantText | PastCall] = []
+    for entry in (*in_call_order(entries), None):
+        if isinstance(entry, AssistantText | PastCall):
+            answer.append(entry)
+            continue
+        if answer:
+            yield Item("assistant", (Text(_answer_text(answer, key)),), meaning_of_answer(answer))
+            answer = []
+        match entry:
+            case UserTurn(parts):
+                if said := _said(parts):
+                    yield Item("user", _shown(said), _digest("user", *_content(said)))
+            case ToolResult(call_id, parts):
+                said = _said(parts)
+                shown = _shown(said, header=f"[tool:{call_id}]")
+                yield Item("user", shown, _digest("result", call_id, *_content(said)))
+            case Guidance(text):
+                if said := _said((Text(text),)):
+                    yield Item("developer", _shown(said), _digest("developer", *_content(said)))
+            case None:
+                pass
+
+
+def meaning_of_answer(entries: Sequence[AssistantText | PastCall]) -> bytes:
+    """`Item.meaning` of one answer of the model: all its texts, and its calls in order.
+
+    Where the texts stand among the calls does not count, nor how many messages they were: a Chat client has one
+    text beside its calls. So blank lines in it count as one, for that is what stands between two messages there.
+    """
+    fields: list[str] = []
+    for entry in entries:
+        if isinstance(entry, PastCall):
+            value = canonical(entry.arguments)
+            arguments = ("text", normalise_newlines(entry.arguments).strip()) if value is None else ("json", value)
+            fields += (entry.call_id, entry.name, *arguments)
+    return _digest("assistant", _told(entry.text for entry in entries if isinstance(entry, AssistantText)), *fields)
+
+
+def chain(before: bytes, meaning: bytes) -> bytes:
+    """A rolling digest: that of a conversation with one more item. A line of ours changes nothing."""
+    return _digest(before, meaning) if meaning else before
+
+
+def _first_user(transcript: Transcript) -> int:
+    """The place of the first user message; the end, where there is none yet."""
+    entries = transcript.entries
+    return next((place for place, entry in enumerate(entries) if isinstance(entry, UserTurn)), len(entries))
+
+
+def _said(parts: Iterable[Part]) -> list[Part]:
+    """`parts` that have something to see."""
+    return [part for part in merged(parts) if isinstance(part, Image) or part.text.strip()]
+
+
+def _shown(said: Iterable[Part], header: str = "") -> tuple[Part, ...]:
+    page = PageWriter()
+    page.write(header)
+    gap = " " if header else ""
+    for part in said:
+        page.add(Text(gap + harmless(part.text)) if isinstance(part, Text) else part)
+        gap = ""
+    return page.parts()
+
+
+def _content(said: Iterable[Part]) -> Iterator[str]:
+    """Of each part its kind and its value."""
+    for part in said:
+        yield from ("text", part.text.strip()) if isinstance(part, Text) else ("image", part.url)
+
+
+def _answer_text(answer: Iterable[AssistantText | PastCall], key: str | None) -> str:
+    written: list[str] = []
+    texts: list[str] = []
+    for entry in (*answer, None):
+        if isinstance(entry, AssistantText):
+            texts.append(normalise_newlines(entry.text))
+            continue
+        if texts:
+            # Escaped as a whole: no border may complete a tag.
+            written.append(harmless(_GAP.join(texts)))
+            texts = []
+        if entry is not None:
+            written.append(past_call(entry, key))
+    return "\n".join(written)
+
+
+def _told(texts: Iterable[str]) -> str:
+    """`texts` as one, in which paragraphs stand one blank line apart."""
+    lines = _GAP.join(texts).splitlines()
+    paragraphs = groupby(lines, key=lambda line: bool(line.strip()))
+    return _GAP.join("\n".join(paragraph).rstrip() for told, paragraph in paragraphs if told).strip()
+
+
+def _digest(*fields: str | bytes) -> bytes:
+    """One digest of `fields`, each framed by its length: what stands in one cannot reach into the next."""
+    digest = blake2b(digest_size=_DIGEST_SIZE)
+    for field in fields:
+        data = field.encode("utf-8", "surrogatepass") if isinstance(field, str) else field
+        digest.update(len(data).to_bytes(8, "big"))
+        digest.update(data)
+    return digest.digest()

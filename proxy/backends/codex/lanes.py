@@ -1,0 +1,186 @@
+"""Lanes: threads that hold a conversation, so that of its next request only what is new goes out.
+
+    fresh --turn--> busy --ended by itself, given as it was written--> idle --taken--> busy
+                     '--- interrupted, failed, given otherwise --------> forgotten    (spoilt)
+                                        idle --too old, too many, too large--> forgotten
+
+A provider reads a prompt from its cache when a request begins with all that an earlier one held, under one key, and
+codex uses the thread's id for that key. So a request takes the idle lane that holds the longest true beginning of its
+own history. What a lane holds is known by a rolling digest, never by the text itself.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from prompts import Item, OwnLine, Part, Text, chain
+
+from ...contracts import Prompt, Usage
+from .errors import MAX_INPUT, too_long
+from .options import LaneBounds
+from .spare_threads import Started
+
+# The digest of a conversation in which nothing was said.
+NOTHING = b""
+# Characters of a lane. A reminder stays in the thread, so it goes out again only behind so many more.
+REMINDED_FOR = 20_000
+# Characters of a token, for an answer that is known by its tokens.
+_TOKEN = 4
+
+Identity = tuple[str, str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a turn says to its thread: messages that stand there when it begins, and its own input."""
+
+    older: Sequence[Item]
+    newest: Sequence[Part]
+
+
+@dataclass(slots=True, eq=False)
+class HeldThread:
+    """A thread, and what it holds: `count` items, whose rolling digest is `held`, in so many `characters`.
+
+    `effort`: one was sent once, and codex keeps the last until it is told another; none is no other. `usage` are the
+    thread's tokens in all. `spoilt`: it holds something that is not the conversation's.
+    """
+
+    identity: Identity
+    thread: Started
+    names: frozenset[str] = frozenset()
+    held: bytes = NOTHING
+    count: int = 0
+    characters: int = 0
+    reminded_at: int | None = None
+    effort: bool = False
+    usage: Usage = field(default_factory=Usage)
+    used: float = 0.0
+    spoilt: bool = False
+
+    def say(self, prompt: Prompt) -> Said:
+        """What of the prompt's conversation it does not hold yet. Raises `BackendError` when that is too long."""
+        new = conversation(prompt)[self.count :]
+        last = max((place for place, item in enumerate(new) if item.role != "user"), default=-1)
+        reminds = self._reminds(prompt)
+        ours = [item for item in prompt.items if item.ours and (reminds or item.ours is not OwnLine.REMINDER)]
+        newest = [part for item in (*new[last + 1 :], *ours) for part in item.parts]
+        # What stands in the thread has no such limit.
+        if (characters := sum(len(part.text) for part in newest if isinstance(part, Text))) > MAX_INPUT:
+            raise too_long(characters)
+        return Said(new[: last + 1], newest)
+
+    def _reminds(self, prompt: Prompt) -> bool:
+        """Whether the prompt's reminder goes out: the last one stands too far back by now."""
+        if not any(item.ours is OwnLine.REMINDER for item in prompt.items):
+            return False
+        behind = self.characters + weight(conversation(prompt)[self.count :]) - (self.reminded_at or 0)
+        return self.reminded_at is None or behind >= REMINDED_FOR
+
+    def hold(self, prompt: Prompt, answer: bytes, usage: Usage) -> None:
+        """It holds the prompt's conversation now, and the answer of this meaning; its tokens in all are `usage`."""
+        items = conversation(prompt)
+        reminds = self._reminds(prompt)
+        self.characters += weight(items[self.count :]) + (usage - self.usage).output_tokens * _TOKEN
+        if reminds:
+            self.reminded_at = self.characters
+        *_, digest = beginnings(items)
+        self.held, self.count = chain(digest, answer), len(items) + 1
+        self.effort = self.effort or prompt.effort is not None
+        self.names, self.usage = prompt.names, usage
+        # From now on it may be gone when it is asked for.
+        self.thread = replace(self.thread, waited=True)
+
+
+def identity(prompt: Prompt) -> Identity:
+    """Whose a thread is, and what it is given at its start and never loses."""
+    return prompt.owner, prompt.model, prompt.head
+
+
+def conversation(prompt: Prompt) -> Sequence[Item]:
+    """What somebody said, without lines of ours."""
+    return [item for item in prompt.items if item.ours is None]
+
+
+def weight(items: Sequence[Item]) -> int:
+    """Characters that items take at codex; an image takes its data URL."""
+    return sum(len(part.text if isinstance(part, Text) else part.url) for item in items for part in item.parts)
+
+
+def beginnings(items: Sequence[Item]) -> Iterator[bytes]:
+    """The rolling digest of each beginning of `items`, that of none first."""
+    digest = NOTHING
+    yield digest
+    for item in items:
+        digest = chain(digest, item.meaning)
+        yield digest
+
+
+@dataclass(slots=True)
+class Lanes:
+    """The idle lanes of one session. `reason` is why the last request got the one that it got, or none."""
+
+    bounds: LaneBounds
+    reason: str = ""
+    _idle: OrderedDict[HeldThread, None] = field(default_factory=OrderedDict)
+    """Those that were used last stand last."""
+    _characters: int = 0
+
+    def __len__(self) -> int:
+        return len(self._idle)
+
+    def take(self, prompt: Prompt) -> HeldThread | None:
+        """The lane that holds the longest true beginning of the prompt's conversation; nobody else's then."""
+        items = conversation(prompt)
+        # Something must be new, or codex would have nothing to answer.
+        known = {digest: count for count, digest in enumerate(beginnings(items[:-1]))}
+        wanted = identity(prompt)
+        alike = [lane for lane in self._idle if lane.identity == wanted]
+        holding = [lane for lane in alike if known.get(lane.held) == lane.count]
+        fitting = [lane for lane in holding if prompt.effort is not None or not lane.effort]
+        self.reason = _reason(items, alike, holding, fitting)
+        if not fitting:
+            return None
+        # Among equals that of the same conversation, then the one that was used last.
+        best = max(fitting, key=lambda lane: (lane.count, len(lane.names & prompt.names), lane.used))
+        self._remove(best)
+        return best
+
+    def keep(self, lane: HeldThread, now: float) -> list[HeldThread]:
+        """`lane` is idle from `now` on. Returns those that are none any more for it."""
+        lane.used = now
+        self._idle[lane] = None
+        self._characters += lane.characters
+        gone = self.lapsed(now)
+        while self._idle and (len(self._idle) > self.bounds.lanes or self._characters > self.bounds.characters):
+            gone.append(self._remove(next(iter(self._idle))))
+        return gone
+
+    def lapsed(self, now: float) -> list[HeldThread]:
+        """The lanes that were idle for too long, which are none any more."""
+        gone: list[HeldThread] = []
+        while self._idle and (oldest := next(iter(self._idle))).used + self.bounds.idle <= now:
+            gone.append(self._remove(oldest))
+        return gone
+
+    def _remove(self, lane: HeldThread) -> HeldThread:
+        del self._idle[lane]
+        self._characters -= lane.characters
+        return lane
+
+
+def _reason(
+    items: Sequence[Item],
+    alike: Sequence[HeldThread],
+    holding: Sequence[HeldThread],
+    fitting: Sequence[HeldThread],
+) -> str:
+    if fitting:
+        return "history"
+    if holding:
+        return "effort"
+    if not any(item.role == "assistant" for item in items):
+        return "first"
+    return "other_history" if alike else "none_idle"

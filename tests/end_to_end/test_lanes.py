@@ -1,0 +1,85 @@
+"""Lanes, on the real codex programs: a conversation keeps its thread, and with it the provider's cache."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parser import write_call
+from proxy.backends.codex.program import release_of
+from proxy.backends.codex.session import LANES_SINCE
+from proxy.replay.call_key import key_of
+from tests.support.codex_programs import TestProgram, installed_programs
+from tests.support.scripted_model import Message, Reply
+
+from .test_tool_loop import Endpoint, calls_of, serving
+
+LANED = [program for program in installed_programs() if release_of(program.version) >= LANES_SINCE]
+
+pytestmark = [
+    pytest.mark.parametrize("codex", LANED, ids=lambda codex: codex.version),
+    pytest.mark.timeout(120),
+]
+
+TOOLS: Any = [
+    {"type": "function", "name": "read_note", "description": "Read a note.", "strict": False,
+     "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}},
+]  # fmt: skip
+ROUNDS = 6
+
+
+def developer_of(body: Mapping[str, Any]) -> str:
+    texts: list[str] = [
+        part["text"] for item in body["input"] if item.get("role") == "developer" for part in item["content"]
+    ]
+    return texts[-1]
+
+
+def calling(number: int, body: Mapping[str, Any]) -> Reply:
+    """A reply with one call, which carries the key that it is shown."""
+    call = write_call("read_note", json.dumps({"path": f"{number}.md"}), key=key_of(developer_of(body)))
+    return Reply([Message(f"I look.\n{call}")])
+
+
+async def loop(endpoint: Endpoint, **members: Any) -> list[dict[str, Any]]:
+    """Runs a loop of `ROUNDS` requests. Returns what the provider was asked."""
+    number = 0
+
+    def respond(body: Mapping[str, Any]) -> Reply:
+        nonlocal number
+        number += 1
+        return calling(number, body) if number < ROUNDS else Reply([Message("Done.")])
+
+    endpoint.model.choose = respond
+    conversation: list[Any] = [{"role": "user", "content": "Read my notes. " + "Much context. " * 50}]
+    for _ in range(ROUNDS):
+        answer = await endpoint.client.responses.create(
+            model="gpt-5.5", input=conversation, tools=TOOLS, instructions="Be brief.", **members
+        )
+        conversation += [item.to_dict() for item in answer.output]
+        conversation += [
+            {"type": "function_call_output", "call_id": call.call_id, "output": f"# {call.arguments}\nLong."}
+            for call in calls_of(answer)
+        ]
+    return [dict(request.body) for request in endpoint.model.requests]
+
+
+def holds(body: dict[str, Any], earlier: dict[str, Any]) -> bool:
+    """Whether a request begins with all that an earlier one held, byte for byte."""
+    return bool(json.dumps(body["input"][: len(earlier["input"])]) == json.dumps(earlier["input"]))
+
+
+@pytest.mark.parametrize("members", [{}, {"parallel_tool_calls": False}])
+async def test_a_tool_loop_has_one_key_and_one_growing_beginning(
+    codex: TestProgram, tmp_path: Path, members: dict[str, Any]
+) -> None:
+    async with serving(codex, tmp_path / "home") as endpoint:
+        bodies = await loop(endpoint, **members)
+    assert len(bodies) == ROUNDS
+    assert len({body["prompt_cache_key"] for body in bodies}) == 1
+    assert all(holds(later, earlier) for earlier, later in pairwise(bodies))

@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parser import Tool, ToolRegistry
+from prompts import (
+    FRONTIER,
+    AssistantText,
+    ChoiceMode,
+    Entry,
+    Image,
+    PastCall,
+    Text,
+    ToolChoice,
+    ToolResult,
+    Transcript,
+    UserTurn,
+    meaning_of_answer,
+    normalise_newlines,
+    render_turn,
+)
+from proxy.backends.codex.errors import MAX_INPUT
+from proxy.backends.codex.lanes import REMINDED_FOR, HeldThread, Lanes, identity
+from proxy.backends.codex.options import LaneBounds
+from proxy.backends.codex.spare_threads import Started
+from proxy.contracts import Prompt, Usage
+from proxy.errors import BackendError
+
+TOOLS = ToolRegistry([Tool("read_note")])
+
+
+def user(text: str) -> UserTurn:
+    return UserTurn((Text(text),))
+
+
+def read(call_id: str, path: str = "a.md") -> PastCall:
+    return PastCall(call_id, "read_note", f'{{"path": "{path}"}}')
+
+
+def result(call_id: str, text: str = "# A") -> ToolResult:
+    return ToolResult(call_id, (Text(text),))
+
+
+def prompt(*entries: Entry, choice: ChoiceMode = ChoiceMode.AUTO, **changes: object) -> Prompt:
+    transcript = Transcript(entries, "Be brief.")
+    turn = render_turn(transcript, TOOLS, ToolChoice(choice), parallel=True, profile=FRONTIER)
+    made = Prompt("m", turn.developer, turn.parts, head=turn.head, items=turn.items)
+    return replace(made, **changes)  # type: ignore[arg-type]  # names are checked by the dataclass
+
+
+def lane(asked: Prompt, answer: Sequence[AssistantText | PastCall], thread: str = "t") -> HeldThread:
+    """A lane that has answered so."""
+    made = HeldThread(identity(asked), Started(thread, ephemeral=True))
+    made.hold(asked, meaning_of_answer(answer), Usage(output_tokens=10))
+    return made
+
+
+def lanes(*kept: HeldThread, **bounds: float) -> Lanes:
+    made = Lanes(LaneBounds(**bounds))  # type: ignore[arg-type]  # names are checked by the dataclass
+    for now, each in enumerate(kept):
+        assert made.keep(each, float(now)) == []
+    return made
+
+
+FIRST = (user("Read a.md."),)
+CALL = (AssistantText("I look."), read("c1"))
+SECOND = (*FIRST, *CALL, result("c1"))
+
+
+def test_a_conversation_goes_on_in_its_lane_with_what_is_new() -> None:
+    held = lane(prompt(*FIRST), CALL)
+    asked = prompt(*SECOND)
+    table = lanes(held)
+    assert table.take(asked) is held
+    assert table.reason == "history"
+    assert held.say(asked).older == []
+    assert held.say(asked).newest == [Text("[tool:c1] # A")]
+    assert table.take(asked) is None, "it is busy now"
+
+
+def test_a_fresh_thread_is_given_what_is_old_and_asked_what_is_new() -> None:
+    asked = prompt(*SECOND, user("And?"))
+    said = HeldThread(identity(asked), Started("t", ephemeral=True)).say(asked)
+    assert [item.role for item in said.older] == ["user", "assistant"]
+    assert said.newest == [Text("[tool:c1] # A"), Text("And?")]
+
+
+def test_what_the_assistant_is_to_go_on_from_is_given_and_nothing_asked() -> None:
+    asked = prompt(*FIRST, AssistantText("It says"))
+    said = HeldThread(identity(asked), Started("t", ephemeral=True)).say(asked)
+    assert [item.role for item in said.older] == ["user", "assistant"]
+    assert said.newest == []
+
+
+@pytest.mark.parametrize(
+    ("entries", "reason"),
+    [
+        ((user("Read b.md."), *CALL, result("c1")), "other_history"),
+        ((*FIRST, AssistantText("I see."), read("c1"), result("c1")), "other_history"),
+        ((*FIRST, AssistantText("I look."), read("c2"), result("c2")), "other_history"),
+        ((*FIRST, AssistantText("I look."), read("c1", "b.md"), result("c1")), "other_history"),
+        (FIRST, "first"),
+        ((*FIRST, *CALL), "other_history"),
+    ],
+)
+def test_another_history_has_another_thread(entries: tuple[Entry, ...], reason: str) -> None:
+    table = lanes(lane(prompt(*FIRST), CALL))
+    assert table.take(prompt(*entries)) is None
+    assert table.reason == reason
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        (user("Read a.md.\r\n"), *CALL, result("c1")),
+        (*FIRST, AssistantText("\nI look.\n"), PastCall("c1", "read_note", '{ "path":"a.md" }'), result("c1")),
+    ],
+)
+def test_other_spelling_is_the_same_history(entries: tuple[Entry, ...]) -> None:
+    assert lanes(lane(prompt(*FIRST), CALL)).take(prompt(*entries)) is not None
+
+
+@pytest.mark.parametrize("change", [{"owner": "b"}, {"model": "n"}, {"head": "Be long."}])
+def test_a_lane_is_for_its_owner_model_and_developer_text_alone(change: dict[str, Any]) -> None:
+    table = lanes(lane(prompt(*FIRST), CALL))
+    assert table.take(prompt(*SECOND, **change)) is None
+    assert table.reason == "none_idle"
+
+
+def test_an_effort_that_was_sent_stays_so_none_is_another_lane() -> None:
+    held = lane(prompt(*FIRST, effort="high"), CALL)
+    table = lanes(held)
+    assert table.take(prompt(*SECOND)) is None
+    assert table.reason == "effort"
+    assert table.take(prompt(*SECOND, effort="low")) is held
+
+
+def test_the_longest_beginning_wins_then_the_same_conversation_then_the_newest() -> None:
+    short, long = lane(prompt(*FIRST), CALL, "short"), lane(prompt(*SECOND), [AssistantText("A.")], "long")
+    asked = prompt(*SECOND, AssistantText("A."), user("More."))
+    assert lanes(long, short).take(asked) is long
+    named = lane(prompt(*FIRST, names=frozenset({"conv_1"})), CALL, "named")
+    assert lanes(named, short).take(prompt(*SECOND, names=frozenset({"conv_1"}))) is named
+    assert lanes(named, short).take(prompt(*SECOND)) is short
+
+
+def test_what_is_too_old_too_many_or_too_large_goes_oldest_first() -> None:
+    one, two, three = (lane(prompt(user(text)), CALL, text) for text in ("1", "2", "3"))
+    table = lanes(one, two, lanes=2)
+    assert table.keep(three, 2.0) == [one]
+    assert table.lapsed(1801.0) == [two]
+    assert len(table) == 1
+    large = lane(prompt(user("x" * 900)), CALL)
+    table = lanes(large, characters=1000)
+    assert table.keep(lane(prompt(user("y" * 200)), CALL), 1.0) == [large]
+
+
+def test_a_line_of_ours_goes_out_and_is_none_of_the_conversation() -> None:
+    asked = prompt(*FIRST, choice=ChoiceMode.REQUIRED)
+    held = HeldThread(identity(asked), Started("t", ephemeral=True))
+    assert [part for part in held.say(asked).newest if "at least one tool call" in str(part)]
+    held.hold(asked, meaning_of_answer(CALL), Usage())
+    assert lanes(held).take(prompt(*SECOND)) is held
+
+
+def test_a_reminder_goes_out_once_for_so_many_characters() -> None:
+    told: tuple[Entry, ...] = (user("x" * (REMINDED_FOR + 1)),)
+    held = HeldThread(identity(prompt(*told)), Started("t", ephemeral=True))
+    reminded = []
+    for more in ("y", "y" * (REMINDED_FOR // 2), "y" * (REMINDED_FOR // 2), "y"):
+        asked = prompt(*told)
+        reminded.append(any("Reminder" in str(part) for part in held.say(asked).newest))
+        held.hold(asked, meaning_of_answer([AssistantText("A.")]), Usage())
+        told += (AssistantText("A."), user(more))
+    assert reminded == [True, False, False, True]
+
+
+def test_a_new_message_that_is_too_long_is_refused_and_a_long_history_is_not() -> None:
+    long = user("x" * (MAX_INPUT + 1))
+    with pytest.raises(BackendError) as caught:
+        HeldThread(identity(prompt(long)), Started("t", ephemeral=True)).say(prompt(long))
+    assert caught.value.code == "context_length_exceeded"
+    asked = prompt(long, AssistantText("Much."), user("And?"))
+    assert len(HeldThread(identity(asked), Started("t", ephemeral=True)).say(asked).older) == 2
+
+
+def test_images_are_part_of_what_is_said() -> None:
+    image = Image("data:image/png;base64,AA==")
+    held = lane(prompt(UserTurn((Text("See"), image))), CALL)
+    assert lanes(held).take(prompt(UserTurn((Text("See"), image)), *CALL, result("c1"))) is held
+    other = Image("data:image/png;base64,AB==")
+    held = lane(prompt(UserTurn((Text("See"), image))), CALL)
+    assert lanes(held).take(prompt(UserTurn((Text("See"), other)), *CALL, result("c1"))) is None
+
+
+@given(
+    st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=6),
+    st.integers(0, 5),
+    st.text().filter(str.strip),
+)
+def test_a_lane_never_goes_on_where_the_history_differs(words: list[str], place: int, other: str) -> None:
+    entries: list[Entry] = []
+    for number, word in enumerate(words):
+        entries += [user(word), AssistantText(f"{number}")]
+    held = lane(prompt(*entries[:-1]), [AssistantText(f"{len(words) - 1}")])
+    asked = prompt(*entries, user("And?"))
+    assert lanes(held).take(asked) is held
+    place = 2 * (place % len(words))
+    changed = [*entries]
+    changed[place] = user(other)
+    taken = lanes(held).take(prompt(*changed, user("And?")))
+    assert (taken is held) is (normalise_newlines(other).strip() == normalise_newlines(words[place // 2]).strip())

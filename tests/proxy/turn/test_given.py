@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+
+from prompts import AssistantText, PastCall, meaning_of_answer
+from proxy.contracts import (
+    AnswerMessageEnded,
+    AnswerText,
+    BackendEvent,
+    Prompt,
+    Reasoning,
+    ToolCallArguments,
+    ToolCallEnded,
+    ToolCallStarted,
+    TurnEnded,
+    TurnEvent,
+    TurnFinished,
+)
+from proxy.turn import TurnOptions, TurnReport, run_turn
+from proxy.turn.call_key import CallKeys, KeyMode
+from proxy.turn.given import Given
+from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, Outcome, ask, outcome_of, play
+from tests.support.memory_backend import USAGE, MemoryBackend, Script, pieces
+
+OFF = TurnOptions(call_keys=CallKeys(KeyMode.OFF))
+A = '{"path": "a.md"}'
+
+
+def test_what_was_given_is_what_a_client_sends_back() -> None:
+    given = Given()
+    events: list[TurnEvent] = [
+        Reasoning(0, "hm"), AnswerText("I "), AnswerText("look."), AnswerMessageEnded(), AnswerText("Now."),
+        ToolCallStarted("c1", "read"), ToolCallArguments('{"a": '), ToolCallArguments("1}"), ToolCallEnded(),
+        ToolCallStarted("c2", "read"), ToolCallArguments("{}"), ToolCallEnded(),
+    ]  # fmt: skip
+    for event in events:
+        given.note([event])
+    calls = PastCall("c1", "read", '{"a":1}'), PastCall("c2", "read", "{}")
+    assert given.meaning() == meaning_of_answer([AssistantText("I look."), AssistantText("Now."), *calls])
+
+
+class KeepingBackend(MemoryBackend):
+    """Keeps conversations: `resumed` are the meanings that it was told to go on from."""
+
+    def __init__(self, answers: list[Script], chunk: int = 0) -> None:
+        super().__init__(answers, chunk)
+        self.resumed: list[bytes | None] = []
+        self.wound_down = 0
+
+    @asynccontextmanager
+    async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
+        prompt.continuation.resume = self.resumed.append
+        prompt.continuation.wind_down = self._wind_down
+        async with super().stream(prompt) as batches:
+            yield batches
+
+    def _wind_down(self) -> None:
+        self.wound_down += 1
+
+
+@pytest.mark.parametrize(
+    ("answers", "spoilt"),
+    [
+        ((f"I look. {READ_A}",), None),
+        (("Hello.",), None),
+        ((BROKEN, READ_A), "second_try"),
+        ((READ_A.replace('"arguments"', '"args"'),), "repaired"),
+        ((READ_A.replace("read_note", "no_such") + READ_A,), "refused"),
+        ((f"{READ_A}\n[tool:call_1] invented",), "interrupted"),
+        (([*pieces("Half", 0), TurnEnded(USAGE, "max_output_tokens")],), "max_output_tokens"),
+    ],
+)
+async def test_a_conversation_goes_on_only_from_what_the_model_wrote(
+    answers: tuple[Script, ...], spoilt: str | None
+) -> None:
+    backend = KeepingBackend(list(answers))
+    outcome = await play_on(backend)
+    assert outcome.report.spoilt == spoilt
+    assert (backend.resumed[-1] is None) is (spoilt is not None)
+    assert len(backend.resumed) == len(answers), "each is settled once"
+
+
+async def play_on(backend: MemoryBackend, *, parallel: bool = True) -> Outcome:
+    return await outcome_of(ask(parallel=parallel), backend, OFF)
+
+
+async def test_it_is_settled_before_the_end_is_told() -> None:
+    backend = KeepingBackend(["Hello."])
+    async for batch in run_turn(ask(), backend, OFF, TurnReport()):
+        assert not isinstance(batch[-1], TurnFinished) or len(backend.resumed) == 1
+
+
+async def test_a_client_that_leaves_spoils_it() -> None:
+    backend = KeepingBackend(["word " * 100], 5)
+    turn = run_turn(ask(), backend, OFF, TurnReport())
+    await anext(turn)
+    await turn.aclose()
+    assert backend.resumed == [None]
+
+
+async def test_one_call_is_waited_for_to_the_end_of_its_answer() -> None:
+    backend = KeepingBackend([f"{READ_A}\n \n"], 5)
+    outcome = await play_on(backend, parallel=False)
+    assert outcome.calls == [("read_note", A)]
+    assert (backend.left_early, backend.wound_down, outcome.report.interrupted) == (0, 1, None)
+    [started] = [event for event in outcome.events if isinstance(event, ToolCallStarted)]
+    assert backend.resumed == [meaning_of_answer([PastCall(started.call_id, "read_note", A)])]
+    assert outcome.end == TurnFinished(USAGE), "as the backend counted it"
+
+
+@pytest.mark.parametrize("chunk", [0, 5, 1000])
+async def test_an_answer_that_goes_on_behind_its_one_call_is_interrupted(chunk: int) -> None:
+    backend = KeepingBackend([f"{READ_A}\n{READ_B} and more " * 20], chunk)
+    outcome = await play_on(backend, parallel=False)
+    assert outcome.calls == [("read_note", A)]
+    assert outcome.report.interrupted == "one call was asked for"
+    assert backend.resumed == [None]
+
+
+async def test_a_backend_that_keeps_nothing_is_interrupted_at_once() -> None:
+    outcome = await play(f"{READ_A}\n \n", chunk=5, request=ask(parallel=False), options=OFF)
+    assert outcome.backend.left_early == 1
