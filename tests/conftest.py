@@ -11,7 +11,9 @@ import pytest
 import structlog
 from hypothesis import settings
 
+from tests.support.clock import Clock
 from tests.support.codex_programs import child_environment, installed_programs
+from tests.support.patience import no_deadlines
 
 # Time is no property of the code: a busy machine must not fail a test. In CI the examples are always the same.
 settings.register_profile("here", deadline=None)
@@ -31,6 +33,19 @@ def _closed_network() -> None:
 def _own_data_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
     """No file of the person who runs the tests is touched, also where a default names one."""
     os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_deadlines() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        no_deadlines(patch)
+        yield
+
+
+@pytest.fixture
+async def clock() -> Clock:
+    """That of the test's loop."""
+    return Clock()
 
 
 @pytest.fixture(autouse=True)

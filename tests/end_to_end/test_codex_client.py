@@ -31,7 +31,6 @@ def librarian(body: Mapping[str, Any]) -> Reply:
     return Reply([Message(f"I will look.\n{call}")], chunk=3)
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("websockets", [False, True], ids=["http", "websocket"])
 @pytest.mark.parametrize("program", NEW, ids=lambda program: program.version)
 async def test_codex_completes_a_task_with_a_tool_of_an_mcp_server(

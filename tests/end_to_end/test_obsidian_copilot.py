@@ -53,7 +53,7 @@ ROUNDS = (
     Round("You wrote that the *garden* is <fine>."),
 )
 
-pytestmark = [pytest.mark.parametrize("api", list(APIS.values()), ids=list(APIS)), pytest.mark.timeout(120)]
+pytestmark = pytest.mark.parametrize("api", list(APIS.values()), ids=list(APIS))
 
 
 @dataclass(frozen=True, slots=True)

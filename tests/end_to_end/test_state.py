@@ -10,22 +10,20 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from openai import AsyncOpenAI
 
 from parser import write_call
 from tests.support.codex_programs import ROOT, child_environment, installed_programs
+from tests.support.patience import PATIENCE
 from tests.support.scripted_model import Message, Reply, ScriptedModel
 from tests.support.tagcall_server import tagcall_server
 
 TOOLS: list[Any] = [{"type": "function", "name": "read_note", "parameters": {"type": "object"}, "strict": False}]
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @asynccontextmanager
 async def client_of(url: str) -> AsyncIterator[AsyncOpenAI]:
-    async with AsyncOpenAI(base_url=url, api_key="mine", max_retries=0, timeout=30) as client:
+    async with AsyncOpenAI(base_url=url, api_key="mine", max_retries=0, timeout=PATIENCE) as client:
         yield client
 
 
@@ -83,7 +81,7 @@ async def test_a_background_response_outlives_its_client_and_ends_with_a_cancel(
             model.called.clear()
             queued = await client.responses.create(model="gpt-5.5", input="Count", background=True)
             assert queued.status == "queued"
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE):
                 await model.called.wait()
                 assert (await client.responses.cancel(queued.id)).status == "cancelled"
                 await model.stream_closed.wait()
@@ -122,11 +120,11 @@ async def tagcall_process(arguments: list[str], home: Path) -> AsyncIterator[tup
     )  # fmt: skip
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             line = (await process.stdout.readline()).decode()
         yield process, line.split()[-1]
     finally:
         if process.returncode is None:
             process.terminate()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE):
                 await process.wait()

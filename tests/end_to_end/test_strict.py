@@ -14,6 +14,7 @@ from openai import APIStatusError, AsyncOpenAI
 from openai.types.responses import FunctionToolParam, Response, ResponseFunctionToolCall, ResponseTextConfigParam
 
 from parser import write_call
+from tests.support.patience import PATIENCE
 from tests.support.scripted_model import Failed, Message, Refusal, Reply, ScriptedModel
 from tests.support.tagcall_server import tagcall_server
 
@@ -58,7 +59,7 @@ async def serving(home: Path, **settings: Any) -> AsyncIterator[Endpoint]:
     async with (
         ScriptedModel() as model,
         tagcall_server(model, home, **settings) as url,
-        AsyncOpenAI(base_url=url, api_key="anything", max_retries=0, timeout=30) as client,
+        AsyncOpenAI(base_url=url, api_key="anything", max_retries=0, timeout=PATIENCE) as client,
     ):
         yield Endpoint(client, model)
 

@@ -9,12 +9,10 @@ from pathlib import Path
 
 from tests.support.codex_programs import ROOT, child_environment
 from tests.support.conversation import ToolCall
+from tests.support.patience import PATIENCE
 
 # A name that codex has no entry for. Of models that it knows it defers MCP tools behind a tool of its own.
 MODEL = "some-model"
-
-# Seconds for a whole run.
-PATIENCE = 90
 
 CONFIG = """
 model = "{model}"
@@ -31,6 +29,8 @@ command = {command}
 args = ["-m", "tests.support.vault_mcp", {log}]
 cwd = {root}
 default_tools_approval_mode = "approve"
+startup_timeout_sec = {patience}
+tool_timeout_sec = {patience}
 """
 
 
@@ -45,6 +45,7 @@ async def run(program: Path, url: str, home: Path, prompt: str, *, websockets: b
         command=json.dumps(sys.executable),
         log=json.dumps(str(log)),
         root=json.dumps(str(ROOT)),
+        patience=PATIENCE,
     )
     (home / "config.toml").write_text(config, "utf-8")
     process = await asyncio.create_subprocess_exec(

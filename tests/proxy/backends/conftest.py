@@ -8,11 +8,14 @@ import pytest
 
 from proxy.backends.codex.backend import CodexBackend, codex_backend
 from tests.support.codex_programs import TestProgram, child_environment, installed_programs
+from tests.support.patience import wait_for_codex
 from tests.support.scripted_model import ScriptedModel
 
 
 @pytest.fixture
-async def model() -> AsyncIterator[ScriptedModel]:
+async def model(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptedModel]:
+    """Behind a real program."""
+    wait_for_codex(monkeypatch)
     async with ScriptedModel() as model:
         yield model
 

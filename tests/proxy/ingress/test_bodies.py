@@ -22,6 +22,7 @@ from proxy.wire.json_body import MAX_DEPTH, JsonObject, JsonValue, parse_json_ob
 from proxy.wire.responses.request import parse_responses_request
 from tests.support.http_client import client, error_of
 from tests.support.memory_backend import MemoryBackend
+from tests.support.patience import PATIENCE
 
 BODY: dict[str, Any] = {"model": "m", "input": "hi"}
 
@@ -72,7 +73,7 @@ async def test_a_body_over_the_limit_is_refused_before_it_has_come(rest: bytes) 
     async with running_server(Settings(port=0, max_body=1_000_000), MemoryBackend([])) as url:
         reader, writer = await asyncio.open_connection(urlsplit(url).hostname, urlsplit(url).port)
         writer.write(HEAD + rest)
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(PATIENCE):
             answer = await reader.read()
         writer.close()
     assert answer.split()[1] == b"413"
@@ -240,7 +241,7 @@ async def test_whatever_bytes_a_body_has_it_is_a_clear_400() -> None:
         for path in ("responses", "chat/completions", "responses/compact", "responses/input_tokens", "conversations"):
             for body in bodies:
                 headers = {"Content-Type": "application/json"}
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(PATIENCE):
                     async with session.post(f"{url}/{path}", data=body, headers=headers) as response:
                         assert response.status == 400, (path, body)
                         assert (await error_of(response))["type"] == "invalid_request_error"

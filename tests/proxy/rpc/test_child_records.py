@@ -16,6 +16,7 @@ import pytest
 
 from proxy.rpc import ChildRecords, ChildTransport, Launch, child_records
 from proxy.rpc.processes import find_process
+from tests.support.patience import NEVER, PATIENCE
 
 DEAF = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
 ECHO = "import sys\nprint('ready', flush=True)\nfor line in sys.stdin: print(line, end='', flush=True)"
@@ -45,7 +46,7 @@ class Stray:
 
     def ended_by(self) -> int:
         """The signal. A process that is about to be gone has a moment to go."""
-        return -self.process.wait(timeout=5)
+        return -self.process.wait(timeout=PATIENCE)
 
     def end(self) -> None:
         self.process.kill()
@@ -74,7 +75,7 @@ def stray(start: Callable[[list[str]], Stray]) -> Stray:
 @pytest.fixture(autouse=True)
 def _reaped(monkeypatch: pytest.MonkeyPatch) -> None:
     """In these tests strays are our own children: a dead one would stay a zombie, which is no living process."""
-    monkeypatch.setattr(child_records, "LEAVES_WITHIN", 1.0)
+    monkeypatch.setattr(child_records, "LEAVES_WITHIN", NEVER)
 
 
 def rewrite(file: Path, **changes: Any) -> None:

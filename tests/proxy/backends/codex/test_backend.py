@@ -31,6 +31,7 @@ from proxy.errors import BackendError
 from proxy.rpc import ChildTransport, Launch, RpcClient
 from tests.support.backend_events import merged, prompt, read_turn
 from tests.support.codex_programs import TestProgram, child_environment
+from tests.support.patience import PATIENCE
 from tests.support.scripted_model import (
     Call,
     Cut,
@@ -179,7 +180,7 @@ async def test_leaving_the_stream_closes_the_models_stream(backend: CodexBackend
     async with backend:
         async with backend.stream(prompt()) as batches:
             await anext(batches)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(PATIENCE):
             await model.stream_closed.wait()
 
 
@@ -486,7 +487,7 @@ async def run_with_default_settings(program: TestProgram, home: Path, model: Scr
         thread = await client.request("thread/start", {"model": name, "cwd": str(home)}, deadline=20)
         turn = {"threadId": thread["thread"]["id"], "input": [{"type": "text", "text": "hi"}]}
         await client.request("turn/start", turn, deadline=20)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while len(model.requests) == seen:
                 await model.called.wait()
 

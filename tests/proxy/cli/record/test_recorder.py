@@ -52,8 +52,6 @@ CHAT = {
     "tools": [{"type": "function", "function": {"name": "read_note", "parameters": PARAMETERS}}],
 }
 
-pytestmark = pytest.mark.timeout(120)
-
 
 class Client:
     """Of a server that records."""
