@@ -16,7 +16,7 @@ from tests.support.vault import ANSWER, CALLS, ROUNDS, SAID, librarian
 
 HTML = '<!doctype html><meta charset="utf-8"><title>Notes</title><script src="page.js"></script><body>'
 
-pytestmark = pytest.mark.parametrize("api", ["responses", "chat"])
+pytestmark = [pytest.mark.clients, pytest.mark.browser, pytest.mark.parametrize("api", ["responses", "chat"])]
 
 
 @asynccontextmanager

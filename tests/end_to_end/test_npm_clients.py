@@ -11,6 +11,8 @@ from tests.support.scripted_model import ScriptedModel
 from tests.support.tagcall_server import tagcall_server
 from tests.support.vault import ANSWER, CALLS, ROUNDS, SAID, librarian
 
+pytestmark = pytest.mark.clients
+
 # A node process each: the client's file, the API, and the ways that it exports for it.
 CASES = [
     ("openai_node", "responses", ("create", "streamed", "helper")),
