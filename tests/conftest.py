@@ -10,10 +10,12 @@ from collections.abc import Iterator
 import pytest
 import structlog
 from hypothesis import settings
+from pytest_aiohttp import AiohttpServer
 
 from tests.support.clock import Clock
 from tests.support.codex_programs import child_environment, installed_programs
-from tests.support.patience import no_deadlines
+from tests.support.patience import no_deadlines, wait_for_codex
+from tests.support.scripted_model import ScriptedModel
 
 # Time is no property of the code: a busy machine must not fail a test. In CI the examples are always the same.
 settings.register_profile("here", deadline=None)
@@ -40,6 +42,16 @@ def _no_deadlines() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         no_deadlines(patch)
         yield
+
+
+@pytest.fixture
+async def model(aiohttp_server: AiohttpServer, monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
+    """What a real codex program asks."""
+    wait_for_codex(monkeypatch)
+    model = ScriptedModel()
+    server = await aiohttp_server(model.app, access_log=None, shutdown_timeout=0.1)
+    model.url = str(server.make_url("/v1"))
+    return model
 
 
 @pytest.fixture

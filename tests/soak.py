@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from aiohttp.test_utils import TestServer
 
 from parser import write_call
 from proxy.rpc.processes import resident_bytes
@@ -445,7 +446,9 @@ async def quiet(target: Target) -> tuple[int, int]:
 async def soak(minutes: float, rate: float, seed: int) -> bool:
     """Whether all is as promised."""
     with tempfile.TemporaryDirectory() as folder:
-        async with ScriptedModel() as model:
+        model = ScriptedModel()
+        async with TestServer(model.app) as server:
+            model.url = str(server.make_url("/v1"))
 
             def reply(body: Mapping[str, Any]) -> Reply:
                 model.requests.clear()

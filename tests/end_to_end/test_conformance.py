@@ -67,9 +67,8 @@ class Endpoint:
 
 
 @pytest.fixture
-async def endpoint(tmp_path: Path) -> AsyncIterator[Endpoint]:
+async def endpoint(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[Endpoint]:
     async with (
-        ScriptedModel() as model,
         tagcall_server(model, tmp_path / "home") as url,
         AsyncOpenAI(base_url=url, api_key="anything", max_retries=0, timeout=PATIENCE) as client,
     ):

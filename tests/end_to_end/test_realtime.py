@@ -16,9 +16,9 @@ from .clients.openai_realtime import DELTAS, answered, ask, connected
 
 @pytest.mark.parametrize("version", ["ga", "beta"])
 async def test_cancelling_in_mid_text_ends_the_models_stream_and_leaves_a_working_session(
-    version: str, tmp_path: Path
+    model: ScriptedModel, version: str, tmp_path: Path
 ) -> None:
-    async with ScriptedModel() as model, tagcall_server(model, tmp_path / "home", store="none") as url:
+    async with tagcall_server(model, tmp_path / "home", store="none") as url:
         model.push(Reply([Message("word " * 10_000)], chunk=5, hold_after=5, gate=asyncio.Event()))
         model.push(Reply([Message("Still here.")]))
         async with connected(url, version) as connection, asyncio.timeout(PATIENCE):

@@ -64,20 +64,19 @@ class Endpoint:
 
 
 @asynccontextmanager
-async def serving(codex: TestProgram, home: Path, **settings: Any) -> AsyncIterator[Endpoint]:
+async def serving(model: ScriptedModel, codex: TestProgram, home: Path, **settings: Any) -> AsyncIterator[Endpoint]:
     assert codex.path is not None, "openai-codex-cli-bin is not installed"
-    async with ScriptedModel() as model:
-        chosen = Settings(port=0, codex=str(codex.path), codex_home=home, upstream=model.url, **settings)
-        async with (
-            running_server(chosen) as url,
-            AsyncOpenAI(base_url=url, api_key="anything", max_retries=0, timeout=PATIENCE) as client,
-        ):
-            yield Endpoint(client, model, url)
+    chosen = Settings(port=0, codex=str(codex.path), codex_home=home, upstream=model.url, **settings)
+    async with (
+        running_server(chosen) as url,
+        AsyncOpenAI(base_url=url, api_key="anything", max_retries=0, timeout=PATIENCE) as client,
+    ):
+        yield Endpoint(client, model, url)
 
 
 @pytest.fixture
-async def endpoint(codex: TestProgram, tmp_path: Path) -> AsyncIterator[Endpoint]:
-    async with serving(codex, tmp_path / "home") as running:
+async def endpoint(model: ScriptedModel, codex: TestProgram, tmp_path: Path) -> AsyncIterator[Endpoint]:
+    async with serving(model, codex, tmp_path / "home") as running:
         yield running
 
 
@@ -320,8 +319,10 @@ async def test_the_models_are_listed(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("calls", ["whole", "live"])
-async def test_the_tag_is_never_seen_with_calls_whole_or_live(codex: TestProgram, tmp_path: Path, calls: str) -> None:
-    async with serving(codex, tmp_path / "home", calls=calls) as endpoint:
+async def test_the_tag_is_never_seen_with_calls_whole_or_live(
+    model: ScriptedModel, codex: TestProgram, tmp_path: Path, calls: str
+) -> None:
+    async with serving(model, codex, tmp_path / "home", calls=calls) as endpoint:
         endpoint.model.push(Reply([Message(TWO_CALLS)], chunk=2))
         events, response = await streamed(endpoint, [{"role": "user", "content": ASK}])
     assert len(calls_of(response)) == 2

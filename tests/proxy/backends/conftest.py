@@ -1,23 +1,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from proxy.backends.codex.backend import CodexBackend, codex_backend
 from tests.support.codex_programs import TestProgram, child_environment, installed_programs
-from tests.support.patience import wait_for_codex
 from tests.support.scripted_model import ScriptedModel
-
-
-@pytest.fixture
-async def model(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptedModel]:
-    """Behind a real program."""
-    wait_for_codex(monkeypatch)
-    async with ScriptedModel() as model:
-        yield model
 
 
 @pytest.fixture(params=[pytest.param(it, id=f"codex-{it.version}") for it in installed_programs()])
