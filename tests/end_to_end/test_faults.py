@@ -198,7 +198,7 @@ async def test_what_a_killed_tagcall_left_behind_is_ended_by_the_next_one(tmp_pa
     )
     known = find_process(stray.pid)
     assert known is not None
-    left = {**content, "pid": stray.pid, "started": known.started, "owner_started": "another time"}
+    left = {**content, "pid": stray.pid, "started": known.started, "owner_started": 0.0}
     (home / "children" / f"{stray.pid}.json").write_bytes(orjson.dumps(left))
     async with serving("none", tmp_path) as (endpoint, _):
         assert await endpoint.text() == "one two"

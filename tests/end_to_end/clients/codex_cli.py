@@ -14,6 +14,7 @@ from tests.support.patience import PATIENCE
 # A name that codex has no entry for. Of models that it knows it defers MCP tools behind a tool of its own.
 MODEL = "some-model"
 
+# A server that is not `required` has no tools in a turn that begins before it is up.
 CONFIG = """
 model = "{model}"
 model_provider = "tagcall"
@@ -28,6 +29,7 @@ stream_max_retries = 0
 command = {command}
 args = ["-m", "tests.support.vault_mcp", {log}]
 cwd = {root}
+required = true
 default_tools_approval_mode = "approve"
 startup_timeout_sec = {patience}
 tool_timeout_sec = {patience}

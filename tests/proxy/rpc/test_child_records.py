@@ -86,7 +86,7 @@ def left_by_the_dead(folder: Path, pid: int, argv: list[str], **changes: Any) ->
     """As if the process that started it was killed: there is nobody who started then."""
     records = ChildRecords(folder)
     records.write(pid, argv)
-    rewrite(folder / f"{pid}.json", owner_started="another time", **changes)
+    rewrite(folder / f"{pid}.json", owner_started=0.0, **changes)
     return records
 
 
@@ -126,9 +126,9 @@ async def test_a_child_of_a_living_owner_is_left_alone(
     assert stray.ended_by() == signal.SIGTERM
 
 
-@pytest.mark.parametrize("changed", [{"started": "another time"}, {"command": "codex app-server"}])
+@pytest.mark.parametrize("changed", [{"started": 0.0}, {"command": "codex app-server"}])
 async def test_a_process_that_is_not_the_recorded_one_is_left_alone(
-    changed: dict[str, str], tmp_path: Path, stray: Stray
+    changed: dict[str, Any], tmp_path: Path, stray: Stray
 ) -> None:
     await left_by_the_dead(tmp_path, stray.process.pid, ARGV, **changed).end_leftovers()
     assert stray.lives
