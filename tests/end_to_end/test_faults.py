@@ -21,6 +21,7 @@ from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.faulty_backend import FaultyAppServer
 from tests.support.patience import PATIENCE
+from tests.support.processes import all_gone
 
 ROOT = Path(__file__).resolve().parents[2]
 BODY: dict[str, Any] = {"model": "m", "input": "hi"}
@@ -73,7 +74,7 @@ async def test_a_fault_in_mid_answer_is_one_failure_at_its_end_and_the_next_requ
         assert events[-1]["response"]["error"]["message"]
         if not fault.startswith("retry"):
             assert await endpoint.text() == "one two"
-    assert [find_process(pid) for pid in server.pids] == [None] * server.lives
+    await all_gone(server.pids)
 
 
 @pytest.mark.parametrize("fault", ["killed at start", "killed at thread", "killed before text", "garbage"])
@@ -145,12 +146,6 @@ async def process(server: FaultyAppServer, *arguments: str) -> AsyncIterator[tup
         if child.returncode is None:
             child.kill()
         await child.wait()
-
-
-async def all_gone(pids: list[int]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while any(find_process(pid) for pid in pids):  # noqa: ASYNC110 -- they are nobody's children any more
-            await asyncio.sleep(0.01)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")

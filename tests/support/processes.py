@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 
 import psutil
+
+from proxy.rpc.processes import POLL_INTERVAL, find_process
+
+from .patience import PATIENCE
 
 
 def app_servers(parent: int | None = None) -> list[int]:
@@ -15,3 +21,10 @@ def app_servers(parent: int | None = None) -> list[int]:
             if "app-server" in " ".join(child.cmdline()):
                 found.append(child.pid)
     return found
+
+
+async def all_gone(pids: Sequence[int]) -> None:
+    """Waits for it: who was killed may be there for a moment."""
+    async with asyncio.timeout(PATIENCE):
+        while any(map(find_process, pids)):  # noqa: ASYNC110 -- they may be nobody's children any more
+            await asyncio.sleep(POLL_INTERVAL)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from tests.support.clock import Clock
 from tests.support.faulty_app_server import FAULTS, REQUESTS
 from tests.support.faulty_backend import FaultyAppServer, Seen, see_turn
 from tests.support.patience import NEVER
+from tests.support.processes import all_gone
 
 PATIENT = Deadlines()
 # An app-server that is stuck is given up soon once it is doubted.
@@ -139,14 +139,6 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervision, "START_WAIT", NEVER)
 
 
-def gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
-
-
 def test_every_fault_has_its_row() -> None:
     assert set(FAULTS) == set(ROWS)
 
@@ -160,7 +152,7 @@ async def test_a_fault_costs_its_own_turn_at_most(fault: str, tmp_path: Path, cl
         assert await see_turn(backend) == (row.seen if fault in PERSISTENT else WHOLE if row.lives > 1 else row.seen)
         waiting.cancel()
     assert server.lives == row.lives
-    assert all(map(gone, server.pids))
+    await all_gone(server.pids)
 
 
 async def let_time_pass(server: FaultyAppServer, clock: Clock) -> None:
