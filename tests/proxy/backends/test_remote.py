@@ -86,11 +86,11 @@ async def test_a_turn_that_has_no_name_yet_can_be_ended(address: str, model: Scr
     model.push(Reply([Message("word " * 10_000)], chunk=5, pace=0.01))
     client = RpcClient(await WebSocketTransport.connect(address), on_notification=lambda method, params: None)
     async with client.running():
-        await client.request("initialize", {"clientInfo": {"name": "test", "version": "0"}}, deadline=20)
+        await client.request("initialize", {"clientInfo": {"name": "test", "version": "0"}}, deadline=PATIENCE)
         client.notify("initialized")
-        thread = await client.request("thread/start", {"model": "m", "ephemeral": True}, deadline=20)
+        thread = await client.request("thread/start", {"model": "m", "ephemeral": True}, deadline=PATIENCE)
         turn = {"threadId": thread["thread"]["id"], "input": [{"type": "text", "text": "hi"}]}
-        await client.request("turn/start", turn, deadline=20)
+        await client.request("turn/start", turn, deadline=PATIENCE)
         await model.called.wait()
         client.post("turn/interrupt", {"threadId": thread["thread"]["id"], "turnId": WHATEVER_RUNS})
         async with asyncio.timeout(PATIENCE):

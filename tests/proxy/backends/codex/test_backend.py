@@ -482,11 +482,11 @@ async def run_with_default_settings(program: TestProgram, home: Path, model: Scr
         on_notification=lambda method, params: None,
     )
     async with client.running():
-        await client.request("initialize", {"clientInfo": {"name": "control", "version": "0"}}, deadline=20)
+        await client.request("initialize", {"clientInfo": {"name": "control", "version": "0"}}, deadline=PATIENCE)
         client.notify("initialized")
-        thread = await client.request("thread/start", {"model": name, "cwd": str(home)}, deadline=20)
+        thread = await client.request("thread/start", {"model": name, "cwd": str(home)}, deadline=PATIENCE)
         turn = {"threadId": thread["thread"]["id"], "input": [{"type": "text", "text": "hi"}]}
-        await client.request("turn/start", turn, deadline=20)
+        await client.request("turn/start", turn, deadline=PATIENCE)
         async with asyncio.timeout(PATIENCE):
             while len(model.requests) == seen:
                 await model.called.wait()

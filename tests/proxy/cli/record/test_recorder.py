@@ -136,7 +136,8 @@ async def test_what_the_proxy_left_early_is_replayed_all_the_same(
 ) -> None:
     folder = tmp_path / "fixtures"
     async with recording(model, folder, tmp_path / "home", program) as server:
-        server.model.push(Reply([Message(f"{TEXT}\n{TEXT} and so on" + " and on" * 500)], chunk=5, pace=0.001))
+        said = f"{TEXT}\n{TEXT} and so on"
+        server.model.push(Reply([Message(said + " and on")], chunk=5, hold_after=len(said) // 5, gate=asyncio.Event()))
         await server.ask("/v1/responses", RESPONSES | {"parallel_tool_calls": False, "stream": True})
     (fixture,) = load_fixtures(folder).values()
     assert fixture.turns[0].interrupted

@@ -188,8 +188,8 @@ async def test_a_client_that_stops_reading_is_cut_off(monkeypatch: pytest.Monkey
         writer.close()
 
 
-async def test_one_that_answers_no_ping_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "PING_INTERVAL", 0.1)
+async def test_one_that_answers_no_ping_has_gone(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    monkeypatch.setattr(sockets, "PING_INTERVAL", 20.0)
     backend = SilentBackend()
     async with (
         running_server(Settings(port=0, store="memory"), backend) as url,
@@ -197,6 +197,10 @@ async def test_one_that_answers_no_ping_has_gone(monkeypatch: pytest.MonkeyPatch
         session.ws_connect(f"{url}/responses", autoping=False) as socket,
     ):
         await socket.send_json(CREATE)
+        await backend.asked.wait()
+        await clock.put_forward(22)  # aiohttp rounds up
+        assert not backend.left.is_set(), "it has half as long to answer"
+        await clock.put_forward(12)
         async with asyncio.timeout(PATIENCE):
             await backend.left.wait()
 
