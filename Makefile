@@ -9,7 +9,7 @@ CODEX_VERSIONS := 0.89.0 0.169.0
 # JavaScript clients that the tests run.
 CLIENTS := tests/end_to_end/clients
 
-.PHONY: demo serve test lint format docs bench soak codex-versions clients clean
+.PHONY: demo serve test test-clients test-growth lint format docs bench soak codex-versions clients clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(BIN)/tagcall demo
@@ -17,8 +17,14 @@ demo: .venv/.demo        ## one whole tool loop on recorded answers
 serve: .venv/.codex      ## the server, with the codex program from PyPI
 	@$(BIN)/tagcall serve
 
-test: .venv/.dev         ## the whole test suite
-	@$(BIN)/python -m pytest
+test: .venv/.dev         ## the core of the test suite, a process a core: all that needs nothing else installed
+	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not (browser or clients or growth)'
+
+test-clients: .venv/.dev ## the tests with JavaScript clients, in Node.js and in Chromium
+	@$(BIN)/python -m pytest -n logical -m 'browser or clients'
+
+test-growth: .venv/.dev  ## the tests that compare CPU times, alone
+	@$(BIN)/python -m pytest -m growth
 
 lint: .venv/.dev         ## style, types, layers
 	@$(BIN)/ruff check

@@ -10,10 +10,14 @@ from collections.abc import Iterator
 import pytest
 import structlog
 from hypothesis import settings
+from pytest_aiohttp import AiohttpServer
 
 from proxy.home import habits_file
 from proxy.settings import default_call_key_secret
+from tests.support.clock import Clock
 from tests.support.codex_programs import child_environment, installed_programs
+from tests.support.patience import no_deadlines, wait_for_codex
+from tests.support.scripted_model import ScriptedModel
 
 # Time is no property of the code: a busy machine must not fail a test. In CI the examples are always the same.
 settings.register_profile("here", deadline=None)
@@ -33,6 +37,29 @@ def _closed_network() -> None:
 def _own_data_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
     """No file of the person who runs the tests is touched, also where a default names one."""
     os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_deadlines() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        no_deadlines(patch)
+        yield
+
+
+@pytest.fixture
+async def model(aiohttp_server: AiohttpServer, monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
+    """What a real codex program asks."""
+    wait_for_codex(monkeypatch)
+    model = ScriptedModel()
+    server = await aiohttp_server(model.app, access_log=None, shutdown_timeout=0.1)
+    model.url = str(server.make_url("/v1"))
+    return model
+
+
+@pytest.fixture
+async def clock() -> Clock:
+    """That of the test's loop."""
+    return Clock()
 
 
 @pytest.fixture(autouse=True)

@@ -35,6 +35,8 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import psutil
+from aiohttp.test_utils import TestServer
 
 from parser import write_call
 from proxy.rpc.processes import resident_bytes
@@ -224,8 +226,8 @@ def megabytes(pid: int) -> float:
 
 def descriptors(pid: int) -> int:
     try:
-        return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
-    except OSError:  # it has just ended
+        return int(psutil.Process(pid).num_fds())
+    except psutil.Error:  # it has just ended
         return 0
 
 
@@ -445,7 +447,9 @@ async def quiet(target: Target) -> tuple[int, int]:
 async def soak(minutes: float, rate: float, seed: int) -> bool:
     """Whether all is as promised."""
     with tempfile.TemporaryDirectory() as folder:
-        async with ScriptedModel() as model:
+        model = ScriptedModel()
+        async with TestServer(model.app) as server:
+            model.url = str(server.make_url("/v1"))
 
             def reply(body: Mapping[str, Any]) -> Reply:
                 model.requests.clear()

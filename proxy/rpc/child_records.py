@@ -31,10 +31,10 @@ LEAVES_WITHIN = 2.0
 @dataclass(frozen=True, slots=True)
 class _Record:
     pid: int
-    started: str
+    started: float
     command: str
     owner: int
-    owner_started: str
+    owner_started: float
 
     @classmethod
     def read(cls, file: Path) -> Self | None:
@@ -45,10 +45,10 @@ class _Record:
         match known:
             case {
                 "pid": int(pid),
-                "started": str(started),
+                "started": float(started),
                 "command": str(command),
                 "owner": int(owner),
-                "owner_started": str(owner_started),
+                "owner_started": float(owner_started),
             }:
                 return cls(pid, started, command, owner, owner_started)
             case _:
@@ -57,13 +57,13 @@ class _Record:
     @property
     def owned(self) -> bool:
         owner = find_process(self.owner)
-        return owner is not None and owner.started == self.owner_started
+        return owner is not None and owner.has_started(self.owner_started)
 
     @property
     def alive(self) -> bool:
         process = find_process(self.pid)
         # The command is what was to be started; a script stands behind its interpreter's name.
-        return process is not None and process.started == self.started and self.command in process.command
+        return process is not None and process.has_started(self.started) and self.command in process.command
 
 
 class ChildRecords:

@@ -1,10 +1,12 @@
 """An app-server that plays turns by the recipe in their input, with little work of its own.
 
+    python app_server.py NOTES app-server
+
     play PIECES pieces every MILLISECONDS ms
 
 Paced, each piece holds its number and the time at which it was written. Every 0 ms, the text is `piece(0)`,
-`piece(1)` and so on as fast as it is read, `BURST` pieces of a turn and then of the next. Stands alone: it starts
-fast and imports nothing of the project.
+`piece(1)` and so on as fast as it is read, `BURST` pieces of a turn and then of the next. An interrupted turn ends, and
+the file NOTES gets the time. Stands alone: it starts fast and imports nothing of the project.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ import select
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 Message = dict[str, Any]
@@ -64,6 +67,7 @@ class Server:
     def __init__(self) -> None:
         self._due: list[tuple[float, int, Playing]] = []
         self._order = itertools.count()
+        self._turns: dict[str, Generator[tuple[bytes, float], None, None]] = {}
         self._read = b""
 
     def run(self) -> None:
@@ -106,9 +110,16 @@ class Server:
             turn_id = str(uuid.uuid4())
             turn = {"id": turn_id, "status": "inProgress"}
             write(line({"id": message["id"], "result": {"turn": turn}}))
-            self._schedule(0.0, play(params["threadId"], turn_id, params["input"]))
+            self._turns[params["threadId"]] = playing = play(params["threadId"], turn_id, params["input"])
+            self._schedule(0.0, playing)
         else:
             write(line({"id": message["id"], "result": RESULTS.get(method, {})}))
+            if method == "turn/interrupt" and (interrupted := self._turns.pop(params["threadId"], None)):
+                with Path(sys.argv[1]).open("a") as notes:
+                    notes.write(f"{time.monotonic_ns()}\n")
+                interrupted.close()
+                turn = {"id": params["turnId"], "status": "interrupted"}
+                write(line({"method": "turn/completed", "params": {"threadId": params["threadId"], "turn": turn}}))
 
 
 RESULTS: dict[str, Message] = {
@@ -118,7 +129,7 @@ RESULTS: dict[str, Message] = {
 }
 
 
-def play(thread_id: str, turn_id: str, given: list[Message]) -> Playing:
+def play(thread_id: str, turn_id: str, given: list[Message]) -> Generator[tuple[bytes, float], None, None]:
     recipe = RECIPE.findall(" ".join(part.get("text", "") for part in given))
     pieces, every = (int(recipe[-1][0]), int(recipe[-1][1]) / 1000) if recipe else (1, 0.0)
     at = {"threadId": thread_id, "turnId": turn_id}

@@ -38,11 +38,16 @@ class Contestant:
         return (resident_bytes(self.pid) or 0) / 2**20
 
 
+def interrupts_in(folder: Path) -> Path:
+    """Where that app-server notes the times at which turns are interrupted."""
+    return folder / "interrupts"
+
+
 def app_server_program(folder: Path) -> Path:
     """The simulated app-server as a program of its own, in `folder`."""
     program = folder / "app-server"
     script = Path(__file__).with_name("app_server.py")
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{script}" "$@"\n', "utf-8")
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{script}" "{interrupts_in(folder)}" "$@"\n', "utf-8")
     program.chmod(0o700)
     return program
 

@@ -31,16 +31,15 @@ def librarian(body: Mapping[str, Any]) -> Reply:
     return Reply([Message(f"I will look.\n{call}")], chunk=3)
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("websockets", [False, True], ids=["http", "websocket"])
 @pytest.mark.parametrize("program", NEW, ids=lambda program: program.version)
 async def test_codex_completes_a_task_with_a_tool_of_an_mcp_server(
-    program: TestProgram, websockets: bool, tmp_path: Path
+    model: ScriptedModel, program: TestProgram, websockets: bool, tmp_path: Path
 ) -> None:
     assert program.path is not None, "openai-codex-cli-bin is not installed"
     assert "starts on <Monday>" in NOTES["Alpha.md"]
     with structlog.testing.capture_logs() as logs:
-        async with ScriptedModel() as model, tagcall_server(model, tmp_path / "home", store="memory") as url:
+        async with tagcall_server(model, tmp_path / "home", store="memory") as url:
             model.choose = librarian
             said, calls = await codex_cli.run(
                 program.path, url, tmp_path / "client", "When does Alpha start?", websockets=websockets

@@ -13,6 +13,7 @@ from openai import AsyncOpenAI, BadRequestError
 
 from parser import write_call
 from tests.support.conversation import all_shown, results_shown, text_shown
+from tests.support.patience import PATIENCE
 from tests.support.published_types import check_published_events, check_published_response
 from tests.support.responses_grammar import check_events, without_identity
 from tests.support.scripted_model import Item, Message, Reasoning, Reply, ScriptedModel
@@ -66,11 +67,10 @@ class Endpoint:
 
 
 @pytest.fixture
-async def endpoint(tmp_path: Path) -> AsyncIterator[Endpoint]:
+async def endpoint(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[Endpoint]:
     async with (
-        ScriptedModel() as model,
         tagcall_server(model, tmp_path / "home") as url,
-        AsyncOpenAI(base_url=url, api_key="anything", max_retries=0, timeout=30) as client,
+        AsyncOpenAI(base_url=url, api_key="anything", max_retries=0, timeout=PATIENCE) as client,
     ):
         yield Endpoint(client, model)
 

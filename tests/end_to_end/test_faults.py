@@ -20,6 +20,8 @@ from proxy.rpc.processes import find_process
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.faulty_backend import FaultyAppServer
+from tests.support.patience import PATIENCE
+from tests.support.processes import all_gone
 
 ROOT = Path(__file__).resolve().parents[2]
 BODY: dict[str, Any] = {"model": "m", "input": "hi"}
@@ -49,7 +51,7 @@ class Endpoint:
 async def serving(fault: str, folder: Path, **settings: Any) -> AsyncIterator[tuple[Endpoint, FaultyAppServer]]:
     server = FaultyAppServer(fault, folder)
     chosen = Settings(port=0, codex=str(server.script()), codex_home=folder / "home", **settings)
-    async with asyncio.timeout(30), running_server(chosen) as url, aiohttp.ClientSession() as http:
+    async with asyncio.timeout(PATIENCE), running_server(chosen) as url, aiohttp.ClientSession() as http:
         yield Endpoint(http, url), server
 
 
@@ -72,7 +74,7 @@ async def test_a_fault_in_mid_answer_is_one_failure_at_its_end_and_the_next_requ
         assert events[-1]["response"]["error"]["message"]
         if not fault.startswith("retry"):
             assert await endpoint.text() == "one two"
-    assert [find_process(pid) for pid in server.pids] == [None] * server.lives
+    await all_gone(server.pids)
 
 
 @pytest.mark.parametrize("fault", ["killed at start", "killed at thread", "killed before text", "garbage"])
@@ -88,7 +90,7 @@ async def test_an_app_server_that_never_starts_is_a_503_that_says_when_and_why(t
     async with serving("exit 0 at start:always", tmp_path) as (endpoint, server):
         async with endpoint.http.post(f"{endpoint.url}/responses", json=BODY) as response:
             assert response.status == 503
-            assert 20 < int(response.headers["retry-after"]) <= 30
+            assert 0 < int(response.headers["retry-after"]) <= 30
             error = (await response.json())["error"]
         assert error["code"] == "backend_unavailable"
         async with endpoint.http.get(endpoint.url.removesuffix("/v1") + "/readyz") as response:
@@ -133,7 +135,7 @@ async def process(server: FaultyAppServer, *arguments: str) -> AsyncIterator[tup
     )
     assert child.stdout is not None
     try:
-        async with asyncio.timeout(30), aiohttp.ClientSession() as http:
+        async with asyncio.timeout(PATIENCE), aiohttp.ClientSession() as http:
             url = (await child.stdout.readline()).decode().strip().removeprefix("tagcall is ready on ")
             async with http.post(f"{url}/responses", json={**BODY, "stream": True}) as response:
                 async for line in response.content:
@@ -144,12 +146,6 @@ async def process(server: FaultyAppServer, *arguments: str) -> AsyncIterator[tup
         if child.returncode is None:
             child.kill()
         await child.wait()
-
-
-async def all_gone(pids: list[int]) -> None:
-    async with asyncio.timeout(3):
-        while any(find_process(pid) for pid in pids):  # noqa: ASYNC110 -- they are nobody's children any more
-            await asyncio.sleep(0.01)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
@@ -197,7 +193,7 @@ async def test_what_a_killed_tagcall_left_behind_is_ended_by_the_next_one(tmp_pa
     )
     known = find_process(stray.pid)
     assert known is not None
-    left = {**content, "pid": stray.pid, "started": known.started, "owner_started": "another time"}
+    left = {**content, "pid": stray.pid, "started": known.started, "owner_started": 0.0}
     (home / "children" / f"{stray.pid}.json").write_bytes(orjson.dumps(left))
     async with serving("none", tmp_path) as (endpoint, _):
         assert await endpoint.text() == "one two"

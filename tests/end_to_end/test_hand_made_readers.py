@@ -40,17 +40,19 @@ async def network_reads(url: str, gate: asyncio.Event | None = None, **body: Any
 
 @pytest.mark.parametrize("chunk", [1, 1000])
 @pytest.mark.parametrize("reader", READERS)
-async def test_a_hand_made_reader_gets_the_whole_text(reader: str, chunk: int, tmp_path: Path) -> None:
+async def test_a_hand_made_reader_gets_the_whole_text(
+    model: ScriptedModel, reader: str, chunk: int, tmp_path: Path
+) -> None:
     read, extras = READERS[reader]
-    async with ScriptedModel() as model, tagcall_server(model, tmp_path / "home") as url:
+    async with tagcall_server(model, tmp_path / "home") as url:
         model.push(Reply([Message(TEXT)], chunk=chunk))
         assert read(await network_reads(url, messages=[QUESTION], **extras)) == Seen(TEXT)
 
 
-async def test_the_reader_that_knows_calls_completes_the_tool_loop(tmp_path: Path) -> None:
+async def test_the_reader_that_knows_calls_completes_the_tool_loop(model: ScriptedModel, tmp_path: Path) -> None:
     read, extras = READERS["after data"]
     call = ToolCall("read_note", {"path": "a.md"})
-    async with ScriptedModel() as model, tagcall_server(model, tmp_path / "home") as url:
+    async with tagcall_server(model, tmp_path / "home") as url:
         model.choose = conversation([Round("I will look.", (call,), ("# A\ntext",)), Round("It is a text.")])
         asked = {"tools": [TOOL], "tool_choice": "auto", **extras}
         seen = read(await network_reads(url, messages=[QUESTION], **asked))
@@ -63,12 +65,12 @@ async def test_the_reader_that_knows_calls_completes_the_tool_loop(tmp_path: Pat
 
 @pytest.mark.parametrize("reader", READERS)
 async def test_a_hand_made_reader_bears_the_signs_of_life_in_a_silence(
-    reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: ScriptedModel, reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("proxy.ingress.event_stream.HEAD_WAIT", 0.05)
     monkeypatch.setattr("proxy.ingress.event_stream.HEARTBEAT", 0.05)
     read, extras = READERS[reader]
     gate = asyncio.Event()
-    async with ScriptedModel() as model, tagcall_server(model, tmp_path / "home") as url:
+    async with tagcall_server(model, tmp_path / "home") as url:
         model.push(Reply([Message(TEXT)], gate=gate))
         assert read(await network_reads(url, gate, messages=[QUESTION], **extras)) == Seen(TEXT)

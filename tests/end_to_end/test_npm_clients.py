@@ -11,6 +11,8 @@ from tests.support.scripted_model import ScriptedModel
 from tests.support.tagcall_server import tagcall_server
 from tests.support.vault import ANSWER, CALLS, ROUNDS, SAID, librarian
 
+pytestmark = pytest.mark.clients
+
 # A node process each: the client's file, the API, and the ways that it exports for it.
 CASES = [
     ("openai_node", "responses", ("create", "streamed", "helper")),
@@ -25,10 +27,10 @@ CASES = [
 
 @pytest.mark.parametrize(("client", "api", "ways"), CASES, ids=["-".join(case[:2]) for case in CASES])
 async def test_a_client_from_npm_completes_the_tool_loop(
-    client: str, api: str, ways: tuple[str, ...], tmp_path: Path
+    model: ScriptedModel, client: str, api: str, ways: tuple[str, ...], tmp_path: Path
 ) -> None:
     node = installed_node()
-    async with ScriptedModel() as model, tagcall_server(model, tmp_path / "home") as url:
+    async with tagcall_server(model, tmp_path / "home") as url:
         model.choose = librarian
         rows = await run_node(node, "run.mjs", task(url, client, api, ways), tmp_path)
     assert [Report.read(row) for row in rows] == [Report(way, list(CALLS), [SAID, ANSWER], None) for way in ways]

@@ -53,7 +53,7 @@ ROUNDS = (
     Round("You wrote that the *garden* is <fine>."),
 )
 
-pytestmark = [pytest.mark.parametrize("api", list(APIS.values()), ids=list(APIS)), pytest.mark.timeout(120)]
+pytestmark = pytest.mark.parametrize("api", list(APIS.values()), ids=list(APIS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,10 @@ def test_the_tool_belt_is_as_large_as_copilots(api: Api) -> None:
     assert 21_000 < len(belt) < 23_000
 
 
-async def test_the_agent_completes_four_rounds_with_the_whole_tool_belt(api: Api, tmp_path: Path) -> None:
-    async with ScriptedModel() as model, copilot(model, api, tmp_path) as client:
+async def test_the_agent_completes_four_rounds_with_the_whole_tool_belt(
+    model: ScriptedModel, api: Api, tmp_path: Path
+) -> None:
+    async with copilot(model, api, tmp_path) as client:
         model.choose = conversation(ROUNDS, chunk=40)
         steps: list[Step] = []
         for each in ROUNDS:
@@ -117,12 +119,12 @@ async def test_the_agent_completes_four_rounds_with_the_whole_tool_belt(api: Api
         assert f'"name":"{tool["name"]}"' in next(iter(blocks))
 
 
-async def test_a_planner_gets_text_and_calls_in_one_answer(api: Api, tmp_path: Path) -> None:
+async def test_a_planner_gets_text_and_calls_in_one_answer(model: ScriptedModel, api: Api, tmp_path: Path) -> None:
     calls = (
         ToolCall("getTimeRangeMs", {"timeExpression": "last week"}),
         ToolCall("localSearch", {"query": "garden", "salientTerms": ["garden", "apple"]}),
     )
-    async with ScriptedModel() as model, copilot(model, api, tmp_path) as client:
+    async with copilot(model, api, tmp_path) as client:
         for before, after in (("[SALIENT_TERMS: garden, apple]", ""), ("", "[SALIENT_TERMS: garden, apple]")):
             model.push(Reply([Message("\n".join(filter(None, (before, Round("", calls).written, after))))], chunk=2))
             answer = await client.ask(QUESTION)
@@ -130,7 +132,9 @@ async def test_a_planner_gets_text_and_calls_in_one_answer(api: Api, tmp_path: P
             assert calls_of(answer) == calls
 
 
-async def test_title_and_memory_requests_are_served_beside_a_running_chat(api: Api, tmp_path: Path) -> None:
+async def test_title_and_memory_requests_are_served_beside_a_running_chat(
+    model: ScriptedModel, api: Api, tmp_path: Path
+) -> None:
     gate = asyncio.Event()
     title, memory = "Give this chat a title of at most five words.", "Sum the chat up for the memory."
 
@@ -142,7 +146,7 @@ async def test_title_and_memory_requests_are_served_beside_a_running_chat(api: A
             return Reply([Message("The person has a garden.")])
         return Reply([Message(ROUNDS[0].written)], hold_after=3, gate=gate)
 
-    async with ScriptedModel() as model, copilot(model, api, tmp_path) as client:
+    async with copilot(model, api, tmp_path) as client:
         model.choose = choose
         async with asyncio.TaskGroup() as group:
             chat = group.create_task(client.ask(QUESTION), name="chat")

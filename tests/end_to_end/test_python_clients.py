@@ -23,8 +23,10 @@ CASES = [(client, api, way) for client, apis in CLIENTS.items() for api, ways in
 
 
 @pytest.mark.parametrize(("client", "api", "way"), CASES, ids=["-".join(case) for case in CASES])
-async def test_a_python_client_completes_the_tool_loop(client: str, api: str, way: str, tmp_path: Path) -> None:
-    async with ScriptedModel() as model, tagcall_server(model, tmp_path / "home") as url:
+async def test_a_python_client_completes_the_tool_loop(
+    model: ScriptedModel, client: str, api: str, way: str, tmp_path: Path
+) -> None:
+    async with tagcall_server(model, tmp_path / "home") as url:
         model.choose = librarian
         session = Session(url)
         await CLIENTS[client][api][way](session)

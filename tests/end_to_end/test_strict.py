@@ -14,6 +14,7 @@ from openai import APIStatusError, AsyncOpenAI
 from openai.types.responses import FunctionToolParam, Response, ResponseFunctionToolCall, ResponseTextConfigParam
 
 from parser import write_call
+from tests.support.patience import PATIENCE
 from tests.support.scripted_model import Failed, Message, Refusal, Reply, ScriptedModel
 from tests.support.tagcall_server import tagcall_server
 
@@ -54,18 +55,17 @@ class Endpoint:
 
 
 @asynccontextmanager
-async def serving(home: Path, **settings: Any) -> AsyncIterator[Endpoint]:
+async def serving(model: ScriptedModel, home: Path, **settings: Any) -> AsyncIterator[Endpoint]:
     async with (
-        ScriptedModel() as model,
         tagcall_server(model, home, **settings) as url,
-        AsyncOpenAI(base_url=url, api_key="anything", max_retries=0, timeout=30) as client,
+        AsyncOpenAI(base_url=url, api_key="anything", max_retries=0, timeout=PATIENCE) as client,
     ):
         yield Endpoint(client, model)
 
 
 @pytest.fixture
-async def endpoint(tmp_path: Path) -> AsyncIterator[Endpoint]:
-    async with serving(tmp_path / "home") as running:
+async def endpoint(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[Endpoint]:
+    async with serving(model, tmp_path / "home") as running:
         yield running
 
 
@@ -84,8 +84,10 @@ def last_words(endpoint: Endpoint, number: int) -> str:
 
 
 @pytest.mark.parametrize("calls", ["whole", "live"])
-async def test_a_strict_call_that_does_not_fit_is_repaired_in_one_more_turn(tmp_path: Path, calls: str) -> None:
-    async with serving(tmp_path / "home", calls=calls) as endpoint:
+async def test_a_strict_call_that_does_not_fit_is_repaired_in_one_more_turn(
+    model: ScriptedModel, tmp_path: Path, calls: str
+) -> None:
+    async with serving(model, tmp_path / "home", calls=calls) as endpoint:
         say(endpoint, f"I reserve.\n{BAD}", f"I reserve.\n{GOOD}")
         events = await endpoint.stream(tools=TOOLS)
     response = events[-1].response

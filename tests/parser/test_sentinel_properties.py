@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 import tracemalloc
 
 import pytest
@@ -26,6 +25,7 @@ from parser.opening import MAX_OPENING_CHARS
 from parser.segment import MAX_HELD_BLANK
 from parser.sentinel import MAX_PIECE
 from tests.parser.reading import cut, merged, read, received
+from tests.support.cpu_time import cpu_seconds
 
 CALL = '{"name": "read_note", "arguments": {"path": "a.md"}}'
 
@@ -255,14 +255,8 @@ def test_a_long_string_is_kept_once() -> None:
 
 
 def seconds(text: str, size: int) -> float:
-    best = float("inf")
-    for _ in range(2):
-        parser = SentinelParser()
-        pieces = cut(text, size)
-        started = time.process_time()
-        read(pieces, parser)
-        best = min(best, time.process_time() - started)
-    return best
+    pieces = cut(text, size)
+    return cpu_seconds(lambda: read(pieces, SentinelParser()), rounds=2)
 
 
 HARD = {
@@ -297,6 +291,7 @@ HEADS = (
 )
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("size", [4, 0])
 def test_time_grows_with_the_length_alone(size: int) -> None:
     """Ten times the text takes far less than a hundred times the time."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from proxy.cli.main import build_parser
+from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures"
@@ -60,7 +61,7 @@ def test_tests_get_recorded_answers_and_damage_is_one_sentence(project: Path) ->
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "TAGCALL_PORT": "1"},
         capture_output=True,
         encoding="utf-8",
-        timeout=50,
+        timeout=PATIENCE,
         check=False,
     )
     assert "1 failed, 3 passed" in done.stdout, done.stdout + done.stderr

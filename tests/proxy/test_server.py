@@ -16,6 +16,7 @@ from proxy.errors import UsageError
 from proxy.server import read_keys, running_server
 from proxy.settings import Settings
 from tests.support.memory_backend import MemoryBackend
+from tests.support.patience import PATIENCE
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.0.0.9"])
@@ -57,7 +58,7 @@ async def test_a_port_in_use_is_told_before_anything_is_started() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UsageError, match=f"port {port}"):
-            async with asyncio.timeout(5), running_server(Settings(port=port), NeverEntered([])):
+            async with asyncio.timeout(PATIENCE), running_server(Settings(port=port), NeverEntered([])):
                 pass
 
 

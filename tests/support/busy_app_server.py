@@ -4,8 +4,8 @@
 
 The prompt of a turn holds one JSON object: `mark` is its name, and its answer is the mark again and again, `pieces`
 times, each padded to `size` characters and `pause` seconds behind the one before. A turn with `silent` says nothing
-and never ends by itself. LOG gets a line for each turn that starts, is interrupted and ends, with the time of the
-system's monotonic clock. Stands alone: it starts fast and imports nothing of the project.
+and never ends by itself. LOG gets a line for each turn that starts, is interrupted and ends. Stands alone: it starts
+fast and imports nothing of the project.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import asyncio
 import json
 import re
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ class Server:
         self._threads = 0
 
     def note(self, what: str, mark: str) -> None:
-        self._log.write(f"{json.dumps([what, mark, time.monotonic()])}\n")
+        self._log.write(f"{json.dumps([what, mark])}\n")
 
     def write(self, message: Message) -> None:
         self._out.write(json.dumps(message).encode() + b"\n")

@@ -10,6 +10,8 @@ import orjson
 
 from proxy.rpc import RpcObject
 
+from .patience import PATIENCE
+
 Handler = Callable[[RpcObject], RpcObject | None]
 
 
@@ -31,7 +33,7 @@ class FakeAppServer:
     def __init__(self, **handlers: Handler) -> None:
         self.handlers: dict[str, Handler] = dict(handlers)
         self.received: list[dict[str, Any]] = []
-        self.patience = 5.0
+        self.patience = PATIENCE
         self.closed = asyncio.Event()
         self.aborted = False
         self.size: int | None = None

@@ -3,8 +3,9 @@
     python faulty_app_server.py FAULT FOLDER app-server
 
 It answers each turn with "one two". FAULT is a row of `FAULTS`; it is played in the first life only, or in each
-with `FAULT:always`. FOLDER gets a file `life-N` for each life, with the pid in it, and `answers`, a line for each
-answer to a request of its own. Stands alone: it starts fast and imports nothing of the project.
+with `FAULT:always`. FOLDER gets a file `life-N` for each life, with the pid in it, `answers`, a line for each answer
+to a request of its own, and `stuck`, a byte for each time that it leaves its client waiting. Stands alone: it starts
+fast and imports nothing of the project.
 """
 
 from __future__ import annotations
@@ -100,17 +101,22 @@ class Server:
         self.write(notification("turn/completed", thread, turn={"id": self.running.pop(thread), "status": status}))
 
     def ask(self, method: str, thread: str) -> Message:
-        """Ask the client, wait for its answer, and note it with the seconds that it took."""
-        asked = time.monotonic()
+        """Ask the client, wait for its answer, and note it."""
         self.write({"id": 0, "method": method, "params": {"threadId": thread, "turnId": "1", "itemId": "i"}})
         while "method" in (answer := self.receive()):
             self.handle(answer)
         with (self.folder / "answers").open("a") as file:
-            file.write(json.dumps({"method": method, "took": time.monotonic() - asked, **answer}) + "\n")
+            file.write(json.dumps({"method": method, **answer}) + "\n")
         return answer
+
+    def leave_waiting(self) -> None:
+        """Notes that what the client waits for will not come."""
+        with (self.folder / "stuck").open("ab") as file:
+            file.write(b".")
 
     def hang(self) -> None:
         """Alive, and nothing more: requests are read and not answered."""
+        self.leave_waiting()
         while True:
             self.receive()
 
@@ -191,10 +197,11 @@ def on(method: str, act: Callable[[], object]) -> Fault:
     return arrange
 
 
-def silent_on(*methods: str) -> Fault:
+def silent_on(method: str, *others: str) -> Fault:
     def arrange(server: Server) -> None:
-        for method in methods:
-            server.instead[method] = lambda message: None
+        server.instead[method] = lambda message: server.leave_waiting()
+        for other in others:
+            server.instead[other] = lambda message: None
 
     return arrange
 
@@ -214,14 +221,22 @@ def leave(status: int) -> Callable[[], object]:
     return lambda: os._exit(status)
 
 
-def stop_reading() -> None:
-    while True:
-        time.sleep(60)
+def stop_reading(server: Server) -> Callable[[], None]:
+    def stop() -> None:
+        server.leave_waiting()
+        sleep_on()
+
+    return stop
 
 
 def close_stdout() -> None:
     os.close(STDOUT)
-    stop_reading()
+    sleep_on()
+
+
+def sleep_on() -> None:
+    while True:
+        time.sleep(60)
 
 
 def flood_stderr() -> None:
@@ -277,6 +292,7 @@ def asking(method: str, *, then_hang: bool = False) -> Fault:
 
 
 def served_until_interrupted(server: Server, thread: str) -> None:
+    server.leave_waiting()
     while thread in server.running:
         server.handle(server.receive())
     server.serve()
@@ -340,7 +356,7 @@ def retried(
 def deaf(server: Server) -> None:
     """Nothing but SIGKILL ends it."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    at(AFTER_TEXT, stop_reading)(server)
+    at(AFTER_TEXT, stop_reading(server))(server)
 
 
 def big_delta(thread: str) -> Iterator[Line]:
@@ -389,8 +405,8 @@ FAULTS: dict[str, Fault] = {
     "hangs after text": hang_at(AFTER_TEXT),
     "turn mute before text": mute(BEFORE_TEXT),
     "turn mute after text": mute(AFTER_TEXT),
-    "reads no more": at(AFTER_TEXT, stop_reading),
-    "reads nothing": on("initialize", stop_reading),
+    "reads no more": lambda server: at(AFTER_TEXT, stop_reading(server))(server),
+    "reads nothing": lambda server: on("initialize", stop_reading(server))(server),
     "closes stdout before text": at(BEFORE_TEXT, close_stdout),
     "closes stdout after text": at(AFTER_TEXT, close_stdout),
     "deaf": deaf,

@@ -51,20 +51,26 @@ class FaultyAppServer:
         return sum(1 for _ in self.folder.glob("life-*"))
 
     @property
+    def stuck(self) -> int:
+        """How often it has left its client waiting."""
+        file = self.folder / "stuck"
+        return file.stat().st_size if file.exists() else 0
+
+    @property
     def answers(self) -> list[dict[str, Any]]:
         """What it was answered when it asked."""
         return [orjson.loads(line) for line in (self.folder / "answers").read_bytes().splitlines()]
 
     def script(self) -> Path:
         """A program that can be started as codex is."""
-        path = self.folder / "codex"
+        path, draft = self.folder / "codex", self.folder / "codex.new"
         arguments = [str(PROGRAM), self.fault, str(self.folder)]
-        path.write_text(
+        draft.write_text(
             f"#!{sys.executable}\nimport runpy, sys\nsys.argv = {arguments!r} + sys.argv[1:]\n"
             f"runpy.run_path({str(PROGRAM)!r}, run_name='__main__')\n"
         )
-        path.chmod(0o700)
-        return path
+        draft.chmod(0o700)
+        return draft.replace(path)  # one that is just starting reads it whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,12 @@ import pytest
 
 from .codex_programs import ROOT, child_environment
 from .conversation import ToolCall
+from .patience import PATIENCE
 from .vault import MODEL, NOTES, QUESTION, TAGS
 
 CLIENTS = ROOT / "tests" / "end_to_end" / "clients"
 PACKAGES = CLIENTS / "node_modules"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-# Seconds for a node process with all its conversations.
-PATIENCE = 60
 
 
 @dataclass(frozen=True, slots=True)

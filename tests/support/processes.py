@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+import psutil
+
+from proxy.rpc.processes import POLL_INTERVAL, find_process
+
+from .patience import PATIENCE
 
 
 def app_servers(parent: int | None = None) -> list[int]:
     """The children of `parent`, our own without it, that run as an app-server."""
-    parent = os.getpid() if parent is None else parent
-    listing = subprocess.run(
-        ["ps", "-A", "-ww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
-    ).stdout
-    rows = (line.split(None, 2) for line in listing.splitlines())
-    return [int(pid) for pid, of, arguments in rows if int(of) == parent and "app-server" in arguments]
+    found = []
+    for child in psutil.Process(parent).children():
+        with suppress(psutil.NoSuchProcess):
+            if "app-server" in " ".join(child.cmdline()):
+                found.append(child.pid)
+    return found
+
+
+async def all_gone(pids: Sequence[int]) -> None:
+    """Waits for it: who was killed may be there for a moment."""
+    async with asyncio.timeout(PATIENCE):
+        while any(map(find_process, pids)):  # noqa: ASYNC110 -- they may be nobody's children any more
+            await asyncio.sleep(POLL_INTERVAL)

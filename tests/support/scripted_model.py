@@ -1,8 +1,8 @@
 """A model that says what a test wrote: a loopback `POST /v1/responses`, as codex expects of a provider.
 
-    async with ScriptedModel() as model:
+    async def test(model: ScriptedModel) -> None:  # the fixture that serves its `app`
         model.push(Reply([Message("Hello")], chunk=1))
-        ...                                    # a backend whose upstream is `model.url` takes a turn
+        ...                                        # a backend whose upstream is `model.url` takes a turn
         model.requests[-1].body["input"]
 
 A reply can be held at a delta (`hold_after`, `gate`), so that tests order events instead of sleeping.
@@ -16,7 +16,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import orjson
 from aiohttp import web
@@ -128,20 +128,8 @@ class ScriptedModel:
         self.url = ""
         self._script: deque[Reply | Refusal] = deque()
         self._ids = itertools.count(1)
-        app = web.Application(client_max_size=256 * 2**20)
-        app.router.add_post("/v1/responses", self._responses)
-        # Without handler cancellation a held handler would not hear that its client has gone.
-        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
-
-    async def __aenter__(self) -> Self:
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}/v1"
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self._runner.cleanup()
+        self.app = web.Application(client_max_size=256 * 2**20)
+        self.app.router.add_post("/v1/responses", self._responses)
 
     def push(self, *replies: Reply | Refusal) -> None:
         self._script.extend(replies)

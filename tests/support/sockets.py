@@ -14,9 +14,7 @@ from proxy.server import running_server
 from proxy.settings import Settings
 
 from .memory_backend import MemoryBackend, Script
-
-# Seconds for anything to come.
-PATIENCE = 10
+from .patience import PATIENCE
 
 
 class Talk:

@@ -8,10 +8,11 @@ thread of the next one is started.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+
+from cachetools import TTLCache
 
 from ...contracts import Prompt
 from ...errors import BackendError
@@ -38,14 +39,13 @@ class SpareThreads:
     def __init__(self, start: Callable[[Prompt], Awaitable[Started]], most: int) -> None:
         self._start = start
         self._most = most
-        self._waiting: OrderedDict[Key, tuple[Started, float]] = OrderedDict()
+        self._waiting: TTLCache[Key, Started] = TTLCache(most, GOOD_FOR, lambda: asyncio.get_running_loop().time())
         self._wanted: asyncio.Queue[Prompt] = asyncio.Queue()
 
     def take(self, prompt: Prompt) -> Started | None:
         """A thread for `prompt`, which is nobody else's then."""
-        thread, since = self._waiting.pop(_key(prompt), (None, 0.0))
-        fresh = thread is not None and since + GOOD_FOR > asyncio.get_running_loop().time()
-        return replace(thread, waited=True) if thread is not None and fresh else None
+        thread = self._waiting.pop(_key(prompt), None)
+        return None if thread is None else replace(thread, waited=True)
 
     def want(self, prompt: Prompt) -> None:
         """A request like `prompt` is likely to come."""
@@ -59,12 +59,7 @@ class SpareThreads:
             prompt = await self._wanted.get()
             if _key(prompt) not in self._waiting:
                 with suppress(BackendError, TurnLostError):
-                    self._keep(prompt, await self._start(prompt))
-
-    def _keep(self, prompt: Prompt, thread: Started) -> None:
-        self._waiting[_key(prompt)] = thread, asyncio.get_running_loop().time()
-        if len(self._waiting) > self._most:
-            self._waiting.popitem(last=False)
+                    self._waiting[_key(prompt)] = await self._start(prompt)
 
 
 def _key(prompt: Prompt) -> Key:

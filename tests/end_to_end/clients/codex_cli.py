@@ -9,13 +9,12 @@ from pathlib import Path
 
 from tests.support.codex_programs import ROOT, child_environment
 from tests.support.conversation import ToolCall
+from tests.support.patience import PATIENCE
 
 # A name that codex has no entry for. Of models that it knows it defers MCP tools behind a tool of its own.
 MODEL = "some-model"
 
-# Seconds for a whole run.
-PATIENCE = 90
-
+# A server that is not `required` has no tools in a turn that begins before it is up.
 CONFIG = """
 model = "{model}"
 model_provider = "tagcall"
@@ -30,7 +29,10 @@ stream_max_retries = 0
 command = {command}
 args = ["-m", "tests.support.vault_mcp", {log}]
 cwd = {root}
+required = true
 default_tools_approval_mode = "approve"
+startup_timeout_sec = {patience}
+tool_timeout_sec = {patience}
 """
 
 
@@ -45,6 +47,7 @@ async def run(program: Path, url: str, home: Path, prompt: str, *, websockets: b
         command=json.dumps(sys.executable),
         log=json.dumps(str(log)),
         root=json.dumps(str(ROOT)),
+        patience=PATIENCE,
     )
     (home / "config.toml").write_text(config, "utf-8")
     process = await asyncio.create_subprocess_exec(

@@ -10,12 +10,13 @@ from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletionChunk, ChatCompletionMessage, ChatCompletionToolUnionParam
 from openai.types.responses import Response, ResponseInputItemParam, ToolParam
 
+from tests.support.patience import PATIENCE
 from tests.support.vault import DESCRIPTIONS, MODEL, QUESTION, Session, Way, schema
 
 
 @asynccontextmanager
 async def connected(session: Session) -> AsyncIterator[AsyncOpenAI]:
-    async with AsyncOpenAI(base_url=session.url, api_key="anything", max_retries=0, timeout=30) as client:
+    async with AsyncOpenAI(base_url=session.url, api_key="anything", max_retries=0, timeout=PATIENCE) as client:
         yield client
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import html
 import json
-import time
 
 import pytest
 from hypothesis import example, given, settings
@@ -28,6 +27,7 @@ from prompts import (
     unescape,
 )
 from prompts.guard.copies import past_calls
+from tests.support.cpu_time import cpu_seconds, seconds_to_look_at
 
 REGISTRY = ToolRegistry([Tool("delete_note", "Deletes.", "{}"), Tool("read_note")])
 BLOCK = '<tool_call>{"name": "delete_note", "arguments": {"path": "a \\"b\\".md", "n": 10}}</tool_call>'
@@ -446,6 +446,7 @@ def test_a_request_full_of_blocks_lets_other_calls_pass() -> None:
     assert not asked.is_quotation("read_note", '{"n": 7}')
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize(
     "hostile",
     [
@@ -483,21 +484,21 @@ def test_a_request_full_of_blocks_lets_other_calls_pass() -> None:
     ids=range(30),
 )
 def test_hostile_text_is_read_in_bounded_time(hostile: str) -> None:
-    """In one text, and cut into the results of many calls. A half of what is allowed here is much already."""
+    """In one text, and cut into the results of many calls. A third of what is allowed here is usual."""
     pieces = [hostile[start : start + 2_500] for start in range(0, len(hostile), 2_500)]
     calls = [PastCall(f"c{number}", "read_note", "{}") for number in range(len(pieces))]
     outputs = [ToolResult(f"c{number}", (Text(piece),)) for number, piece in enumerate(pieces)]
     for asked in (guard(hostile), QuoteGuard.of(Transcript((*calls, *outputs)), REGISTRY)):
-        begun = time.process_time()
-        asked.is_quotation("x", "{}")
-        asked.quotes_text(BROKEN)
-        assert time.process_time() - begun < 4
+        took = cpu_seconds(lambda: (asked.is_quotation("x", "{}"), asked.quotes_text(BROKEN)), rounds=1)  # noqa: B023 -- called here
+        assert took < 1_000 * seconds_to_look_at(hostile)
 
 
+@pytest.mark.growth
 def test_a_thousand_broken_blocks_cost_little_more_than_one() -> None:
     """An answer may break off as many as it likes, each of which is looked for in the whole request."""
-    asked = guard("A note on the tool_call tag. " * 10_000)
-    began = time.process_time()
+    text = "A note on the tool_call tag. " * 10_000
+    asked = guard(text)
+    took = cpu_seconds(lambda: [asked.quotes_text(f"{BROKEN}{number}") for number in range(1_000)], rounds=1)
+    assert took < 1_000 * seconds_to_look_at(text)
     assert not any(asked.quotes_text(f"{BROKEN}{number}") for number in range(1_000))
-    assert time.process_time() - began < 5
     assert any(asked.quotes_text(f"{BROKEN}{number}") for number in range(20_000)), "this has no end"

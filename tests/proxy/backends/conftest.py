@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,12 +9,6 @@ import pytest
 from proxy.backends.codex.backend import CodexBackend, codex_backend
 from tests.support.codex_programs import TestProgram, child_environment, installed_programs
 from tests.support.scripted_model import ScriptedModel
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[ScriptedModel]:
-    async with ScriptedModel() as model:
-        yield model
 
 
 @pytest.fixture(params=[pytest.param(it, id=f"codex-{it.version}") for it in installed_programs()])

@@ -7,6 +7,7 @@ import pytest
 from proxy.backends.event_queue import MAX_BACKLOG, EventQueue
 from proxy.contracts import BackendEvent, MessageEnded, TextPiece
 from proxy.errors import BackendError
+from tests.support.patience import PATIENCE
 
 
 async def read(queue: EventQueue) -> list[list[BackendEvent]]:
@@ -25,7 +26,7 @@ async def test_a_batch_is_all_that_had_arrived() -> None:
 
 async def test_the_consumer_sleeps_until_something_comes() -> None:
     queue = EventQueue()
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
         reading = group.create_task(read(queue))
         await asyncio.sleep(0)
         queue.put([TextPiece("a")])

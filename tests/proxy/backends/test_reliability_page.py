@@ -39,9 +39,13 @@ def in_the_code(name: str) -> object:
     return default
 
 
+# Read before any test: in those no deadline of the product passes.
+FOUND = {name: in_the_code(name) for name in ROWS}
+
+
 def test_every_number_is_the_codes() -> None:
     assert len(ROWS) > 30
-    assert {name: in_the_code(name) for name in ROWS} == ROWS
+    assert FOUND == ROWS
 
 
 def test_every_deadline_is_on_the_page() -> None:

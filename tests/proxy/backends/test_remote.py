@@ -19,6 +19,7 @@ from proxy.rpc.websocket import WebSocketTransport
 from proxy.settings import Settings
 from tests.support.backend_events import merged, prompt, read_turn
 from tests.support.codex_programs import TestProgram, child_environment, installed_programs
+from tests.support.patience import PATIENCE
 from tests.support.scripted_model import Message, Reply, ScriptedModel
 
 LISTENING = [it for it in installed_programs() if it.release >= (0, 100)]
@@ -39,10 +40,9 @@ async def address(home: Path, program: TestProgram, model: ScriptedModel, tmp_pa
     process = await asyncio.create_subprocess_exec(
         program.path, "app-server", "--listen", f"unix://{socket}", env=env, stderr=asyncio.subprocess.DEVNULL
     )
-    for _ in range(2000):  # 20 s: the file of a socket has no event of its own
-        if socket.exists():
-            break
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(PATIENCE):
+        while not socket.exists():  # noqa: ASYNC110 -- the file of a socket has no event of its own
+            await asyncio.sleep(0.01)
     yield f"unix:{socket}"
     process.kill()
     await process.wait()
@@ -60,7 +60,7 @@ async def test_leaving_ends_the_turn_there_too(address: str, model: ScriptedMode
     async with remote_backend(address) as backend:
         async with backend.stream(prompt()) as batches:
             await anext(batches)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(PATIENCE):
             await model.stream_closed.wait()
 
 
@@ -70,7 +70,7 @@ async def test_the_backends_end_ends_the_turns_it_began(address: str, model: Scr
     async with remote_backend(address) as backend:
         stream = backend.stream(prompt())
         await anext(await stream.__aenter__())
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(PATIENCE):
         await model.stream_closed.wait()
 
 
@@ -86,14 +86,14 @@ async def test_a_turn_that_has_no_name_yet_can_be_ended(address: str, model: Scr
     model.push(Reply([Message("word " * 10_000)], chunk=5, pace=0.01))
     client = RpcClient(await WebSocketTransport.connect(address), on_notification=lambda method, params: None)
     async with client.running():
-        await client.request("initialize", {"clientInfo": {"name": "test", "version": "0"}}, deadline=20)
+        await client.request("initialize", {"clientInfo": {"name": "test", "version": "0"}}, deadline=PATIENCE)
         client.notify("initialized")
-        thread = await client.request("thread/start", {"model": "m", "ephemeral": True}, deadline=20)
+        thread = await client.request("thread/start", {"model": "m", "ephemeral": True}, deadline=PATIENCE)
         turn = {"threadId": thread["thread"]["id"], "input": [{"type": "text", "text": "hi"}]}
-        await client.request("turn/start", turn, deadline=20)
+        await client.request("turn/start", turn, deadline=PATIENCE)
         await model.called.wait()
         client.post("turn/interrupt", {"threadId": thread["thread"]["id"], "turnId": WHATEVER_RUNS})
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await model.stream_closed.wait()
 
 

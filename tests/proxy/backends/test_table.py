@@ -25,6 +25,7 @@ from proxy.replay.fixture import load_fixtures
 from proxy.server import running_server
 from proxy.settings import SETTINGS, Settings
 from tests.support import scripted_backend
+from tests.support.patience import PATIENCE
 from tests.support.scripted_backend import SCRIPTED
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -107,7 +108,7 @@ async def test_doctor_shows_what_its_row_found(capsys: pytest.CaptureFixture[str
 async def test_record_writes_what_it_said_and_replay_accepts_it(tmp_path: Path) -> None:
     folder = tmp_path / "fixtures"
     arguments = ("record", str(folder), "--backend", "scripted:a.md", "--port", "0", "--store", "none")
-    async with asyncio.timeout(50), tagcall(*arguments) as child:
+    async with asyncio.timeout(PATIENCE), tagcall(*arguments) as child:
         assert child.stdout is not None
         url = (await child.stdout.readline()).decode().strip().removeprefix("tagcall is ready on ")
         await run_tool_loop(url)

@@ -15,6 +15,7 @@ import aiohttp
 import pytest
 
 from proxy.backends.codex.program import bundled_program
+from tests.support.patience import PATIENCE
 from tests.support.processes import app_servers
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -32,7 +33,7 @@ def environment(**more: str) -> dict[str, str]:
 def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "proxy.cli", *arguments],
-        cwd=ROOT, env=environment(**more), capture_output=True, encoding="utf-8", timeout=50, check=False,
+        cwd=ROOT, env=environment(**more), capture_output=True, encoding="utf-8", timeout=PATIENCE, check=False,
     )  # fmt: skip
 
 
@@ -49,7 +50,7 @@ def serve(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     finally:
         if child.poll() is None:
             child.kill()
-            child.communicate(timeout=20)
+            child.communicate(timeout=PATIENCE)
 
 
 def stopped(child: subprocess.Popen[str]) -> tuple[str, str]:
@@ -57,7 +58,7 @@ def stopped(child: subprocess.Popen[str]) -> tuple[str, str]:
     assert child.stdout is not None
     assert child.stderr is not None
     child.send_signal(signal.SIGTERM)
-    child.wait(timeout=20)
+    child.wait(timeout=PATIENCE)
     with child.stdout, child.stderr:
         return child.stdout.read(), child.stderr.read()
 

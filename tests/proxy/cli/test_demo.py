@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from proxy.cli.demo.vault import samples_folder
+from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -18,7 +19,8 @@ ROOT = Path(__file__).resolve().parents[3]
 def run_demo(*python: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *python, "-m", "proxy.cli", "demo"],
-        cwd=ROOT, env={**os.environ, **environment}, capture_output=True, encoding="utf-8", timeout=50, check=False,
+        cwd=ROOT, env={**os.environ, **environment}, capture_output=True, encoding="utf-8", timeout=PATIENCE,
+        check=False,
     )  # fmt: skip
 
 

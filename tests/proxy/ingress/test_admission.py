@@ -20,6 +20,7 @@ from proxy.logs import configure
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.memory_backend import MemoryBackend
+from tests.support.patience import PATIENCE
 
 BODY: dict[str, Any] = {"model": "m", "input": "hi"}
 PATHS = [re.sub(r"\{[^}]*\}", "x", route) for route in ROUTES] + ["/nothing", *(f"/{name}" for name in UNSERVED)]
@@ -51,7 +52,7 @@ async def raw(url: str, request: bytes) -> bytes:
     reader, writer = await asyncio.open_connection(urlsplit(url).hostname, urlsplit(url).port)
     try:
         writer.write(request)
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(PATIENCE):
             return await reader.read()
     finally:
         writer.close()

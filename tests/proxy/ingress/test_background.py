@@ -18,6 +18,7 @@ from proxy.contracts import BackendEvent, TextPiece, TurnEnded
 from proxy.errors import BackendError, StoreError
 from proxy.ingress import background, stored
 from proxy.stores.keyed import KeyedStore
+from tests.support.patience import PATIENCE
 from tests.support.talking import TOOLS, GatedBackend, shown, talking
 
 PIECES: list[BackendEvent] = [TextPiece("one "), TextPiece("two "), TextPiece("three"), TurnEnded(None)]
@@ -32,7 +33,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def ended(client: AsyncOpenAI, response_id: str) -> Response:
     """The response once it is over, by polling as clients do."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while True:
             response = await client.responses.retrieve(response_id)
             if response.status not in {"queued", "in_progress"}:
@@ -40,14 +41,18 @@ async def ended(client: AsyncOpenAI, response_id: str) -> Response:
 
 
 async def events_of(stream: Any) -> list[ResponseStreamEvent]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         return [event async for event in stream]
 
 
 async def raw_events(client: AsyncOpenAI, response_id: str, query: str = "") -> list[dict[str, Any]]:
     """As they are: the SDK makes an exception of a failure."""
     url, headers = f"{client.base_url}responses/{response_id}?stream=true{query}", {"Authorization": "Bearer mine"}
-    async with asyncio.timeout(10), aiohttp.ClientSession(headers=headers) as session, session.get(url) as response:
+    async with (
+        asyncio.timeout(PATIENCE),
+        aiohttp.ClientSession(headers=headers) as session,
+        session.get(url) as response,
+    ):
         lines = (await response.text()).split("\n")
     return [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
 
@@ -315,7 +320,7 @@ async def test_another_process_follows_cancels_and_deletes(tmp_path: Path) -> No
             queued = await client.responses.create(model="m", input="x", background=True)
             await backend.asked.wait()
             await end(queued.id)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 await backend.left.wait()
             if end == other.responses.cancel:
                 assert (await ended(client, queued.id)).status == "cancelled"
@@ -337,7 +342,7 @@ async def test_a_result_that_cannot_be_stored_is_served_until_it_is(monkeypatch:
     async with talking("Hello") as (client, _):
         queued = await client.responses.create(model="m", input="x", background=True)
         assert (await ended(client, queued.id)).output_text == "Hello"
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while failures:
                 assert (await client.responses.retrieve(queued.id)).output_text == "Hello"
         assert (await client.responses.retrieve(queued.id)).output_text == "Hello"

@@ -17,6 +17,7 @@ from proxy.errors import BackendError
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.memory_backend import MemoryBackend, Script
+from tests.support.patience import PATIENCE
 from tests.support.published_types import check_published_events, check_published_response
 from tests.support.responses_grammar import check_events, without_identity
 
@@ -133,7 +134,7 @@ async def test_a_backend_that_is_slow_to_answer_is_told_in_comments(monkeypatch:
     backend = HeldBackend(["Hello"])
     async with serving(backend) as (session, url), session.post(url, json=body(stream=True)) as response:
         assert response.status == 200
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             begun = await response.content.readuntil(b": keep-alive\n\n")
             begun += await response.content.readuntil(b": keep-alive\n\n")
             backend.gate.set()
@@ -148,7 +149,7 @@ async def test_a_failure_after_the_head_carries_its_error_twice(monkeypatch: pyt
     async with serving(backend) as (session, url), session.post(url, json=body(stream=True)) as response:
         assert response.status == 200, "the head did not wait for the backend any longer"
         backend.gate.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             events = events_of(await response.text())
     final = check_events(events)
     check_published_events(events)

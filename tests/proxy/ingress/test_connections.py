@@ -12,10 +12,12 @@ import orjson
 import pytest
 
 from proxy.contracts import BackendEvent, TextPiece
-from proxy.ingress import bodies, connections, event_stream
+from proxy.ingress import bodies, event_stream
 from proxy.server import running_server
 from proxy.settings import Settings
+from tests.support.clock import Clock
 from tests.support.memory_backend import MemoryBackend, Script
+from tests.support.patience import PATIENCE, bound_connections
 
 BODY = b'{"model":"m","input":"hi"}'
 HEAD = b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
@@ -44,13 +46,13 @@ async def connected(address: tuple[str, int]) -> AsyncIterator[Stream]:
 
 async def answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, Any]]:
     """Status and body of an answer after which the connection is closed."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")
     return int(head.split()[1]), orjson.loads(body)
 
 
 async def test_a_head_that_never_ends_is_answered_and_its_connection_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections.Connections.__init__, "__kwdefaults__", {"limit": 9, "head_deadline": 0.05})
+    bound_connections(monkeypatch, head_deadline=0.05)
     async with serving("Hello") as address, connected(address) as (reader, writer):
         writer.write(b"POST /v1/responses HTTP/1.1\r\nHost: loc")
         status, body = await answer(reader)
@@ -67,14 +69,15 @@ async def test_a_body_that_never_ends_is_answered_and_its_connection_closed(monk
     assert "body" in body["error"]["message"]
 
 
-async def test_a_slow_answer_is_not_a_slow_head(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections.Connections.__init__, "__kwdefaults__", {"limit": 9, "head_deadline": 0.05})
-    served = asyncio.Event()
+async def test_a_slow_answer_is_not_a_slow_head(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    bound_connections(monkeypatch, head_deadline=10)
+    asked, served = asyncio.Event(), asyncio.Event()
 
     class Slow(MemoryBackend):
         @asynccontextmanager
         async def stream(self, prompt: Any) -> AsyncIterator[AsyncIterator[list[BackendEvent]]]:
             async def batches() -> AsyncIterator[list[BackendEvent]]:
+                asked.set()
                 await served.wait()
                 yield [TextPiece("Hello")]
 
@@ -84,35 +87,37 @@ async def test_a_slow_answer_is_not_a_slow_head(monkeypatch: pytest.MonkeyPatch)
         address = (urlsplit(url).hostname or "", urlsplit(url).port or 0)
         async with connected(address) as (reader, writer):
             writer.write(HEAD % len(BODY) + BODY)
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.3):  # several deadlines long
-                    await reader.read(1)
+            await asked.wait()
+            await clock.put_forward(60)
             served.set()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 assert (await reader.readline()).startswith(b"HTTP/1.1 200")
 
 
-async def test_a_second_request_on_a_connection_has_its_own_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections.Connections.__init__, "__kwdefaults__", {"limit": 9, "head_deadline": 0.1})
+async def test_a_second_request_on_a_connection_has_its_own_deadline(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    bound_connections(monkeypatch, head_deadline=10)
     async with serving("Hello") as address, connected(address) as (reader, writer):
         writer.write(HEAD % len(BODY) + BODY)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             head = await reader.readuntil(b"\r\n\r\n")
             length = next(line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
             await reader.readexactly(int(length.split()[1]))
         writer.write(b"GET /v1/mo")
+        await clock.put_forward(10)
         status, _ = await answer(reader)
     assert status == 408
 
 
 async def test_connections_over_the_limit_are_told_to_come_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections.Connections.__init__, "__kwdefaults__", {"limit": 2, "head_deadline": 10.0})
+    bound_connections(monkeypatch, limit=2)
     request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     async with serving() as address, AsyncExitStack() as stack:
         for _ in range(2):
             reader, writer = await stack.enter_async_context(connected(address))
             writer.write(request)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 await reader.readuntil(b"\r\n\r\n")
         async with connected(address) as (reader, writer):
             writer.write(request)
@@ -120,7 +125,7 @@ async def test_connections_over_the_limit_are_told_to_come_later(monkeypatch: py
             assert status == 503
             assert body["error"]["type"] == "server_error"
         await stack.aclose()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while True:  # until the server has seen them go
                 async with connected(address) as (reader, writer):
                     writer.write(request)
@@ -131,7 +136,7 @@ async def test_connections_over_the_limit_are_told_to_come_later(monkeypatch: py
 async def test_a_connection_over_the_limit_that_asks_nothing_is_closed_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connections.Connections.__init__, "__kwdefaults__", {"limit": 0, "head_deadline": 0.05})
+    bound_connections(monkeypatch, limit=0, head_deadline=0.05)
     async with serving() as address, connected(address) as (reader, _):
         status, _ = await answer(reader)
     assert status == 503
@@ -161,5 +166,5 @@ async def test_a_client_that_stops_reading_is_cut_off(monkeypatch: pytest.Monkey
         async with connected(address) as (_, writer):
             body = b'{"model":"m","input":"hi","stream":true}'
             writer.write(HEAD % len(body) + body)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE):
                 await left.wait()

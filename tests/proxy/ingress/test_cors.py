@@ -12,6 +12,7 @@ from proxy.errors import BackendError
 from proxy.ingress.cors import answer_headers, preflight_headers
 from proxy.ingress.routes import ROUTES
 from tests.support.http_client import client, error_of
+from tests.support.patience import PATIENCE
 
 OBSIDIAN = "app://obsidian.md"
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -151,7 +152,7 @@ async def test_bytes_that_are_no_text_do_not_break_a_preflight() -> None:
             b"OPTIONS /v1/models HTTP/1.1\r\nHost: localhost\r\nOrigin: app://obsidian.md\r\n"
             b"Access-Control-Request-Headers: \xff\xfe\r\n\r\n"
         )
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             head = await reader.readuntil(b"\r\n\r\n")
         writer.close()
     assert head.startswith(b"HTTP/1.1 204")

@@ -26,6 +26,7 @@ from proxy.wire.builder import AnswerBuilder, WireEvent
 from proxy.wire.responses.builder import ResponsesBuilder
 from proxy.wire.responses.request import parse_responses_request
 from tests.support.memory_backend import USAGE, MemoryBackend
+from tests.support.patience import PATIENCE
 from tests.support.sockets import Talk
 from tests.support.talking import GatedBackend
 
@@ -147,7 +148,7 @@ async def asked(backend: MemoryBackend) -> AsyncIterator[tuple[aiohttp.ClientSes
     async with (
         running_server(Settings(port=0, store="memory"), backend) as url,
         aiohttp.ClientSession() as session,
-        asyncio.timeout(20),
+        asyncio.timeout(PATIENCE),
     ):
         yield session, url
 

@@ -17,6 +17,7 @@ from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.http_client import client, error_of
 from tests.support.memory_backend import MemoryBackend, Script
+from tests.support.patience import PATIENCE
 
 BODY: dict[str, Any] = {"model": "m", "input": "hi"}
 OBSIDIAN = "app://obsidian.md"
@@ -108,7 +109,7 @@ async def raw(url: str, request: bytes) -> tuple[int, bytes]:
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
         writer.write(request)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             head = await reader.readuntil(b"\r\n\r\n")
             if head.startswith(b"HTTP/1.1 100"):
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -249,10 +250,10 @@ async def test_a_client_that_goes_away_ends_the_backends_turn() -> None:
             backend.left.clear()
             async with request:
                 task = request.create_task(_post(session, url, stream=stream))
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(PATIENCE):
                     await backend.asked.wait()
                 task.cancel()
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(PATIENCE):
                 await backend.left.wait()
 
 
@@ -268,7 +269,7 @@ async def test_a_fault_in_mid_stream_still_ends_the_stream(monkeypatch: pytest.M
     async with client("Hello") as (session, url):
         monkeypatch.setattr("proxy.ingress.responses.keep", fail)
         async with session.post(f"{url}/responses", json={**BODY, "stream": True}) as response:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 text = await response.text()
     *_, failed, done, _ = text.split("\n\n")
     assert failed.startswith("event: response.failed\n")

@@ -12,6 +12,7 @@ from proxy import server
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.memory_backend import MemoryBackend
+from tests.support.patience import PATIENCE
 from tests.support.talking import GatedBackend
 
 
@@ -34,7 +35,7 @@ async def raw(url: str, request: bytes) -> bytes:
     reader, writer = await connect(url)
     try:
         writer.write(request)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             return await reader.read()
     finally:
         writer.close()
@@ -114,10 +115,7 @@ async def test_what_is_no_request_gets_our_error_and_none_of_its_own_bytes(junk:
         assert word not in answer
 
 
-async def test_a_server_that_stops_closes_the_connections_of_those_it_still_answers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("proxy.server.DRAIN", 5.0)
+async def test_a_server_that_stops_closes_the_connections_of_those_it_still_answers() -> None:
     backend = GatedBackend(["Hello"])
     async with asyncio.TaskGroup() as group:
         async with running_server(Settings(port=0, store="none"), backend) as url:
@@ -128,10 +126,16 @@ async def test_a_server_that_stops_closes_the_connections_of_those_it_still_answ
             idle_writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert b"connection: close" not in (await idle_reader.readuntil(b"\r\n\r\n")).lower()
             await idle_reader.readuntil(b"}")
-            loop = asyncio.get_running_loop()
-            loop.call_later(0.05, idle_writer.write, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            loop.call_later(0.1, backend.gate.set)
-        head = (await idle_reader.read()).partition(b"\r\n\r\n")[0]
+
+            async def ask_while_it_stops() -> bytes:
+                """It begins when the server waits for the first answer."""
+                idle_writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                head = await idle_reader.readuntil(b"\r\n\r\n")
+                backend.gate.set()
+                return head
+
+            asked = group.create_task(ask_while_it_stops(), name="another client")
+        head = await asked
         assert head.split()[1] == b"200"
         assert b"connection: close" in head.lower()
         idle_writer.close()

@@ -19,6 +19,7 @@ from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.http_client import client, error_of
 from tests.support.memory_backend import MemoryBackend, Script
+from tests.support.patience import PATIENCE
 from tests.support.talking import GatedBackend, shown
 
 ASKED = {"x-tagcall-dialect": "tokligence"}
@@ -145,7 +146,7 @@ async def test_two_at_a_time_are_one() -> None:
         submit = f"{url}/responses/{waiting['id']}/submit_tool_outputs"
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(post(session, submit, outputs(waiting)), name=f"{n}") for n in range(2)]
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 await backend.asked.wait()
             backend.gate.set()
         assert [task.result()["status"] for task in tasks] == ["completed", "completed"]
@@ -215,7 +216,7 @@ async def test_a_silence_is_broken_by_pings_that_are_counted(monkeypatch: pytest
     backend = GatedBackend(["Hello"])
     async with dialect(backend=backend) as (session, url, _):
         async with session.post(f"{url}/responses?stream=true", json=BODY) as response:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 begun = await response.content.readuntil(b"event: ping\n")
             backend.gate.set()
             rest = await response.content.read()

@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-ROOT = Path(__file__).resolve().parents[3]
-PATIENCE = 20.0  # seconds until a silent child fails the test
+from tests.support.patience import PATIENCE
 
+ROOT = Path(__file__).resolve().parents[3]
 Message: TypeAlias = dict[str, Any]
 
 

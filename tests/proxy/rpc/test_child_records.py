@@ -16,6 +16,7 @@ import pytest
 
 from proxy.rpc import ChildRecords, ChildTransport, Launch, child_records
 from proxy.rpc.processes import find_process
+from tests.support.patience import NEVER, PATIENCE
 
 DEAF = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
 ECHO = "import sys\nprint('ready', flush=True)\nfor line in sys.stdin: print(line, end='', flush=True)"
@@ -45,7 +46,7 @@ class Stray:
 
     def ended_by(self) -> int:
         """The signal. A process that is about to be gone has a moment to go."""
-        return -self.process.wait(timeout=5)
+        return -self.process.wait(timeout=PATIENCE)
 
     def end(self) -> None:
         self.process.kill()
@@ -74,7 +75,7 @@ def stray(start: Callable[[list[str]], Stray]) -> Stray:
 @pytest.fixture(autouse=True)
 def _reaped(monkeypatch: pytest.MonkeyPatch) -> None:
     """In these tests strays are our own children: a dead one would stay a zombie, which is no living process."""
-    monkeypatch.setattr(child_records, "LEAVES_WITHIN", 1.0)
+    monkeypatch.setattr(child_records, "LEAVES_WITHIN", NEVER)
 
 
 def rewrite(file: Path, **changes: Any) -> None:
@@ -85,7 +86,7 @@ def left_by_the_dead(folder: Path, pid: int, argv: list[str], **changes: Any) ->
     """As if the process that started it was killed: there is nobody who started then."""
     records = ChildRecords(folder)
     records.write(pid, argv)
-    rewrite(folder / f"{pid}.json", owner_started="another time", **changes)
+    rewrite(folder / f"{pid}.json", owner_started=0.0, **changes)
     return records
 
 
@@ -125,9 +126,9 @@ async def test_a_child_of_a_living_owner_is_left_alone(
     assert stray.ended_by() == signal.SIGTERM
 
 
-@pytest.mark.parametrize("changed", [{"started": "another time"}, {"command": "codex app-server"}])
+@pytest.mark.parametrize("changed", [{"started": 0.0}, {"command": "codex app-server"}])
 async def test_a_process_that_is_not_the_recorded_one_is_left_alone(
-    changed: dict[str, str], tmp_path: Path, stray: Stray
+    changed: dict[str, Any], tmp_path: Path, stray: Stray
 ) -> None:
     await left_by_the_dead(tmp_path, stray.process.pid, ARGV, **changed).end_leftovers()
     assert stray.lives

@@ -22,6 +22,7 @@ from proxy.rpc import (
 )
 from proxy.rpc import client as client_module
 from tests.support.fake_app_server import FakeAppServer, RefusedError
+from tests.support.patience import PATIENCE
 from tests.support.virtual_clock import on_a_virtual_clock
 
 
@@ -131,7 +132,7 @@ async def test_the_end_fails_every_waiter_at_once(who: str) -> None:
             await client.request("ask", deadline=60)
         return str(failed.value)
 
-    async with asyncio.timeout(5), running(server) as client, asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE), running(server) as client, asyncio.TaskGroup() as group:
         tasks = [group.create_task(ask(client)) for _ in range(3)]
         await server.wait_for("ask", 3)
         if who == "server":
@@ -265,7 +266,7 @@ async def test_who_asks_without_reading_the_answers_is_cut_off() -> None:
     server = Deaf()
     async with running(server):
         server.write(*({"id": n, "method": "approve"} for n in range(client_module.MAX_UNSENT + 100)))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await server.closed.wait()
     assert server.aborted
 
@@ -376,7 +377,7 @@ async def test_who_gives_up_waiting_takes_no_place_along() -> None:
         waiting.cancel()
         await asyncio.sleep(0)
         until.set()
-    async with asyncio.timeout(1), limit.place():
+    async with asyncio.timeout(PATIENCE), limit.place():
         pass
 
 

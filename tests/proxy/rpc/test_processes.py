@@ -4,26 +4,33 @@ import os
 import subprocess
 import sys
 
+import psutil
 import pytest
 
-from proxy.rpc import processes
-from proxy.rpc.processes import find_process, resident_bytes
-
-
-@pytest.fixture(params=["/proc", "ps"], autouse=True)
-def _source(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "/proc" and not processes.IN_PROC:
-        pytest.skip("there is no /proc here")
-    monkeypatch.setattr(processes, "IN_PROC", request.param == "/proc")
+from proxy.rpc.processes import SAME_START, find_process, resident_bytes
 
 
 def test_a_process_is_known_by_its_pid_and_its_start() -> None:
     this = find_process(os.getpid())
     assert this is not None
     assert this.pid == os.getpid()
-    assert this.started
+    assert this.started > 0
     assert "python" in this.command or "pytest" in this.command
-    assert find_process(os.getpid()) == this
+    again = find_process(os.getpid())
+    assert again is not None
+    assert again.has_started(this.started)
+    assert not again.has_started(this.started - SAME_START - 1)
+
+
+def test_a_clock_that_is_set_makes_no_other_process_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = find_process(os.getpid())
+    assert before is not None
+    came_up, born = psutil.boot_time(), psutil.Process().create_time()
+    monkeypatch.setattr(psutil, "boot_time", lambda: came_up + 3600)
+    monkeypatch.setattr(psutil.Process, "create_time", lambda _: born + 3600)
+    after = find_process(os.getpid())
+    assert after is not None
+    assert after.has_started(before.started)
 
 
 def test_what_has_ended_is_none_before_and_after_it_was_waited_for() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from proxy.rpc import ChildTransport, Launch, stdio
 from proxy.rpc.processes import find_process
+from tests.support.patience import NEVER, PATIENCE
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -68,8 +69,8 @@ DEAF = {
 @pytest.mark.parametrize("how", DEAF)
 async def test_a_deaf_child_is_ended_by_signals(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stdio, "EXIT_AFTER_EOF", 0.1)
-    monkeypatch.setattr(stdio, "EXIT_AFTER_TERM", 0.1)
     prepare, end = DEAF[how]
+    monkeypatch.setattr(stdio, "EXIT_AFTER_TERM", 0.1 if prepare else NEVER)
     code = f"import signal, time\n{prepare}\nprint('ready', flush=True)\nwhile True: time.sleep(60)"
     transport = await ChildTransport.start(python(code))
     await transport.receive()
@@ -127,25 +128,27 @@ async def test_what_a_child_started_goes_with_it(monkeypatch: pytest.MonkeyPatch
     assert find_process(pid) is None
 
 
-async def test_an_aborted_child_is_gone_at_once() -> None:
+async def test_an_aborted_child_is_gone_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio, "EXIT_AFTER_EOF", NEVER)
     code = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(flush=True)\ntime.sleep(600)"
     transport = await ChildTransport.start(python(code))
     await transport.receive()
     transport.abort()
-    async with asyncio.timeout(stdio.EXIT_AFTER_EOF):
+    async with asyncio.timeout(PATIENCE):
         await transport.close()
     assert transport.describe_end() == "signal 9"
     transport.abort()
 
 
-async def test_a_closing_that_is_cancelled_kills() -> None:
+async def test_a_closing_that_is_cancelled_kills(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio, "EXIT_AFTER_EOF", NEVER)
     code = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(flush=True)\ntime.sleep(600)"
     transport = await ChildTransport.start(python(code))
     await transport.receive()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await transport.close()
-    async with asyncio.timeout(stdio.EXIT_AFTER_EOF):
+    async with asyncio.timeout(PATIENCE):
         await transport.close()
     assert transport.describe_end() == "signal 9"
 
@@ -192,7 +195,7 @@ asyncio.run(main())
     asyncio.get_running_loop().add_reader(watched, gone.set)
     os.kill(parent.pid, signal.SIGKILL)
     await parent.wait()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await gone.wait()
     asyncio.get_running_loop().remove_reader(watched)
     os.close(watched)

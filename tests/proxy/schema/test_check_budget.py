@@ -18,8 +18,6 @@ from proxy.schema.check import extent_of, problem_of
 from proxy.schema.check_budget import FOR_EACH_CHARACTER, LEAST, MOST, MOST_DEPTH, CheckBudget
 from proxy.schema.dialects import dialect_of
 
-pytestmark = pytest.mark.timeout(20)
-
 LATEST = "https://json-schema.org/draft/2020-12/schema"
 
 

@@ -14,8 +14,6 @@ from proxy.schema import Schema, SchemaUnusable
 from proxy.schema.check_budget import MOST, CheckBudget
 from proxy.schema.patterns import Patterns
 
-pytestmark = pytest.mark.timeout(20)
-
 
 def found(pattern: str, text: str) -> bool:
     return Patterns(CheckBudget(MOST)).found(pattern, text)

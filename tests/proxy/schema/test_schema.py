@@ -9,8 +9,6 @@ import pytest
 
 from proxy.schema import SchemaError, read_schema
 
-pytestmark = pytest.mark.timeout(10)
-
 
 def deep(levels: int) -> Any:
     schema: Any = {}

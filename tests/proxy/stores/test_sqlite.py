@@ -17,6 +17,7 @@ from proxy.stores import make_store
 from proxy.stores.key_value import Append, Drop, Put
 from proxy.stores.keyed import KeyedStore
 from proxy.stores.sqlite import SqliteKeyValue
+from tests.support.patience import PATIENCE
 from tests.support.stored import CONVERSATION, ITEMS, RESPONSE
 
 WRITER = """
@@ -91,7 +92,7 @@ async def test_two_processes_share_a_file(tmp_path: Path) -> None:
         )
         for name in names
     ]
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(PATIENCE):
         for writer in writers:
             assert writer.stdout is not None
             assert await writer.stdout.readline() == b"ready\n"

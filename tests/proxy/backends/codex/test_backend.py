@@ -31,6 +31,7 @@ from proxy.errors import BackendError
 from proxy.rpc import ChildTransport, Launch, RpcClient
 from tests.support.backend_events import merged, prompt, read_turn
 from tests.support.codex_programs import TestProgram, child_environment
+from tests.support.patience import PATIENCE
 from tests.support.scripted_model import (
     Call,
     Cut,
@@ -179,7 +180,7 @@ async def test_leaving_the_stream_closes_the_models_stream(backend: CodexBackend
     async with backend:
         async with backend.stream(prompt()) as batches:
             await anext(batches)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(PATIENCE):
             await model.stream_closed.wait()
 
 
@@ -481,12 +482,12 @@ async def run_with_default_settings(program: TestProgram, home: Path, model: Scr
         on_notification=lambda method, params: None,
     )
     async with client.running():
-        await client.request("initialize", {"clientInfo": {"name": "control", "version": "0"}}, deadline=20)
+        await client.request("initialize", {"clientInfo": {"name": "control", "version": "0"}}, deadline=PATIENCE)
         client.notify("initialized")
-        thread = await client.request("thread/start", {"model": name, "cwd": str(home)}, deadline=20)
+        thread = await client.request("thread/start", {"model": name, "cwd": str(home)}, deadline=PATIENCE)
         turn = {"threadId": thread["thread"]["id"], "input": [{"type": "text", "text": "hi"}]}
-        await client.request("turn/start", turn, deadline=20)
-        async with asyncio.timeout(20):
+        await client.request("turn/start", turn, deadline=PATIENCE)
+        async with asyncio.timeout(PATIENCE):
             while len(model.requests) == seen:
                 await model.called.wait()
 

@@ -56,8 +56,6 @@ CHAT = {
     "tools": [{"type": "function", "function": {"name": "read_note", "parameters": PARAMETERS}}],
 }
 
-pytestmark = pytest.mark.timeout(120)
-
 
 class Client:
     """Of a server that records."""
@@ -83,9 +81,11 @@ class CodexClient(Client):
 
 
 @asynccontextmanager
-async def recording(folder: Path, home: Path, program: TestProgram, **options: Any) -> AsyncIterator[CodexClient]:
+async def recording(
+    model: ScriptedModel, folder: Path, home: Path, program: TestProgram, **options: Any
+) -> AsyncIterator[CodexClient]:
     assert program.path is not None, "openai-codex-cli-bin is not installed"
-    async with ScriptedModel() as model, aiohttp.ClientSession() as http:
+    async with aiohttp.ClientSession() as http:
         settings = Settings(port=0, codex=str(program.path), codex_home=home, upstream=model.url, store="memory")
         async with Recorder(make_backend(settings), "codex", folder, Scrubber(**options), {}) as recorder:
             async with running_server(settings, recorder.backend, [recorder.middleware]) as url:
@@ -110,9 +110,9 @@ def program() -> TestProgram:
     return installed_programs()[0]
 
 
-async def test_every_attempt_of_a_turn_is_recorded(program: TestProgram, tmp_path: Path) -> None:
+async def test_every_attempt_of_a_turn_is_recorded(model: ScriptedModel, program: TestProgram, tmp_path: Path) -> None:
     folder = tmp_path / "fixtures"
-    async with recording(folder, tmp_path / "home", program) as server:
+    async with recording(model, folder, tmp_path / "home", program) as server:
         broken, undeclared = write_call("read_note", "[1}"), write_call("no_such_tool", "{}")
         server.model.push(*(Reply([Message(text)]) for text in (broken, TEXT, undeclared, "Nothing.")))
         await server.ask("/v1/responses", RESPONSES)
@@ -121,9 +121,11 @@ async def test_every_attempt_of_a_turn_is_recorded(program: TestProgram, tmp_pat
     assert await run_replay(folder, ReplayOptions()) == 0
 
 
-async def test_the_proxys_own_lines_are_not_taken_for_the_users(program: TestProgram, tmp_path: Path) -> None:
+async def test_the_proxys_own_lines_are_not_taken_for_the_users(
+    model: ScriptedModel, program: TestProgram, tmp_path: Path
+) -> None:
     folder = tmp_path / "fixtures"
-    async with recording(folder, tmp_path / "home", program) as server:
+    async with recording(model, folder, tmp_path / "home", program) as server:
         server.model.push(Reply([Message(TEXT)]))
         await server.ask("/v1/responses", RESPONSES | {"tool_choice": "required"})
     (fixture,) = load_fixtures(folder).values()
@@ -133,19 +135,24 @@ async def test_the_proxys_own_lines_are_not_taken_for_the_users(program: TestPro
     assert turn.ask.seen.text != QUESTION
 
 
-async def test_what_the_proxy_left_early_is_replayed_all_the_same(program: TestProgram, tmp_path: Path) -> None:
+async def test_what_the_proxy_left_early_is_replayed_all_the_same(
+    model: ScriptedModel, program: TestProgram, tmp_path: Path
+) -> None:
     folder = tmp_path / "fixtures"
-    async with recording(folder, tmp_path / "home", program) as server:
-        server.model.push(Reply([Message(f"{TEXT}\n{TEXT} and so on" + " and on" * 500)], chunk=5, pace=0.001))
+    async with recording(model, folder, tmp_path / "home", program) as server:
+        said = f"{TEXT}\n{TEXT} and so on"
+        server.model.push(Reply([Message(said + " and on")], chunk=5, hold_after=len(said) // 5, gate=asyncio.Event()))
         await server.ask("/v1/responses", RESPONSES | {"parallel_tool_calls": False, "stream": True})
     (fixture,) = load_fixtures(folder).values()
     assert fixture.turns[0].interrupted
     assert await run_replay(folder, ReplayOptions()) == 0
 
 
-async def test_requests_at_once_do_not_get_each_others_lines(program: TestProgram, tmp_path: Path) -> None:
+async def test_requests_at_once_do_not_get_each_others_lines(
+    model: ScriptedModel, program: TestProgram, tmp_path: Path
+) -> None:
     folder = tmp_path / "fixtures"
-    async with recording(folder, tmp_path / "home", program) as server:
+    async with recording(model, folder, tmp_path / "home", program) as server:
         server.model.push(*(Reply([Message(f"Answer {number}.")], chunk=1) for number in range(6)))
         same, others = [QUESTION] * 3, [f"Question {number}?" for number in range(3)]
         async with asyncio.TaskGroup() as group:
@@ -155,9 +162,9 @@ async def test_requests_at_once_do_not_get_each_others_lines(program: TestProgra
     assert await run_replay(folder, ReplayOptions()) == 0
 
 
-async def test_nothing_private_is_written(program: TestProgram, tmp_path: Path) -> None:
+async def test_nothing_private_is_written(model: ScriptedModel, program: TestProgram, tmp_path: Path) -> None:
     folder, key = tmp_path / "fixtures", "sk-" + "k3Y" * 9
-    async with recording(folder, tmp_path / "home", program, keys=["mine-alone"]) as server:
+    async with recording(model, folder, tmp_path / "home", program, keys=["mine-alone"]) as server:
         server.model.push(Reply([Message(f"Use {key} and mine-alone in /home/alice/x, ann@corp.org.")], chunk=2))
         body = {"model": "gpt-5.5", "input": f"Is {key} in /home/alice/x?", "user": "ann-17", "stream": True}
         await server.ask("/v1/responses", body)
@@ -169,10 +176,10 @@ async def test_nothing_private_is_written(program: TestProgram, tmp_path: Path) 
 
 
 async def test_what_continues_a_stored_response_needs_no_store_to_be_replayed(
-    program: TestProgram, tmp_path: Path
+    model: ScriptedModel, program: TestProgram, tmp_path: Path
 ) -> None:
     folder = tmp_path / "fixtures"
-    async with recording(folder, tmp_path / "home", program) as server:
+    async with recording(model, folder, tmp_path / "home", program) as server:
         server.model.push(Reply([Message(TEXT)]), Reply([Message("It says hello.")]))
         first = await server.ask("/v1/responses", RESPONSES)
         assert isinstance(first, FixtureBody)
@@ -187,10 +194,10 @@ async def test_what_continues_a_stored_response_needs_no_store_to_be_replayed(
 
 
 async def test_what_cannot_be_asked_again_is_not_written(
-    program: TestProgram, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: ScriptedModel, program: TestProgram, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "fixtures"
-    async with recording(folder, tmp_path / "home", program) as server:
+    async with recording(model, folder, tmp_path / "home", program) as server:
         conversation = await server.ask("/v1/conversations", {})
         assert isinstance(conversation, FixtureBody)
         assert isinstance(conversation.body, dict)
@@ -203,11 +210,13 @@ async def test_what_cannot_be_asked_again_is_not_written(
 
 
 @pytest.mark.parametrize("program", installed_programs(), ids=lambda program: program.version)
-async def test_every_form_of_an_answer_is_replayed_as_it_was(program: TestProgram, tmp_path: Path) -> None:
+async def test_every_form_of_an_answer_is_replayed_as_it_was(
+    model: ScriptedModel, program: TestProgram, tmp_path: Path
+) -> None:
     got: list[FixtureStream | FixtureBody] = []
     requests = [(path, body | {"stream": stream}) for path, body in
                 (("/v1/responses", RESPONSES), ("/v1/chat/completions", CHAT)) for stream in (True, False)]  # fmt: skip
-    async with recording(tmp_path / "fixtures", tmp_path / "home", program) as server:
+    async with recording(model, tmp_path / "fixtures", tmp_path / "home", program) as server:
         for path, body in requests:
             server.model.push(Reply([Reasoning(["A note."]), Message(TEXT)], chunk=3))
             got.append(await server.ask(path, body))

@@ -11,6 +11,7 @@ import pytest
 from proxy.cli.record.shelf import next_number, slug, sweep, write_fixture
 from proxy.replay.fixture import load_fixtures
 from tests.proxy.replay.child import answered, asked, jsonl
+from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[4]
 WHOLE = {"backend.jsonl": jsonl([asked("hi"), *answered(["Hello"])])}
@@ -38,7 +39,7 @@ shelf.write_fixture(Path(sys.argv[1]), "001-hi", Dying())
 
 def test_a_recorder_that_is_killed_leaves_no_half_fixture(tmp_path: Path) -> None:
     write_fixture(tmp_path, "000-whole", WHOLE)
-    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT, timeout=30, check=False)
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT, timeout=PATIENCE, check=False)
     assert done.returncode == -9
     assert list(load_fixtures(tmp_path)) == ["000-whole"]
     sweep(tmp_path)

@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from proxy.cli.replay import ReplayOptions, run_replay
+from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[4]
 FIXTURES = ROOT / "fixtures"
@@ -34,7 +35,7 @@ def replay(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TAGCALL_")}
     return subprocess.run(
         [sys.executable, "-m", "proxy.cli", "replay", *map(str, arguments)],
-        cwd=ROOT, env=environment, capture_output=True, encoding="utf-8", timeout=50, check=False,
+        cwd=ROOT, env=environment, capture_output=True, encoding="utf-8", timeout=PATIENCE, check=False,
     )  # fmt: skip
 
 

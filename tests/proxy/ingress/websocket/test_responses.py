@@ -21,6 +21,7 @@ from proxy.server import running_server
 from proxy.settings import Settings
 from proxy.stores import make_store
 from tests.support.memory_backend import USAGE, MemoryBackend
+from tests.support.patience import PATIENCE
 from tests.support.responses_grammar import check_events
 from tests.support.sockets import Talk, socket_to, talk
 from tests.support.stored import RESPONSE, SECOND
@@ -270,7 +271,7 @@ async def test_openai_pythons_own_connection_is_served() -> None:
         client.responses.connect() as connection,
     ):
         await connection.response.create(model="m", input="hi")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             async for event in connection:
                 if event.type == "response.completed":
                     assert event.response.usage is not None

@@ -1,0 +1,62 @@
+"""Tests wait for events, and no machine is too slow for one: here stands how long, for them and for what they test.
+
+A deadline of the product that is not what a test is about would fail it on a slow machine, or save it where an
+event should: with `no_deadlines` it does neither. A test about a deadline sets its own, or puts the clock forward.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.backends.codex.options import Deadlines, SessionOptions
+from proxy.ingress.connections import MAX_CONNECTIONS, Connections
+from proxy.server import HANDLING
+
+# Seconds that a test waits for what is sure to come: who fails by it hangs. Less than pytest's own limit for a test,
+# whose failure says less; how fast something is, `make bench` measures.
+PATIENCE = 240.0
+
+# Seconds; longer than any test.
+NEVER = 3600.0
+
+DEADLINES = (
+    "proxy.backends.codex.baseline.MEASURE_TIMEOUT",
+    "proxy.backends.codex.home.ANSWER_TIMEOUT",
+    "proxy.backends.codex.program.ANSWER_TIMEOUT",
+    "proxy.cli.doctor.NEIGHBOUR_TIMEOUT",
+    "proxy.cli.replay.run.ANSWER_TIMEOUT",
+    "proxy.ingress.bodies.BODY_DEADLINE",
+    "proxy.ingress.event_stream.HEAD_WAIT",
+    "proxy.ingress.event_stream.HEARTBEAT",
+    "proxy.ingress.event_stream.WRITE_DEADLINE",
+    "proxy.ingress.models.FIRST_WAIT",
+    "proxy.ingress.tokligence.PING",
+    "proxy.ingress.websocket.responses.HEAD_WAIT",
+    "proxy.ingress.websocket.socket.PING_INTERVAL",
+    "proxy.ingress.websocket.socket.WRITE_DEADLINE",
+    "proxy.server.DRAIN",
+    "proxy.server.FAREWELL",
+    "proxy.stores.redis.DEADLINE",
+)
+
+
+def no_deadlines(patch: pytest.MonkeyPatch) -> None:
+    """From now on, until `patch` is undone."""
+    for name in DEADLINES:
+        patch.setattr(name, NEVER)
+    patch.setitem(HANDLING, "keepalive_timeout", NEVER)
+    bound_connections(patch)
+
+
+def bound_connections(patch: pytest.MonkeyPatch, limit: int = MAX_CONNECTIONS, head_deadline: float = NEVER) -> None:
+    patch.setattr(Connections.__init__, "__kwdefaults__", {"limit": limit, "head_deadline": head_deadline})
+
+
+def wait_for_codex(patch: pytest.MonkeyPatch) -> None:
+    """For real codex programs: how long one takes to start or to answer decides nothing."""
+    patch.setattr("proxy.backends.codex.backend.MODELS_WAIT", NEVER)
+    patch.setattr("proxy.backends.supervision.START_WAIT", NEVER)
+    patient = Deadlines(greeting=NEVER, request=NEVER, models=NEVER, quiet=NEVER, probe=NEVER)
+    defaults = SessionOptions.__init__.__kwdefaults__ or {}
+    assert "deadlines" in defaults
+    patch.setitem(defaults, "deadlines", patient)
