@@ -20,15 +20,17 @@ def replay_backend(
     chunk: int = 0,
     models: Sequence[str] = (),
     idle_timeout: float = 300.0,
+    lanes: bool = True,
 ) -> TextBackend:
     """Plays the fixtures in `folder`.
 
     `speed` is `fast`, `recorded` for the pace at which the model once wrote, or the time between two pieces of
     text, as `20ms`. `chunk` cuts the text anew, into pieces of so many characters; 0 leaves it as it was recorded.
+    With `lanes` conversations keep their thread, as they do at codex.
     """
     from ..rpc import ChildTransport, Launch, Transport  # noqa: PLC0415 -- other kinds do without
     from .codex.backend import CodexBackend  # noqa: PLC0415 -- likewise
-    from .codex.options import SessionOptions  # noqa: PLC0415 -- likewise
+    from .codex.options import LaneBounds, SessionOptions  # noqa: PLC0415 -- likewise
 
     # Where the packages are, for a checkout that is not installed.
     root = Path(__file__).resolve().parents[2]
@@ -41,7 +43,8 @@ def replay_backend(
     async def connect() -> Transport:
         return await ChildTransport.start(launch)
 
-    return CodexBackend(connect, SessionOptions(idle_timeout=idle_timeout), models=models, name="the replay")
+    options = SessionOptions(idle_timeout=idle_timeout, lanes=LaneBounds() if lanes else None)
+    return CodexBackend(connect, options, models=models, name="the replay")
 
 
 def _make(settings: BackendSettings) -> TextBackend:
@@ -51,7 +54,13 @@ def _make(settings: BackendSettings) -> TextBackend:
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder of fixtures: give one with --backend replay:DIR.")
     load_fixtures(folder)  # what is wrong with one is told before anything is started
-    return replay_backend(folder, speed=settings.speed, models=settings.model, idle_timeout=settings.idle_timeout)
+    return replay_backend(
+        folder,
+        speed=settings.speed,
+        models=settings.model,
+        idle_timeout=settings.idle_timeout,
+        lanes=settings.lanes == "on",
+    )
 
 
 REPLAY = BackendKind(help="recorded fixtures", address="DIR", make=_make, check_after=not_our_business)

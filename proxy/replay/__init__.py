@@ -6,7 +6,8 @@ It runs as a child process like `codex app-server`, so that the demo, CI and pro
 path. It needs no login and no network.
 
 fixture       the format: a folder for each request, read and checked
-conversation  what a prompt shows, read back from its text (pure)
+conversation  what was said on a thread, read back from its messages (pure)
+thread_log    what a thread holds: what was injected, asked and answered on it (pure)
 asks          which recorded turn answers what the client asks (pure)
 playback      a recorded turn under fresh ids, its deltas cut anew (pure)
 server        requests in, answers and notifications out

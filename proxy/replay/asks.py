@@ -6,11 +6,13 @@ A fixture asks with the newest user message and the names of the tools called si
 
 It fits a turn when that turn's newest user message is this text, or this text and more lines behind it,
 and exactly these tools were called since, in this order. White space does not count, nor do call ids,
-arguments, results and what was said before. These decide only between fixtures that fit; the first
+arguments, results and what was said before. Nor does it count how the conversation came to the thread: in one
+text, as items that were injected, or over several turns. These decide only between fixtures that fit; the first
 difference in this list does:
 
-    more lines of the user message     the same model     tools offered or not
-    the same text of the whole prompt  the same number of lines that the proxy added
+    the newest text is the user's, not the proxy's own    more lines of the user message
+    the same model                                        tools offered or not
+    the same conversation as a whole                      the same number of lines that the proxy added
     more messages at the end that are the same
 
 What is still equal is played in the order of the names.
@@ -20,12 +22,12 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias, TypeVar
 
-from .conversation import Conversation, closing_lines, common_end, folded, folded_lines, read_conversation
+from .conversation import Asking, Conversation, ThreadMessage, common_end, folded_lines, read_conversation
 
 # Characters of a text that an explanation shows from the first difference on; half as many before it.
 _SHOWN = 40
@@ -33,24 +35,24 @@ _SHOWN = 40
 # A model of this name is answered by the fixture that is named behind it, and by no other.
 BY_NAME = "fixture:"
 
-_Rank: TypeAlias = tuple[int, bool, bool, bool, bool, int]
+_Rank: TypeAlias = tuple[bool, int, int, bool, bool, bool, bool, int]
 _Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A turn: the text of its input, and what is known beside it. None: it is not known."""
+    """A turn: all messages of its thread, its own input among them, and what is known beside it. None: it is not."""
 
-    text: str
+    messages: tuple[ThreadMessage, ...]
     model: str | None = None
     with_tools: bool | None = None
 
     @cached_property
     def conversation(self) -> Conversation:
-        return read_conversation(self.text)
+        return read_conversation(self.messages)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ask:
     """What a recorded turn answers; `seen` is that turn, None when it was written by hand."""
 
@@ -60,34 +62,58 @@ class Ask:
     with_tools: bool | None = None
     seen: Seen | None = None
 
+    @cached_property
+    def lines(self) -> list[str]:
+        """The wanted lines, see `folded_lines`."""
+        return folded_lines(self.last_user)
+
 
 def asked_by(seen: Seen) -> Ask:
     """The ask of a recorded turn that says nothing else."""
-    return Ask(seen.conversation.last_user, seen.conversation.after_tools, seen.model, seen.with_tools, seen)
+    asking = seen.conversation.askings[0]
+    return Ask(asking.last_user, asking.after_tools, seen.model, seen.with_tools, seen)
 
 
 def fits(ask: Ask, seen: Seen) -> bool:
-    wanted = folded_lines(ask.last_user)
-    lines = folded_lines(seen.conversation.last_user)
-    return lines[: len(wanted)] == wanted and seen.conversation.after_tools == ask.after_tools
+    return any(True for _ in _fitting(ask, seen))
 
 
-def _rank(ask: Ask, seen: Seen) -> _Rank:
-    recorded = ask.seen
-    closing = closing_lines(seen.conversation, seen.text, ask.last_user)
+def _fitting(ask: Ask, seen: Seen) -> Iterator[tuple[int, Asking]]:
+    """Those of what may be asked that `ask` fits, numbered, the likeliest first."""
+    for number, asking in enumerate(seen.conversation.askings):
+        if asking.after_tools == ask.after_tools and asking.lines[: len(ask.lines)] == ask.lines:
+            yield number, asking
+
+
+def _rank(ask: Ask, seen: Seen, number: int, asking: Asking) -> _Rank:
     return (
-        len(folded_lines(ask.last_user)),
+        bool(ask.lines),
+        -number,
+        len(ask.lines),
         ask.model == seen.model,
         ask.with_tools is None or ask.with_tools == seen.with_tools,
-        recorded is not None and folded(recorded.text) == folded(seen.text),
-        closing == (closing_lines(recorded.conversation, recorded.text, ask.last_user) if recorded else 0),
-        common_end(recorded.conversation, seen.conversation) if recorded else 0,
+        *_likeness(ask, seen, asking),
+    )
+
+
+def _likeness(ask: Ask, seen: Seen, asking: Asking) -> tuple[bool, bool, int]:
+    """How like the turn is to the recorded one: as a whole, in the lines of the proxy's own, and from the end on."""
+    own = seen.conversation.own_lines(asking, len(ask.lines))
+    if (recorded := ask.seen) is None:
+        return False, own == 0, 0
+    _, then = next(_fitting(ask, recorded), (0, recorded.conversation.askings[0]))
+    one, other = recorded.conversation, seen.conversation
+    return (
+        one.comparable == other.comparable,
+        one.own_lines(then, len(ask.lines)) == own,
+        common_end(one.exchange(then), other.exchange(asking)),
     )
 
 
 def choose(asks: Mapping[_Key, Ask], seen: Seen) -> tuple[_Key, ...]:
     """The keys of the asks that fit best and equally well, in their order; none if nothing fits."""
-    ranks = {key: _rank(ask, seen) for key, ask in asks.items() if fits(ask, seen)}
+    found = {key: [_rank(ask, seen, *fitting) for fitting in _fitting(ask, seen)] for key, ask in asks.items()}
+    ranks = {key: max(each) for key, each in found.items() if each}
     best = max(ranks.values(), default=None)
     return tuple(key for key, rank in ranks.items() if rank == best)
 
@@ -96,9 +122,11 @@ def explain(asks: Mapping[str, Ask], seen: Seen) -> str:
     """One sentence on why nothing fits: the nearest fixture and where it first differs."""
     if not asks:
         return "No fixture answers this turn: there is none."
-    pairs = {name: _compared(ask, seen.conversation) for name, ask in sorted(asks.items())}
-    nearest = max(pairs, key=lambda name: _likeness(*pairs[name]))
-    wanted, shown = pairs[nearest]
+    # With as little as may be taken for the proxy's own, and with as much.
+    first, *more = seen.conversation.askings
+    askings = (first, *more[-1:])
+    pairs = [(name, *_compared(ask, asking)) for name, ask in sorted(asks.items()) for asking in askings]
+    nearest, wanted, shown = max(pairs, key=lambda pair: _shared_words(*pair[1:]))
     shorter = min(len(wanted), len(shown))
     at = next((index for index in range(shorter) if wanted[index] != shown[index]), shorter)
     return (
@@ -107,14 +135,14 @@ def explain(asks: Mapping[str, Ask], seen: Seen) -> str:
     )
 
 
-def _compared(ask: Ask, conversation: Conversation) -> tuple[str, str]:
+def _compared(ask: Ask, asking: Asking) -> tuple[str, str]:
     """What the ask wants and what the turn has, as two texts that can be laid side by side."""
-    wanted, lines = folded_lines(ask.last_user), folded_lines(conversation.last_user)
+    wanted, lines = ask.lines, asking.lines
     # What follows the wanted lines may differ: only the calls count there.
     shown = wanted if lines[: len(wanted)] == wanted else lines
     return (
         f"{' '.join(wanted)} {_after(ask.after_tools)}",
-        f"{' '.join(shown)} {_after(conversation.after_tools)}",
+        f"{' '.join(shown)} {_after(asking.after_tools)}",
     )
 
 
@@ -122,7 +150,7 @@ def _after(names: tuple[str, ...]) -> str:
     return f"(after {', '.join(names)})" if names else "(before any call)"
 
 
-def _likeness(wanted: str, shown: str) -> float:
+def _shared_words(wanted: str, shown: str) -> float:
     # Words, and only how many are shared: a prompt may be a megabyte long.
     return difflib.SequenceMatcher(None, wanted.split(), shown.split(), autojunk=False).quick_ratio()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 # As it is masked in what leaves, too, so that it stands for the key wherever a fixture shows one.
 PLACEHOLDER = "[call key]"
@@ -31,8 +30,6 @@ def with_key(value: object, key: str) -> object:
             return value
 
 
-def without_key(text: str, keys: Sequence[str | None]) -> str:
-    """`text` with the placeholder for each of `keys`."""
-    for key in filter(None, keys):
-        text = text.replace(key, PLACEHOLDER)
-    return text
+def without_key(text: str, key: str | None) -> str:
+    """`text` with the placeholder for `key`."""
+    return text if key is None else text.replace(key, PLACEHOLDER)

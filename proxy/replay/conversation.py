@@ -1,47 +1,104 @@
-"""The conversation that a prompt shows, read back from its text.
+"""The conversation of a thread, read back from its messages.
 
-Only what docs/reference/prompts.md promises of the form is relied on: headers and tags in column 0, what
-others wrote indented. The words around it may change from one version to the next.
+Only what docs/reference/prompts.md promises of the form is relied on; the words around it may change from one
+version to the next. There are two forms:
+
+    a message for each   the user's own text; `[tool:ID] output`, a part or a message for each result; answers
+                         with their calls in them; the proxy's own lines are the last parts of a turn's input
+    one page             all of it as the text of one turn: headers and tags in column 0, what others wrote
+                         indented, the proxy's own lines at the end in column 0
+
+In the first form nothing tells a line of the proxy's own from a message of the user: behind a question or a
+result it may be either. So there may be more than one answer to what is asked, see `Conversation.askings`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 _HEADER = re.compile(r"^\[(user|assistant)\]|^\[(tool):[^\]\s]*\]", re.MULTILINE)
-_CALL = re.compile(r"<tool_call[^>]*>\s*(.*?)\s*</tool_call>\s*\Z", re.DOTALL)
-_TAG = "<tool_call"
+_OPEN = "<tool_call"
+_CLOSE = "</tool_call>"
 _INDENT = "  "
 
 
 @dataclass(frozen=True, slots=True)
+class ThreadMessage:
+    """One message of a thread, with the texts of its parts. Roles but `user` and `assistant` say nothing here."""
+
+    role: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
-    """One message. `by` is `user`, `assistant`, `tool`, or `call` for a call that the assistant made."""
+    """One message. `by` is `user`, `assistant`, `tool`, `call` for a call of the assistant, `own` for a line of ours.
+
+    `open_end`: lines of the proxy's own may stand at the end of this text; `doubtful`: all of it may be such lines.
+    """
 
     by: str
     text: str
     tool: str = ""
+    open_end: bool = False
+    doubtful: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
+class Asking:
+    """What is asked if the newest user message is the one at `place`; -1 if there is none."""
+
+    place: int
+    last_user: str
+    after_tools: tuple[str, ...]
+    """The names of the calls since then, in order."""
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The newest user message, see `folded_lines`."""
+        return folded_lines(self.last_user)
+
+
+@dataclass(frozen=True)
 class Conversation:
-    """`closing` counts the lines behind the last message that nobody said: they are the proxy's own."""
-
     said: tuple[Said, ...]
-    closing: int = 0
 
-    @property
-    def last_user(self) -> str:
-        return next((said.text for said in reversed(self.said) if said.by == "user"), "")
+    @cached_property
+    def askings(self) -> tuple[Asking, ...]:
+        """What may be asked, the likeliest first, which takes no text for the proxy's own; at least one."""
+        askings: list[Asking] = []
+        tools: list[str] = []
+        for place in reversed(range(len(self.said))):
+            said = self.said[place]
+            if said.by == "call":
+                tools.insert(0, said.tool)
+            elif said.by == "user":
+                askings.append(Asking(place, said.text, tuple(tools)))
+                if not said.doubtful:
+                    return tuple(askings)
+        return (*askings, Asking(-1, "", tuple(tools)))
 
-    @property
-    def after_tools(self) -> tuple[str, ...]:
-        """The names of the calls since the newest user message, in order."""
-        newest = max((at for at, said in enumerate(self.said) if said.by == "user"), default=-1)
-        return tuple(said.tool for said in self.said[newest + 1 :] if said.by == "call")
+    @cached_property
+    def comparable(self) -> tuple[tuple[str, str, str], ...]:
+        """Of each message who said it, the tool, and the folded text."""
+        return tuple((said.by, said.tool, folded(said.text)) for said in self.said)
+
+    def own_lines(self, asking: Asking, wanted: int) -> int:
+        """How many lines are the proxy's own, if `wanted` lines are the newest user message."""
+        behind = (said.text for said in self.said[asking.place + 1 :] if said.by in {"user", "own"})
+        open_end = asking.place >= 0 and self.said[asking.place].open_end
+        more = len(asking.lines) - wanted if open_end else 0
+        return max(0, more) + sum(len(folded_lines(text)) for text in behind)
+
+    def exchange(self, asking: Asking) -> list[tuple[str, str, str]]:
+        """What is `comparable` without the proxy's own lines. The newest user message is there without its text."""
+        newest = [("user", "", "")] if asking.place >= 0 else []
+        behind = (message for message in self.comparable[asking.place + 1 :] if message[0] not in {"user", "own"})
+        return [*self.comparable[: max(0, asking.place)], *newest, *behind]
 
 
 def folded(text: str) -> str:
@@ -54,13 +111,63 @@ def folded_lines(text: str) -> list[str]:
     return [line for line in map(folded, text.splitlines()) if line]
 
 
-def read_conversation(text: str) -> Conversation:
-    """The messages of a prompt's conversation, without its introduction; a text without headers is the user's."""
-    headers = list(_HEADER.finditer(text))
-    if not headers:
-        return Conversation((Said("user", text),))
+def read_conversation(messages: Iterable[ThreadMessage]) -> Conversation:
+    """What was said on a thread, in order."""
     said: list[Said] = []
-    closing = 0
+    for message in messages:
+        match message.role:
+            case "user":
+                said += _read_page("\n".join(message.texts)) if _is_page(message) else _read_parts(message, said)
+            case "assistant":
+                said += _read_answer("\n".join(message.texts))
+            case _:
+                pass
+    return Conversation(tuple(said))
+
+
+def _is_page(message: ThreadMessage) -> bool:
+    """Whether headers stand where no message for each has one: only that of a result stands there, and in front."""
+    headers = (header for text in message.texts for header in _HEADER.finditer(text))
+    return any(header[1] or header.start() for header in headers)
+
+
+def _read_parts(message: ThreadMessage, before: Sequence[Said]) -> list[Said]:
+    said: list[Said] = []
+    for text in message.texts or ("",):
+        previous = said[-1] if said else None
+        if header := _HEADER.match(text):
+            said.append(Said("tool", text[header.end() :].strip()))
+        elif previous is not None and previous.by == "user":
+            said[-1] = Said("user", f"{previous.text}\n{text}", "", open_end=True, doubtful=previous.doubtful)
+        else:
+            # Behind an answer somebody must have said something, or the model would not be asked.
+            last = previous or (before[-1] if before else None)
+            doubtful = last is not None and last.by in {"user", "own", "tool"}
+            said.append(Said("user", text, "", open_end=True, doubtful=doubtful))
+    return said
+
+
+def _read_answer(text: str) -> Iterator[Said]:
+    """The texts and the calls of an answer, in order. What the client wrote has no tag in it: it is escaped."""
+    *blocks, rest = text.split(_CLOSE)
+    for block in blocks:
+        words, tag, call = block.partition(_OPEN)
+        yield from _read_words(words)
+        if tag:
+            yield _read_call(f"{tag}{call}{_CLOSE}")
+    yield from _read_words(rest)
+
+
+def _read_words(text: str) -> Iterator[Said]:
+    if own := text.strip():
+        yield Said("assistant", own)
+
+
+def _read_page(text: str) -> list[Said]:
+    """The messages of a page, without its introduction, and the proxy's own lines behind them."""
+    headers = list(_HEADER.finditer(text))
+    said: list[Said] = []
+    closing: list[Said] = []
     ends = [header.start() for header in headers[1:]] + [len(text)]
     for header, end in zip(headers, ends, strict=True):
         own, calls, closing = _read_message(text[header.end() : end])
@@ -68,52 +175,40 @@ def read_conversation(text: str) -> Conversation:
         if own.strip() or not calls:
             said.append(Said(by, own.strip()))
         said += calls
-    return Conversation(tuple(said), closing)
+    return said + closing
 
 
-def _read_message(body: str) -> tuple[str, list[Said], int]:
-    """What stands behind a header: the message's text, the calls in it, and how many lines are nobody's."""
+def _read_message(body: str) -> tuple[str, list[Said], list[Said]]:
+    """What stands behind a header: the message's text, the calls in it, and the lines that are nobody's."""
     first, *rest = body.split("\n")
-    own, calls, closing = [first], list[Said](), 0
+    own, calls, closing = [first], list[Said](), list[Said]()
     for line in rest:
         if line.startswith(_INDENT) or not line.strip():
             own.append(line.removeprefix(_INDENT))
-        elif line.startswith(_TAG):
-            calls.append(_read_call(line))
+        elif line.startswith(_OPEN):
+            calls.append(_read_call(line.rstrip()))
         else:
-            closing += 1
+            closing.append(Said("own", line))
     return "\n".join(own), calls, closing
 
 
-def _read_call(line: str) -> Said:
-    found = _CALL.match(line)
+def _read_call(block: str) -> Said:
     try:
-        value: object = json.loads(found[1] if found else "", strict=False)
-    except ValueError:
+        value: object = json.loads(block.partition(">")[2].removesuffix(_CLOSE), strict=False)
+    except (ValueError, RecursionError):
         value = None
     match value:
         case {"name": str(name), **rest}:
             return Said("call", json.dumps(rest.get("arguments"), sort_keys=True), name)
         case _:
-            return Said("call", line)
+            return Said("call", block)
 
 
-def closing_lines(conversation: Conversation, text: str, last_user: str) -> int:
-    """How many lines of `text` are the proxy's own. Without headers: all behind `last_user`."""
-    if _HEADER.search(text):
-        return conversation.closing
-    return max(0, len(folded_lines(text)) - len(folded_lines(last_user)))
-
-
-def common_end(one: Conversation, other: Conversation) -> int:
-    """How many messages at the end of both are the same."""
+def common_end(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many values at the end of both are the same."""
     count = 0
-    for mine, theirs in _backwards(one, other):
-        if (mine.by, mine.tool, folded(mine.text)) != (theirs.by, theirs.tool, folded(theirs.text)):
+    for mine, theirs in zip(reversed(one), reversed(other), strict=False):
+        if mine != theirs:
             break
         count += 1
     return count
-
-
-def _backwards(one: Conversation, other: Conversation) -> Iterator[tuple[Said, Said]]:
-    return zip(reversed(one.said), reversed(other.said), strict=False)

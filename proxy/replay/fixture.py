@@ -13,14 +13,15 @@ went over the wire, `t` in seconds on any clock; empty lines may part them:
 
 Members that are not named here are kept in `Fixture.meta` and change nothing. A turn is what the server
 said on its thread from `turn/start` to `turn/completed`; a handshake before it and lines of other threads do
-no harm. There are several when the proxy asked its model again. What they answer is `ask` (see `asks`),
-or else the text input of each `turn/start`; with an `ask` there may be one turn without a `turn/start`.
+no harm. There are several when the proxy asked its model again. What they answer is `ask` (see `asks`), or
+else what each `turn/start` asks, together with what its thread held: what `thread/inject_items` gave it, and its
+earlier turns. With an `ask` there may be one turn without a `turn/start`.
 docs/reference/fixtures.md is for those who write fixtures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -29,6 +30,7 @@ import orjson
 
 from ..errors import UsageError
 from .asks import Ask, Seen, asked_by
+from .thread_log import ThreadLog, counted_on
 
 # What the first line of a `backend.jsonl` says as `tagcall_fixture`.
 FORMAT = 1
@@ -121,26 +123,36 @@ def parse_fixture(name: str, data: bytes) -> Fixture:
     ask = _parse_ask(meta)
     starts = [index for index, line in enumerate(lines) if _is_turn_start(line)]
     if starts:
-        turns = [_started_turn(lines[index], lines[index + 1 :], ask, _model_of(meta)) for index in starts]
+        turns = [_started_turn(lines, index, ask, _model_of(meta)) for index in starts]
     elif ask is not None:
-        turns = [_parse_turn(lines, ask, min((line.at for line in lines), default=0.0))]
+        turns = [_parse_turn(lines, ask, min((line.at for line in lines), default=0.0), {})]
     else:
         raise FixtureError('it has neither a turn/start line nor an "ask" in its first line.')
     return Fixture(name, meta, tuple(turns), _parse_path(meta), _parse_settings(meta))
 
 
-def _started_turn(opening: _Line, rest: list[_Line], ask: Ask | None, model: str | None) -> RecordedTurn:
+def _started_turn(lines: list[_Line], start: int, ask: Ask | None, model: str | None) -> RecordedTurn:
+    opening = lines[start]
+    if not _has_input(opening.message):
+        raise FixtureError("its turn/start has no input.")
     thread = _thread_of(opening.message)
-    seen = Seen(_input_of(opening.message), model)
-    own = replace(ask, seen=seen) if ask else asked_by(seen)
-    return _parse_turn([line for line in rest if _thread_of(line.message) == thread], own, opening.at)
+    own = [index for index, line in enumerate(lines) if _thread_of(line.message) == thread]
+    log = ThreadLog()
+    for index in own:
+        if index <= start:
+            log.take(lines[index].message)
+    seen = Seen(tuple(log.messages), model)
+    asked = replace(ask, seen=seen) if ask else asked_by(seen)
+    return _parse_turn([lines[index] for index in own if index > start], asked, opening.at, log.tokens)
 
 
-def _parse_turn(lines: list[_Line], ask: Ask, begin: float) -> RecordedTurn:
+def _parse_turn(lines: list[_Line], ask: Ask, begin: float, spent: Mapping[str, int]) -> RecordedTurn:
+    """`spent` are the tokens that its thread had cost before: the turn's own lines count from 0."""
     end, thread_id, turn_id = _find_end(lines)
     own = [line for line in lines[: end + 1] if _thread_of(line.message) == thread_id]
+    before = {name: -count for name, count in spent.items()}
     steps = tuple(
-        Step(max(0.0, line.at - begin), line.message)
+        Step(max(0.0, line.at - begin), counted_on(line.message, before))
         for line in own
         if not line.from_client and _is_played(line.message)
     )
@@ -242,26 +254,12 @@ def _is_turn_start(line: _Line) -> bool:
     return line.from_client and line.message.get("method") == "turn/start"
 
 
-def _input_of(message: ReplayMessage) -> str:
+def _has_input(message: ReplayMessage) -> bool:
     match message:
-        case {"params": {"input": list(items)}}:
-            return input_text(items)
+        case {"params": {"input": list()}}:
+            return True
         case _:
-            raise FixtureError("its turn/start has no input.")
-
-
-def input_text(items: list[object]) -> str:
-    """The texts of a turn's input, one after the other; images do not count."""
-    return "\n".join(_texts(items))
-
-
-def _texts(items: list[object]) -> Iterator[str]:
-    for item in items:
-        match item:
-            case {"type": "text", "text": str(text)}:
-                yield text
-            case _:
-                pass
+            return False
 
 
 def _find_end(lines: list[_Line]) -> tuple[int, str, str]:

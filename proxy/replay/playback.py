@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from .call_key import with_key
 from .fixture import RecordedTurn, ReplayMessage, Step
+from .thread_log import counted_on
 
 _ID_MEMBERS = frozenset({"id", "itemId", "rootTurnId", "threadId", "turnId"})
 
@@ -36,17 +37,19 @@ def play(
     chunk: int = 0,
     speed: Speed = "fast",
     key: str | None = None,
+    spent: Mapping[str, int] | None = None,
 ) -> Iterator[Step]:
     """The recorded steps as part of that turn. `chunk` is the length of the deltas, 0 as recorded.
 
-    `key` is that of the turn's calls; where there is none its placeholder stays.
+    `key` is that of the turn's calls; where there is none its placeholder stays. `spent` are the tokens that the
+    thread's earlier turns have cost, by name.
     """
     fresh = {turn.thread_id: thread_id, turn.turn_id: turn_id}
     fresh |= {item_id: f"msg_{uuid.uuid4().hex}" for item_id in _item_ids(turn) - fresh.keys()}
     # Before the text is cut anew, as no cut may go through the placeholder.
     steps = turn.steps if key is None else [_keyed(step, key) for step in turn.steps]
     for step in _timed(recut(steps, chunk) if chunk else steps, speed):
-        yield Step(step.at, with_ids(step.message, fresh))
+        yield Step(step.at, counted_on(with_ids(step.message, fresh), spent or {}))
 
 
 def _keyed(step: Step, key: str) -> Step:

@@ -20,9 +20,10 @@ from typing import ClassVar, TypeAlias
 import orjson
 
 from .asks import BY_NAME, Seen, choose, explain
-from .call_key import key_of, without_key
-from .fixture import Fixture, RecordedTurn, ReplayMessage, input_text
+from .call_key import key_of
+from .fixture import Fixture, RecordedTurn, ReplayMessage
 from .playback import Speed, play
+from .thread_log import ThreadLog, item_fault
 
 # The version whose behaviour is spoken; clients read it from the user agent.
 SPOKEN_VERSION = "0.169.0"
@@ -45,12 +46,15 @@ class _RefusedError(Exception):
     """The request gets an error with this message."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Thread:
+    """`model` is the one of its newest turn. `log` has the placeholder wherever calls show their `key`."""
+
     ephemeral: bool
     model: str
     with_tools: bool
     key: str | None
+    log: ThreadLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +178,9 @@ class ReplayServer:
         ephemeral = params.get("ephemeral") is True
         developer = str(params.get("developerInstructions"))
         with_tools = _OPEN_TAG in developer
-        self._threads[thread_id] = _Thread(ephemeral, str(params.get("model") or MODEL), with_tools, key_of(developer))
+        model, key = str(params.get("model") or MODEL), key_of(developer)
+        self._threads[thread_id] = _Thread(ephemeral, model, with_tools, key, ThreadLog(key))
         thread = {"id": thread_id, "ephemeral": ephemeral, "status": {"type": "idle"}, "turns": []}
-        model = self._threads[thread_id].model
         self._reply(id, {"thread": thread, "model": model, "modelProvider": MODEL, "cwd": params.get("cwd")})
         self._notify("thread/started", {"thread": thread})
 
@@ -184,10 +188,17 @@ class ReplayServer:
         self._reply(id, {"data": list(self._threads), "nextCursor": None})
 
     def _thread_inject_items(self, id: _RequestId, params: ReplayMessage) -> None:
-        self._known_thread(params)
-        if not params.get("items"):
+        thread_id = self._idle_thread(params)
+        items = params.get("items")
+        if not isinstance(items, list):
+            raise _RefusedError("Invalid request: missing field `items`")
+        if not items:
             raise _RefusedError("items must not be empty")
-        raise _RefusedError("fixtures are found by the input of the turn alone, so items cannot be injected")
+        for index, item in enumerate(items):
+            if (fault := item_fault(item)) is not None:
+                raise _RefusedError(f"items[{index}] is not a valid response item: {fault}")
+        self._threads[thread_id].log.take({"method": "thread/inject_items", "params": params})
+        self._reply(id, {})
 
     def _thread_archive(self, id: _RequestId, params: ReplayMessage) -> None:
         thread_id = self._known_thread(params)
@@ -201,22 +212,20 @@ class ReplayServer:
         self._reply(id, {"status": "unsubscribed"})
 
     def _turn_start(self, id: _RequestId, params: ReplayMessage) -> None:
-        thread_id = self._known_thread(params)
+        thread_id = self._idle_thread(params)
         items = params.get("input")
         if not isinstance(items, list):
             raise _RefusedError("Invalid request: missing field `input`")
-        if thread_id in self._running:
-            # The real one steers the running turn instead; nobody here should want that.
-            raise _RefusedError("a turn is already running on this thread")
         turn = _Turn(str(uuid.uuid4()), thread_id, items)
         self._running[thread_id] = turn
         self._reply(id, {"turn": turn.as_json("inProgress")})
         self._notify("turn/started", {"threadId": thread_id, "turn": turn.as_json("inProgress")})
-        self._echo_input(turn)
+        if items:
+            self._echo_input(turn)
         thread = self._threads[thread_id]
-        # What was recorded has the placeholder where past calls show their key.
-        text = without_key(input_text(items), [thread.key])
-        self._answer_turn(turn, Seen(text, thread.model, thread.with_tools))
+        thread.model = str(params.get("model") or thread.model)
+        thread.log.take({"method": "turn/start", "params": params})
+        self._answer_turn(turn, Seen(tuple(thread.log.messages), thread.model, thread.with_tools))
 
     def _turn_interrupt(self, id: _RequestId, params: ReplayMessage) -> None:
         turn = self._running.get(self._known_thread(params))
@@ -248,6 +257,13 @@ class ReplayServer:
             raise _RefusedError(f"thread not found: {thread_id}")
         return thread_id
 
+    def _idle_thread(self, params: ReplayMessage) -> str:
+        thread_id = self._known_thread(params)
+        if thread_id in self._running:
+            # The real one asks its model again within the running turn; nobody here should want that.
+            raise _RefusedError("a turn is already running on this thread")
+        return thread_id
+
     def _answer_turn(self, turn: _Turn, seen: Seen) -> None:
         asks = {place: recorded.ask for place, recorded in self._turns.items() if _is_meant(place, seen)}
         places = choose(asks, seen)
@@ -273,8 +289,17 @@ class ReplayServer:
 
     def _play(self, turn: _Turn, recorded: RecordedTurn) -> None:
         begin = time.monotonic()
-        key = self._threads[turn.thread_id].key
-        for step in play(recorded, turn.thread_id, turn.id, chunk=self._chunk, speed=self._speed, key=key):
+        thread = self._threads[turn.thread_id]
+        steps = play(
+            recorded,
+            turn.thread_id,
+            turn.id,
+            chunk=self._chunk,
+            speed=self._speed,
+            key=thread.key,
+            spent=thread.log.tokens,
+        )
+        for step in steps:
             if step.at:
                 turn.stop.wait(begin + step.at - time.monotonic())
             with self._lock:
@@ -282,6 +307,7 @@ class ReplayServer:
                     return
                 if step.message["method"] == "turn/completed":
                     del self._running[turn.thread_id]
+                thread.log.take(step.message)
                 self._send_step(step.message)
 
     def _send_step(self, message: ReplayMessage) -> None:
@@ -297,7 +323,9 @@ class ReplayServer:
 
     def _end(self, turn: _Turn, status: str, error: ReplayMessage | None = None) -> None:
         del self._running[turn.thread_id]
-        self._notify("turn/completed", {"threadId": turn.thread_id, "turn": turn.as_json(status, error)})
+        params: ReplayMessage = {"threadId": turn.thread_id, "turn": turn.as_json(status, error)}
+        self._threads[turn.thread_id].log.take({"method": "turn/completed", "params": params})
+        self._notify("turn/completed", params)
 
     def _reply(self, id: _RequestId, result: ReplayMessage) -> None:
         self._send({"id": id, "result": result})

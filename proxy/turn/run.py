@@ -203,6 +203,10 @@ class Turn:
                             break
                 break
             except BackendError as error:
+                if reading.winds_down and reading.stop:
+                    # The client has all that it asked for.
+                    self._report.interrupt(reading.stop)
+                    break
                 # Only what was refused before the first word may be asked once more: the client may have seen some.
                 if not answered and self._prompts.ease(prompt, error):
                     self._settle("refused")

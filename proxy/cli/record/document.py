@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -12,9 +12,10 @@ from ...backends.codex.expansion import TurnExpansion
 from ...contracts import TurnEnded
 from ...replay.answers import FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, file_of
 from ...replay.call_key import key_of
-from ...replay.conversation import folded_lines, read_conversation
-from ...replay.fixture import BACKEND_FILE, FORMAT, REQUEST_FILE, input_text
+from ...replay.conversation import Asking, folded_lines, read_conversation
+from ...replay.fixture import BACKEND_FILE, FORMAT, REQUEST_FILE
 from ...replay.normal import Names, normal
+from ...replay.thread_log import ThreadLog
 from .scrub import Scrubber, scrub_messages
 from .turns import HeardTurn
 
@@ -58,15 +59,15 @@ def compose(recording: Recording, scrubber: Scrubber) -> dict[str, bytes]:
     answer = _scrubbed(normal(recording.answer, Names(request)), scrubber)
     return {
         REQUEST_FILE: orjson.dumps(request, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE),
-        BACKEND_FILE: _backend_file(recording, lines, messages),
+        BACKEND_FILE: _backend_file(recording, lines, messages, scrubber),
         file_of(answer): answer.encode(),
     }
 
 
-def _backend_file(recording: Recording, lines: list[TimedMessage], messages: list[object]) -> bytes:
+def _backend_file(recording: Recording, lines: list[TimedMessage], messages: list[object], scrubber: Scrubber) -> bytes:
     model = recording.turns[0].prompt.model
     meta: dict[str, object] = {"tagcall_fixture": FORMAT, "note": recording.note, "model": model}
-    meta |= {"path": recording.path, "ask": _ask(recording, messages)}
+    meta |= {"path": recording.path, "ask": _ask(recording, messages, scrubber)}
     if recording.settings:
         meta["settings"] = dict(recording.settings)
     begin = lines[0].at
@@ -77,23 +78,34 @@ def _backend_file(recording: Recording, lines: list[TimedMessage], messages: lis
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in [meta, *timed]).encode()
 
 
-def _ask(recording: Recording, messages: Iterable[object]) -> dict[str, object]:
-    text = next((input_text(items) for message in messages if (items := _input_of(message)) is not None), "")
-    conversation = read_conversation(text)
+def _ask(recording: Recording, messages: Iterable[object], scrubber: Scrubber) -> dict[str, object]:
+    log = ThreadLog()
+    for message in messages:
+        log.take(message)
+        if _starts_turn(message):
+            break
+    own = folded_lines(scrubber.text(recording.last_user))
+    asking = _meant(read_conversation(log.messages).askings, own)
     # Behind the user's own lines the proxy may have put some of its own.
-    own = len(folded_lines(recording.last_user)) or None
-    last_user = "\n".join(folded_lines(conversation.last_user)[:own])
-    tools = list(conversation.after_tools)
+    last_user = "\n".join(asking.lines[: len(own) or None])
     with_tools = _OPEN_TAG in (recording.turns[0].prompt.developer or "")
-    return {"last_user": last_user, "after_tools": tools, "with_tools": with_tools}
+    return {"last_user": last_user, "after_tools": list(asking.after_tools), "with_tools": with_tools}
 
 
-def _input_of(message: object) -> list[object] | None:
+def _meant(askings: Sequence[Asking], own: Sequence[str]) -> Asking:
+    """Which of `askings` has the user's `own` lines: the model was shown them, escaped with backslashes."""
+    for asking in askings:
+        if [line.replace("\\", "") for line in asking.lines[: len(own)]] == [line.replace("\\", "") for line in own]:
+            return asking
+    return askings[0]
+
+
+def _starts_turn(message: object) -> bool:
     match message:
-        case {"method": "turn/start", "params": {"input": list(items)}}:
-            return items
+        case {"method": "turn/start"}:
+            return True
         case _:
-            return None
+            return False
 
 
 def _lines(turn: HeardTurn, number: int) -> Iterator[TimedMessage]:

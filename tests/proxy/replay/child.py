@@ -12,10 +12,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from proxy.replay.conversation import ThreadMessage
 from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
 Message: TypeAlias = dict[str, Any]
+
+
+def shown(text: str) -> tuple[ThreadMessage, ...]:
+    """All messages of a thread that was asked this, and nothing before."""
+    return (ThreadMessage("user", (text,)),)
 
 
 def said(at: float, method: str, **params: object) -> Message:
@@ -27,6 +33,24 @@ def asked(text: str, at: float = 0.0) -> Message:
     """The client's turn/start."""
     params = {"threadId": "T", "input": [{"type": "text", "text": text}]}
     return {"t": at, "dir": "client", "msg": {"id": 3, "method": "turn/start", "params": params}}
+
+
+def item(role: str, *texts: str) -> Message:
+    """A message as it is injected."""
+    kind = "output_text" if role == "assistant" else "input_text"
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": text} for text in texts]}
+
+
+def injected(*items: Message, at: float = 0.0) -> Message:
+    """The client's thread/inject_items."""
+    params = {"threadId": "T", "items": list(items)}
+    return {"t": at, "dir": "client", "msg": {"id": 2, "method": "thread/inject_items", "params": params}}
+
+
+def counted(last: int, total: int) -> Message:
+    """So many tokens of the newest answer, and of the thread."""
+    usage = {"total": {"totalTokens": total, "inputTokens": total}, "last": {"totalTokens": last, "inputTokens": last}}
+    return said(0.0, "thread/tokenUsage/updated", turnId="U", tokenUsage=usage)
 
 
 def answered(pieces: Iterable[str], at: float = 0.0) -> list[Message]:
@@ -90,9 +114,22 @@ class ReplayChild:
 
     async def start_turn(self, text: str, **thread: object) -> tuple[str, str]:
         """A turn on a new thread: the ids of thread and turn."""
-        thread_id: str = (await self.request("thread/start", ephemeral=True, **thread))["result"]["thread"]["id"]
+        thread_id = await self.start_thread(**thread)
         answer = await self.request("turn/start", threadId=thread_id, input=[{"type": "text", "text": text}])
         return thread_id, answer["result"]["turn"]["id"]
+
+    async def start_thread(self, **thread: object) -> str:
+        answer = await self.request("thread/start", ephemeral=True, **thread)
+        thread_id: str = answer["result"]["thread"]["id"]
+        return thread_id
+
+    async def go_on(self, thread_id: str, *texts: str, **turn: object) -> str:
+        """The text of the answer to the next whole turn of that thread."""
+        parts = [{"type": "text", "text": text} for text in texts]
+        answer = await self.request("turn/start", threadId=thread_id, input=parts, **turn)
+        end = await self.finish(thread_id)
+        assert end["status"] == "completed", end
+        return "".join(self.deltas(answer["result"]["turn"]["id"]))
 
     async def finish(self, thread_id: str) -> Message:
         """Read to the end of that thread's turn: the turn as it was completed."""
@@ -102,10 +139,7 @@ class ReplayChild:
 
     async def ask(self, text: str, **thread: object) -> str:
         """The text of the answer to a whole turn."""
-        thread_id, turn_id = await self.start_turn(text, **thread)
-        turn = await self.finish(thread_id)
-        assert turn["status"] == "completed", turn
-        return "".join(self.deltas(turn_id))
+        return await self.go_on(await self.start_thread(**thread), text)
 
     def deltas(self, turn_id: str) -> list[str]:
         return [

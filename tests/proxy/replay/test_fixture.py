@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 
 from proxy.replay.asks import Ask, Seen
 from proxy.replay.fixture import FixtureError, RecordedTurn, load_fixtures, load_request, parse_fixture
-from tests.proxy.replay.child import Message, answered, asked, jsonl, said, write_fixture
+from tests.proxy.replay.child import (
+    Message,
+    answered,
+    asked,
+    counted,
+    injected,
+    item,
+    jsonl,
+    said,
+    shown,
+    write_fixture,
+)
 
 
 def sentence_on(data: bytes) -> str:
@@ -31,13 +42,13 @@ def methods(data: bytes) -> list[object]:
 
 def test_a_recorded_turn_is_asked_for_by_its_input() -> None:
     turn = turn_of(jsonl([asked("hi"), *answered(["Hel", "lo"])]))
-    assert turn.ask == Ask("hi", seen=Seen("hi"))
+    assert turn.ask == Ask("hi", seen=Seen(shown("hi")))
     assert (turn.thread_id, turn.turn_id, turn.interrupted) == ("T", "U", False)
 
 
 def test_the_ask_of_the_first_line_goes_before_the_input() -> None:
     data = jsonl([asked("hi"), *answered(["Hello"])], ask={"last_user": "ho", "after_tools": ["search"]})
-    assert turn_of(data).ask == Ask("ho", ("search",), seen=Seen("hi"))
+    assert turn_of(data).ask == Ask("ho", ("search",), seen=Seen(shown("hi")))
 
 
 def test_a_fixture_with_an_ask_needs_no_turn_start() -> None:
@@ -62,6 +73,42 @@ def test_a_request_that_was_asked_again_has_a_turn_for_each_attempt() -> None:
         ("T", "hi", 4),
         ("T2", "hi", 4),
     ]
+
+
+def test_a_turn_asks_what_its_thread_holds() -> None:
+    question, call = item("user", "Where are the beans?"), '<tool_call>{"name": "search", "arguments": {}}</tool_call>'
+    turn = turn_of(jsonl([injected(question, item("assistant", call)), asked("[tool:c1] North."), *answered(["x"])]))
+    assert (turn.ask.last_user, turn.ask.after_tools) == ("Where are the beans?", ("search",))
+
+
+def test_a_turn_without_input_asks_what_was_injected() -> None:
+    opening = asked("")
+    opening["msg"]["params"]["input"] = []
+    turn = turn_of(jsonl([injected(item("user", "hi")), opening, *answered(["x"])]))
+    assert turn.ask == Ask("hi", seen=Seen(shown("hi")))
+
+
+def test_a_later_turn_of_a_thread_asks_with_the_earlier_ones() -> None:
+    call = '<tool_call>{"name": "search", "arguments": {}}</tool_call>'
+    lines = [asked("hi"), *answered([call[:20], call[20:]]), asked("[tool:c1] North."), *answered(["Hello"])]
+    first, second = parse_fixture("case", jsonl(lines)).turns
+    assert (first.ask.last_user, first.ask.after_tools) == ("hi", ())
+    assert (second.ask.last_user, second.ask.after_tools) == ("hi", ("search",))
+    assert second.ask.seen is not None
+    assert len(second.ask.seen.messages) == 3
+
+
+def test_the_tokens_of_a_turn_are_its_own() -> None:
+    first, second = answered(["a"]), answered(["b"])
+    lines = [asked("hi"), *first[:-1], counted(10, 10), first[-1]]
+    lines += [asked("ho"), *second[:-1], counted(7, 17), second[-1]]
+    totals = [
+        step.message["params"]["tokenUsage"]["total"]  # type: ignore[index]  # as `counted` wrote it
+        for turn in parse_fixture("case", jsonl(lines)).turns
+        for step in turn.steps
+        if step.message["method"] == "thread/tokenUsage/updated"
+    ]
+    assert totals == [{"totalTokens": 10, "inputTokens": 10}, {"totalTokens": 7, "inputTokens": 7}]
 
 
 def test_a_turn_that_the_proxy_left_is_known() -> None:

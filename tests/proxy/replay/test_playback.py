@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from proxy.replay.fixture import RecordedTurn, ReplayMessage, Step, parse_fixture
 from proxy.replay.playback import Speed, parse_speed, play, recut
-from tests.proxy.replay.child import answered, asked, jsonl, said
+from tests.proxy.replay.child import answered, asked, counted, jsonl, said
 
 
 def fixture_of(pieces: list[str]) -> RecordedTurn:
@@ -40,6 +40,20 @@ def test_ids_are_fresh_and_text_that_looks_like_one_is_not_touched() -> None:
     assert messages[-1]["params"] == {
         "threadId": "thread",
         "turn": {"id": "turn", "status": "completed", "error": None},
+    }
+
+
+def test_the_tokens_of_a_turn_come_on_top_of_those_of_the_thread() -> None:
+    *before, end = answered(["x"])
+    (turn,) = parse_fixture("case", jsonl([asked("hi"), *before, counted(7, 7), end])).turns
+    *_, usage, _ = (step.message for step in play(turn, "thread", "turn", spent={"inputTokens": 10}))
+    assert usage["params"] == {
+        "threadId": "thread",
+        "turnId": "turn",
+        "tokenUsage": {
+            "total": {"totalTokens": 7, "inputTokens": 17},
+            "last": {"totalTokens": 7, "inputTokens": 7},
+        },
     }
 
 

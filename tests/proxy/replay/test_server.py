@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.proxy.replay.child import Message, answered, asked, is_end, replay_child, said, write_fixture
+from tests.proxy.replay.child import (
+    Message,
+    answered,
+    asked,
+    counted,
+    is_end,
+    item,
+    replay_child,
+    said,
+    write_fixture,
+)
 
 HOUR = 3600.0
 
@@ -164,6 +174,94 @@ async def test_developer_instructions_do_not_decide(folder: Path) -> None:
         assert (await child.finish(thread))["status"] == "completed"
 
 
+KEY = "0123456789abcdef"
+CALL = '<tool_call>{"key": "[call key]", "name": "search", "arguments": {}}</tool_call>'
+DEVELOPER = f'Write <tool_call>{{"key": "{KEY}", "name": "...", "arguments": {{}}}}</tool_call>.'
+QUESTION = "Where are the beans?"
+# The same conversation as one text, as it was shown before there were items.
+PAGE = f"So far:\n\n[user] {QUESTION}\n\n[assistant]\n{CALL}\n\n[tool:call_1] North.\n  And south."
+RESULT = "[tool:call_9] Nowhere.\nReally."
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Path:
+    """A question that is answered with a call, and its answer after the result."""
+    write_fixture(tmp_path, "1-calls", [asked(QUESTION), *answered([CALL])])
+    write_fixture(tmp_path, "2-answers", [asked(PAGE), *answered(["In the north."])])
+    write_fixture(tmp_path, "3-thanks", answered(["Welcome."]), ask={"last_user": "Thanks!"})
+    return tmp_path
+
+
+async def test_a_thread_that_goes_on_is_asked_with_what_it_holds(loop: Path) -> None:
+    async with replay_child(loop, "--chunk", "3") as child:
+        await child.initialize()
+        thread = await child.start_thread(developerInstructions=DEVELOPER)
+        assert await child.go_on(thread, QUESTION) == CALL.replace("[call key]", KEY)
+        assert await child.go_on(thread, RESULT) == "In the north."
+        assert await child.go_on(thread, "Thanks!", "Answer in plain text.") == "Welcome."
+        assert await child.ask(QUESTION) == CALL
+
+
+async def test_older_messages_may_be_injected(loop: Path) -> None:
+    call = item("assistant", CALL.replace("[call key]", KEY))
+    question, result = item("user", QUESTION), item("user", RESULT)
+    async with replay_child(loop) as child:
+        await child.initialize()
+        for items, turn in (([question, call], [RESULT]), ([question, call, result], [])):
+            thread = await child.start_thread(developerInstructions=DEVELOPER)
+            assert (await child.request("thread/inject_items", threadId=thread, items=items))["result"] == {}
+            assert await child.go_on(thread, *turn) == "In the north."
+            await child.request("thread/inject_items", threadId=thread, items=[item("developer", "Be brief.")])
+            assert await child.go_on(thread, "Thanks!") == "Welcome."
+
+
+async def test_a_turn_without_input_is_not_echoed(loop: Path) -> None:
+    async with replay_child(loop) as child:
+        await child.initialize()
+        thread = await child.start_thread()
+        await child.request("thread/inject_items", threadId=thread, items=[item("user", "Thanks!")])
+        await child.go_on(thread)
+    assert not [line for line in child.heard if line.get("params", {}).get("item", {}).get("type") == "userMessage"]
+
+
+async def test_a_thread_that_nothing_answers_fails_and_goes_on(loop: Path) -> None:
+    async with replay_child(loop) as child:
+        await child.initialize()
+        thread = await child.start_thread()
+        await child.go_on(thread, QUESTION)
+        await child.request("turn/start", threadId=thread, input=[{"type": "text", "text": "Where is the rake?"}])
+        turn = await child.finish(thread)
+        assert "(before any call)" in turn["error"]["message"]
+        assert await child.go_on(thread, "Thanks!") == "Welcome."
+
+
+async def test_the_tokens_of_a_thread_add_up(tmp_path: Path) -> None:
+    for name, tokens in (("one", 10), ("two", 7)):
+        *before, end = answered([name])
+        write_fixture(tmp_path, name, [asked(name), *before, counted(tokens, tokens), end])
+    async with replay_child(tmp_path) as child:
+        await child.initialize()
+        thread = await child.start_thread()
+        for name in ("one", "two", "one"):
+            await child.go_on(thread, name)
+    told = [line["params"]["tokenUsage"] for line in child.heard if line.get("method") == "thread/tokenUsage/updated"]
+    assert [(usage["last"]["inputTokens"], usage["total"]["inputTokens"]) for usage in told] == [
+        (10, 10),
+        (7, 17),
+        (10, 27),
+    ]
+
+
+async def test_a_turn_may_name_another_model_which_the_thread_keeps(tmp_path: Path) -> None:
+    for name in ("1", "2"):
+        write_fixture(tmp_path, name, [asked("again"), *answered([name])])
+    async with replay_child(tmp_path) as child:
+        await child.initialize()
+        thread = await child.start_thread(model="fixture:1")
+        assert await child.go_on(thread, "again", model="fixture:2") == "2"
+        assert await child.go_on(thread, "again") == "2"
+
+
 async def test_requests_of_the_recorded_server_are_made_again_under_new_ids(tmp_path: Path) -> None:
     approval = said(0.0, "item/commandExecution/requestApproval", turnId="U")
     approval["msg"]["id"] = 7
@@ -211,13 +309,19 @@ async def test_requests_about_a_thread(folder: Path) -> None:
         thread = (await child.request("thread/start"))["result"]["thread"]["id"]
         probe = await child.request("thread/inject_items", threadId=thread, items=[])
         assert probe["error"]["message"] == "items must not be empty"
+        bad = await child.request("thread/inject_items", threadId=thread, items=[item("user", "a"), {}])
+        assert bad["error"]["message"] == "items[1] is not a valid response item: missing field `type`"
+        assert (
+            "missing field `items`" in (await child.request("thread/inject_items", threadId=thread))["error"]["message"]
+        )
         assert "missing field `input`" in (await child.request("turn/start", threadId=thread))["error"]["message"]
         assert (await child.request("thread/unsubscribe", threadId=thread))["result"] == {"status": "unsubscribed"}
         assert (await child.request("thread/archive", threadId=thread))["result"] == {}
         ephemeral, turn = await child.start_turn("tell me a story")
         assert "no rollout" in (await child.request("thread/archive", threadId=ephemeral))["error"]["message"]
-        again = await child.request("turn/start", threadId=ephemeral, input=[])
-        assert again["error"]["message"] == "a turn is already running on this thread"
+        for method, params in (("turn/start", {"input": []}), ("thread/inject_items", {"items": [item("user", "a")]})):
+            again = await child.request(method, threadId=ephemeral, **params)
+            assert again["error"]["message"] == "a turn is already running on this thread"
         wrong = await child.request("turn/interrupt", threadId=ephemeral, turnId="other")
         assert wrong["error"]["message"] == f"expected active turn id other but found {turn}"
 

@@ -12,6 +12,7 @@ from proxy.contracts import (
     BackendEvent,
     Prompt,
     Reasoning,
+    TextPiece,
     ToolCallArguments,
     ToolCallEnded,
     ToolCallStarted,
@@ -19,6 +20,7 @@ from proxy.contracts import (
     TurnEvent,
     TurnFinished,
 )
+from proxy.errors import BackendError
 from proxy.turn import TurnOptions, TurnReport, run_turn
 from proxy.turn.call_key import CallKeys, KeyMode
 from proxy.turn.given import Given
@@ -109,6 +111,14 @@ async def test_one_call_is_waited_for_to_the_end_of_its_answer() -> None:
     [started] = [event for event in outcome.events if isinstance(event, ToolCallStarted)]
     assert backend.resumed == [meaning_of_answer([PastCall(started.call_id, "read_note", A)])]
     assert outcome.end == TurnFinished(USAGE), "as the backend counted it"
+
+
+async def test_a_failure_behind_the_one_call_is_nobodys() -> None:
+    backend = KeepingBackend([[TextPiece(READ_A), BackendError("codex ended the turn as interrupted.")]])
+    outcome = await play_on(backend, parallel=False)
+    assert outcome.calls == [("read_note", A)]
+    assert outcome.finished
+    assert backend.resumed == [None]
 
 
 @pytest.mark.parametrize("chunk", [0, 5, 1000])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from prompts import Text
 from proxy.cli.record.document import Recording, compose
 from proxy.cli.record.scrub import Scrubber
 from proxy.cli.record.turns import HeardTurn
@@ -14,6 +15,7 @@ from proxy.contracts import MessageEnded, Prompt, TextPiece, TurnEnded
 from proxy.errors import BackendError
 from proxy.replay.answers import FixtureBody
 from proxy.replay.fixture import parse_fixture
+from tests.proxy.replay.child import shown
 from tests.support.backend_events import prompt
 
 END = (10.4, TurnEnded(None))
@@ -80,7 +82,7 @@ def test_the_turns_of_a_request_stand_one_after_the_other() -> None:
     first, second = parse_fixture("case", files["backend.jsonl"]).turns
     assert (first.thread_id, second.thread_id) == ("thread-1", "thread-2")
     assert second.ask.seen is not None
-    assert second.ask.seen.text == "hi again"
+    assert second.ask.seen.messages == shown("hi again")
 
 
 def test_the_ask_holds_the_users_words_and_none_of_the_proxys() -> None:
@@ -88,6 +90,19 @@ def test_the_ask_holds_the_users_words_and_none_of_the_proxys() -> None:
     assert meta["ask"] == {"last_user": "hi", "after_tools": [], "with_tools": False}
     with_tools = heard(asked=prompt("hi", developer="Write <tool_call>.", model="m"))
     assert backend_lines(recorded(with_tools))[0]["ask"]["with_tools"] is True
+
+
+@pytest.mark.parametrize(
+    ("behind", "last_user", "asked"),
+    [
+        ("Answer this with a call.", "Where is <tool_call>?", "Where is <\\tool_call>?"),
+        ("And the beans?\nAnswer this with a call.", "And the beans?", "And the beans?"),
+    ],
+)
+def test_behind_results_the_ask_is_what_the_user_wrote_last(behind: str, last_user: str, asked: str) -> None:
+    parts = tuple(map(Text, ("Where is <\\tool_call>?", "[tool:call_1] a result", behind)))
+    recording = recorded(heard(asked=Prompt("m", None, parts)), last_user=last_user)
+    assert backend_lines(recording)[0]["ask"]["last_user"] == asked
 
 
 def test_what_is_written_can_be_played() -> None:

@@ -36,6 +36,7 @@ from proxy.replay.normal import Names, normal
 from proxy.server import running_server
 from proxy.settings import Settings
 from proxy.turn import NoHabits
+from tests.proxy.replay.child import shown
 from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.memory_backend import USAGE, MemoryBackend, Script
 from tests.support.scripted_model import Message, Reasoning, Reply, ScriptedModel
@@ -132,7 +133,7 @@ async def test_the_proxys_own_lines_are_not_taken_for_the_users(
     assert fixture.meta["ask"] == {"last_user": QUESTION, "after_tools": [], "with_tools": True}
     (turn,) = fixture.turns
     assert turn.ask.seen is not None
-    assert turn.ask.seen.text != QUESTION
+    assert turn.ask.seen.messages != shown(QUESTION)
 
 
 async def test_what_the_proxy_left_early_is_replayed_all_the_same(
