@@ -19,7 +19,7 @@ coercion        arguments as a tool's schema wants them
 """
 
 from .bare_answer import BareAnswerParser
-from .coercion import Coerced, Coercion, coerce, read_parameter_types
+from .coercion import Coerced, Coercion, Doubtful, coerce, fit, read_parameter_types
 from .events import (
     ArgumentsDelta,
     CallCompleted,
@@ -47,6 +47,7 @@ __all__ = [
     "CallStarted",
     "Coerced",
     "Coercion",
+    "Doubtful",
     "ParserEvent",
     "ReadingEnded",
     "Rule",
@@ -57,6 +58,7 @@ __all__ = [
     "Tool",
     "ToolRegistry",
     "coerce",
+    "fit",
     "read_parameter_types",
     "write_call",
 ]

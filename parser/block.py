@@ -217,15 +217,22 @@ class Block:
             reading = Malformed("a repair after a broken block would be a guess")
         if isinstance(reading, Calls):
             self._calls = tuple(call.after(frame) for call in reading.calls)
-            if reading.end < len(body):
-                body, tag, rest = body[: reading.end], "", body[reading.end :] + tag + rest
-            self._raw = self._head + body + tag
-            # Two open tags explain a second close tag: then the block may go on to there.
-            if not closed or self._openers == 1:
+            remark = body[reading.end :]
+            self._raw = self._head + body[: reading.end] + ("" if remark else tag)
+            if not closed:
                 self._complete(events)
-            if closed:
-                self.state = CLOSED
+                return remark + tag + rest if remark else rest
+            # Two open tags explain a second close tag: then the block may go on to there.
+            if remark or self._openers == 1:
+                self._complete(events)
+            if remark:
+                self._prose.say_remark(remark, events)
+                events.append(StrayCloser(tag))
+            self.state = CLOSED
             return rest
+        if reading.end is not None:
+            self._malformed(reading.reason, self._head + body[: reading.end], events, meant=False)
+            return body[reading.end :] + tag + rest
         cut = collected.in_string
         # No reading. If a close tag stood in what looked like a string, the string may not have been meant as one (its
         # quote got lost), and the block ended there: so the answer is read on from that tag.
@@ -275,7 +282,7 @@ class Block:
         self._malformed(f"more than {self.max_chars} characters", self._head + body, events)
         return rest
 
-    def _malformed(self, reason: str, raw: str, events: list[ParserEvent]) -> None:
+    def _malformed(self, reason: str, raw: str, events: list[ParserEvent], *, meant: bool = True) -> None:
         self._prose.pass_text_block(events)
         index = None
         # Its start was told, so this call has used its number up: the next one must not be taken for it.
@@ -283,7 +290,7 @@ class Block:
             index = self.call.index
             self._next_index = index + 1
         self.call.in_string = False
-        events.append(CallMalformed(reason, raw, index))
+        events.append(CallMalformed(reason, raw, index, meant))
         self._leave()
 
     def _leave(self) -> None:

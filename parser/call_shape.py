@@ -29,6 +29,7 @@ from .rules import Rule
 
 # Times that arguments are decoded: a string, and a string in a string.
 _DECODINGS = 2
+_EMPTY = (Rule.NULL_ARGUMENTS, Rule.EMPTY_ARGUMENTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,9 @@ def _call_of(value: str) -> Call:
         arguments = "{}"
     else:
         arguments, used = _object_text(arguments)
+        # What should stand in them may stand beside them.
+        if used and used[-1] in _EMPTY and any(folded_key(key) not in NEUTRAL for key, _ in others):
+            raise UnreadableError("the arguments are empty, and the call has other members")
         rules += used
     extra = tuple((key, inner) for key, inner in others if not (key in IDS and inner[0] == '"'))
     return Call(decoded, arguments, call_id, extra, tuple(rules))

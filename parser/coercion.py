@@ -1,7 +1,9 @@
 """Make arguments fit the tool's schema where that loses nothing: `"5"` for a number is 5.
 
-Only where the schema asks for other types than a string, and says so by a plain `type`: `anyOf`, `$ref` and
-the like are left alone, and so is what fits already. Of the text nothing but the changed values changes.
+A repaired call that lacks what the schema requires is doubtful: it is rather the repair that lost it.
+
+Values change only where the schema asks for other types than a string, and says so by a plain `type`: `anyOf`, `$ref`
+and the like are left alone, and so is what fits already. Of the text nothing but the changed values changes.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from .json_scan import BLANKS, SCALAR, ValueScanner, after_space
-from .json_text import decode_string
+from .json_text import decode_string, members_of
 
 # Strategy: the schema may only help where it leaves one meaning. So it is read for its plain types alone, a value that
 # fits is never looked at twice, and a text that cannot be followed to its end is given back as it came. The arguments
@@ -90,14 +92,16 @@ def read_parameter_types(text: str) -> ParameterTypes:
 
 
 def _parameter_types(value: object, depth: int) -> ParameterTypes:
-    if not isinstance(value, dict) or not depth or _UNPLAIN & value.keys():
+    if not isinstance(value, dict) or not depth:
         return _ANY
-    types = _types(value)
     properties, required, items = value.get("properties"), value.get("required"), value.get("items")
+    names = frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
+    if _UNPLAIN & value.keys():
+        return ParameterTypes(required=names)
+    types = _types(value)
     members = {}
     if isinstance(properties, dict):
         members = {key: _parameter_types(inner, depth - 1) for key, inner in properties.items()}
-    names = frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
     return ParameterTypes(
         types, members, names, _parameter_types(items, depth - 1) if isinstance(items, dict) else None
     )
@@ -133,6 +137,22 @@ def coerce(arguments: str, wanted: ParameterTypes) -> Coerced:
     if not writer.coercions or after_space(arguments, end) < len(arguments):
         return Coerced(arguments)
     return Coerced(writer.written(), tuple(writer.coercions))
+
+
+@dataclass(frozen=True, slots=True)
+class Doubtful:
+    """The call is hardly the one that was meant: the model is told the `reason` and asked again."""
+
+    reason: str
+
+
+def fit(arguments: str, wanted: ParameterTypes, *, repaired: bool) -> Coerced | Doubtful:
+    """`coerce`, unless a call that was `repaired` has no value for what is required."""
+    if repaired and wanted.required:
+        missing = wanted.required - {key for key, _ in members_of(arguments)}
+        if missing:
+            return Doubtful(f"the call has no {', '.join(map(repr, sorted(missing)))}")
+    return coerce(arguments, wanted)
 
 
 class _NotJsonError(Exception):

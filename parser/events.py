@@ -99,12 +99,14 @@ class StrayCloser:
 class CallMalformed:
     """A block that cannot be read as a call. `raw` is its text, verbatim: it belongs to the answer.
 
-    `index` is set when `CallStarted` was already reported for it: that call must not look finished.
+    `index` is set when `CallStarted` was already reported for it: that call must not look finished. It is not
+    `meant` where it is rather a mention of a call in a sentence: then there is nothing to ask the model for.
     """
 
     reason: str
     raw: str
     index: int | None = None
+    meant: bool = True
 
 
 @_event

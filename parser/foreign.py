@@ -17,6 +17,7 @@ from collections.abc import Callable
 from .call_shape import Call, calls_of, is_another_shape
 from .grammar import prefixes_of
 from .json_scan import BLANKS, after_space
+from .members import ARGUMENTS_ALIASES, folded_key
 from .relaxed_json import UnreadableError, rewrite
 from .rules import Rule
 
@@ -107,8 +108,8 @@ def _element(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
         if end is None:
             raise UnreadableError("a parameter does not end")
         value = body[parameter.end() : end.start()]
-        if _NESTED.search(value):
-            raise UnreadableError("a call inside of a parameter")
+        if _NESTED.search(value) or "</parameter" in value:
+            raise UnreadableError("more than a value inside of a parameter")
         members.append((parameter[2], json.dumps(_without_line_ends(value), ensure_ascii=False)))
         pos = after_space(body, end.end())
     return _call(name, members), _element_end(body, pos)
@@ -132,7 +133,8 @@ def _keyed(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
     while pair := _PAIR.match(body, pos):
         members.append((pair[1].strip(), json.dumps(_without_line_ends(pair[2]), ensure_ascii=False)))
         pos = pair.end()
-    if not closed or not members:
+    # A stray word before the next pair looks like the name of another call.
+    if not closed or not members or begins_foreign(body, pos):
         # Nothing closes these but the block: cut between two pairs, the call would look whole.
         raise UnreadableError("the call is cut off")
     return _call(name, members), pos
@@ -164,6 +166,9 @@ def _called(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
 
 
 def _titled(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
+    # `arguments: {"path": "a.md"}` is a part of a call.
+    if folded_key(name.rstrip(":")) in ARGUMENTS_ALIASES:
+        raise UnreadableError("arguments without a call")
     value = rewrite(body, pos, closed=False)
     # No tool's name but a title over the call, which is all there is in the object.
     if name.casefold() in _LABELS:

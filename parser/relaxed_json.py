@@ -21,6 +21,7 @@ from .string_ends import CURLY, ENDS_ANYWHERE, ENDS_ELEMENT, ENDS_KEY, ENDS_MEMB
 # comma and a quote that is not escaped, the text is refused rather than decided.
 
 _COMMENT = re.compile(r"(?://|#)[^\n]*|/\*.*?\*/", re.DOTALL)
+_NO_COMMENT = re.compile(r'["{}\[\]]|,[ \t\r]*(?:\*/)?\Z')
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$-]*")
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 # In prose and code a quotation opens behind one of these, close to what it quotes, and closes before one of those.
@@ -85,9 +86,10 @@ class _Writer:
             self.out.append(self._take(SPACE))
             char = self._peek()
             if char in ("/", "#") and (comment := self._take(_COMMENT)):
-                if '"' in comment:
-                    # Rather the quote before it was none that ends a string, and the comment is the string's rest.
-                    raise UnreadableError("a quote in a comment")
+                # With a quote it is rather the rest of a string, whose own quote was none that ends it; with a bracket,
+                # or a comma at its end, a part of the call that a stray `#` or `/` has hidden.
+                if _NO_COMMENT.search(comment):
+                    raise UnreadableError("more than a remark in a comment")
                 self._use(Rule.COMMENTS)
             elif char > "~" and self._take(OTHER_SPACE):
                 self._use(Rule.OTHER_SPACES)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parser.coercion import coerce, read_parameter_types
+from parser.coercion import Coerced, Doubtful, coerce, fit, read_parameter_types
 
 SCHEMA = json.dumps(
     {
@@ -199,3 +199,11 @@ def test_time_grows_with_the_length_alone(unit: str) -> None:
         return best
 
     assert seconds(10_000) < 40 * max(seconds(1_000), 1e-3)
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, '{"anyOf": [], "required": ["must"]}'])
+def test_a_repaired_call_without_what_is_required_is_doubtful(schema: str) -> None:
+    wanted = read_parameter_types(schema)
+    assert fit('{"n": 5}', wanted, repaired=True) == Doubtful("the call has no 'must'")
+    assert fit('{"must": 5}', wanted, repaired=True) == Coerced('{"must": 5}')
+    assert fit('{"n": 5}', wanted, repaired=False) == Coerced('{"n": 5}')

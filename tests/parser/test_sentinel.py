@@ -138,6 +138,8 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "an open tag closes two": (f"<tool_call>{BODY}<tool_call>{BODY}<tool_call>", "", [R, R], ["unclosed"] * 2),
     "an open tag after a closed call": (f"{block(BODY + ',')}\n<tool_call>", "\n<tool_call>", [R], ["trailing-text"]),
     "prose after a call that is not closed": (f"<tool_call>{BODY}\nI look.", "\nI look.", [R], ["unclosed"]),
+    "a line and half a close tag after a call that is not closed": (
+        f"<tool_call>{BODY}\n[1] y</tool", "\n[1] y</tool", [R], ["unclosed"]),
     "much prose after a call that is not closed": (
         f"<tool_call>{BODY}\n" + "I look. " * 200, "\n" + "I look. " * 200, [R], ["unclosed"]),
     "the end of the turn in place of the close tag": (
@@ -181,7 +183,13 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "two objects and a comma": (block(f"{BODY},\n{BODY}"), "", [R, R], ["several-objects"] * 2),
     "a second object that is cut off": (f"<tool_call>{BODY}\n{{\"name\": \"w", "\n{\"name\": \"w", [R], ["unclosed"]),
     "braces too many": (block(BODY + "}}"), "", [R], ["extra-closers"]),
-    "a remark before the close tag": (block(BODY + "\nThat reads it."), "", [R], ["trailing-text"]),
+    "a remark before the close tag": (
+        block(BODY + "\nThat reads it."), "\nThat reads it.\n", [R], ["trailing-text"]),
+    "a remark in a doubled block": (
+        f"<tool_call>{block(BODY + ' That reads it.')}</tool_call>", " That reads it.\n", [R],
+        ["doubled-opener trailing-text"]),
+    "signs before the close tag": (block(BODY + " =>\\n"), "", [R], ["trailing-text"]),
+    "a close tag in another spelling before it": (block(BODY + "</argu.ments"), "", [R], ["other-close-tag"]),
     "a semicolon": (block(BODY + ";"), "", [R], ["trailing-text"]),
     "braces in braces": (block("{" + BODY + "}"), "", [R], ["doubled-braces"]),
     "trailing commas": (
@@ -279,6 +287,36 @@ MALFORMED = {
     "quotes that may end a string": arguments('{"p": "say "a", "q": "b" now"}'),
     "a path with single backslashes": arguments(r'{"p": "C:\dir\new"}'),
     "a bracket that may belong elsewhere": block('{"name": "r", "arguments": {}, "p": 1}}'),
+    "a pair that is not whole": block(
+        "w<arg_key>path</arg_key><arg_value>a.md</arg_value><arg_key>content</arg_key>hello world</arg_value>"
+    ),
+    "a word between two pairs": block(
+        "w<arg_key>a</arg_key><arg_value>1</arg_value>x<arg_key>b</arg_key><arg_value>2</arg_value>"
+    ),
+    "a parameter whose tag is broken": block(
+        "<function=w><parameter=a>1</parameter><para.meter=b>2</parameter></function>"
+    ),
+    "no arguments, and a member": block('{"name": "r", "arguments": null, "p": "a.md"}'),
+    "empty arguments, and a member": block('{"name": "r", "arguments": "", "p": "a.md"}'),
+    "no arguments, and some behind the object": block('{"name": "r"}, "arguments": {"p": "a.md"}}'),
+    "no arguments, and an object of them": block('{"name": "r"}\n{"arguments": {"p": "a.md"}}'),
+    "no arguments, and a parameter": block('{"name": "r"}\n<parameter=p>a.md</parameter>'),
+    "no arguments, and an object under their name": block('{"name": "r"}\narguments: {"p": "a.md"}'),
+    "no arguments, and a keyword": block('{"name": "r"}\np=a.md'),
+    "no arguments, and words": block('{"name": "r"}\nThat reads it.'),
+    "no arguments, and another call": block('{"name": "r"}' + BODY),
+    "no arguments, not closed, and a member": '<tool_call>{"name": "r"}, "arguments": {"p": "a.md"}}',
+    "no arguments, not closed, and an object of them": '<tool_call>{"name": "r"}\n{"arguments": {"p": "a.md"}}',
+    "no arguments, not closed, and a line": '<tool_call>{"name": "r"}\nI look.',
+    "a member behind the call": block(BODY + ', "q": 2'),
+    "a member behind a call that is not closed": f'<tool_call>{BODY}, "q": 2}}',
+    "a keyword behind a call that is not closed": f"<tool_call>{BODY}\nq=2",
+    "a parameter behind a call that is not closed": f"<tool_call>{BODY}\n<parameter=q>2</parameter>",
+    "a brace that may have come too early": arguments('{"o": {"a": 1}, "b": 2}}'),
+    "a brace that may have come before the id": block('{"name": "r", "arguments": {"p": 1}, "id": "x"}}'),
+    "a missing brace that may have come earlier": block('{"name": "r", "arguments": {"o": {"a": 1, "b": 2}}'),
+    "a bracket in a comment": arguments('{"o": {"p": 1 # }\n}'),
+    "a name in the tag and alone in the object": '<tool_call name="r">{"name": "r"} so</tool_call>',
     "JSON in a string of the arguments, not escaped": arguments('{"p": "{"name": "x", "arguments": {}}"}'),
 }
 
@@ -312,6 +350,23 @@ def test_a_call_with_one_reading_is_repaired(
 def test_a_block_without_one_reading_stays_in_the_text(text: str) -> None:
     for answer in every_size(f"So: {text}"):
         assert answer == Answer(f"So: {text}", [], "malformed")
+
+
+@pytest.mark.parametrize("rest", [" and so on.", ".", ", or `x`"])
+def test_a_call_without_arguments_in_a_sentence_is_text(rest: str) -> None:
+    begun = '<tool_call>{"name": "r"}'
+    for size in (1, 2, 3, 7, 0):
+        events = read(cut(f"As in {begun}{rest} {CALL}", size))
+        assert answer_of(events) == Answer(f"As in {begun}{rest} ", [R], "malformed")
+        [mention] = [event for event in events if isinstance(event, CallMalformed)]
+        assert (mention.raw, mention.meant) == (begun, False)
+
+
+@pytest.mark.parametrize("spare", ["}", "]", ")}"])
+def test_a_bracket_too_many_changes_nothing_where_it_could_stand_nowhere_else(spare: str) -> None:
+    nested = '{"o": {"a": [1, {"b": 2}], "c": {}}}'
+    text = block(f'{{"key": "k", "name": "r", "arguments": {nested}}}{spare}')
+    assert answer_of(read([text])).calls == [("r", nested)]
 
 
 @pytest.mark.parametrize("text", [text for text in MALFORMED.values() if text.endswith("</tool_call>")])
