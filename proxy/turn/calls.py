@@ -8,7 +8,7 @@ from enum import Enum
 
 import orjson
 
-from parser import CallCompleted, Tier, ToolRegistry, coerce, read_parameter_types
+from parser import CallCompleted, Doubtful, Tier, ToolRegistry, fit, read_parameter_types
 from prompts import PastCall, QuoteGuard, answered_calls, canonical, unescape_json
 
 from ..contracts import TurnRequest
@@ -68,7 +68,7 @@ class CallGate:
         # An id that comes twice would tie a result to two calls, and models repeat those that they were shown.
         self._ids = {entry.call_id for entry in request.transcript.entries if isinstance(entry, PastCall)}
 
-    def judge(self, call: CallCompleted) -> Accepted | Refusal | Misfit:
+    def judge(self, call: CallCompleted) -> Accepted | Refusal | Misfit | Doubtful:
         arguments = unescape_json(call.arguments)
         # First, so that a quoted call is shown whatever it is a call of: a note about a tool that nobody offers is text
         # that the user asked to see, and a call of that tool would be taken out.
@@ -83,7 +83,9 @@ class CallGate:
         if self._key is not None and dict(call.extra).get("key") != orjson.dumps(self._key).decode():
             return Refusal.NO_KEY
         # Before the check, for a strict tool is called rightly when its schema says what a "3" is.
-        coerced = coerce(arguments, read_parameter_types(tool.parameters or ""))
+        coerced = fit(arguments, read_parameter_types(tool.parameters or ""), repaired=call.tier is not Tier.VALID)
+        if isinstance(coerced, Doubtful):
+            return coerced
         if (problem := self._strict.problem(tool.name, coerced.arguments)) is not None:
             return Misfit(tool.name, problem)
         # A call of before was passed on coerced, so it may come again in either form.

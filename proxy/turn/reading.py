@@ -18,6 +18,7 @@ from parser import (
     CallCompleted,
     CallMalformed,
     CallStarted,
+    Doubtful,
     ParserEvent,
     ReadingEnded,
     SentinelParser,
@@ -313,6 +314,8 @@ class Reading:
                     self._break(f"the call was refused: {verdict.value}")
                 else:
                     self._show_block(call.before + call.raw)
+            case Doubtful(reason):
+                self._unreadable(CallMalformed(reason, call.before + call.raw, call.index))
             case Misfit():
                 self._report.refuse("arguments_misfit")
                 # Calls go together: nothing more may leave.
@@ -355,7 +358,7 @@ class Reading:
             self._break(f"the call cannot be read: {block.reason}")
             return
         # A broken block that stands so in the request is quoted, and asking anew would bring it again.
-        if self._gate is None or not self._gate.is_quoted_text(block.raw):
+        if block.meant and (self._gate is None or not self._gate.is_quoted_text(block.raw)):
             self._malformed = block.reason
             self._leave(self._release.meet(Cue.UNREADABLE))
         self._show_block(block.raw)
