@@ -83,7 +83,12 @@ class CallGate:
         if self._key is not None and dict(call.extra).get("key") != orjson.dumps(self._key).decode():
             return Refusal.NO_KEY
         # Before the check, for a strict tool is called rightly when its schema says what a "3" is.
-        coerced = fit(arguments, read_parameter_types(tool.parameters or ""), repaired=call.tier is not Tier.VALID)
+        coerced = fit(
+            arguments,
+            read_parameter_types(tool.parameters or ""),
+            beside=[(key, unescape_json(value)) for key, value in call.extra],
+            repaired=call.tier is not Tier.VALID,
+        )
         if isinstance(coerced, Doubtful):
             return coerced
         if (problem := self._strict.problem(tool.name, coerced.arguments)) is not None:

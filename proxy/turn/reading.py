@@ -18,6 +18,7 @@ from parser import (
     CallCompleted,
     CallMalformed,
     CallStarted,
+    Coercion,
     Doubtful,
     ParserEvent,
     ReadingEnded,
@@ -321,6 +322,8 @@ class Reading:
                 # Calls go together: nothing more may leave.
                 self._misfit = verdict
                 self._over = True
+            case Accepted(coercions=coercions) if live and Coercion.LIFTED in coercions:
+                self._break("a part of the arguments came when they had ended")
             case Accepted():
                 # What the schema took of arguments that have left as they were written helped nobody.
                 self._report.take_call(call.tier.value, (*call.repairs, *(() if live else verdict.coercions)))

@@ -120,3 +120,26 @@ async def test_a_call_that_a_sentence_mentions_is_not_asked_for() -> None:
     said = 'Write <tool_call>{"name": "read_note"} and so on.'
     outcome = await play(said, request=ask(registry=TOOLS))
     assert (outcome.text, outcome.calls, outcome.report.again) == (said, [], [])
+
+
+BESIDE = (
+    '<tool_call>{"key": "k", "name": "read_note", "arguments": {"path": "<\\\\tool_call>"}, "line": "3"}</tool_call>'
+)
+
+
+async def test_a_parameter_beside_the_arguments_leaves_in_them() -> None:
+    outcome = await play(BESIDE, request=ask(registry=TOOLS))
+    assert outcome.calls == [("read_note", '{"path": "<tool_call>", "line": 3}')]
+    assert dict(outcome.report.repairs) == {"lifted_member": 1, "coerced_number": 1}
+
+
+async def test_what_stands_beside_arguments_that_have_left_breaks_the_turn() -> None:
+    outcome = await play(BESIDE, request=ask(registry=TOOLS), options=TurnOptions(release=CallRelease.LIVE), chunk=5)
+    assert not outcome.finished
+    assert not outcome.report.again
+
+
+async def test_what_no_tool_knows_beside_the_arguments_is_asked_for_again() -> None:
+    said = BESIDE.replace('"line"', '"lines"')
+    outcome = await play(said, write_call(*NOTE[0]), request=ask(registry=TOOLS))
+    assert (outcome.text, outcome.calls, outcome.report.again) == ("", NOTE, ["malformed"])
