@@ -17,7 +17,7 @@ from collections.abc import Callable
 from .call_shape import Call, calls_of, is_another_shape
 from .grammar import prefixes_of
 from .json_scan import BLANKS, after_space
-from .members import ARGUMENTS_ALIASES, folded_key
+from .members import ARGUMENTS_ALIASES, PARALLEL, folded_key
 from .relaxed_json import UnreadableError, rewrite
 from .rules import Rule
 
@@ -177,7 +177,7 @@ def _titled(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
             raise UnreadableError("several calls under one label")
         return calls[0].after(value.rules), value.end
     # `r {"name": "w", "arguments": {}}`: is it a call of `r` or of `w`?
-    if is_another_shape(value.text):
+    if name != PARALLEL and is_another_shape(value.text):
         raise UnreadableError("a call inside of a call")
     return Call(name, value.text, None, (), value.rules), value.end
 

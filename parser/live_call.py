@@ -14,7 +14,7 @@ from .events import ArgumentsDelta, CallStarted, ParserEvent
 from .grammar import KEY
 from .json_scan import MAX_HELD, STRING_RUN, ValueScanner
 from .json_text import decode_string
-from .members import ARGUMENTS, IDS, NAME, is_reserved
+from .members import ARGUMENTS, IDS, NAME, PARALLEL, is_reserved
 
 # Strategy: only the strict shape is told while it is written, as what was told cannot be taken back. At the first thing
 # that could have another reading this stops, and nothing is lost: the block has the text from its start, `read_block`
@@ -203,7 +203,8 @@ class LiveCall:
         return self._set_name(decode_string(match.group(1)), text[match.end() :], events)
 
     def _set_name(self, name: str, rest: str, events: list[ParserEvent]) -> str:
-        if not name.strip():
+        # Not the name of a call: it only holds some.
+        if name == PARALLEL or not name.strip():
             return self._break()
         self.name = name
         self._at = _IN_MEMBER

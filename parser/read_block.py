@@ -13,12 +13,12 @@ import json
 import re
 from dataclasses import dataclass, replace
 
-from .call_shape import Call, calls_of, is_another_shape
+from .call_shape import Call, calls_of, is_another_shape, unpacked
 from .foreign import begins_foreign, is_markup, read_foreign
 from .grammar import CLOSE, OPEN
 from .json_scan import BLANKS, after_space
 from .json_text import decode_string, members_of, nested_objects
-from .members import NAME, NEUTRAL, folded_key
+from .members import NAME, NEUTRAL, PARALLEL, folded_key
 from .relaxed_json import UnreadableError, rewrite
 from .rules import Rule
 from .string_ends import WS
@@ -118,13 +118,13 @@ def _read_arguments(body: str, name: str, *, closed: bool) -> Calls:
     # `{"arguments": {...}}` under a name in the tag: to take that for the arguments would nest them in themselves.
     if (
         not value.text.startswith("{")
-        or is_another_shape(value.text)
+        or (name != PARALLEL and is_another_shape(value.text))
         or (NAME, json.dumps(name)) in members_of(value.text)
     ):
         raise UnreadableError("the call has members but no arguments")
     end, rules = _tail(body, value.end, "", closed=closed)
-    call = Call(name, value.text, None, (), value.rules)
-    return Calls((call.after([Rule.NAME_IN_TAG]).after(rules),), end)
+    calls = unpacked(Call(name, value.text, None, (), value.rules))
+    return Calls(tuple(call.after([Rule.NAME_IN_TAG]).after(rules) for call in calls), end)
 
 
 def _read(body: str, *, closed: bool) -> Calls:
@@ -266,10 +266,11 @@ def _value(body: str, start: int, *, closed: bool) -> _Value:
         call, end = foreign
         if not (closed or _stands_alone(body, start, end)):
             raise UnreadableError("a call in another notation that is not closed may be prose")
-        return _Value((call,), call.arguments, end)
+        return _Value(tuple(unpacked(call)), call.arguments, end)
     value = rewrite(body, start, closed=closed)
     text = value.text.strip(BLANKS)
-    return _Value(tuple(call.after(value.rules) for call in calls_of(text)), text, value.end)
+    calls = [one.after(value.rules) for call in calls_of(text) for one in unpacked(call)]
+    return _Value(tuple(calls), text, value.end)
 
 
 def _tail(body: str, pos: int, fence: str, *, closed: bool) -> tuple[int, list[Rule]]:

@@ -226,6 +226,16 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "encoded arguments without escapes": (
         arguments('"{"p": "a.md"}"'), "", [R], ["unescaped-object"]),
     "a wrapper": (block(f'{{"tool_calls": [{BODY}]}}'), "", [R], ["wrapper-object array-of-calls"]),
+    "calls in parallel": (
+        block('{"name": "multi_tool_use.parallel", "arguments": {"tool_uses": [{"recipient_name": "functions.r", '
+              '"parameters": {"p": "a.md"}}, {"recipient_name": "w", "parameters": {}}]}}'), "",
+        [("functions.r", R[1]), ("w", "{}")], ["wrapper-object alias-keys"] * 2),
+    "calls in parallel, all in other words": (
+        block('{"key": "k", "recipient_name": "multi_tool_use.parallel", "parameters": {"tool_uses": '
+              '[{"name": "r", "arguments": {"p": "a.md"}}]}}'), "", [R], ["alias-keys wrapper-object"]),
+    "calls in parallel, as in Python": (
+        block('multi_tool_use.parallel({"tool_uses": [{"name": "r", "arguments": {"p": "a.md"}}]})'), "", [R],
+        ["foreign-notation wrapper-object"]),
     "a nested function": (
         block('{"id": "c1", "type": "function", "function": ' + BODY + "}"), "", [R], ["nested-call"]),
     "parameters": (block('{"name": "r", "parameters": {"p": "a.md"}}'), "", [R], ["alias-keys"]),
@@ -287,6 +297,16 @@ MALFORMED = {
     "quotes that may end a string": arguments('{"p": "say "a", "q": "b" now"}'),
     "a path with single backslashes": arguments(r'{"p": "C:\dir\new"}'),
     "a bracket that may belong elsewhere": block('{"name": "r", "arguments": {}, "p": 1}}'),
+    "no calls in parallel": block('{"name": "multi_tool_use.parallel", "arguments": {"tool_uses": []}}'),
+    "half a call in parallel": block(
+        '{"name": "multi_tool_use.parallel", "arguments": {"tool_uses": [{"parameters": {"p": "a.md"}}]}}'
+    ),
+    "calls in parallel, and more": block(
+        f'{{"name": "multi_tool_use.parallel", "arguments": {{"tool_uses": [{BODY}], "p": 1}}}}'
+    ),
+    "calls in parallel, and a member": block(
+        f'{{"name": "multi_tool_use.parallel", "arguments": {{"tool_uses": [{BODY}]}}, "p": 1}}'
+    ),
     "a pair that is not whole": block(
         "w<arg_key>path</arg_key><arg_value>a.md</arg_value><arg_key>content</arg_key>hello world</arg_value>"
     ),
@@ -459,6 +479,13 @@ def test_an_id_is_kept_if_it_is_a_string(members: str, call_id: str | None) -> N
 def test_other_members_are_kept_as_they_were_written() -> None:
     [call] = completed(read([block('{"key": "n1", "name": "r", "arguments": {}, "x": [1,  2]}')]))
     assert call.extra == (("key", '"n1"'), ("x", "[1,  2]"))
+
+
+def test_calls_in_parallel_have_the_members_of_what_holds_them() -> None:
+    text = (
+        '{"key": "k", "name": "multi_tool_use.parallel", "arguments": {"tool_uses": [%s, {"key": "l", "name": "w"}]}}'
+    )
+    assert [call.extra for call in completed(read([block(text % BODY)]))] == [(("key", '"k"'),), (("key", '"l"'),)]
 
 
 def test_of_several_calls_the_first_carries_the_block() -> None:
