@@ -8,7 +8,7 @@ from enum import IntEnum
 from .body import MAX_TAIL_CHARS, Body, Collected, TooLong
 from .call_shape import Call
 from .events import CallCompleted, CallMalformed, ParserEvent, StrayCloser, Tier
-from .grammar import CLOSE, CLOSE_BEGUN, CLOSE_TAG, OPEN, OPEN_BEGUN, OPEN_TAG
+from .grammar import CLOSE_BEHIND, CLOSE_BEHIND_BEGUN, CLOSE_TAG, OPEN, OPEN_BEGUN, OPEN_TAG
 from .json_scan import BLANKS
 from .live_call import LiveCall
 from .opening import MAX_OPENING_CHARS, OPEN_OBJECT, BlockOpening, NoOpening, opening_of
@@ -162,7 +162,7 @@ class Block:
             return ""
         at = len(text) - len(text.lstrip(BLANKS))
         if at <= MAX_TAIL_CHARS:
-            if close := CLOSE.match(text, at):
+            if close := CLOSE_BEHIND.match(text, at):
                 end = close.end()
                 self._complete_live(text[:end], _spelling(self._head, text[at:end]), events)
                 self.state = CLOSED
@@ -171,7 +171,7 @@ class Block:
             if OPEN.match(text, at):
                 self._complete_live(text[:at], (*_spelling(self._head), Rule.UNCLOSED), events)
                 return text[at:]
-            if at == len(text) or CLOSE_BEGUN.match(text, at) or OPEN_BEGUN.match(text, at):
+            if at == len(text) or CLOSE_BEHIND_BEGUN.match(text, at) or OPEN_BEGUN.match(text, at):
                 self._held = text
                 return ""
         # A whole call, and something else behind it: the block goes on with a fence, a bracket, another object or a
@@ -252,11 +252,11 @@ class Block:
         # nobody.
         tag = text.lstrip(BLANKS)
         end = 0
-        if tag[:2] in ("", "<", "</") and len(text) - len(tag) <= MAX_TAIL_CHARS:
-            if not tag or CLOSE_BEGUN.match(tag):
+        if tag[:2] in ("", "<", "</", "<\\") and len(text) - len(tag) <= MAX_TAIL_CHARS:
+            if not tag or CLOSE_BEHIND_BEGUN.match(tag):
                 self._held = text
                 return ""
-            if close := CLOSE.match(tag):
+            if close := CLOSE_BEHIND.match(tag):
                 end = len(text) - len(tag) + close.end()
         self._close_again(text[:end], events)
         return text[end:]
@@ -322,7 +322,7 @@ class Block:
             case State.WHOLE:
                 # The call is whole, only its close tag is missing or cut in half: that is no reason to lose it.
                 at = len(held) - len(held.lstrip(BLANKS))
-                tail = held if at == len(held) or CLOSE_BEGUN.match(held, at) else held[:at]
+                tail = held if at == len(held) or CLOSE_BEHIND_BEGUN.match(held, at) else held[:at]
                 self._complete_live(tail, (*_spelling(self._head), Rule.UNCLOSED), events)
                 return held[len(tail) :]
             case State.CLOSED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .grammar import CLOSE, CLOSE_BEGUN, OPEN, OPEN_BEGUN
+from .grammar import CLOSE, CLOSE_BEGUN, CLOSE_BEHIND, CLOSE_BEHIND_BEGUN, OPEN, OPEN_BEGUN
 from .json_scan import BLANKS
 
 # Strategy: quotes decide. A tag in a string is text, as in a note that holds a whole call, so a block ends at the first
@@ -16,6 +16,7 @@ _OUTSIDE = re.compile(r"[\"'<\\]")
 _INSIDE = {'"': re.compile(r'["\\<]'), "'": re.compile(r"['\\<]")}
 # An apostrophe opens a string only where a key or a value may start: in a remark behind the JSON stands `don't`.
 _BEFORE_STRING = frozenset("{[,:")
+_AFTER_VALUE = frozenset('}])>"`;')
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,9 @@ class BlockEnd:
             if not self._markup and (char == '"' or self._before in _BEFORE_STRING):
                 self._quote = char
             return at + 1
-        if close := CLOSE.match(text, at):
+        # Escaped as in a string it is one only where a value has ended: the block may be a string without its quotes.
+        behind = self._before in _AFTER_VALUE
+        if close := (CLOSE_BEHIND if behind else CLOSE).match(text, at):
             # That of a block inside of a value, which has no quotes round it in markup.
             if self._depth:
                 self._depth -= 1
@@ -90,7 +93,7 @@ class BlockEnd:
                 self._depth += 1
                 return opener.end()
             return End(self._offset + at, self._offset + at, closed=False)
-        if CLOSE_BEGUN.match(text, at) or OPEN_BEGUN.match(text, at):
+        if (CLOSE_BEHIND_BEGUN if behind else CLOSE_BEGUN).match(text, at) or OPEN_BEGUN.match(text, at):
             self._tail = text[at:]
             return at
         return at + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .block_end import BlockEnd
-from .grammar import CLOSE_BEGUN
+from .grammar import CLOSE_BEHIND_BEGUN
 
 # Characters. After a whole call, so much more text is awaited that may still bring its close tag, or a second one.
 MAX_TAIL_CHARS = 1000
@@ -77,5 +77,5 @@ class Body:
         """No more text comes. What may be half a close tag is one."""
         body = "".join(self._pieces)
         at = body.rfind("<")
-        end = at if at >= 0 and CLOSE_BEGUN.match(body, at) else len(body)
+        end = at if at >= 0 and CLOSE_BEHIND_BEGUN.match(body, at) else len(body)
         return Collected(body[:end], body[end:], "", closed=False, in_string=self._end.in_string)

@@ -65,6 +65,8 @@ ATTRIBUTE = rf"({'|'.join(_KEYS)}) ?= ?({_VALUE})"
 _WITH_ATTRIBUTE = rf"(?:[ \t\r\n]{{1,4}}(?:{'|'.join(_KEYS)}) ?= ?(?:{_VALUE}))"
 OPEN = re.compile(f"<tool_call{_WITH_ATTRIBUTE}{{0,3}}{_BLANKS}>", re.IGNORECASE)
 CLOSE = re.compile(f"</tool_call{_BLANKS}>", re.IGNORECASE)
+# Right behind a call, where no string of JSON can be that has its slashes escaped.
+CLOSE_BEHIND = re.compile(rf"<\\?/tool_call{_BLANKS}>", re.IGNORECASE)
 
 # A text that ends in the middle of a tag: match these where the `<` stands.
 _VALUE_BEGUN = r""" ?(?:= ?(?:"[^"<>\n]{0,64}|'[^'<>\n]{0,64}|[\w.:-]{0,64}))?"""
@@ -72,3 +74,4 @@ _KEY_BEGUN = "|".join(prefixes_of(key, _VALUE_BEGUN) for key in _KEYS)
 _INSIDE_BEGUN = f"(?:{_WITH_ATTRIBUTE}{{0,2}}[ \t\r\n]{{1,4}}(?:{_KEY_BEGUN})|{_WITH_ATTRIBUTE}{{0,3}}{_BLANKS})"
 OPEN_BEGUN = re.compile(prefixes_of("<tool_call", _INSIDE_BEGUN) + r"\Z", re.IGNORECASE)
 CLOSE_BEGUN = re.compile(rf"{prefixes_of('</tool_call', _BLANKS)}\Z", re.IGNORECASE)
+CLOSE_BEHIND_BEGUN = re.compile(rf"<(?:\\?(?:{prefixes_of('/tool_call', _BLANKS)})?)\Z", re.IGNORECASE)

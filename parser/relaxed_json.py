@@ -260,6 +260,11 @@ class _Writer:
                     raise UnreadableError("a key without a colon")
                 inner_quotes = True
                 self.out.append('\\"')
+            elif char == "\\" and ends is ENDS_KEY:
+                # As Markdown writes the `_` of a name. Before a letter it may be anything.
+                if self.text[self.pos + 1 : self.pos + 2].isalnum():
+                    raise UnreadableError("an escape in a key that is none")
+                self._use(Rule.INVALID_ESCAPES)
             elif char == "\\":
                 # JSON knows no such escape, so the backslash is one that its author saw: `\d` of a pattern, `\$` of a
                 # shell.

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parser import write_call
-from parser.grammar import CLOSE, CLOSE_BEGUN, OPEN, OPEN_BEGUN, prefixes_of
+from parser.grammar import CLOSE, CLOSE_BEGUN, CLOSE_BEHIND, CLOSE_BEHIND_BEGUN, OPEN, OPEN_BEGUN, prefixes_of
 
 
 def test_a_call_is_written_as_prompts_teach_it() -> None:
@@ -30,7 +30,13 @@ def test_every_beginning_of_a_literal_is_found_and_nothing_else(literal: str) ->
 
 
 @pytest.mark.parametrize(
-    ("tag", "whole", "begun"), [("<Tool_Call \n>", OPEN, OPEN_BEGUN), ("</TOOL_CALL  >", CLOSE, CLOSE_BEGUN)]
+    ("tag", "whole", "begun"),
+    [
+        ("<Tool_Call \n>", OPEN, OPEN_BEGUN),
+        ("</TOOL_CALL  >", CLOSE, CLOSE_BEGUN),
+        ("</TOOL_CALL  >", CLOSE_BEHIND, CLOSE_BEHIND_BEGUN),
+        ("<\\/tool_call>", CLOSE_BEHIND, CLOSE_BEHIND_BEGUN),
+    ],
 )
 def test_a_tag_is_begun_until_it_is_whole(tag: str, whole: re.Pattern[str], begun: re.Pattern[str]) -> None:
     for length in range(1, len(tag)):

@@ -124,6 +124,12 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "blanks in the tags": (f"<tool_call >{BODY}</tool_call >", "", [R], ["tag-spelling"]),
     "an upper case open tag": (f"<TOOL_CALL>{BODY}</tool_call>", "", [R], ["tag-spelling"]),
     "an upper case close tag": (f"<tool_call>{BODY}</TOOL_CALL>", "", [R], ["tag-spelling"]),
+    "a close tag that is escaped": (f"<tool_call>{BODY}<\\/tool_call> So.", " So.", [R], ["tag-spelling"]),
+    "a close tag that is escaped, twice": (
+        f"<tool_call>{BODY}\n<\\/tool_call>\n<\\/tool_call>\n{CALL}", "", [R, R], ["tag-spelling", ""]),
+    "a close tag that is escaped, behind a repair": (
+        f"<tool_call>[{BODY},]<\\/tool_call> So.", " So.", [R], ["tag-spelling trailing-comma array-of-calls"]),
+    "half a close tag that is escaped": (f"<tool_call>{BODY}<\\/tool", "", [R], ["unclosed"]),
     "an id in the tag": (f"<tool_call id='c1'>{BODY}</tool_call>", "", [R], ["tag-spelling"]),
     "the name in the tag, too": (f'<tool_call name="r">{BODY}</tool_call>', "", [R], ["tag-spelling"]),
     "the name in the tag alone": (
@@ -221,6 +227,8 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
         arguments(r'"{\"p\": \"a\nb\"}"'), "", [("r", r'{"p": "a\nb"}')], ["control-characters"]),
     "invalid escapes": (
         arguments(r'{"p": "\d+ \$x \' \u12"}'), "", [("r", r'''{"p": "\\d+ \\$x \\' \\u12"}''')], ["invalid-escapes"]),
+    "an invalid escape in a key": (
+        arguments(r'{"file\_path": 1, "a\-b": 2}'), "", [("r", '{"file_path": 1, "a-b": 2}')], ["invalid-escapes"]),
     "quotes in a string": (
         arguments('{"p": "say "hi" now"}'), "", [("r", r'{"p": "say \"hi\" now"}')], ["inner-quotes"]),
     "encoded arguments without escapes": (
@@ -306,6 +314,10 @@ MALFORMED = {
     ),
     "calls in parallel, and a member": block(
         f'{{"name": "multi_tool_use.parallel", "arguments": {{"tool_uses": [{BODY}]}}, "p": 1}}'
+    ),
+    "an invalid escape in a key that may be anything": arguments(r'{"\path": 1}'),
+    "an escaped close tag in a call that is escaped": (
+        r"<tool_call>{\"name\": \"r\", \"arguments\": {\"p\": \"x<\/tool_call> y}}</tool_call>"
     ),
     "a pair that is not whole": block(
         "w<arg_key>path</arg_key><arg_value>a.md</arg_value><arg_key>content</arg_key>hello world</arg_value>"
