@@ -21,14 +21,12 @@ coercion        arguments as a tool's schema wants them
 from .bare_answer import BareAnswerParser
 from .coercion import Coerced, Coercion, Doubtful, coerce, fit, read_parameter_types
 from .events import (
-    ArgumentsDelta,
     CallCompleted,
     CallMalformed,
     CallStarted,
     ParserEvent,
     ReadingEnded,
     StrayCloser,
-    TextDelta,
     Tier,
 )
 from .grammar import CLOSE_TAG, KEY, OPEN_TAG, write_call
@@ -40,7 +38,6 @@ __all__ = [
     "CLOSE_TAG",
     "KEY",
     "OPEN_TAG",
-    "ArgumentsDelta",
     "BareAnswerParser",
     "CallCompleted",
     "CallMalformed",
@@ -53,7 +50,6 @@ __all__ = [
     "Rule",
     "SentinelParser",
     "StrayCloser",
-    "TextDelta",
     "Tier",
     "Tool",
     "ToolRegistry",

@@ -66,15 +66,18 @@ _VALID = Tier.VALID
 class Block:
     """Reads the blocks of one answer, one after the other, and tells `prose` what became of each.
 
+    `tells`: arguments are told piece by piece.
+
     `state` says which of `READERS` takes the text. While `call.in_string`, more characters of that string may
     be told at once and added to `told`, as long as `size` stays within `max_chars`; then comes `join_told`.
     """
 
-    def __init__(self, prose: Prose, max_chars: int) -> None:
+    def __init__(self, prose: Prose, max_chars: int, *, tells: bool = True) -> None:
         self._prose = prose
+        self.tells = tells
         self.max_chars = max_chars
         self.state: int = PROSE
-        self.call = LiveCall(0)
+        self.call = LiveCall(0, tells=tells)
         self.told: list[str] = []
         self.begun = ""  # the beginning of an escape that follows there
         self.size = 0  # of what stands between the tags so far
@@ -106,7 +109,7 @@ class Block:
         found = OPEN_OBJECT.match(text)
         if found and (start := found.end()) <= MAX_OPENING_CHARS:
             self._head, self._openers, self._unclosed = text[:start], 1, False
-            self.call = LiveCall(self._next_index)
+            self.call = LiveCall(self._next_index, tells=self.tells)
             self._pieces, self.size = ["{"], 1
             self.state = LIVE
             return text[start + 1 :]
@@ -119,7 +122,7 @@ class Block:
                 return self._prose.say_open_tag(text, events)
             case BlockOpening(start, openers, markup):
                 self._head, self._openers, self._unclosed = text[:start], openers, False
-                self.call = LiveCall(self._next_index)
+                self.call = LiveCall(self._next_index, tells=self.tells)
                 self._body = Body(self.max_chars, None, markup=markup)
                 self.state = BODY
                 return text[start:]
@@ -283,14 +286,14 @@ class Block:
         return rest
 
     def _malformed(self, reason: str, raw: str, events: list[ParserEvent], *, meant: bool = True) -> None:
-        self._prose.pass_text_block(events)
+        before = self._prose.pass_text_block()
         index = None
         # Its start was told, so this call has used its number up: the next one must not be taken for it.
         if self.call.name is not None:
             index = self.call.index
             self._next_index = index + 1
         self.call.in_string = False
-        events.append(CallMalformed(reason, raw, index, meant))
+        events.append(CallMalformed(reason, raw, index, meant, before))
         self._leave()
 
     def _leave(self) -> None:

@@ -10,7 +10,7 @@ import re
 from enum import Enum, auto
 
 from .encoded_object import EncodedObject
-from .events import ArgumentsDelta, CallStarted, ParserEvent
+from .events import CallStarted, ParserEvent
 from .grammar import KEY
 from .json_scan import MAX_HELD, STRING_RUN, ValueScanner
 from .json_text import decode_string
@@ -59,11 +59,11 @@ _FIRST, _IN_MEMBER, _IN_NAME, _IN_ARGUMENTS, _IN_ENCODED, _IN_VALUE = _At
 
 
 class LiveCall:
-    """One call from behind the `{` on. `feed` appends what became known to `events`.
+    """One call from behind the `{` on. `feed` appends what became known to `events`; `tells`: arguments, too.
 
     `in_string` says that more characters of the same string would only be reported as they are. `arguments` is
-    what was reported of them, or what will be once the name is known. Once the call is `done`, `rest` is the
-    text after the object.
+    what was reported of them, or would be, and before the name is known what will be. Once the call is `done`,
+    `rest` is the text after the object.
     """
 
     __slots__ = (
@@ -84,10 +84,12 @@ class LiveCall:
         "index",
         "name",
         "rest",
+        "tells",
     )
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, *, tells: bool = True) -> None:
         self.index = index
+        self.tells = tells
         self.done = False
         self.broken = False
         self.in_string = False
@@ -210,8 +212,8 @@ class LiveCall:
         self._at = _IN_MEMBER
         events.append(CallStarted(self.index, name, self.id, tuple(self.extra)))
         # They stood before the name, and nobody could be told of them without it.
-        if self.arguments:
-            events.append(ArgumentsDelta(self.index, "".join(self.arguments)))
+        if self.arguments and self.tells:
+            events.append("".join(self.arguments))
         return rest
 
     def _scan(self, scanner: ValueScanner, text: str, events: list[ParserEvent]) -> str:
@@ -226,8 +228,8 @@ class LiveCall:
                     self.broken = True
             if piece:
                 self.arguments.append(piece)
-                if self.name is not None:
-                    events.append(ArgumentsDelta(self.index, piece))
+                if self.name is not None and self.tells:
+                    events.append(piece)
         # What came before the fault was told, in this delta or in an earlier one, and stays so.
         if self.broken or scanner.broken:
             return self._break()

@@ -190,12 +190,12 @@ class Prose:
         self.passing = False
         return self._segment.end_with_call()
 
-    def pass_text_block(self, events: list[ParserEvent]) -> None:
-        """What was held belongs before a block that is text after all."""
-        self._segment.release(events)
+    def pass_text_block(self) -> str:
+        """A block stood here that is text after all. Gives the white space before it, which is text, too."""
         self.unread.clear()
         self._code = CodeState()
         self._code.blank = False
+        return self._segment.pass_text()
 
     def end(self, events: list[ParserEvent]) -> None:
         self._segment.say(self.held, events)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .call_shape import Call
-from .events import ArgumentsDelta, CallCompleted, CallStarted, ParserEvent, Tier
+from .events import CallCompleted, CallStarted, ParserEvent, Tier
 from .live_call import LiveCall
 from .read_block import Calls, Malformed
 
@@ -28,8 +28,8 @@ def events_left(live: LiveCall, calls: Sequence[Call], raw: str, before: str) ->
         told = sum(map(len, live.arguments)) if begun else 0
         if not begun:
             events.append(CallStarted(index, call.name, call.id, call.extra))
-        if told < len(call.arguments):
-            events.append(ArgumentsDelta(index, call.arguments[told:]))
+        if live.tells and told < len(call.arguments):
+            events.append(call.arguments[told:])
         events.append(_completed(index, call, raw, before))
         raw = before = ""
     return events

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .events import ParserEvent, TextDelta
+from .events import ParserEvent
 
 # Characters. White space is held back until it is known to separate calls only, or until there is this much of it.
 MAX_HELD_BLANK = 4096
@@ -23,7 +23,7 @@ class Segment:
         if not text:
             return
         if not self.blank:
-            events.append(TextDelta(text))
+            events.append(text)
             return
         # Hold exactly as much as the limit allows, so that how the text was cut does not show.
         if text.isspace() and self._length + len(text) <= MAX_HELD_BLANK:
@@ -31,14 +31,17 @@ class Segment:
             self._length += len(text)
             return
         self.release(events)
-        events.append(TextDelta(text))
+        events.append(text)
 
     def release(self, events: list[ParserEvent]) -> None:
         """The segment is not blank: let go of what was held, and hold no more."""
+        if held := self.pass_text():
+            events.append(held)
+
+    def pass_text(self) -> str:
+        """The segment is not blank, and others say what was held: gives it."""
         self.blank = False
-        if self._held:
-            events.append(TextDelta("".join(self._held)))
-            self._held = []
+        return self.take()
 
     def take(self) -> str:
         """What is held, which is not said here."""

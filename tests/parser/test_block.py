@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from parser import ArgumentsDelta, CallCompleted, CallMalformed, CallStarted, ParserEvent
+from parser import CallCompleted, CallMalformed, CallStarted, ParserEvent
 from parser.block import LIVE, OPENED, PROSE, READERS, Block, State
 from parser.prose import Prose
 
@@ -37,7 +37,7 @@ def test_what_was_told_belongs_to_the_call() -> None:
     block.join_told()
     events, rest = read(block, '"}}</tool_call> x')
     assert events == [
-        ArgumentsDelta(0, '"}'),
+        '"}',
         CallCompleted(0, "r", '{"p": "abcd"}', None, f'{BEGUN}bcd"}}}}</tool_call>'),
     ]
     assert (rest, block.state) == (" x", PROSE)

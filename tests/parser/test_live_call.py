@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parser import ArgumentsDelta, CallStarted, ParserEvent
+from parser import CallStarted, ParserEvent
 from parser.json_scan import MAX_HELD
 from parser.live_call import LiveCall
 from tests.parser.reading import cut, merged
@@ -40,7 +40,7 @@ SIZES = pytest.mark.parametrize("size", [1, 3, 4, 7, 0])
 def test_the_name_is_told_then_the_arguments(text: str, size: int) -> None:
     events, call = follow(text, size)
     call_id = "c" if '"id"' in text else None
-    assert events == [CallStarted(0, "r", call_id), ArgumentsDelta(0, '{"p": 1}')]
+    assert events == [CallStarted(0, "r", call_id), '{"p": 1}']
     assert call.done
     assert "".join(call.arguments) == '{"p": 1}'
 
@@ -49,7 +49,7 @@ def test_the_name_is_told_then_the_arguments(text: str, size: int) -> None:
 @SIZES
 def test_a_key_in_front_is_told_with_the_name(size: int, key: str) -> None:
     events, call = follow(f'"key": "{key}", "name": "r", "arguments": {{"p": 1}}}}', size)
-    assert events == [CallStarted(0, "r", None, (("key", f'"{key}"'),)), ArgumentsDelta(0, '{"p": 1}')]
+    assert events == [CallStarted(0, "r", None, (("key", f'"{key}"'),)), '{"p": 1}']
     assert call.done
     assert call.extra == [("key", f'"{key}"')]
 
@@ -61,7 +61,7 @@ def test_arguments_before_the_name_wait_for_it(size: int) -> None:
         call.feed(piece, events)
     assert events == []
     call.feed('r"', events)
-    assert events == [CallStarted(0, "r", None), ArgumentsDelta(0, '{"p": "a"}')]
+    assert events == [CallStarted(0, "r", None), '{"p": "a"}']
 
 
 @SIZES
@@ -155,6 +155,6 @@ def test_how_the_text_is_cut_does_not_show(arguments: dict[str, object], name: s
     text = json.dumps({"name": name, "arguments": arguments}, indent=1 if indent else None)[1:]
     events, call = follow(text, size)
     assert call.done
-    told = "".join(event.text for event in events if isinstance(event, ArgumentsDelta))
+    told = "".join(event for event in events if isinstance(event, str))
     assert json.loads(told) == arguments
     assert (events, call.name) == (follow(text, 0)[0], name)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from parser import ArgumentsDelta, CallCompleted, CallStarted, ParserEvent, Tier
+from parser import CallCompleted, CallStarted, ParserEvent, Tier
 from parser.call_shape import Call
 from parser.live_call import LiveCall
 from parser.read_block import Calls, Malformed
@@ -42,7 +42,7 @@ def test_a_reason_stays_that_reason() -> None:
 def test_only_the_rest_of_a_call_is_told() -> None:
     call = Call("r", '{"p": "ab"}', "c1", (("x", "1"),), (Rule.UNCLOSED,))
     assert events_left(NAMED, [call], "raw", " ") == [
-        ArgumentsDelta(3, 'b"}'),
+        'b"}',
         CallCompleted(3, "r", '{"p": "ab"}', "c1", "raw", Tier.REPAIRED, ("unclosed",), (("x", "1"),), " "),
     ]
 
@@ -51,9 +51,9 @@ def test_of_several_calls_the_first_carries_the_text_and_each_is_told_whole() ->
     calls = [Call("r", "{}", None, ()), Call("w", '{"q": 1}', None, (), (Rule.SEVERAL_OBJECTS,))]
     assert events_left(begun(""), calls, "raw", "\n") == [
         CallStarted(3, "r", None),
-        ArgumentsDelta(3, "{}"),
+        "{}",
         CallCompleted(3, "r", "{}", None, "raw", Tier.VALID, (), (), "\n"),
         CallStarted(4, "w", None),
-        ArgumentsDelta(4, '{"q": 1}'),
+        '{"q": 1}',
         CallCompleted(4, "w", '{"q": 1}', None, "", Tier.REPAIRED, ("several-objects",)),
     ]

@@ -7,13 +7,11 @@ import json
 import pytest
 
 from parser import (
-    ArgumentsDelta,
     CallCompleted,
     CallMalformed,
     CallStarted,
     ReadingEnded,
     SentinelParser,
-    TextDelta,
 )
 from tests.parser.reading import Answer, answer_of, completed, cut, merged, read
 
@@ -440,18 +438,18 @@ def test_code_that_has_ended_quotes_nothing(before: str) -> None:
 def test_a_call_is_told_while_it_is_written() -> None:
     parser = SentinelParser()
     steps: list[tuple[str, list[object]]] = [
-        ("Hi. <tool_call>{", [TextDelta("Hi. ")]),
+        ("Hi. <tool_call>{", ["Hi. "]),
         ('"name": "r"', [CallStarted(0, "r", None)]),
         (', "arguments": ', []),
-        ('{"p', [ArgumentsDelta(0, '{"p')]),
-        ('": "a', [ArgumentsDelta(0, '": "a')]),
+        ('{"p', ['{"p']),
+        ('": "a', ['": "a']),
         ("\\", []),
-        ("n.md", [ArgumentsDelta(0, "\\n.md")]),
+        ("n.md", ["\\n.md"]),
         ('"', []),
-        (",", [ArgumentsDelta(0, '"')]),
-        (' "n": 1', [ArgumentsDelta(0, ', "n": ')]),
+        (",", ['"']),
+        (' "n": 1', [', "n": ']),
         ("0", []),
-        ("}", [ArgumentsDelta(0, "10}")]),
+        ("}", ["10}"]),
         ("}", []),
     ]
     for text, events in steps:
@@ -464,7 +462,7 @@ def test_a_call_that_is_cut_off_is_never_finished() -> None:
     text = '<tool_call>{"name": "w", "arguments": {"p": "half a sen'
     assert merged(read(cut(text, 3))) == [
         CallStarted(0, "w", None),
-        ArgumentsDelta(0, '{"p": "half a sen'),
+        '{"p": "half a sen',
         CallMalformed("the call is cut off", text, 0),
     ]
 
@@ -473,7 +471,7 @@ def test_a_repair_continues_what_was_told() -> None:
     text = arguments('{"p": "a",}')
     assert merged(read(cut(text, 1))) == [
         CallStarted(0, "r", None),
-        ArgumentsDelta(0, '{"p": "a"}'),
+        '{"p": "a"}',
         *completed(read([text])),
     ]
 
@@ -546,7 +544,7 @@ def test_an_opener_of_results_is_none_of_calls(opener: str) -> None:
 def test_an_answer_may_come_without_any_text() -> None:
     parser = SentinelParser()
     assert parser.receive_text("") == []
-    assert parser.receive_text("a") == [TextDelta("a")]
+    assert parser.receive_text("a") == ["a"]
     assert parser.receive_text("") == []
     assert parser.receive_eof() == []
 
