@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from parser import CLOSE_TAG, OPEN_TAG, ArgumentsDelta, CallCompleted, CallStarted, ParserEvent, SentinelParser
+from parser import CLOSE_TAG, OPEN_TAG, CallCompleted, CallStarted, ParserEvent, SentinelParser
 
 from ..canonical import refuse_constant
 from ..escape import INVISIBLE
@@ -127,7 +127,7 @@ class BlockReader:
         """The events of the block that begins with the piece `first`, and whether they depend on its head alone."""
         # A fresh one for each block: code, thoughts and the calls before are context, and a copy may leave all of it
         # out.
-        reader = SentinelParser()
+        reader = SentinelParser(arguments=False)
         events: list[ParserEvent] = []
         fed = 0
         self._budget.spend(_AS_ANSWER)
@@ -140,7 +140,7 @@ class BlockReader:
                 fed += len(text)
                 events += heard
                 # Text, a whole call or a malformed block: this block is over. What follows is read from its own tag.
-                if any(not isinstance(event, CallStarted | ArgumentsDelta) for event in heard):
+                if any(not isinstance(event, CallStarted) for event in heard):
                     # At the latest by the next tag, whatever stands behind that.
                     return events + reader.receive_eof(), number == first and fed <= len(tag) + len(head)
         return events + reader.receive_eof(), False

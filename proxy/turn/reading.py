@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from parser import (
-    ArgumentsDelta,
     BareAnswerParser,
     CallCompleted,
     CallMalformed,
@@ -24,7 +23,6 @@ from parser import (
     ReadingEnded,
     SentinelParser,
     StrayCloser,
-    TextDelta,
     Tier,
 )
 
@@ -86,6 +84,8 @@ class Reading:
         self._visible = VisibleText(stop_strings)
         self._release = Release(hold)
         self._out: list[TurnEvent] = []
+        # Whether the parser is in the middle of a call: its text is of the arguments.
+        self._in_call = False
         # The call that is leaving while it is written, by the parser's number, and reasoning that came meanwhile.
         self._live_call: int | None = None
         self._after_call: list[TurnEvent] = []
@@ -229,8 +229,8 @@ class Reading:
 
     def _new_parser(self) -> SentinelParser | BareAnswerParser:
         if self._bare_calls and self._gate is not None:
-            return BareAnswerParser(self._gate.registry)
-        return SentinelParser()
+            return BareAnswerParser(self._gate.registry, arguments=self._live)
+        return SentinelParser(arguments=self._live)
 
     def _obey(self, events: Sequence[ParserEvent]) -> str | None:
         """Acts on events of the parser. Returns text that is to be read on with the parser that is there then."""
@@ -238,25 +238,28 @@ class Reading:
             if self._over:
                 break
             match event:
-                case TextDelta(text):
-                    self._text(text)
-                case CallStarted():
-                    self._started(event)
-                case ArgumentsDelta(index, text):
-                    if self._live_call == index:
+                case str(text):
+                    if not self._in_call:
+                        self._text(text)
+                    elif self._live_call is not None:
                         self._out.append(ToolCallArguments(text))
+                case CallStarted():
+                    self._in_call = True
+                    self._started(event)
                 case CallCompleted():
+                    self._in_call = False
                     self._completed(event)
                 case StrayCloser(raw):
                     if self._refused_last:
                         self._text(raw)
                 case CallMalformed():
+                    self._in_call = False
                     self._unreadable(event)
                 case ReadingEnded(reason, rest):
                     # The model goes on with a result. Behind a call of its own it made that up; without one it is
                     # part of something that the model quotes, and is text.
                     if not (self._calls or self._undeclared or self._repeated):
-                        self._parser = SentinelParser()
+                        self._parser = SentinelParser(arguments=self._live)
                         return rest
                     self._end(reason)
         return None
@@ -364,7 +367,7 @@ class Reading:
         if block.meant and (self._gate is None or not self._gate.is_quoted_text(block.raw)):
             self._malformed = block.reason
             self._leave(self._release.meet(Cue.UNREADABLE))
-        self._show_block(block.raw)
+        self._show_block(block.before + block.raw)
 
     # Live calls
 
