@@ -79,6 +79,7 @@ class Block:
         self.state: int = PROSE
         self.call = LiveCall(0, tells=tells)
         self.told: list[str] = []
+        self.header = ""  # what the call holds, and what follows it
         self.begun = ""  # the beginning of an escape that follows there
         self.size = 0  # of what stands between the tags so far
         self._held = ""  # what may be the beginning of a tag
@@ -102,6 +103,11 @@ class Block:
             self._pieces.append(text)
             self.size += len(text)
             self.call.arguments.append(text)
+
+    def take_header(self) -> str:
+        """What was read into `header` alone."""
+        header, self.header = self.header, ""
+        return header[len(self.call.held) :]
 
     def read_opened(self, text: str, events: list[ParserEvent]) -> str:
         if self._held:

@@ -30,13 +30,16 @@ MEMBER_BEGUN = re.compile(rf'{_WS},?{_WS}(?:"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?
 _NAMED = re.compile(
     rf'{_WS}(?:"{KEY}"{_WS}:{_WS}("[^"\\\x00-\x1f]*"){_WS},{_WS})?"{NAME}"{_WS}:{_WS}"([^"\\\x00-\x1f]+)"'
 )
+_KEY_FIRST = f'"{KEY}"'
 _ARGUED = re.compile(rf'{_WS},{_WS}"{ARGUMENTS}"{_WS}:{_WS}(?=\{{)')
 OBJECT_END = re.compile(rf"{_WS}}}")
 _STRING = re.compile(rf'"({_RUN})"')
 _STRING_BEGUN = re.compile(rf'"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?)?\Z')
 
-# Characters. What is shorter than this is only looked at when it holds the colon and the quotes that a member takes.
-_SHORT = 64
+# Characters. What is shorter than this is only looked at when it holds the quotes that are waited for: those of a name,
+# those of a key and a name, or those of a member and the one that opens its value.
+SHORT = 64
+_NAMED_QUOTES, _KEYED_QUOTES, _MEMBER_QUOTES = 4, 8, 3
 
 
 class _At(Enum):
@@ -58,18 +61,24 @@ class _At(Enum):
 _FIRST, _IN_MEMBER, _IN_NAME, _IN_ARGUMENTS, _IN_ENCODED, _IN_VALUE = _At
 
 
+# What is looked at in full all the same: where arguments begin, and where the block may end, which is also the `<` of a
+# tag that stands where none can.
+_URGENT = re.compile("[{}<]")
+
+
 class LiveCall:
     """One call from behind the `{` on. `feed` appends what became known to `events`; `tells`: arguments, too.
 
     `in_string` says that more characters of the same string would only be reported as they are. `arguments` is
     what was reported of them, or would be, and before the name is known what will be. Once the call is `done`,
     `rest` is the text after the object.
+
+    Up to so many `quotes` a header says nothing, if there are any to wait for: what there is of it is `held`.
     """
 
     __slots__ = (
         "_at",
         "_encoded",
-        "_held",
         "_key",
         "_patience",
         "_scanner",
@@ -79,10 +88,12 @@ class LiveCall:
         "broken",
         "done",
         "extra",
+        "held",
         "id",
         "in_string",
         "index",
         "name",
+        "quotes",
         "rest",
         "tells",
     )
@@ -99,8 +110,9 @@ class LiveCall:
         self.arguments: list[str] = []
         self.extra: list[tuple[str, str]] = []
         self._at = _FIRST
-        self._held = ""
-        self._patience = _SHORT
+        self.held = ""
+        self.quotes = _NAMED_QUOTES
+        self._patience = SHORT
         self._key = ""
         self._seen: set[str] = set()
         self._scanner: ValueScanner | None = None
@@ -113,25 +125,18 @@ class LiveCall:
             if self._scanner is not None:
                 text = self._scan(self._scanner, text, events)
                 continue
-            text = self._held + text
-            # A cheap look first, as most deltas end nothing. Whatever may end the block is looked at in full: a brace,
-            # and the `<` of a tag that stands where none can. A name is told with its quote, so it never waits.
-            if (
-                len(text) < self._patience
-                and self._at is not _IN_NAME
-                and (":" not in text or text.count('"') < (4 if self._at is _FIRST else 2))
-                and "}" not in text
-                and "<" not in text
-            ):
-                self._held = text
+            text = self.held + text
+            # A cheap look first, as most deltas end nothing.
+            if len(text) < self._patience and text.count('"') < self.quotes and not _URGENT.search(text):
+                self.held = text
                 return True
-            self._held = ""
+            self.held = ""
             text = self._header(text, events)
         return not (self.done or self.broken)
 
     def end(self, events: list[ParserEvent]) -> None:
         """No more text comes: look at what was only held."""
-        text, self._held = self._held, ""
+        text, self.held = self.held, ""
         # What was too little to be looked at is looked at now: it may be a fault, and then the block is read as a
         # whole.
         self._patience = 0
@@ -140,6 +145,11 @@ class LiveCall:
     def _header(self, text: str, events: list[ParserEvent]) -> str:
         """Read up to the next value that is scanned, or to the end of the object."""
         if self._at is _FIRST:
+            if self.quotes == _NAMED_QUOTES and len(text) < self._patience and text.startswith(_KEY_FIRST):
+                self.quotes = _KEYED_QUOTES
+                if text.count('"') < _KEYED_QUOTES and not _URGENT.search(text):
+                    self.held = text
+                    return ""
             if (named := _NAMED.match(text)) and named.end() <= MAX_HELD:
                 self._seen.add(NAME)
                 if named[1]:
@@ -150,7 +160,7 @@ class LiveCall:
             return self._read_name(text, events)
         elif (argued := _ARGUED.match(text)) and ARGUMENTS not in self._seen and argued.end() <= MAX_HELD:
             self._seen.add(ARGUMENTS)
-            self._at, self._scanner = _IN_ARGUMENTS, ValueScanner()
+            self._at, self._scanner, self.quotes = _IN_ARGUMENTS, ValueScanner(), 0
             return text[argued.end() :]
         return self._member(text)
 
@@ -174,11 +184,13 @@ class LiveCall:
         return self._hold(text, MEMBER_BEGUN)
 
     def _end(self, rest: str) -> str:
-        self.done, self.rest = True, rest
+        self.done, self.rest, self.quotes = True, rest, 0
         return ""
 
     def _value_of(self, key: str, text: str, pos: int) -> str:
         first = text[pos]
+        # A name is told with its quote, so it never waits.
+        self.quotes = 0
         if key == NAME:
             self._at = _IN_NAME
             return text[pos:] if first == '"' else self._break()
@@ -209,7 +221,7 @@ class LiveCall:
         if name == PARALLEL or not name.strip():
             return self._break()
         self.name = name
-        self._at = _IN_MEMBER
+        self._at, self.quotes = _IN_MEMBER, _MEMBER_QUOTES
         events.append(CallStarted(self.index, name, self.id, tuple(self.extra)))
         # They stood before the name, and nobody could be told of them without it.
         if self.arguments and self.tells:
@@ -255,7 +267,7 @@ class LiveCall:
                     self.id = decode_string(value[1:-1])
             else:
                 self.extra.append((self._key, value))
-        self._at = _IN_MEMBER
+        self._at, self.quotes = _IN_MEMBER, _MEMBER_QUOTES
         self._scanner = self._encoded = None
         self.in_string = False
 
@@ -263,9 +275,9 @@ class LiveCall:
         # It can be no member any more, or is so long that waiting for the rest would cost more with each delta.
         if len(text) > MAX_HELD or not begun.match(text):
             return self._break()
-        self._held = text
+        self.held = text
         return ""
 
     def _break(self) -> str:
-        self.broken, self.in_string = True, False
+        self.broken, self.in_string, self.quotes = True, False, 0
         return ""

@@ -8,6 +8,7 @@ contestants  both of them as processes: start, CPU time, memory
 client       many streams at once, and when each piece of text came
 deltas       rows about text that streams
 starts       rows about starting: the process, an answer; and about memory
+answers      a row about text on its way through a turn
 requests     rows about reading a request, and about growth with its size
 report       a row: two figures, what they come to, and its goal
 
@@ -23,7 +24,7 @@ from pathlib import Path
 
 from tests.parser import bench as parser_bench
 
-from . import deltas, requests, starts
+from . import answers, deltas, requests, starts
 from .contestants import relay, tagcall
 from .report import HEAD, Row
 
@@ -48,6 +49,7 @@ def main() -> None:
             show(starts.first_deltas(ours, floor, floor_folder))
             show(deltas.rows(ours, floor))
             show(requests.growth(ours))
+    show(answers.rows())
     show(requests.sending())
 
 

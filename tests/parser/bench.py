@@ -53,19 +53,23 @@ MARKDOWN = "Use `code` here:\n```python\nprint(1)\n```\nand *that*.\n" * 2_000
 CODE = r"def f(x):\n    return x[\"a\"] + '\\n'\n\n"
 TAGS_BEGUN = "Now a <b <tool <tool_call_ <Tool_calls [x](y) <think <thin k `<tool_c` </tool_call> and so on.\n"
 NEXT_CALL = write_call("read_note", '{"path": "a.md"}') + "\n"
+KEYED_CALL = write_call("read_note", '{"path": "a.md"}', key="3b0f9c2d71e84a56") + "\n"
 
 # What is read, in pieces of how many characters, and the goal as a multiple of the floor.
 LOADS: list[tuple[str, str, int, float]] = [
-    ("1 MB of prose, 4 characters a delta", PROSE, 4, 2),
-    ("1 MB of prose, 40 characters", PROSE, 40, 2),
-    ("prose after a call, 4", write_call("get_time", "{}") + PROSE, 4, 2),
-    ("string argument of 100 KB, 4", argument(100_000), 4, 5),
-    ("text dense in '<', 4", "a < b <c> <div> x<y <tr> " * 8_000, 4, 5),
-    ("64 calls in a row, 4", NEXT_CALL * 64, 4, 10),
+    ("1 MB of prose, 4 characters a delta", PROSE, 4, 1.2),
+    ("1 MB of prose, 40 characters", PROSE, 40, 1.2),
+    ("prose after a call, 4", write_call("get_time", "{}") + PROSE, 4, math.inf),
+    ("string argument of 100 KB, 4", argument(100_000), 4, 3),
+    ("text dense in '<', 4", "a < b <c> <div> x<y <tr> " * 8_000, 4, 4),
+    ("64 calls in a row, 4", NEXT_CALL * 64, 4, 12),
+    ("64 calls in a row, each with a key, 4", KEYED_CALL * 64, 4, math.inf),
     ("prose with much code, 4", MARKDOWN, 4, math.inf),
     ("100 KB of code in an argument, 4", argument(100_000, CODE), 4, math.inf),
     ("reasoning in think tags, 4", "<think>" + PROSE, 4, math.inf),
 ]
+# The same where nobody reads arguments before their call is whole, as in `--calls whole`.
+UNTOLD = ("string argument of 100 KB, 4", "64 calls in a row, each with a key, 4")
 
 
 def fastest(makers: list[Callable[[], Callable[[str], object]]], pieces: list[str]) -> list[float]:
@@ -85,10 +89,17 @@ def ours() -> Callable[[str], object]:
     return SentinelParser().receive_text
 
 
+def untold() -> Callable[[str], object]:
+    return SentinelParser(arguments=False).receive_text
+
+
 def costs() -> Iterator[Row]:
     for what, text, size, goal in LOADS:
-        floor, reading = fastest([lambda: Floor().receive_text, ours], cut(text, size))
-        yield Row(what, reading / floor, goal)
+        floor, *readings = fastest(
+            [lambda: Floor().receive_text, ours, *([untold] if what in UNTOLD else [])], cut(text, size)
+        )
+        for reading, how in zip(readings, ("", ", not told"), strict=False):
+            yield Row(what + how, reading / floor, goal)
 
 
 def growth() -> Iterator[Row]:
