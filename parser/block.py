@@ -1,20 +1,32 @@
-"""A block: from its open tag on, up to where prose goes on."""
+"""A block: from its open tag on, up to where prose goes on.
+
+What was told of a call while it was written binds the reading of its block as a whole: that goes on from it, or there
+is none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 
-from .body import MAX_TAIL_CHARS, Body, Collected, TooLong
+from .body import (
+    MAX_OPENING_CHARS,
+    MAX_TAIL_CHARS,
+    OPEN_OBJECT,
+    BlockOpening,
+    Body,
+    Collected,
+    NoOpening,
+    TooLong,
+    opening_of,
+)
 from .call_shape import Call
-from .events import CallCompleted, CallMalformed, ParserEvent, StrayCloser, Tier
+from .events import CallCompleted, CallMalformed, CallStarted, ParserEvent, StrayCloser, Tier
 from .grammar import CLOSE_BEHIND, CLOSE_BEHIND_BEGUN, CLOSE_TAG, OPEN, OPEN_BEGUN, OPEN_TAG
 from .json_scan import BLANKS
 from .live_call import LiveCall
-from .opening import MAX_OPENING_CHARS, OPEN_OBJECT, BlockOpening, NoOpening, opening_of
 from .prose import Prose
 from .read_block import Calls, Malformed, read_block
-from .reconcile import continuing, events_left
 from .rules import Rule
 
 # Characters between the tags of a block. A model that never ends a string must not fill the memory.
@@ -22,6 +34,38 @@ MAX_CALL_CHARS = 1024 * 1024
 # How often an answer is read again from a close tag that seemed to stand in a string. Each time costs
 # another pass over what follows, so this bounds the work.
 MAX_RESUMES = 8
+_VALID = Tier.VALID
+
+
+def continuing(live: LiveCall, reading: Calls | Malformed) -> Calls | Malformed:
+    """The reading, if it takes back nothing of what `live` told."""
+    if live.name is None or isinstance(reading, Malformed):
+        return reading
+    first = reading.calls[0]
+    if first.name == live.name and first.arguments.startswith("".join(live.arguments)):
+        return reading
+    return Malformed("the repaired call is not the one that was begun")
+
+
+def events_left(live: LiveCall, calls: Sequence[Call], raw: str, before: str) -> list[ParserEvent]:
+    """The events that are left to tell of `calls`, which go on from `live`; the first carries the text."""
+    events: list[ParserEvent] = []
+    for index, call in enumerate(calls, live.index):
+        begun = index == live.index and live.name is not None
+        told = sum(map(len, live.arguments)) if begun else 0
+        if not begun:
+            events.append(CallStarted(index, call.name, call.id, call.extra))
+        if live.tells and told < len(call.arguments):
+            events.append(call.arguments[told:])
+        events.append(_completed(index, call, raw, before))
+        raw = before = ""
+    return events
+
+
+def _completed(index: int, call: Call, raw: str, before: str) -> CallCompleted:
+    tier = Tier.REPAIRED if call.rules else Tier.VALID
+    repairs = tuple([rule.value for rule in call.rules]) if call.rules else ()
+    return CallCompleted(index, call.name, call.arguments, call.id, raw, tier, repairs, call.extra, before)
 
 
 class State(IntEnum):
@@ -60,7 +104,6 @@ class State(IntEnum):
 
 # As plain numbers, since members of 3.11 are slow to look up and slow as an index.
 PROSE, OPENED, LIVE, WHOLE, BODY, CLOSED, ENDED = map(int, State)
-_VALID = Tier.VALID
 
 
 class Block:

@@ -9,16 +9,11 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
-from .encoded_object import EncodedObject
 from .events import CallStarted, ParserEvent
 from .grammar import KEY
-from .json_scan import MAX_HELD, STRING_RUN, ValueScanner
-from .json_text import decode_string
+from .json_scan import MAX_HELD, STRING_RUN, ValueScanner, after_space
+from .json_text import StringDecoder, decode_string
 from .members import ARGUMENTS, IDS, NAME, PARALLEL, is_reserved
-
-# Strategy: only the strict shape is told while it is written, as what was told cannot be taken back. At the first thing
-# that could have another reading this stops, and nothing is lost: the block has the text from its start, `read_block`
-# reads all of it, and what it finds must go on from what was told here.
 
 _RUN = STRING_RUN.pattern
 _WS = r"[ \t\r\n]*+"
@@ -35,11 +30,52 @@ _ARGUED = re.compile(rf'{_WS},{_WS}"{ARGUMENTS}"{_WS}:{_WS}(?=\{{)')
 OBJECT_END = re.compile(rf"{_WS}}}")
 _STRING = re.compile(rf'"({_RUN})"')
 _STRING_BEGUN = re.compile(rf'"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?)?\Z')
-
 # Characters. What is shorter than this is only looked at when it holds the quotes that are waited for: those of a name,
 # those of a key and a name, or those of a member and the one that opens its value.
 SHORT = 64
 _NAMED_QUOTES, _KEYED_QUOTES, _MEMBER_QUOTES = 4, 8, 3
+# What is looked at in full all the same: where arguments begin, and where the block may end, which is also the `<` of a
+# tag that stands where none can.
+_URGENT = re.compile("[{}<]")
+
+
+class EncodedObject:
+    """Takes the text of a JSON string, quotes included, and gives the text of the object that it holds.
+
+    Pieces are made of whole characters and whole escapes. `broken` says that it is no object, or more.
+    """
+
+    __slots__ = ("_begun", "_decoder", "_opened", "_scanner", "broken")
+
+    def __init__(self) -> None:
+        self.broken = False
+        self._opened = False  # past the opening quote
+        self._begun = False  # past white space before the object
+        self._decoder = StringDecoder()
+        self._scanner = ValueScanner()
+
+    def feed(self, piece: str, *, final: bool) -> str:
+        """What is now released of the object. `final` says that the string ends with this piece."""
+        text = self._decoder.decode(piece[0 if self._opened else 1 : -1 if final else None], final=final)
+        self._opened = True
+        if not self._begun:
+            text = text[after_space(text, 0) :]
+            self._begun = bool(text)
+            if text and text[0] != "{":
+                self.broken = True
+                return ""
+        scanner = self._scanner
+        released = ""
+        if not scanner.done:
+            released = scanner.feed(text)
+            text = scanner.rest
+        self.broken = scanner.broken or after_space(text, 0) < len(text) or (final and not scanner.done)
+        return released
+
+
+# Strategy: only the strict shape is told while it is written, as what was told cannot be taken back. At the first thing
+# that could have another reading this stops, and nothing is lost: the block has the text from its start, `read_block`
+# reads all of it, and what it finds must go on from what was told here.
 
 
 class _At(Enum):
@@ -59,11 +95,6 @@ class _At(Enum):
 
 # Looking a member up in its class is a Python call on 3.11, and this is the hot path.
 _FIRST, _IN_MEMBER, _IN_NAME, _IN_ARGUMENTS, _IN_ENCODED, _IN_VALUE = _At
-
-
-# What is looked at in full all the same: where arguments begin, and where the block may end, which is also the `<` of a
-# tag that stands where none can.
-_URGENT = re.compile("[{}<]")
 
 
 class LiveCall:

@@ -1,6 +1,6 @@
 """Read a block whose text is all there: one pure function over the named rules of `rules`.
 
-frame    what stands round the JSON          here, tag_attributes
+frame    what stands round the JSON          here
 tokens   how the JSON is written             relaxed_json
 shape    which members its objects have      call_shape
          what is no JSON at all              foreign
@@ -15,19 +15,16 @@ from dataclasses import dataclass, replace
 
 from .call_shape import Call, calls_of, is_another_shape, unpacked
 from .foreign import begins_foreign, is_markup, read_foreign
-from .grammar import CLOSE, OPEN
+from .grammar import ATTRIBUTE, CLOSE, OPEN
 from .json_scan import BLANKS, after_space
 from .json_text import decode_string, members_of, nested_objects
 from .members import NAME, NEUTRAL, PARALLEL, folded_key
-from .relaxed_json import UnreadableError, rewrite
+from .relaxed_json import WS, UnreadableError, rewrite
 from .rules import Rule
-from .string_ends import WS
-from .tag_attributes import attributes_of
 
-# Strategy: peel and refuse. Each step takes away one thing that models put round a call, and hands on what is left;
-# what could be meant in two ways is refused, as a call that was not meant does more harm than one that is asked for
-# again. So every character of the block has to be in the call, in what is known to stand round one, punctuation, or
-# plain words that leave as text: anything else may be the part of the call that fell out of it.
+_NAMES = frozenset({"name", "tool", "function"})
+_IDS = frozenset({"id", "call_id"})
+_ATTRIBUTE = re.compile(ATTRIBUTE, re.IGNORECASE)
 
 _FENCE = re.compile(r"[ \t\r\n]*(`{3,}|~{3,})[\w-]*[ \t\r\n]*")
 _BETWEEN_OBJECTS = re.compile(r"[ \t\r\n]*[,;]?[ \t\r\n]*(?=[{\[<A-Za-z])")
@@ -52,6 +49,33 @@ _CLOSE_TAGS = re.compile(
     r"(?:</[\w:|-]+>|<\|(?:im_end|eot_id|eom_id|end|endoftext|end_of_text|/?tool_call(?:_end)?)\|>"
     r"|</[^\s<>{}\[\]\"=]{1,32}>?(?=[ \t\r\n]*\Z))+"  # in any spelling, if nothing follows
 )
+
+
+@dataclass(frozen=True, slots=True)
+class TagAttributes:
+    name: str | None = None
+    id: str | None = None
+
+
+def attributes_of(tag: str) -> TagAttributes | None:
+    """The attributes of what stands before a block's body; None if they contradict each other."""
+    names: set[str] = set()
+    ids: set[str] = set()
+    for key, written in _ATTRIBUTE.findall(tag):
+        value = written.strip("\"'")
+        if key.casefold() in _NAMES:
+            names.add(value)
+        elif key.casefold() in _IDS:
+            ids.add(value)
+    if len(names) > 1 or len(ids) > 1 or not all(names | ids):
+        return None
+    return TagAttributes(next(iter(names), None), next(iter(ids), None))
+
+
+# Strategy: peel and refuse. Each step takes away one thing that models put round a call, and hands on what is left;
+# what could be meant in two ways is refused, as a call that was not meant does more harm than one that is asked for
+# again. So every character of the block has to be in the call, in what is known to stand round one, punctuation, or
+# plain words that leave as text: anything else may be the part of the call that fell out of it.
 
 
 @dataclass(frozen=True, slots=True)

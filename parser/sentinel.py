@@ -20,8 +20,7 @@ from .events import ParserEvent, ReadingEnded
 from .grammar import RESULT_OPENERS
 from .json_scan import ESCAPE_BEGUN, STRING_RUN
 from .live_call import SHORT
-from .prose import MAX_UNREAD, Prose
-from .tags import BEGUN, Kind
+from .prose import BEGUN, MAX_UNREAD, Kind, Prose
 
 # Characters. Longer text is read in pieces, so that what follows a call is not copied once for every call.
 MAX_PIECE = 4096

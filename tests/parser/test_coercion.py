@@ -250,10 +250,10 @@ def test_members_of_every_call_are_no_parameters(name: str) -> None:
     assert isinstance(fit('{"path": "a"}', required, beside=beside), Doubtful)
 
 
-VALUES = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers())
+PLAIN = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers())
 
 
-@given(st.dictionaries(st.text(), VALUES), st.dictionaries(st.text('ab\\é"'), VALUES))
+@given(st.dictionaries(st.text(), PLAIN), st.dictionaries(st.text('ab\\é"'), PLAIN))
 def test_nothing_is_lost_by_lifting(written: dict[str, object], beside: dict[str, object]) -> None:
     wanted = read_parameter_types(json.dumps({"properties": {key: {} for key in beside}}))
     fitted = fit(json.dumps(written), wanted, beside=[(key, json.dumps(value)) for key, value in beside.items()])

@@ -20,9 +20,8 @@ from parser import (
     StrayCloser,
     write_call,
 )
-from parser.body import MAX_TAIL_CHARS
-from parser.opening import MAX_OPENING_CHARS
-from parser.segment import MAX_HELD_BLANK
+from parser.body import MAX_OPENING_CHARS, MAX_TAIL_CHARS
+from parser.prose import MAX_HELD_BLANK
 from parser.sentinel import MAX_PIECE
 from tests.parser.reading import arguments_told, cut, merged, outside, read, received
 
