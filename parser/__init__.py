@@ -5,6 +5,7 @@
 shared    grammar        the tags and the one form that prompts teach
           members        which member of a call is which
           events         what the parser reports
+          beginnings     what may yet become what a pattern matches
           json_scan, json_text   JSON as text
 strict    sentinel       the parser itself: no I/O, append-only, nothing lost, indifferent to how the text is cut
           block          from the open tag of a block to behind its close tag

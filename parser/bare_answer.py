@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+from .beginnings import beginnings
 from .block import MAX_CALL_CHARS
 from .call_shape import calls_of
 from .events import CallCompleted, CallStarted, ParserEvent, StrayCloser, Tier
@@ -38,7 +39,7 @@ from .sentinel import SentinelParser
 MAX_FRAME_CHARS = 1024
 
 _START = re.compile(r"[ \t\r\n]*(?:(`{3,}|~{3,})[\w-]*[ \t]*\r?\n[ \t\r\n]*)?")
-_START_BEGUN = re.compile(r"[ \t\r\n]*(?:`+|~+)[\w-]*[ \t]*\r?\Z")
+_START_BEGUN = re.compile(beginnings(_START.pattern))
 # What may differ from the taught form: other words for the same members. Without arguments an object with a name is
 # anything, and a fault in JSON that is only shown must not be repaired into a call.
 HARMLESS = frozenset({Rule.ALIAS_KEYS, Rule.NESTED_CALL})

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .beginnings import beginnings
 from .foreign import begins_foreign, is_markup
 from .grammar import CLOSE, CLOSE_BEGUN, CLOSE_BEHIND, CLOSE_BEHIND_BEGUN, OPEN, OPEN_BEGUN
 from .json_scan import BLANKS, after_space
@@ -19,7 +20,7 @@ OPEN_OBJECT = re.compile(r"<tool_call[ \t\r\n]{0,4}>[ \t\r\n]*+(?={)", re.IGNORE
 
 _SPACE = re.compile(WS)
 _FENCE = re.compile(r"(?:`{3,}|~{3,})[\w-]*[ \t\r\n]*")
-_FENCE_BEGUN = re.compile(r"(?:`{1,2}|~{1,2}|(?:`{3,}|~{3,})[\w-]*[ \t\r\n]*)\Z")
+_FENCE_BEGUN = re.compile(beginnings(_FENCE.pattern))
 
 _OUTSIDE = re.compile(r"[\"'<\\]")
 _INSIDE = {'"': re.compile(r'["\\<]'), "'": re.compile(r"['\\<]")}

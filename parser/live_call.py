@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
+from .beginnings import beginnings
 from .events import CallStarted, ParserEvent
 from .grammar import KEY
 from .json_scan import MAX_HELD, STRING_RUN, ValueScanner, after_space
@@ -19,7 +20,7 @@ _RUN = STRING_RUN.pattern
 _WS = r"[ \t\r\n]*+"
 # The way to a value: a comma unless it is the first, the key, the colon, and the sight of what follows.
 MEMBER = re.compile(rf'{_WS}(,?){_WS}"({_RUN})"{_WS}:{_WS}(?=[^ \t\r\n])')
-MEMBER_BEGUN = re.compile(rf'{_WS},?{_WS}(?:"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?|"{_WS}(?::{_WS})?)?)?\Z')
+MEMBER_BEGUN = re.compile(beginnings(MEMBER.pattern))
 # The two that every call has, as they are taught, with its key or without one: one match for what else takes three. A
 # name with an escape in it goes the longer way.
 _NAMED = re.compile(
@@ -29,7 +30,7 @@ _KEY_FIRST = f'"{KEY}"'
 _ARGUED = re.compile(rf'{_WS},{_WS}"{ARGUMENTS}"{_WS}:{_WS}(?=\{{)')
 OBJECT_END = re.compile(rf"{_WS}}}")
 _STRING = re.compile(rf'"({_RUN})"')
-_STRING_BEGUN = re.compile(rf'"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?)?\Z')
+_STRING_BEGUN = re.compile(beginnings(_STRING.pattern))
 # Characters. What is shorter than this is only looked at when it holds the quotes that are waited for: those of a name,
 # those of a key and a name, or those of a member and the one that opens its value.
 SHORT = 64

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cache
 
+from .beginnings import beginnings
 from .events import ParserEvent
-from .grammar import OPEN, OPEN_BEGUN, OPEN_TAG, THINK_TAGS, prefixes_of
+from .grammar import OPEN, OPEN_TAG, THINK_TAGS
 from .json_scan import BLANKS
 from .markdown import CodeState
 
@@ -23,7 +24,7 @@ _AFTER_LESS_THAN = ("tool_call", *(tag[1:] for tag in THINK_TAGS))
 _TAGS = (
     f"(?P<call>(?i:{OPEN.pattern[1:]}))"
     f"|(?P<think>{'|'.join(tag[1:] for tag in THINK_TAGS)})"
-    f"|(?P<begun>(?i:{OPEN_BEGUN.pattern[1:]})|(?:{'|'.join(prefixes_of(tag[1:]) for tag in THINK_TAGS)})\\Z)"
+    f"|(?P<begun>(?i:{beginnings(OPEN.pattern[1:])})|{'|'.join(beginnings(tag[1:]) for tag in THINK_TAGS)})"
 )
 # Characters. White space is held back until it is known to separate calls only, or until there is this much of it.
 MAX_HELD_BLANK = 4096
@@ -71,8 +72,8 @@ def after_calls(result_openers: tuple[str, ...]) -> re.Pattern[str]:
     rests = {first: [opener[1:] for opener in result_openers if opener[0] == first] for first in "<["}
     guards = rf"<{_guard([*_AFTER_LESS_THAN, *rests['<']])}|\[{_guard(rests['['])}"
     whole = _after_first({first: [re.escape(rest) for rest in rests[first]] for first in rests})
-    begun = _after_first({first: [*map(prefixes_of, rests[first]), ""] for first in rests if rests[first]})
-    results = rf"(?P<result>(?i:{whole}))|(?<=<)(?:{_TAGS})|(?P<result_begun>(?i:(?:{begun}){_END}))"
+    begun = _after_first({first: [beginnings(re.escape(rest)) for rest in rests[first]] for first in rests})
+    results = rf"(?P<result>(?i:{whole}))|(?<=<)(?:{_TAGS})|(?P<result_begun>(?i:{begun}))"
     return re.compile(f"(?:{guards})(?:{results})")
 
 
