@@ -21,9 +21,9 @@ from .block import MAX_CALL_CHARS
 from .call_shape import calls_of
 from .events import CallCompleted, CallStarted, ParserEvent, StrayCloser, Tier
 from .grammar import OPEN, OPEN_BEGUN
-from .json_scan import BLANKS, MAX_HELD, ValueScanner
+from .json_scan import BLANKS, ValueScanner
 from .json_text import decode_string
-from .live_call import MEMBER, MEMBER_BEGUN, OBJECT_END
+from .live_call import Header, read_header
 from .members import ARGUMENTS_ALIASES, NAME_ALIASES, NESTINGS, NEUTRAL, folded_key
 from .registry import ToolRegistry
 from .relaxed_json import UnreadableError
@@ -181,24 +181,21 @@ class _BareCall:
 
     def _in_object(self, text: str) -> str:
         self._held = ""
-        if member := MEMBER.match(text):
-            key = folded_key(decode_string(member[2]))
-            # A comma before every member but the first, as JSON has it.
-            in_place = bool(member[1]) is not self._first and member.end() <= MAX_HELD
-            if not (in_place and _may_begin(key, text[member.end()])):
+        match read_header(text, first=self._first):
+            case Header(None, end):
+                self._after = ""
+            case Header(str(key), end):
+                self._key = folded_key(key)
+                if not _may_begin(self._key, text[end]):
+                    raise _NoCallError
+                self._first, self._scanner = False, ValueScanner()
+            case None:
+                self._held = text
+                return ""
+            case _:
                 raise _NoCallError
-            self._first = False
-            self._key, self._scanner = key, ValueScanner()
-            self._text.append(member[0])
-            return text[member.end() :]
-        if end := OBJECT_END.match(text):
-            self._text.append(end[0])
-            self._after = ""
-            return text[end.end() :]
-        if len(text) > MAX_HELD or not MEMBER_BEGUN.match(text):
-            raise _NoCallError
-        self._held = text
-        return ""
+        self._text.append(text[:end])
+        return text[end:]
 
     def end(self, raw: str) -> list[ParserEvent]:
         """The events of the call that is the whole answer. Raises _NoCallError."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum, auto
+from typing import NamedTuple
 
 from .beginnings import beginnings
 from .events import CallStarted, ParserEvent
@@ -96,6 +97,29 @@ class _At(Enum):
 
 # Looking a member up in its class is a Python call on 3.11, and this is the hot path.
 _FIRST, _IN_MEMBER, _IN_NAME, _IN_ARGUMENTS, _IN_ENCODED, _IN_VALUE = _At
+
+
+class Header(NamedTuple):
+    """What stands in an object before a value: its key, and where the value begins. Without a key, the object ends."""
+
+    key: str | None
+    end: int
+
+
+class NoHeader(NamedTuple):
+    """There is none, and none may come of it."""
+
+
+def read_header(text: str, *, first: bool) -> Header | NoHeader | None:
+    """The header at the start of `text`, with a comma unless it is the `first`; None if it may only be begun."""
+    # A member is there with its colon, the end with its brace: without them, do not look for either.
+    if ":" in text and (match := MEMBER.match(text)):
+        fits = bool(match[1]) is not first and match.end() <= MAX_HELD
+        return Header(decode_string(match[2]), match.end()) if fits else NoHeader()
+    if "}" in text and (match := OBJECT_END.match(text)):
+        return Header(None, match.end()) if match.end() <= MAX_HELD else NoHeader()
+    # What is so long that waiting for the rest would cost more with each delta is none any more.
+    return None if len(text) <= MAX_HELD and MEMBER_BEGUN.match(text) else NoHeader()
 
 
 class LiveCall:
@@ -197,23 +221,24 @@ class LiveCall:
         return self._member(text)
 
     def _member(self, text: str) -> str:
-        # A member is there with its colon, the end with its brace: without them, do not look for either.
-        if ":" in text and (match := MEMBER.match(text)):
-            comma, key = match.groups()
-            key = decode_string(key)
-            fits = bool(comma) is (self._at is _IN_MEMBER) and match.end() <= MAX_HELD
-            # A key that stands twice, or `parameters` beside `arguments`: which of the two is meant is nobody's to
-            # guess, and one of them may be told already. `read_block` decides, and may still refuse.
-            if not fits or key in self._seen or is_reserved(key):
+        match read_header(text, first=self._at is _FIRST):
+            case Header(None, end):
+                # An object, but not yet a call in the strict shape: the arguments may have another name, or be left
+                # out.
+                done = self.name is not None and ARGUMENTS in self._seen
+                return self._end(text[end:]) if done else self._break()
+            case Header(str(key), end):
+                # A key that stands twice, or `parameters` beside `arguments`: which of the two is meant is nobody's to
+                # guess, and one of them may be told already. `read_block` decides, and may still refuse.
+                if key in self._seen or is_reserved(key):
+                    return self._break()
+                self._seen.add(key)
+                return self._value_of(key, text, end)
+            case None:
+                self.held = text
+                return ""
+            case _:
                 return self._break()
-            self._seen.add(key)
-            return self._value_of(key, text, match.end())
-        if "}" in text and (match := OBJECT_END.match(text)):
-            # An object, but not yet a call in the strict shape: the arguments may have another name, or be left out.
-            if self.name is None or ARGUMENTS not in self._seen or match.end() > MAX_HELD:
-                return self._break()
-            return self._end(text[match.end() :])
-        return self._hold(text, MEMBER_BEGUN)
 
     def _end(self, rest: str) -> str:
         self.done, self.rest, self.quotes = True, rest, 0
@@ -242,9 +267,10 @@ class LiveCall:
 
     def _read_name(self, text: str, events: list[ParserEvent]) -> str:
         match = _STRING.match(text)
-        if match is None:
-            return self._hold(text, _STRING_BEGUN)
-        if match.end() > MAX_HELD:
+        if match is None and len(text) <= MAX_HELD and _STRING_BEGUN.match(text):
+            self.held = text
+            return ""
+        if match is None or match.end() > MAX_HELD:
             return self._break()
         return self._set_name(decode_string(match.group(1)), text[match.end() :], events)
 
@@ -302,13 +328,6 @@ class LiveCall:
         self._at, self.quotes = _IN_MEMBER, _MEMBER_QUOTES
         self._scanner = self._encoded = None
         self.in_string = False
-
-    def _hold(self, text: str, begun: re.Pattern[str]) -> str:
-        # It can be no member any more, or is so long that waiting for the rest would cost more with each delta.
-        if len(text) > MAX_HELD or not begun.match(text):
-            return self._break()
-        self.held = text
-        return ""
 
     def _break(self) -> str:
         self.broken, self.in_string, self.quotes = True, False, 0
