@@ -16,13 +16,14 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+from .beginnings import beginnings
 from .block import MAX_CALL_CHARS
 from .call_shape import calls_of
-from .events import ArgumentsDelta, CallCompleted, CallStarted, ParserEvent, StrayCloser, TextDelta, Tier
+from .events import CallCompleted, CallStarted, ParserEvent, StrayCloser, Tier
 from .grammar import OPEN, OPEN_BEGUN
-from .json_scan import BLANKS, MAX_HELD, ValueScanner
+from .json_scan import BLANKS, ValueScanner
 from .json_text import decode_string
-from .live_call import MEMBER, MEMBER_BEGUN, OBJECT_END
+from .live_call import Header, read_header
 from .members import ARGUMENTS_ALIASES, NAME_ALIASES, NESTINGS, NEUTRAL, folded_key
 from .registry import ToolRegistry
 from .relaxed_json import UnreadableError
@@ -38,7 +39,7 @@ from .sentinel import SentinelParser
 MAX_FRAME_CHARS = 1024
 
 _START = re.compile(r"[ \t\r\n]*(?:(`{3,}|~{3,})[\w-]*[ \t]*\r?\n[ \t\r\n]*)?")
-_START_BEGUN = re.compile(r"[ \t\r\n]*(?:`+|~+)[\w-]*[ \t]*\r?\Z")
+_START_BEGUN = re.compile(beginnings(_START.pattern))
 # What may differ from the taught form: other words for the same members. Without arguments an object with a name is
 # anything, and a fault in JSON that is only shown must not be repaired into a call.
 HARMLESS = frozenset({Rule.ALIAS_KEYS, Rule.NESTED_CALL})
@@ -58,9 +59,10 @@ class BareAnswerParser:
     receive_text: Callable[[str], list[ParserEvent]]
     """The events that this piece of the answer brings."""
 
-    def __init__(self, registry: ToolRegistry, *, max_chars: int = MAX_CALL_CHARS) -> None:
+    def __init__(self, registry: ToolRegistry, *, arguments: bool = True, max_chars: int = MAX_CALL_CHARS) -> None:
         self._registry = registry
-        self._parser = SentinelParser()
+        self._tells = arguments
+        self._parser = SentinelParser(arguments=arguments)
         self._max_chars = max_chars
         self._held: list[str] = []
         self._size = 0
@@ -85,7 +87,7 @@ class BareAnswerParser:
             self._candidate.feed(text)
             return
         self._start += text
-        found = _begin(self._start, self._registry)
+        found = _begin(self._start, self._registry, tells=self._tells)
         if found:
             self._candidate, rest = found
             self._candidate.feed(rest)
@@ -118,7 +120,7 @@ class BareAnswerParser:
             return None
 
 
-def _begin(text: str, registry: ToolRegistry) -> tuple[_BareCall | _FencedCalls, str] | None:
+def _begin(text: str, registry: ToolRegistry, *, tells: bool) -> tuple[_BareCall | _FencedCalls, str] | None:
     """The call that begins with `text`, and what of the text is behind its beginning. None: too early to tell."""
     start = _START.match(text)
     if start is None:
@@ -128,9 +130,9 @@ def _begin(text: str, registry: ToolRegistry) -> tuple[_BareCall | _FencedCalls,
     if pos > MAX_FRAME_CHARS or (begun and len(text) > MAX_FRAME_CHARS):
         raise _NoCallError
     if text.startswith("{", pos):
-        return _BareCall(registry, fence), text[pos + 1 :]
+        return _BareCall(registry, fence, tells=tells), text[pos + 1 :]
     if fence and OPEN.match(text, pos):
-        return _FencedCalls(registry, fence, text[:pos]), text[pos:]
+        return _FencedCalls(registry, fence, text[:pos], tells=tells), text[pos:]
     # Prose, most of all: nearly every answer is let go with its first character.
     if pos < len(text) and not (begun or (fence and OPEN_BEGUN.match(text, pos))):
         raise _NoCallError
@@ -140,8 +142,9 @@ def _begin(text: str, registry: ToolRegistry) -> tuple[_BareCall | _FencedCalls,
 class _BareCall:
     """An object behind its brace: strict JSON, none but the members of a call, and after it only its fence."""
 
-    def __init__(self, registry: ToolRegistry, fence: str) -> None:
+    def __init__(self, registry: ToolRegistry, fence: str, *, tells: bool) -> None:
         self._registry = registry
+        self._tells = tells
         self._fence = fence
         self._text = ["{"]
         self._first = True
@@ -178,24 +181,21 @@ class _BareCall:
 
     def _in_object(self, text: str) -> str:
         self._held = ""
-        if member := MEMBER.match(text):
-            key = folded_key(decode_string(member[2]))
-            # A comma before every member but the first, as JSON has it.
-            in_place = bool(member[1]) is not self._first and member.end() <= MAX_HELD
-            if not (in_place and _may_begin(key, text[member.end()])):
+        match read_header(text, first=self._first):
+            case Header(None, end):
+                self._after = ""
+            case Header(str(key), end):
+                self._key = folded_key(key)
+                if not _may_begin(self._key, text[end]):
+                    raise _NoCallError
+                self._first, self._scanner = False, ValueScanner()
+            case None:
+                self._held = text
+                return ""
+            case _:
                 raise _NoCallError
-            self._first = False
-            self._key, self._scanner = key, ValueScanner()
-            self._text.append(member[0])
-            return text[member.end() :]
-        if end := OBJECT_END.match(text):
-            self._text.append(end[0])
-            self._after = ""
-            return text[end.end() :]
-        if len(text) > MAX_HELD or not MEMBER_BEGUN.match(text):
-            raise _NoCallError
-        self._held = text
-        return ""
+        self._text.append(text[:end])
+        return text[end:]
 
     def end(self, raw: str) -> list[ParserEvent]:
         """The events of the call that is the whole answer. Raises _NoCallError."""
@@ -215,7 +215,7 @@ class _BareCall:
         repairs = tuple(rule.value for rule in call.rules)
         return [
             CallStarted(0, call.name, call.id, call.extra),
-            ArgumentsDelta(0, call.arguments),
+            *([call.arguments] if self._tells else []),
             CallCompleted(0, call.name, call.arguments, call.id, raw, Tier.BARE, repairs, call.extra),
         ]
 
@@ -223,12 +223,13 @@ class _BareCall:
 class _FencedCalls:
     """Tagged calls behind the line that opened a fence, and after them only what closes it."""
 
-    def __init__(self, registry: ToolRegistry, fence: str, opening: str) -> None:
+    def __init__(self, registry: ToolRegistry, fence: str, opening: str, *, tells: bool) -> None:
         self._registry = registry
         self._fence = fence
         self._opening = opening
-        self._parser = SentinelParser()
+        self._parser = SentinelParser(arguments=tells)
         self._events: list[ParserEvent] = []
+        self._in_call = False
         self._after = ""
 
     def feed(self, text: str) -> None:
@@ -238,15 +239,19 @@ class _FencedCalls:
     def _take(self, events: list[ParserEvent]) -> None:
         for event in events:
             match event:
-                case TextDelta(text):
+                case str() if self._in_call:
+                    pass
+                case str(text):
                     # Before the calls or behind them, a word makes the fence an example of how a call looks.
                     self._after += text
                     _check_fence_end(self._after, self._fence)
                     continue
                 # Nothing of a call may stand behind what closes the fence: that would be a second thing in the answer.
+                case CallStarted() if not self._after:
+                    self._in_call = True
                 case CallCompleted(name=name) if not self._after and self._registry.match(name):
-                    pass
-                case CallStarted() | ArgumentsDelta() | StrayCloser() if not self._after:
+                    self._in_call = False
+                case StrayCloser() if not self._after:
                     pass
                 case _:
                     raise _NoCallError

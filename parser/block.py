@@ -1,20 +1,32 @@
-"""A block: from its open tag on, up to where prose goes on."""
+"""A block: from its open tag on, up to where prose goes on.
+
+What was told of a call while it was written binds the reading of its block as a whole: that goes on from it, or there
+is none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 
-from .body import MAX_TAIL_CHARS, Body, Collected, TooLong
+from .body import (
+    MAX_OPENING_CHARS,
+    MAX_TAIL_CHARS,
+    OPEN_OBJECT,
+    BlockOpening,
+    Body,
+    Collected,
+    NoOpening,
+    TooLong,
+    opening_of,
+)
 from .call_shape import Call
-from .events import CallCompleted, CallMalformed, ParserEvent, StrayCloser, Tier
-from .grammar import CLOSE, CLOSE_BEGUN, CLOSE_TAG, OPEN, OPEN_BEGUN, OPEN_TAG
+from .events import CallCompleted, CallMalformed, CallStarted, ParserEvent, StrayCloser, Tier
+from .grammar import CLOSE_BEHIND, CLOSE_BEHIND_BEGUN, CLOSE_TAG, OPEN, OPEN_BEGUN, OPEN_TAG
 from .json_scan import BLANKS
 from .live_call import LiveCall
-from .opening import MAX_OPENING_CHARS, OPEN_OBJECT, BlockOpening, NoOpening, opening_of
 from .prose import Prose
 from .read_block import Calls, Malformed, read_block
-from .reconcile import continuing, events_left
 from .rules import Rule
 
 # Characters between the tags of a block. A model that never ends a string must not fill the memory.
@@ -22,6 +34,38 @@ MAX_CALL_CHARS = 1024 * 1024
 # How often an answer is read again from a close tag that seemed to stand in a string. Each time costs
 # another pass over what follows, so this bounds the work.
 MAX_RESUMES = 8
+_VALID = Tier.VALID
+
+
+def continuing(live: LiveCall, reading: Calls | Malformed) -> Calls | Malformed:
+    """The reading, if it takes back nothing of what `live` told."""
+    if live.name is None or isinstance(reading, Malformed):
+        return reading
+    first = reading.calls[0]
+    if first.name == live.name and first.arguments.startswith("".join(live.arguments)):
+        return reading
+    return Malformed("the repaired call is not the one that was begun")
+
+
+def events_left(live: LiveCall, calls: Sequence[Call], raw: str, before: str) -> list[ParserEvent]:
+    """The events that are left to tell of `calls`, which go on from `live`; the first carries the text."""
+    events: list[ParserEvent] = []
+    for index, call in enumerate(calls, live.index):
+        begun = index == live.index and live.name is not None
+        told = sum(map(len, live.arguments)) if begun else 0
+        if not begun:
+            events.append(CallStarted(index, call.name, call.id, call.extra))
+        if live.tells and told < len(call.arguments):
+            events.append(call.arguments[told:])
+        events.append(_completed(index, call, raw, before))
+        raw = before = ""
+    return events
+
+
+def _completed(index: int, call: Call, raw: str, before: str) -> CallCompleted:
+    tier = Tier.REPAIRED if call.rules else Tier.VALID
+    repairs = tuple([rule.value for rule in call.rules]) if call.rules else ()
+    return CallCompleted(index, call.name, call.arguments, call.id, raw, tier, repairs, call.extra, before)
 
 
 class State(IntEnum):
@@ -60,22 +104,25 @@ class State(IntEnum):
 
 # As plain numbers, since members of 3.11 are slow to look up and slow as an index.
 PROSE, OPENED, LIVE, WHOLE, BODY, CLOSED, ENDED = map(int, State)
-_VALID = Tier.VALID
 
 
 class Block:
     """Reads the blocks of one answer, one after the other, and tells `prose` what became of each.
 
+    `tells`: arguments are told piece by piece.
+
     `state` says which of `READERS` takes the text. While `call.in_string`, more characters of that string may
     be told at once and added to `told`, as long as `size` stays within `max_chars`; then comes `join_told`.
     """
 
-    def __init__(self, prose: Prose, max_chars: int) -> None:
+    def __init__(self, prose: Prose, max_chars: int, *, tells: bool = True) -> None:
         self._prose = prose
+        self.tells = tells
         self.max_chars = max_chars
         self.state: int = PROSE
-        self.call = LiveCall(0)
+        self.call = LiveCall(0, tells=tells)
         self.told: list[str] = []
+        self.header = ""  # what the call holds, and what follows it
         self.begun = ""  # the beginning of an escape that follows there
         self.size = 0  # of what stands between the tags so far
         self._held = ""  # what may be the beginning of a tag
@@ -100,13 +147,18 @@ class Block:
             self.size += len(text)
             self.call.arguments.append(text)
 
+    def take_header(self) -> str:
+        """What was read into `header` alone."""
+        header, self.header = self.header, ""
+        return header[len(self.call.held) :]
+
     def read_opened(self, text: str, events: list[ParserEvent]) -> str:
         if self._held:
             text, self._held = self._held + text, ""
         found = OPEN_OBJECT.match(text)
         if found and (start := found.end()) <= MAX_OPENING_CHARS:
             self._head, self._openers, self._unclosed = text[:start], 1, False
-            self.call = LiveCall(self._next_index)
+            self.call = LiveCall(self._next_index, tells=self.tells)
             self._pieces, self.size = ["{"], 1
             self.state = LIVE
             return text[start + 1 :]
@@ -119,7 +171,7 @@ class Block:
                 return self._prose.say_open_tag(text, events)
             case BlockOpening(start, openers, markup):
                 self._head, self._openers, self._unclosed = text[:start], openers, False
-                self.call = LiveCall(self._next_index)
+                self.call = LiveCall(self._next_index, tells=self.tells)
                 self._body = Body(self.max_chars, None, markup=markup)
                 self.state = BODY
                 return text[start:]
@@ -162,7 +214,7 @@ class Block:
             return ""
         at = len(text) - len(text.lstrip(BLANKS))
         if at <= MAX_TAIL_CHARS:
-            if close := CLOSE.match(text, at):
+            if close := CLOSE_BEHIND.match(text, at):
                 end = close.end()
                 self._complete_live(text[:end], _spelling(self._head, text[at:end]), events)
                 self.state = CLOSED
@@ -171,7 +223,7 @@ class Block:
             if OPEN.match(text, at):
                 self._complete_live(text[:at], (*_spelling(self._head), Rule.UNCLOSED), events)
                 return text[at:]
-            if at == len(text) or CLOSE_BEGUN.match(text, at) or OPEN_BEGUN.match(text, at):
+            if at == len(text) or CLOSE_BEHIND_BEGUN.match(text, at) or OPEN_BEGUN.match(text, at):
                 self._held = text
                 return ""
         # A whole call, and something else behind it: the block goes on with a fence, a bracket, another object or a
@@ -217,15 +269,22 @@ class Block:
             reading = Malformed("a repair after a broken block would be a guess")
         if isinstance(reading, Calls):
             self._calls = tuple(call.after(frame) for call in reading.calls)
-            if reading.end < len(body):
-                body, tag, rest = body[: reading.end], "", body[reading.end :] + tag + rest
-            self._raw = self._head + body + tag
-            # Two open tags explain a second close tag: then the block may go on to there.
-            if not closed or self._openers == 1:
+            remark = body[reading.end :]
+            self._raw = self._head + body[: reading.end] + ("" if remark else tag)
+            if not closed:
                 self._complete(events)
-            if closed:
-                self.state = CLOSED
+                return remark + tag + rest if remark else rest
+            # Two open tags explain a second close tag: then the block may go on to there.
+            if remark or self._openers == 1:
+                self._complete(events)
+            if remark:
+                self._prose.say_remark(remark, events)
+                events.append(StrayCloser(tag))
+            self.state = CLOSED
             return rest
+        if reading.end is not None:
+            self._malformed(reading.reason, self._head + body[: reading.end], events, meant=False)
+            return body[reading.end :] + tag + rest
         cut = collected.in_string
         # No reading. If a close tag stood in what looked like a string, the string may not have been meant as one (its
         # quote got lost), and the block ended there: so the answer is read on from that tag.
@@ -245,11 +304,11 @@ class Block:
         # nobody.
         tag = text.lstrip(BLANKS)
         end = 0
-        if tag[:2] in ("", "<", "</") and len(text) - len(tag) <= MAX_TAIL_CHARS:
-            if not tag or CLOSE_BEGUN.match(tag):
+        if tag[:2] in ("", "<", "</", "<\\") and len(text) - len(tag) <= MAX_TAIL_CHARS:
+            if not tag or CLOSE_BEHIND_BEGUN.match(tag):
                 self._held = text
                 return ""
-            if close := CLOSE.match(tag):
+            if close := CLOSE_BEHIND.match(tag):
                 end = len(text) - len(tag) + close.end()
         self._close_again(text[:end], events)
         return text[end:]
@@ -275,15 +334,15 @@ class Block:
         self._malformed(f"more than {self.max_chars} characters", self._head + body, events)
         return rest
 
-    def _malformed(self, reason: str, raw: str, events: list[ParserEvent]) -> None:
-        self._prose.pass_text_block(events)
+    def _malformed(self, reason: str, raw: str, events: list[ParserEvent], *, meant: bool = True) -> None:
+        before = self._prose.pass_text_block()
         index = None
         # Its start was told, so this call has used its number up: the next one must not be taken for it.
         if self.call.name is not None:
             index = self.call.index
             self._next_index = index + 1
         self.call.in_string = False
-        events.append(CallMalformed(reason, raw, index))
+        events.append(CallMalformed(reason, raw, index, meant, before))
         self._leave()
 
     def _leave(self) -> None:
@@ -315,7 +374,7 @@ class Block:
             case State.WHOLE:
                 # The call is whole, only its close tag is missing or cut in half: that is no reason to lose it.
                 at = len(held) - len(held.lstrip(BLANKS))
-                tail = held if at == len(held) or CLOSE_BEGUN.match(held, at) else held[:at]
+                tail = held if at == len(held) or CLOSE_BEHIND_BEGUN.match(held, at) else held[:at]
                 self._complete_live(tail, (*_spelling(self._head), Rule.UNCLOSED), events)
                 return held[len(tail) :]
             case State.CLOSED:

@@ -1,17 +1,194 @@
-"""Collect the body of a block that is not well-formed, up to where the block ends."""
+"""A block that is not well-formed: whether one begins, and all of it up to where it ends."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from .block_end import BlockEnd
-from .grammar import CLOSE_BEGUN
+from .beginnings import beginnings
+from .foreign import begins_foreign, is_markup
+from .grammar import CLOSE, CLOSE_BEGUN, CLOSE_BEHIND, CLOSE_BEHIND_BEGUN, OPEN, OPEN_BEGUN
+from .json_scan import BLANKS, after_space
+from .relaxed_json import WS
 
+# Characters. The tags, white space and fence before the JSON are held back up to this length.
+MAX_OPENING_CHARS = 256
+
+# Where a well-formed call begins: one open tag that says no more, and an object.
+OPEN_OBJECT = re.compile(r"<tool_call[ \t\r\n]{0,4}>[ \t\r\n]*+(?={)", re.IGNORECASE)
+
+_SPACE = re.compile(WS)
+_FENCE = re.compile(r"(?:`{3,}|~{3,})[\w-]*[ \t\r\n]*")
+_FENCE_BEGUN = re.compile(beginnings(_FENCE.pattern))
+
+_OUTSIDE = re.compile(r"[\"'<\\]")
+_INSIDE = {'"': re.compile(r'["\\<]'), "'": re.compile(r"['\\<]")}
+# An apostrophe opens a string only where a key or a value may start: in a remark behind the JSON stands `don't`.
+_BEFORE_STRING = frozenset("{[,:")
+_AFTER_VALUE = frozenset('}])>"`;')
 # Characters. After a whole call, so much more text is awaited that may still bring its close tag, or a second one.
 MAX_TAIL_CHARS = 1000
-
 # What follows a whole call and starts like this belongs to the block, however long it is.
 _GOES_ON = ("{", "[", ",", ";", "`", '"')
+
+
+class BlockOpening(NamedTuple):
+    """A block begins that is no well-formed call. Its body starts at `end`, after `openers` open tags.
+
+    `markup` says that it is made of elements, in which quotes mean nothing.
+    """
+
+    end: int
+    openers: int
+    markup: bool
+
+
+class NoOpening(NamedTuple):
+    """The tag, which ends at `end`, is text."""
+
+    end: int
+
+
+def opening_of(text: str) -> BlockOpening | NoOpening | None:
+    """What the open tag at the start of `text` is, if not an `OPEN_OBJECT`; None if that is not decided yet."""
+    first = OPEN.match(text)
+    if first is None:
+        raise ValueError("the text does not start with an open tag")
+    body = after_space(text, first.end())
+    openers = 1
+    if second := OPEN.match(text, body):
+        body = after_space(text, second.end())
+        openers = 2
+    start = _after(_FENCE, text, _after(_SPACE, text, body))
+    if start > MAX_OPENING_CHARS:
+        return NoOpening(first.end())
+    char = text[start : start + 1]
+    if char in ("{", "[") or text.startswith('"{', start):
+        return BlockOpening(body, openers, markup=False)
+    if start == len(text) or text[start:] == '"' or OPEN_BEGUN.match(text, start) or _FENCE_BEGUN.match(text, start):
+        return None
+    match begins_foreign(text, start):
+        case True:
+            return BlockOpening(body, openers, markup=is_markup(text, start))
+        case None if len(text) <= MAX_OPENING_CHARS:
+            return None
+        case _:
+            return NoOpening(first.end())
+
+
+def _after(pattern: re.Pattern[str], text: str, pos: int) -> int:
+    found = pattern.match(text, pos)
+    return found.end() if found else pos
+
+
+# Strategy: quotes decide. A tag in a string is text, as in a note that holds a whole call, so a block ends at the first
+# tag outside of its strings. But the block is broken, and it may be its quotes that are: so the first close tag in a
+# string is remembered, as the place where the block has ended if it turns out to have no reading.
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The body ends at `start`; what ended it, up to `end`, is its close tag unless it is an opener."""
+
+    start: int
+    end: int
+    closed: bool
+
+
+class BlockEnd:
+    """Searches a body that arrives in pieces; each character is looked at once.
+
+    `in_string` is the end of the first close tag that stands in a string. When the quotes turn out not
+    to mean what they seemed to, that is where the block may have ended. In `markup` there are no strings,
+    but a block may stand inside of a value.
+    """
+
+    __slots__ = ("_before", "_depth", "_markup", "_offset", "_quote", "_tail", "in_string")
+
+    def __init__(self, *, markup: bool = False) -> None:
+        self._markup = markup
+        self._depth = 0  # blocks that were opened inside of this one
+        self.in_string: int | None = None
+        self._offset = 0  # of `_tail` in the body
+        self._tail = ""  # the beginning of a tag or of an escape
+        self._quote = ""
+        self._before = ""  # the last character outside of strings that is not blank
+
+    def feed(self, text: str) -> End | None:
+        text, self._tail = self._tail + text, ""
+        pos = 0
+        while pos < len(text) and not self._tail:
+            end = self._inside(text, pos) if self._quote else self._outside(text, pos)
+            if isinstance(end, End):
+                return end
+            pos = end
+        self._offset += pos
+        self._tail = text[pos:]
+        return None
+
+    # Each gives where to go on. If it leaves something in `_tail`, what stands there is not whole yet.
+
+    def _outside(self, text: str, pos: int) -> End | int:
+        found = _OUTSIDE.search(text, pos)
+        at = found.start() if found else len(text)
+        self._before = text[pos:at].rstrip(BLANKS)[-1:] or self._before
+        if found is None:
+            return at
+        char = text[at]
+        if char == "\\":
+            # JSON that is escaped as a whole: its quotes are none of those that end with a plain one.
+            if at + 1 == len(text):
+                self._tail = char
+                return at
+            # Taken for strings they would hide the close tag of the block.
+            return at + 2 if text[at + 1] in "\"'\\" else at + 1
+        if char != "<":
+            if not self._markup and (char == '"' or self._before in _BEFORE_STRING):
+                self._quote = char
+            return at + 1
+        # Escaped as in a string it is one only where a value has ended: the block may be a string without its quotes.
+        behind = self._before in _AFTER_VALUE
+        if close := (CLOSE_BEHIND if behind else CLOSE).match(text, at):
+            # That of a block inside of a value, which has no quotes round it in markup.
+            if self._depth:
+                self._depth -= 1
+                return close.end()
+            return End(self._offset + at, self._offset + close.end(), closed=True)
+        if opener := OPEN.match(text, at):
+            # Elements have an end of their own, so a block in between is part of a value. JSON has it in quotes.
+            if self._markup:
+                self._depth += 1
+                return opener.end()
+            return End(self._offset + at, self._offset + at, closed=False)
+        if (CLOSE_BEHIND_BEGUN if behind else CLOSE_BEGUN).match(text, at) or OPEN_BEGUN.match(text, at):
+            self._tail = text[at:]
+            return at
+        return at + 1
+
+    def _inside(self, text: str, pos: int) -> int:
+        found = _INSIDE[self._quote].search(text, pos)
+        if found is None:
+            return len(text)
+        at = found.start()
+        char = text[at]
+        if char == self._quote:
+            self._quote, self._before = "", char
+        elif char == "\\":
+            if at + 1 == len(text):
+                self._tail = char
+                return at
+            return at + 2
+        elif close := CLOSE.match(text, at):
+            # The first one only: if the quotes mean nothing, it is there that the block ended, and what follows is
+            # prose or other blocks.
+            if self.in_string is None:
+                self.in_string = self._offset + close.end()
+            return close.end()
+        elif CLOSE_BEGUN.match(text, at):
+            self._tail = text[at:]
+            return at
+        return at + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,5 +254,5 @@ class Body:
         """No more text comes. What may be half a close tag is one."""
         body = "".join(self._pieces)
         at = body.rfind("<")
-        end = at if at >= 0 and CLOSE_BEGUN.match(body, at) else len(body)
+        end = at if at >= 0 and CLOSE_BEHIND_BEGUN.match(body, at) else len(body)
         return Collected(body[:end], body[end:], "", closed=False, in_string=self._end.in_string)

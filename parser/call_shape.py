@@ -17,6 +17,7 @@ from .members import (
     NAME_ALIASES,
     NESTINGS,
     NEUTRAL,
+    PARALLEL,
     WRAPPERS,
     folded_key,
 )
@@ -29,6 +30,7 @@ from .rules import Rule
 
 # Times that arguments are decoded: a string, and a string in a string.
 _DECODINGS = 2
+_EMPTY = (Rule.NULL_ARGUMENTS, Rule.EMPTY_ARGUMENTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,21 @@ def calls_of(value: str) -> list[Call]:
         if len(members) == 1 and folded_key(members[0][0]) in WRAPPERS:
             return _with_rule(calls_of(members[0][1]), Rule.WRAPPER_OBJECT)
     return [_call_of(value)]
+
+
+def unpacked(call: Call) -> list[Call]:
+    """The calls that this one holds, if it is of the name for that; else itself. Raises UnreadableError."""
+    if call.name != PARALLEL:
+        return [call]
+    members = members_of(call.arguments)
+    others = any(folded_key(key) not in NEUTRAL for key, _ in call.extra)
+    if others or len(members) != 1 or folded_key(members[0][0]) not in WRAPPERS or members[0][1][0] != "[":
+        raise UnreadableError("several calls at once, and something else")
+    inner = _with_rule([_call_of(element) for element in elements_of(members[0][1])], Rule.WRAPPER_OBJECT)
+    # What says that this call is meant says it of each that it holds.
+    return [
+        replace(one, extra=tuple({**dict(call.extra), **dict(one.extra)}.items())).after(call.rules) for one in inner
+    ]
 
 
 def is_another_shape(value: str) -> bool:
@@ -108,6 +125,9 @@ def _call_of(value: str) -> Call:
         arguments = "{}"
     else:
         arguments, used = _object_text(arguments)
+        # What should stand in them may stand beside them.
+        if used and used[-1] in _EMPTY and any(folded_key(key) not in NEUTRAL for key, _ in others):
+            raise UnreadableError("the arguments are empty, and the call has other members")
         rules += used
     extra = tuple((key, inner) for key, inner in others if not (key in IDS and inner[0] == '"'))
     return Call(decoded, arguments, call_id, extra, tuple(rules))

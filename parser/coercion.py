@@ -1,7 +1,9 @@
 """Make arguments fit the tool's schema where that loses nothing: `"5"` for a number is 5.
 
-Only where the schema asks for other types than a string, and says so by a plain `type`: `anyOf`, `$ref` and
-the like are left alone, and so is what fits already. Of the text nothing but the changed values changes.
+A repaired call that lacks what the schema requires is doubtful: it is rather the repair that lost it.
+
+Values change only where the schema asks for other types than a string, and says so by a plain `type`: `anyOf`, `$ref`
+and the like are left alone, and so is what fits already. Of the text nothing but the changed values changes.
 """
 
 from __future__ import annotations
@@ -9,14 +11,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
 
 from .json_scan import BLANKS, SCALAR, ValueScanner, after_space
-from .json_text import decode_string
+from .json_text import decode_string, members_of
+from .members import folded_key
 
 # Strategy: the schema may only help where it leaves one meaning. So it is read for its plain types alone, a value that
 # fits is never looked at twice, and a text that cannot be followed to its end is given back as it came. The arguments
@@ -38,6 +41,10 @@ _BOOLEANS = {"true": "true", "True": "true", "false": "false", "False": "false"}
 # Any string, its escapes unread: what is wrong in them is found when it is decoded.
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+# Members of a call that are no parameters, whatever a tool declares; and the number that OpenAI's streams give a call.
+_OURS = frozenset({"id", "call_id", "type", "key", "name"})
+_NO_PARAMETERS = frozenset(map(folded_key, _OURS))
+_IDLE = frozenset({"index"})
 # With one of these a value may be meant in more ways than its type says.
 _UNPLAIN = frozenset(
     {"$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "const", "dependentSchemas"}
@@ -52,6 +59,7 @@ class Coercion(StrEnum):
     OBJECT = "coerced_object"
     ARRAY = "coerced_array"
     NULL = "dropped_null"
+    LIFTED = "lifted_member"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,7 @@ class ParameterTypes:
     @property
     def inside(self) -> bool:
         """Whether it says anything about what is inside of a value."""
-        return bool(self.members) or self.items is not None
+        return any(inner is not _ANY for inner in self.members.values()) or self.items is not None
 
 
 _ANY = ParameterTypes()
@@ -90,14 +98,19 @@ def read_parameter_types(text: str) -> ParameterTypes:
 
 
 def _parameter_types(value: object, depth: int) -> ParameterTypes:
-    if not isinstance(value, dict) or not depth or _UNPLAIN & value.keys():
+    if not isinstance(value, dict) or not depth:
         return _ANY
-    types = _types(value)
     properties, required, items = value.get("properties"), value.get("required"), value.get("items")
-    members = {}
+    names = frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
+    members: dict[str, ParameterTypes] = {}
+    if _UNPLAIN & value.keys():
+        # Which types are allowed is not that simple, but which names there are is.
+        if isinstance(properties, dict):
+            members = dict.fromkeys(properties, _ANY)
+        return ParameterTypes(members=members, required=names)
+    types = _types(value)
     if isinstance(properties, dict):
         members = {key: _parameter_types(inner, depth - 1) for key, inner in properties.items()}
-    names = frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
     return ParameterTypes(
         types, members, names, _parameter_types(items, depth - 1) if isinstance(items, dict) else None
     )
@@ -133,6 +146,40 @@ def coerce(arguments: str, wanted: ParameterTypes) -> Coerced:
     if not writer.coercions or after_space(arguments, end) < len(arguments):
         return Coerced(arguments)
     return Coerced(writer.written(), tuple(writer.coercions))
+
+
+@dataclass(frozen=True, slots=True)
+class Doubtful:
+    """The call is hardly the one that was meant: the model is told the `reason` and asked again."""
+
+    reason: str
+
+
+def fit(
+    arguments: str, wanted: ParameterTypes, *, beside: Iterable[tuple[str, str]] = (), repaired: bool = False
+) -> Coerced | Doubtful:
+    """The arguments with what stands `beside` them and belongs in them, coerced.
+
+    Doubtful if it belongs nowhere, or if what is required is missing from a call that was `repaired`.
+    """
+    strays = [(key, value) for key, value in beside if folded_key(key) not in _NO_PARAMETERS]
+    if not (strays or wanted.required):
+        return coerce(arguments, wanted)
+    written = {key for key, _ in members_of(arguments)}
+    for key, value in strays:
+        if key in wanted.members and key not in written:
+            before = arguments.rstrip(BLANKS)[:-1] + (", " if written else "")
+            arguments = f"{before}{json.dumps(key, ensure_ascii=False)}: {value}}}"
+            written.add(key)
+        elif key not in _IDLE:
+            return Doubtful(f"{key!r} stands beside the arguments")
+    missing = wanted.required - written
+    # A parameter of such a name may be what stands beside the arguments, and nobody can tell.
+    if missing if repaired else missing & _OURS:
+        return Doubtful(f"the arguments have no {', '.join(map(repr, sorted(missing)))}")
+    lifted = tuple(Coercion.LIFTED for key, _ in strays if key in wanted.members)
+    coerced = coerce(arguments, wanted)
+    return replace(coerced, coercions=(*lifted, *coerced.coercions))
 
 
 class _NotJsonError(Exception):

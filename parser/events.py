@@ -1,11 +1,18 @@
 """What a `SentinelParser` reports, in the order of the text it was given.
 
-Nothing here is ever taken back. Joining, in order, `TextDelta.text`, `CallCompleted.before` and `raw`,
-`CallMalformed.raw`, `StrayCloser.raw` and `ReadingEnded.rest` gives the text that was received, less the white space
+A piece of text is a bare `str`: nearly every delta is one, and an object round it would cost more than all of the
+parser's work on it. It continues whatever is open, which is
+
+- a call, from its `CallStarted` to its `CallCompleted` or `CallMalformed`: then it is the next piece of the JSON text
+  of its arguments, as the model wrote it and as soon as it was seen;
+- the answer everywhere else: then it is text that is not part of a call, verbatim.
+
+Nothing here is ever taken back. Joining, in order, the text of the answer, `before` and `raw` of `CallCompleted` and
+`CallMalformed`, `StrayCloser.raw` and `ReadingEnded.rest` gives the text that was received, less the white space
 between the last call and the end of the answer and less what came after a `ReadingEnded`.
 
-Events are immutable, which mypy enforces. At run time they are plain slotted dataclasses: the frozen
-check of the standard library costs more per delta than all of the parser's work on it.
+Events are immutable, which mypy enforces. At run time they are plain slotted dataclasses: the frozen check of the
+standard library costs as much as the parser's work on them.
 """
 
 from __future__ import annotations
@@ -31,13 +38,6 @@ class Tier(Enum):
 
 
 @_event
-class TextDelta:
-    """Text of the answer that is not part of a call, verbatim."""
-
-    text: str
-
-
-@_event
 class CallStarted:
     """A call's name is known; its arguments may still be on their way.
 
@@ -53,19 +53,11 @@ class CallStarted:
 
 
 @_event
-class ArgumentsDelta:
-    """The next piece of the raw JSON text of a call's arguments, as soon as it was seen."""
-
-    index: int
-    text: str
-
-
-@_event
 class CallCompleted:
     """A whole call.
 
     `arguments` is the raw JSON text of an object: the model's own characters when they were
-    well-formed. It equals the joined `ArgumentsDelta.text` of this call. `raw` is what stood in the
+    well-formed. It equals the pieces told of this call, joined. `raw` is what stood in the
     answer for it, tags included (of several calls in one block, the first carries the whole block and
     the others the empty string). `before` is the white space that stood before `raw` and is no text,
     because it only separates: whoever shows `raw` as text shows it too. `extra` holds members that are
@@ -97,14 +89,18 @@ class StrayCloser:
 
 @_event
 class CallMalformed:
-    """A block that cannot be read as a call. `raw` is its text, verbatim: it belongs to the answer.
+    """A block that cannot be read as a call. `raw` is its text, verbatim, and `before` the white space that was held
+    back in front of it: both belong to the answer.
 
-    `index` is set when `CallStarted` was already reported for it: that call must not look finished.
+    `index` is set when `CallStarted` was already reported for it: that call must not look finished. It is not
+    `meant` where it is rather a mention of a call in a sentence: then there is nothing to ask the model for.
     """
 
     reason: str
     raw: str
     index: int | None = None
+    meant: bool = True
+    before: str = ""
 
 
 @_event
@@ -120,4 +116,4 @@ class ReadingEnded:
     rest: str
 
 
-ParserEvent = TextDelta | CallStarted | ArgumentsDelta | CallCompleted | StrayCloser | CallMalformed | ReadingEnded
+ParserEvent = str | CallStarted | CallCompleted | StrayCloser | CallMalformed | ReadingEnded

@@ -14,15 +14,16 @@ import json
 import re
 from collections.abc import Callable
 
+from .beginnings import beginnings
 from .call_shape import Call, calls_of, is_another_shape
-from .grammar import prefixes_of
 from .json_scan import BLANKS, after_space
+from .members import ARGUMENTS_ALIASES, PARALLEL, folded_key
 from .relaxed_json import UnreadableError, rewrite
 from .rules import Rule
 
 # Strategy: a notation is taken for one only if its very beginning cannot be prose: a tag of its own, or a name right in
-# front of a bracket. From there on it is followed strictly; a repair within a repair would be a guess. Each pattern has
-# a second one for a text that ends before the first is decided, as the open tag is held back until this is known.
+# front of a bracket. From there on it is followed strictly; a repair within a repair would be a guess. The open tag
+# is held back until it is known whether one begins.
 
 _WS = r"[ \t\r\n]*"
 # Bounded, since as long as this may go on it is not decided whether a call begins.
@@ -43,21 +44,7 @@ _TITLED = rf"(?P<titled>{_NAME}){_WS}(?=\{{{_WS}[\"'}}])"
 _OPENING = re.compile(f"{_ELEMENT}|{_NAMED}|{_KEYED}|{_CALLED}|{_TITLED}")
 
 # A text that ends before it is decided whether one of these begins.
-_EQUALS_BEGUN = r" *(?:= *(?:[\"']?(?:[A-Za-z_][\w.:/-]{0,63}[\"']? *)?)?)?"
-_ELEMENT_BEGUN = f"(?:{_EQUALS_BEGUN}| +{prefixes_of('name', _EQUALS_BEGUN)})"
-_BOX_BEGUN = f"{_WS}(?:{'|'.join(prefixes_of(f'<{tag}>', _WS) for tag in _BOX_TAGS)})?"
-_NAMED_BEGUN = {tag: f"(?:>{_WS}(?:{_NAME}{_WS}(?:{prefixes_of(f'</{tag}>', _BOX_BEGUN)})?)?)?" for tag in _NAME_TAGS}
-_TAG_BEGUN = "|".join(
-    (
-        prefixes_of("<invoke", _ELEMENT_BEGUN),
-        prefixes_of("<function", f"(?:{_NAMED_BEGUN['function']}|{_ELEMENT_BEGUN})"),
-        *(prefixes_of(f"<{tag}", _NAMED_BEGUN[tag]) for tag in _NAME_TAGS[1:]),
-    )
-)
-_BEGUN = re.compile(
-    rf"(?:{_TAG_BEGUN}"
-    rf"|{_NAME}(?:\({_WS}(?:[A-Za-z_]\w{{0,63}}[ \t]*)?|{_WS}(?:{prefixes_of('<arg_key>')}|\{{{_WS})?))\Z"
-)
+_BEGUN = re.compile(beginnings(_OPENING.pattern))
 
 _PARAMETER = re.compile(rf"<parameter(?: *= *| +name *= *)([\"']?)({_NAME})\1 *>")
 # A value ends where the next parameter or the end of the call follows: in between, `</parameter>` may be its text.
@@ -107,8 +94,8 @@ def _element(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
         if end is None:
             raise UnreadableError("a parameter does not end")
         value = body[parameter.end() : end.start()]
-        if _NESTED.search(value):
-            raise UnreadableError("a call inside of a parameter")
+        if _NESTED.search(value) or "</parameter" in value:
+            raise UnreadableError("more than a value inside of a parameter")
         members.append((parameter[2], json.dumps(_without_line_ends(value), ensure_ascii=False)))
         pos = after_space(body, end.end())
     return _call(name, members), _element_end(body, pos)
@@ -132,7 +119,8 @@ def _keyed(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
     while pair := _PAIR.match(body, pos):
         members.append((pair[1].strip(), json.dumps(_without_line_ends(pair[2]), ensure_ascii=False)))
         pos = pair.end()
-    if not closed or not members:
+    # A stray word before the next pair looks like the name of another call.
+    if not closed or not members or begins_foreign(body, pos):
         # Nothing closes these but the block: cut between two pairs, the call would look whole.
         raise UnreadableError("the call is cut off")
     return _call(name, members), pos
@@ -164,6 +152,9 @@ def _called(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
 
 
 def _titled(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
+    # `arguments: {"path": "a.md"}` is a part of a call.
+    if folded_key(name.rstrip(":")) in ARGUMENTS_ALIASES:
+        raise UnreadableError("arguments without a call")
     value = rewrite(body, pos, closed=False)
     # No tool's name but a title over the call, which is all there is in the object.
     if name.casefold() in _LABELS:
@@ -172,7 +163,7 @@ def _titled(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
             raise UnreadableError("several calls under one label")
         return calls[0].after(value.rules), value.end
     # `r {"name": "w", "arguments": {}}`: is it a call of `r` or of `w`?
-    if is_another_shape(value.text):
+    if name != PARALLEL and is_another_shape(value.text):
         raise UnreadableError("a call inside of a call")
     return Call(name, value.text, None, (), value.rules), value.end
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 import json
 import re
 
+from .beginnings import beginnings
+
 OPEN_TAG = "<tool_call>"
 CLOSE_TAG = "</tool_call>"
 # The member that says that a call is meant: `CallStarted.extra`, `CallCompleted.extra`.
@@ -48,14 +50,6 @@ def write_call(name: str, arguments: str, *, key: str | None = None) -> str:
     return f"{OPEN_TAG}{{{keyed}{named}}}{CLOSE_TAG}"
 
 
-def prefixes_of(literal: str, then: str = "") -> str:
-    """A pattern for every non-empty beginning of `literal`; `then` may follow the whole of it."""
-    pattern = then
-    for char in reversed(literal[1:]):
-        pattern = f"(?:{re.escape(char)}{pattern})?"
-    return re.escape(literal[0]) + pattern
-
-
 # Models are seen to vary case and blanks, and to say in the tag what the JSON says; prompts escape those
 # spellings in what they quote, too.
 _BLANKS = "[ \t\r\n]{0,4}"
@@ -65,10 +59,10 @@ ATTRIBUTE = rf"({'|'.join(_KEYS)}) ?= ?({_VALUE})"
 _WITH_ATTRIBUTE = rf"(?:[ \t\r\n]{{1,4}}(?:{'|'.join(_KEYS)}) ?= ?(?:{_VALUE}))"
 OPEN = re.compile(f"<tool_call{_WITH_ATTRIBUTE}{{0,3}}{_BLANKS}>", re.IGNORECASE)
 CLOSE = re.compile(f"</tool_call{_BLANKS}>", re.IGNORECASE)
+# Right behind a call, where no string of JSON can be that has its slashes escaped.
+CLOSE_BEHIND = re.compile(rf"<\\?/tool_call{_BLANKS}>", re.IGNORECASE)
 
 # A text that ends in the middle of a tag: match these where the `<` stands.
-_VALUE_BEGUN = r""" ?(?:= ?(?:"[^"<>\n]{0,64}|'[^'<>\n]{0,64}|[\w.:-]{0,64}))?"""
-_KEY_BEGUN = "|".join(prefixes_of(key, _VALUE_BEGUN) for key in _KEYS)
-_INSIDE_BEGUN = f"(?:{_WITH_ATTRIBUTE}{{0,2}}[ \t\r\n]{{1,4}}(?:{_KEY_BEGUN})|{_WITH_ATTRIBUTE}{{0,3}}{_BLANKS})"
-OPEN_BEGUN = re.compile(prefixes_of("<tool_call", _INSIDE_BEGUN) + r"\Z", re.IGNORECASE)
-CLOSE_BEGUN = re.compile(rf"{prefixes_of('</tool_call', _BLANKS)}\Z", re.IGNORECASE)
+OPEN_BEGUN = re.compile(beginnings(OPEN.pattern), re.IGNORECASE)
+CLOSE_BEGUN = re.compile(beginnings(CLOSE.pattern), re.IGNORECASE)
+CLOSE_BEHIND_BEGUN = re.compile(beginnings(CLOSE_BEHIND.pattern), re.IGNORECASE)

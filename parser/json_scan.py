@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
+from .beginnings import beginnings
+
 # Levels. The readers behind this one are recursive: this deep they are far from where Python gives up.
 MAX_DEPTH = 64
 # Characters. A number, or the white space after a comma or a string, is held back until it is whole. What is longer
@@ -20,11 +22,12 @@ MAX_HELD = 4096
 BLANKS = " \t\r\n"
 _BLANK_OR_END = ("", *BLANKS)
 SPACE = re.compile(f"[{BLANKS}]*")
+_ESCAPE = r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
 # Every character of a string that stands for itself, and every whole escape. Possessive, as there is nothing to go back
 # for and a string may be as long as an answer.
-STRING_RUN = re.compile(r'[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+')
+STRING_RUN = re.compile(rf'[^"\\\x00-\x1f]*+(?:{_ESCAPE}[^"\\\x00-\x1f]*+)*+')
 # All that is held back within a string: half an escape may yet be a fault, and nothing of a fault is released.
-ESCAPE_BEGUN = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
+ESCAPE_BEGUN = re.compile(beginnings(_ESCAPE))
 # Wider than a scalar, so that `01` or `truex` is one word that is wrong, and not a right one with something behind it
 # that a later text would have to take back.
 SCALAR_RUN = re.compile(r"[-+.0-9A-Za-z]+")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 
 from .json_scan import after_space
 
+# What a text is made of, as far as its brackets and members go: a colon outside of strings makes a member.
+_MARK = re.compile(r'(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^"{}\[\],:])*+([{}\[\],:])', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HIGH_SURROGATE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 
@@ -68,6 +71,37 @@ def members_of(text: str) -> list[tuple[str, str]]:
         (decode_string(text[key_start + 1 : key_end - 1]), text[start:end])
         for (key_start, key_end), (start, end) in zip(spans[::2], spans[1::2], strict=True)
     ]
+
+
+@dataclass(slots=True)
+class NestedObject:
+    """An object that is the value of a member of another one; `followed` by one more member of that."""
+
+    members: int = 0
+    followed: bool = False
+
+
+def nested_objects(text: str) -> list[NestedObject]:
+    """Those in well-formed JSON text, in the order in which they begin."""
+    found: list[NestedObject] = []
+    # What is open, as its bracket and, where it is such an object, that; and what has just ended.
+    open_: list[tuple[str, NestedObject | None]] = []
+    ended: NestedObject | None = None
+    for mark in _MARK.findall(text):
+        if mark in "{[":
+            nested = NestedObject() if mark == "{" and open_ and open_[-1][0] == "{" else None
+            if nested:
+                found.append(nested)
+            open_.append((mark, nested))
+            ended = None
+        elif mark in "}]":
+            ended = open_.pop()[1]
+        elif mark == ",":
+            if ended:
+                ended.followed = True
+        elif open_ and (nested := open_[-1][1]):
+            nested.members += 1
+    return found
 
 
 def _values(text: str, *, keyed: bool) -> list[tuple[int, int]]:

@@ -8,35 +8,76 @@ from __future__ import annotations
 
 import re
 from enum import Enum, auto
+from typing import NamedTuple
 
-from .encoded_object import EncodedObject
-from .events import ArgumentsDelta, CallStarted, ParserEvent
+from .beginnings import beginnings
+from .events import CallStarted, ParserEvent
 from .grammar import KEY
-from .json_scan import MAX_HELD, STRING_RUN, ValueScanner
-from .json_text import decode_string
-from .members import ARGUMENTS, IDS, NAME, is_reserved
-
-# Strategy: only the strict shape is told while it is written, as what was told cannot be taken back. At the first thing
-# that could have another reading this stops, and nothing is lost: the block has the text from its start, `read_block`
-# reads all of it, and what it finds must go on from what was told here.
+from .json_scan import MAX_HELD, STRING_RUN, ValueScanner, after_space
+from .json_text import StringDecoder, decode_string
+from .members import ARGUMENTS, IDS, NAME, PARALLEL, is_reserved
 
 _RUN = STRING_RUN.pattern
 _WS = r"[ \t\r\n]*+"
 # The way to a value: a comma unless it is the first, the key, the colon, and the sight of what follows.
 MEMBER = re.compile(rf'{_WS}(,?){_WS}"({_RUN})"{_WS}:{_WS}(?=[^ \t\r\n])')
-MEMBER_BEGUN = re.compile(rf'{_WS},?{_WS}(?:"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?|"{_WS}(?::{_WS})?)?)?\Z')
+MEMBER_BEGUN = re.compile(beginnings(MEMBER.pattern))
 # The two that every call has, as they are taught, with its key or without one: one match for what else takes three. A
 # name with an escape in it goes the longer way.
 _NAMED = re.compile(
     rf'{_WS}(?:"{KEY}"{_WS}:{_WS}("[^"\\\x00-\x1f]*"){_WS},{_WS})?"{NAME}"{_WS}:{_WS}"([^"\\\x00-\x1f]+)"'
 )
+_KEY_FIRST = f'"{KEY}"'
 _ARGUED = re.compile(rf'{_WS},{_WS}"{ARGUMENTS}"{_WS}:{_WS}(?=\{{)')
 OBJECT_END = re.compile(rf"{_WS}}}")
 _STRING = re.compile(rf'"({_RUN})"')
-_STRING_BEGUN = re.compile(rf'"{_RUN}(?:\\(?:u[0-9a-fA-F]{{0,3}})?)?\Z')
+_STRING_BEGUN = re.compile(beginnings(_STRING.pattern))
+# Characters. What is shorter than this is only looked at when it holds the quotes that are waited for: those of a name,
+# those of a key and a name, or those of a member and the one that opens its value.
+SHORT = 64
+_NAMED_QUOTES, _KEYED_QUOTES, _MEMBER_QUOTES = 4, 8, 3
+# What is looked at in full all the same: where arguments begin, and where the block may end, which is also the `<` of a
+# tag that stands where none can.
+_URGENT = re.compile("[{}<]")
 
-# Characters. What is shorter than this is only looked at when it holds the colon and the quotes that a member takes.
-_SHORT = 64
+
+class EncodedObject:
+    """Takes the text of a JSON string, quotes included, and gives the text of the object that it holds.
+
+    Pieces are made of whole characters and whole escapes. `broken` says that it is no object, or more.
+    """
+
+    __slots__ = ("_begun", "_decoder", "_opened", "_scanner", "broken")
+
+    def __init__(self) -> None:
+        self.broken = False
+        self._opened = False  # past the opening quote
+        self._begun = False  # past white space before the object
+        self._decoder = StringDecoder()
+        self._scanner = ValueScanner()
+
+    def feed(self, piece: str, *, final: bool) -> str:
+        """What is now released of the object. `final` says that the string ends with this piece."""
+        text = self._decoder.decode(piece[0 if self._opened else 1 : -1 if final else None], final=final)
+        self._opened = True
+        if not self._begun:
+            text = text[after_space(text, 0) :]
+            self._begun = bool(text)
+            if text and text[0] != "{":
+                self.broken = True
+                return ""
+        scanner = self._scanner
+        released = ""
+        if not scanner.done:
+            released = scanner.feed(text)
+            text = scanner.rest
+        self.broken = scanner.broken or after_space(text, 0) < len(text) or (final and not scanner.done)
+        return released
+
+
+# Strategy: only the strict shape is told while it is written, as what was told cannot be taken back. At the first thing
+# that could have another reading this stops, and nothing is lost: the block has the text from its start, `read_block`
+# reads all of it, and what it finds must go on from what was told here.
 
 
 class _At(Enum):
@@ -58,18 +99,42 @@ class _At(Enum):
 _FIRST, _IN_MEMBER, _IN_NAME, _IN_ARGUMENTS, _IN_ENCODED, _IN_VALUE = _At
 
 
+class Header(NamedTuple):
+    """What stands in an object before a value: its key, and where the value begins. Without a key, the object ends."""
+
+    key: str | None
+    end: int
+
+
+class NoHeader(NamedTuple):
+    """There is none, and none may come of it."""
+
+
+def read_header(text: str, *, first: bool) -> Header | NoHeader | None:
+    """The header at the start of `text`, with a comma unless it is the `first`; None if it may only be begun."""
+    # A member is there with its colon, the end with its brace: without them, do not look for either.
+    if ":" in text and (match := MEMBER.match(text)):
+        fits = bool(match[1]) is not first and match.end() <= MAX_HELD
+        return Header(decode_string(match[2]), match.end()) if fits else NoHeader()
+    if "}" in text and (match := OBJECT_END.match(text)):
+        return Header(None, match.end()) if match.end() <= MAX_HELD else NoHeader()
+    # What is so long that waiting for the rest would cost more with each delta is none any more.
+    return None if len(text) <= MAX_HELD and MEMBER_BEGUN.match(text) else NoHeader()
+
+
 class LiveCall:
-    """One call from behind the `{` on. `feed` appends what became known to `events`.
+    """One call from behind the `{` on. `feed` appends what became known to `events`; `tells`: arguments, too.
 
     `in_string` says that more characters of the same string would only be reported as they are. `arguments` is
-    what was reported of them, or what will be once the name is known. Once the call is `done`, `rest` is the
-    text after the object.
+    what was reported of them, or would be, and before the name is known what will be. Once the call is `done`,
+    `rest` is the text after the object.
+
+    Up to so many `quotes` a header says nothing, if there are any to wait for: what there is of it is `held`.
     """
 
     __slots__ = (
         "_at",
         "_encoded",
-        "_held",
         "_key",
         "_patience",
         "_scanner",
@@ -79,15 +144,19 @@ class LiveCall:
         "broken",
         "done",
         "extra",
+        "held",
         "id",
         "in_string",
         "index",
         "name",
+        "quotes",
         "rest",
+        "tells",
     )
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, *, tells: bool = True) -> None:
         self.index = index
+        self.tells = tells
         self.done = False
         self.broken = False
         self.in_string = False
@@ -97,8 +166,9 @@ class LiveCall:
         self.arguments: list[str] = []
         self.extra: list[tuple[str, str]] = []
         self._at = _FIRST
-        self._held = ""
-        self._patience = _SHORT
+        self.held = ""
+        self.quotes = _NAMED_QUOTES
+        self._patience = SHORT
         self._key = ""
         self._seen: set[str] = set()
         self._scanner: ValueScanner | None = None
@@ -111,25 +181,18 @@ class LiveCall:
             if self._scanner is not None:
                 text = self._scan(self._scanner, text, events)
                 continue
-            text = self._held + text
-            # A cheap look first, as most deltas end nothing. Whatever may end the block is looked at in full: a brace,
-            # and the `<` of a tag that stands where none can. A name is told with its quote, so it never waits.
-            if (
-                len(text) < self._patience
-                and self._at is not _IN_NAME
-                and (":" not in text or text.count('"') < (4 if self._at is _FIRST else 2))
-                and "}" not in text
-                and "<" not in text
-            ):
-                self._held = text
+            text = self.held + text
+            # A cheap look first, as most deltas end nothing.
+            if len(text) < self._patience and text.count('"') < self.quotes and not _URGENT.search(text):
+                self.held = text
                 return True
-            self._held = ""
+            self.held = ""
             text = self._header(text, events)
         return not (self.done or self.broken)
 
     def end(self, events: list[ParserEvent]) -> None:
         """No more text comes: look at what was only held."""
-        text, self._held = self._held, ""
+        text, self.held = self.held, ""
         # What was too little to be looked at is looked at now: it may be a fault, and then the block is read as a
         # whole.
         self._patience = 0
@@ -138,6 +201,11 @@ class LiveCall:
     def _header(self, text: str, events: list[ParserEvent]) -> str:
         """Read up to the next value that is scanned, or to the end of the object."""
         if self._at is _FIRST:
+            if self.quotes == _NAMED_QUOTES and len(text) < self._patience and text.startswith(_KEY_FIRST):
+                self.quotes = _KEYED_QUOTES
+                if text.count('"') < _KEYED_QUOTES and not _URGENT.search(text):
+                    self.held = text
+                    return ""
             if (named := _NAMED.match(text)) and named.end() <= MAX_HELD:
                 self._seen.add(NAME)
                 if named[1]:
@@ -148,35 +216,38 @@ class LiveCall:
             return self._read_name(text, events)
         elif (argued := _ARGUED.match(text)) and ARGUMENTS not in self._seen and argued.end() <= MAX_HELD:
             self._seen.add(ARGUMENTS)
-            self._at, self._scanner = _IN_ARGUMENTS, ValueScanner()
+            self._at, self._scanner, self.quotes = _IN_ARGUMENTS, ValueScanner(), 0
             return text[argued.end() :]
         return self._member(text)
 
     def _member(self, text: str) -> str:
-        # A member is there with its colon, the end with its brace: without them, do not look for either.
-        if ":" in text and (match := MEMBER.match(text)):
-            comma, key = match.groups()
-            key = decode_string(key)
-            fits = bool(comma) is (self._at is _IN_MEMBER) and match.end() <= MAX_HELD
-            # A key that stands twice, or `parameters` beside `arguments`: which of the two is meant is nobody's to
-            # guess, and one of them may be told already. `read_block` decides, and may still refuse.
-            if not fits or key in self._seen or is_reserved(key):
+        match read_header(text, first=self._at is _FIRST):
+            case Header(None, end):
+                # An object, but not yet a call in the strict shape: the arguments may have another name, or be left
+                # out.
+                done = self.name is not None and ARGUMENTS in self._seen
+                return self._end(text[end:]) if done else self._break()
+            case Header(str(key), end):
+                # A key that stands twice, or `parameters` beside `arguments`: which of the two is meant is nobody's to
+                # guess, and one of them may be told already. `read_block` decides, and may still refuse.
+                if key in self._seen or is_reserved(key):
+                    return self._break()
+                self._seen.add(key)
+                return self._value_of(key, text, end)
+            case None:
+                self.held = text
+                return ""
+            case _:
                 return self._break()
-            self._seen.add(key)
-            return self._value_of(key, text, match.end())
-        if "}" in text and (match := OBJECT_END.match(text)):
-            # An object, but not yet a call in the strict shape: the arguments may have another name, or be left out.
-            if self.name is None or ARGUMENTS not in self._seen or match.end() > MAX_HELD:
-                return self._break()
-            return self._end(text[match.end() :])
-        return self._hold(text, MEMBER_BEGUN)
 
     def _end(self, rest: str) -> str:
-        self.done, self.rest = True, rest
+        self.done, self.rest, self.quotes = True, rest, 0
         return ""
 
     def _value_of(self, key: str, text: str, pos: int) -> str:
         first = text[pos]
+        # A name is told with its quote, so it never waits.
+        self.quotes = 0
         if key == NAME:
             self._at = _IN_NAME
             return text[pos:] if first == '"' else self._break()
@@ -196,21 +267,23 @@ class LiveCall:
 
     def _read_name(self, text: str, events: list[ParserEvent]) -> str:
         match = _STRING.match(text)
-        if match is None:
-            return self._hold(text, _STRING_BEGUN)
-        if match.end() > MAX_HELD:
+        if match is None and len(text) <= MAX_HELD and _STRING_BEGUN.match(text):
+            self.held = text
+            return ""
+        if match is None or match.end() > MAX_HELD:
             return self._break()
         return self._set_name(decode_string(match.group(1)), text[match.end() :], events)
 
     def _set_name(self, name: str, rest: str, events: list[ParserEvent]) -> str:
-        if not name.strip():
+        # Not the name of a call: it only holds some.
+        if name == PARALLEL or not name.strip():
             return self._break()
         self.name = name
-        self._at = _IN_MEMBER
+        self._at, self.quotes = _IN_MEMBER, _MEMBER_QUOTES
         events.append(CallStarted(self.index, name, self.id, tuple(self.extra)))
         # They stood before the name, and nobody could be told of them without it.
-        if self.arguments:
-            events.append(ArgumentsDelta(self.index, "".join(self.arguments)))
+        if self.arguments and self.tells:
+            events.append("".join(self.arguments))
         return rest
 
     def _scan(self, scanner: ValueScanner, text: str, events: list[ParserEvent]) -> str:
@@ -225,8 +298,8 @@ class LiveCall:
                     self.broken = True
             if piece:
                 self.arguments.append(piece)
-                if self.name is not None:
-                    events.append(ArgumentsDelta(self.index, piece))
+                if self.name is not None and self.tells:
+                    events.append(piece)
         # What came before the fault was told, in this delta or in an earlier one, and stays so.
         if self.broken or scanner.broken:
             return self._break()
@@ -252,17 +325,10 @@ class LiveCall:
                     self.id = decode_string(value[1:-1])
             else:
                 self.extra.append((self._key, value))
-        self._at = _IN_MEMBER
+        self._at, self.quotes = _IN_MEMBER, _MEMBER_QUOTES
         self._scanner = self._encoded = None
         self.in_string = False
 
-    def _hold(self, text: str, begun: re.Pattern[str]) -> str:
-        # It can be no member any more, or is so long that waiting for the rest would cost more with each delta.
-        if len(text) > MAX_HELD or not begun.match(text):
-            return self._break()
-        self._held = text
-        return ""
-
     def _break(self) -> str:
-        self.broken, self.in_string = True, False
+        self.broken, self.in_string, self.quotes = True, False, 0
         return ""

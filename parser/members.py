@@ -22,6 +22,8 @@ LATE_ARGUMENTS_ALIASES = frozenset(
 # Members that hold the whole call, or an array of them.
 NESTINGS = frozenset({"function", "functioncall", "tool", "toolcall", "call"})
 WRAPPERS = frozenset({"toolcalls", "toolcall", "functioncalls", "calls", "tooluses"})
+# The name of a call that only holds others, as OpenAI's models know it.
+PARALLEL = "multi_tool_use.parallel"
 # Members that say nothing about the arguments: beside them, a call without arguments has none.
 NEUTRAL = frozenset({"callid", "id", "type", "key"})
 

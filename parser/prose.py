@@ -1,4 +1,5 @@
-"""The text outside of blocks: what is quoted, what is reasoning, where a call or a made-up result starts.
+"""The text outside of blocks: what is quoted, what is reasoning, where a call or a made-up result starts. All of
+it is said but white space that only separates.
 
 Strategy: whether a place is quoted matters only where a tag stands. So text without one is said unread and
 only remembered; `CodeState` reads it in one go when there is a tag, or when there is much of it.
@@ -7,25 +8,152 @@ only remembered; `CodeState` reads it in one go when there is a tag, or when the
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from functools import cache
 
+from .beginnings import beginnings
 from .events import ParserEvent
 from .grammar import OPEN, OPEN_TAG, THINK_TAGS
 from .json_scan import BLANKS
 from .markdown import CodeState
-from .segment import Segment
-from .tags import KINDS, Kind, after_calls, before_calls
 
+_END = r"\Z"
+_NOTHING = "(?!)"
+_AFTER_LESS_THAN = ("tool_call", *(tag[1:] for tag in THINK_TAGS))
+_TAGS = (
+    f"(?P<call>(?i:{OPEN.pattern[1:]}))"
+    f"|(?P<think>{'|'.join(tag[1:] for tag in THINK_TAGS)})"
+    f"|(?P<begun>(?i:{beginnings(OPEN.pattern[1:])})|{'|'.join(beginnings(tag[1:]) for tag in THINK_TAGS)})"
+)
+# Characters. White space is held back until it is known to separate calls only, or until there is this much of it.
+MAX_HELD_BLANK = 4096
 # Characters. About so much text that was said is remembered before it is read: less costs a tenth of the speed.
 MAX_UNREAD = 16384
 # Pieces. The same for text that has to be looked at anyway.
 _MOST_UNREAD = 16
+# What ends a thought, and nothing else, counts in it.
+_LESS_THAN = re.compile("<")
+
+
+class Kind(Enum):
+    """What stands there; the value names its group in the pattern. BEGUN: the text ends in the middle of it."""
+
+    TEXT = ""
+    CALL = "call"
+    THINK = "think"
+    BEGUN = "begun"
+    RESULT = "result"
+    RESULT_BEGUN = "result_begun"
+
+
+BEGUN = Kind.BEGUN.value
+KINDS = {kind.value: kind for kind in Kind}
+
+
+# Strategy: the patterns start with the one character that the search can skip to. What follows it is
+# compared with all tags at once, so that nearly every `<` is settled before the first tag is tried.
+
+
+@cache
+def before_calls() -> re.Pattern[str]:
+    """Finds call and think tags; `lastgroup` is the value of a Kind."""
+    return re.compile(f"<{_guard(_AFTER_LESS_THAN)}(?:{_TAGS})")
+
+
+@cache
+def after_calls(result_openers: tuple[str, ...]) -> re.Pattern[str]:
+    """Finds made-up results too. They count at the start of a line only."""
+    for opener in result_openers:
+        if opener[:1] not in ("<", "[") or len(opener) < 2:
+            raise ValueError("the opener of a result starts with < or [ and goes on")
+        if OPEN_TAG.startswith(opener.lower()) or opener.lower().startswith(OPEN_TAG):
+            raise ValueError("the opener of a result cannot be that of a call")
+    rests = {first: [opener[1:] for opener in result_openers if opener[0] == first] for first in "<["}
+    guards = rf"<{_guard([*_AFTER_LESS_THAN, *rests['<']])}|\[{_guard(rests['['])}"
+    whole = _after_first({first: [re.escape(rest) for rest in rests[first]] for first in rests})
+    begun = _after_first({first: [beginnings(re.escape(rest)) for rest in rests[first]] for first in rests})
+    results = rf"(?P<result>(?i:{whole}))|(?<=<)(?:{_TAGS})|(?P<result_begun>(?i:{begun}))"
+    return re.compile(f"(?:{guards})(?:{results})")
+
+
+def _after_first(patterns: Mapping[str, Sequence[str]]) -> str:
+    return "|".join(rf"(?<=\{first})(?:{'|'.join(rests)})" for first, rests in patterns.items() if rests) or _NOTHING
+
+
+def _guard(literals: Iterable[str]) -> str:
+    return f"(?=(?i:{_any_of(literals)}))"
+
+
+def _any_of(literals: Iterable[str]) -> str:
+    """A pattern for one of these, or for the end of the text in the middle of one."""
+    rests: dict[str, list[str]] = {}
+    for literal in literals:
+        if not literal:
+            return ""
+        rests.setdefault(literal[0].lower(), []).append(literal[1:])
+    branches = [re.escape(first) + _any_of(rest) for first, rest in rests.items()]
+    return f"(?:{'|'.join([*branches, _END])})"
+
+
+class Segment:
+    """The stretch of text since the last call. White space at its start waits for what comes."""
+
+    __slots__ = ("_after_call", "_held", "_length", "blank")
+
+    def __init__(self) -> None:
+        self.blank = True  # nothing was said yet
+        self._after_call = False
+        self._held: list[str] = []
+        self._length = 0
+
+    def say(self, text: str, events: list[ParserEvent]) -> None:
+        if not text:
+            return
+        if not self.blank:
+            events.append(text)
+            return
+        # Hold exactly as much as the limit allows, so that how the text was cut does not show.
+        if text.isspace() and self._length + len(text) <= MAX_HELD_BLANK:
+            self._held.append(text)
+            self._length += len(text)
+            return
+        self.release(events)
+        events.append(text)
+
+    def release(self, events: list[ParserEvent]) -> None:
+        """The segment is not blank: let go of what was held, and hold no more."""
+        if held := self.pass_text():
+            events.append(held)
+
+    def pass_text(self) -> str:
+        """The segment is not blank, and others say what was held: gives it."""
+        self.blank = False
+        return self.take()
+
+    def take(self) -> str:
+        """What is held, which is not said here."""
+        if not self._held:
+            return ""
+        held, self._held = self._held, []
+        return "".join(held)
+
+    def end_with_call(self) -> str:
+        """A call ends this segment, the next one starts. Gives what is held: it only separates."""
+        held = self.take()
+        self.blank = self._after_call = True
+        self._length = 0
+        return held
+
+    def end(self, events: list[ParserEvent]) -> None:
+        """The answer ends here."""
+        if not self._after_call:
+            self.release(events)
+
 
 # Looking a member up in its class is a Python call on 3.11.
 _TEXT, _CALL, _THINK, _BEGUN, _RESULT, _RESULT_BEGUN = Kind
 _ALL_READ = (_TEXT, "")
-# What ends a thought, and nothing else, counts in it.
-_LESS_THAN = re.compile("<")
 
 
 class Prose:
@@ -164,6 +292,11 @@ class Prose:
         self._pass(text[:end])
         return text[end:]
 
+    def say_remark(self, text: str, events: list[ParserEvent]) -> None:
+        """Say text without any tag that stood between a call and its close tag."""
+        self._segment.say(text, events)
+        self._pass(text)
+
     @property
     def blank(self) -> bool:
         """Whether nothing but white space was read since the last call."""
@@ -185,12 +318,12 @@ class Prose:
         self.passing = False
         return self._segment.end_with_call()
 
-    def pass_text_block(self, events: list[ParserEvent]) -> None:
-        """What was held belongs before a block that is text after all."""
-        self._segment.release(events)
+    def pass_text_block(self) -> str:
+        """A block stood here that is text after all. Gives the white space before it, which is text, too."""
         self.unread.clear()
         self._code = CodeState()
         self._code.blank = False
+        return self._segment.pass_text()
 
     def end(self, events: list[ParserEvent]) -> None:
         self._segment.say(self.held, events)

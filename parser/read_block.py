@@ -1,6 +1,6 @@
 """Read a block whose text is all there: one pure function over the named rules of `rules`.
 
-frame    what stands round the JSON          here, tag_attributes
+frame    what stands round the JSON          here
 tokens   how the JSON is written             relaxed_json
 shape    which members its objects have      call_shape
          what is no JSON at all              foreign
@@ -9,22 +9,22 @@ shape    which members its objects have      call_shape
 from __future__ import annotations
 
 import html
+import json
 import re
 from dataclasses import dataclass, replace
 
-from .call_shape import Call, calls_of, is_another_shape
+from .call_shape import Call, calls_of, is_another_shape, unpacked
 from .foreign import begins_foreign, is_markup, read_foreign
-from .grammar import CLOSE, OPEN
+from .grammar import ATTRIBUTE, CLOSE, OPEN
 from .json_scan import BLANKS, after_space
-from .json_text import decode_string, members_of
-from .members import NEUTRAL, folded_key
-from .relaxed_json import UnreadableError, rewrite
+from .json_text import decode_string, members_of, nested_objects
+from .members import NAME, NEUTRAL, PARALLEL, folded_key
+from .relaxed_json import WS, UnreadableError, rewrite
 from .rules import Rule
-from .tag_attributes import attributes_of
 
-# Strategy: peel and refuse. Each step takes away one thing that models put round a call, and hands on what is left;
-# what could be meant in two ways is refused, as a call that was not meant does more harm than one that is asked for
-# again.
+_NAMES = frozenset({"name", "tool", "function"})
+_IDS = frozenset({"id", "call_id"})
+_ATTRIBUTE = re.compile(ATTRIBUTE, re.IGNORECASE)
 
 _FENCE = re.compile(r"[ \t\r\n]*(`{3,}|~{3,})[\w-]*[ \t\r\n]*")
 _BETWEEN_OBJECTS = re.compile(r"[ \t\r\n]*[,;]?[ \t\r\n]*(?=[{\[<A-Za-z])")
@@ -32,17 +32,57 @@ _BETWEEN_OBJECTS = re.compile(r"[ \t\r\n]*[,;]?[ \t\r\n]*(?=[{\[<A-Za-z])")
 _ESCAPED_AS_HTML = re.compile(r"[\[{ \t\r\n]+&(?:quot|#34|#x22);")
 _ESCAPED = re.compile(r"[\[{ \t\r\n]+(?:\\[nrt][\[{ \t\r\n]*)*\\\"")
 _CLOSERS = re.compile(r"[}\])]+")
+# What stands behind a call: signs that say nothing; what is no remark, as brackets and quotes may be what is left of
+# another call, markup and `key=value` what is left of this one; and how a call that was ended too early goes on.
+_PUNCTUATION = re.compile(r'(?:[^\w{}\[\]"<\\]|<(?![\w/|])|\\[nrt]?)*')
+_NO_REMARK = re.compile(r"""[{}\[\]"\\]|<[\w/|]|[\w'-][ \t]*=""")
+_GOES_ON = re.compile(
+    rf"""[ \t\r\n,;]*(?:["'][\w-]+["']?{WS}:|[\w-]+["']?{WS}(?:=|:{WS}["'{{\[])|</?(?:param|arg|func|invoke))"""
+    rf"""|[ \t\r\n;]*,{WS}["'{{]"""
+)
+# A sentence goes on with words on the same line.
+_SENTENCE = re.compile(r'[ \t]*[^\s{}\[\]"]')
+# The rules by which a call has arguments that nobody wrote.
+_DEFAULTED = {Rule.MISSING_ARGUMENTS, Rule.NULL_ARGUMENTS, Rule.EMPTY_ARGUMENTS}
 # The close tags of other notations, and the marks with which chat templates end a turn.
 _CLOSE_TAGS = re.compile(
-    r"(?:</[\w:|-]+>|<\|(?:im_end|eot_id|eom_id|end|endoftext|end_of_text|/?tool_call(?:_end)?)\|>)+"
+    r"(?:</[\w:|-]+>|<\|(?:im_end|eot_id|eom_id|end|endoftext|end_of_text|/?tool_call(?:_end)?)\|>"
+    r"|</[^\s<>{}\[\]\"=]{1,32}>?(?=[ \t\r\n]*\Z))+"  # in any spelling, if nothing follows
 )
+
+
+@dataclass(frozen=True, slots=True)
+class TagAttributes:
+    name: str | None = None
+    id: str | None = None
+
+
+def attributes_of(tag: str) -> TagAttributes | None:
+    """The attributes of what stands before a block's body; None if they contradict each other."""
+    names: set[str] = set()
+    ids: set[str] = set()
+    for key, written in _ATTRIBUTE.findall(tag):
+        value = written.strip("\"'")
+        if key.casefold() in _NAMES:
+            names.add(value)
+        elif key.casefold() in _IDS:
+            ids.add(value)
+    if len(names) > 1 or len(ids) > 1 or not all(names | ids):
+        return None
+    return TagAttributes(next(iter(names), None), next(iter(ids), None))
+
+
+# Strategy: peel and refuse. Each step takes away one thing that models put round a call, and hands on what is left;
+# what could be meant in two ways is refused, as a call that was not meant does more harm than one that is asked for
+# again. So every character of the block has to be in the call, in what is known to stand round one, punctuation, or
+# plain words that leave as text: anything else may be the part of the call that fell out of it.
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
     """The calls of a block, at least one. Each carries all rules that it took, in order.
 
-    The block ends at `end`: what follows there is text. It is the whole body when the block was closed.
+    They end at `end`: what follows there is text. In a block that was closed that is a remark, or nothing.
     """
 
     calls: tuple[Call, ...]
@@ -51,7 +91,16 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
+    """No reading. With an `end`, what stands before it only mentions a call, and what follows there is text."""
+
     reason: str
+    end: int | None = None
+
+
+class _MentionError(UnreadableError):
+    def __init__(self, end: int) -> None:
+        super().__init__("a call without arguments in the middle of a sentence")
+        self.end = end
 
 
 def read_block(body: str, *, closed: bool, tag: str = "") -> Calls | Malformed:
@@ -62,6 +111,8 @@ def read_block(body: str, *, closed: bool, tag: str = "") -> Calls | Malformed:
     """
     try:
         return _read_named(body, tag, closed=closed) if "=" in tag else _read(body, closed=closed)
+    except _MentionError as mention:
+        return Malformed(str(mention), mention.end)
     except UnreadableError as error:
         return Malformed(str(error))
 
@@ -73,8 +124,8 @@ def _read_named(body: str, tag: str, *, closed: bool) -> Calls:
         raise UnreadableError("the tag contradicts itself")
     try:
         calls = _read(body, closed=closed)
-    except UnreadableError:
-        if said.name is None:
+    except UnreadableError as error:
+        if said.name is None or isinstance(error, _MentionError):
             raise
         # Only now: a body that is a call by itself is that call, and the tag has just said its name, too.
         calls = _read_arguments(body, said.name, closed=closed)
@@ -89,11 +140,15 @@ def _read_named(body: str, tag: str, *, closed: bool) -> Calls:
 def _read_arguments(body: str, name: str, *, closed: bool) -> Calls:
     value = rewrite(body, after_space(body, 0), closed=False)
     # `{"arguments": {...}}` under a name in the tag: to take that for the arguments would nest them in themselves.
-    if not value.text.startswith("{") or is_another_shape(value.text):
+    if (
+        not value.text.startswith("{")
+        or (name != PARALLEL and is_another_shape(value.text))
+        or (NAME, json.dumps(name)) in members_of(value.text)
+    ):
         raise UnreadableError("the call has members but no arguments")
     end, rules = _tail(body, value.end, "", closed=closed)
-    call = Call(name, value.text, None, (), value.rules)
-    return Calls((call.after([Rule.NAME_IN_TAG]).after(rules),), end)
+    calls = unpacked(Call(name, value.text, None, (), value.rules))
+    return Calls(tuple(call.after([Rule.NAME_IN_TAG]).after(rules) for call in calls), end)
 
 
 def _read(body: str, *, closed: bool) -> Calls:
@@ -108,24 +163,49 @@ def _read(body: str, *, closed: bool) -> Calls:
         return _read_escaped(_unescaped(body[start:]), len(body), closed=closed)
     if _ESCAPED_AS_HTML.match(body, start):
         return _read_escaped(html.unescape(body[start:]), len(body), closed=closed)
-    groups, after = _groups(body, start, closed=closed)
-    if len(groups) > 1:
+    values = _values(body, start, closed=closed)
+    if len(values) > 1:
         rules.append(Rule.SEVERAL_OBJECTS)
-    end, tail_rules = _tail(body, after, fence, closed=closed)
+    end, tail_rules = _tail(body, values[-1].end, fence, closed=closed)
     rules += tail_rules
-    calls = [call.after(rules) for group in groups for call in group]
-    for call in calls:
-        _check_brackets(call)
+    calls: list[Call] = []
+    for value in values:
+        for one in value.calls:
+            call = one.after(rules)
+            # Behind the block, or at the end of encoded arguments.
+            spare = Rule.EXTRA_CLOSERS in one.rules or "}" in body[value.end : end]
+            _check_brackets(value.text, call, spare=spare)
+            if _DEFAULTED.intersection(call.rules):
+                _check_default(body, end, closed=closed, alone=len(values) == 1)
+            calls.append(call)
     return Calls(tuple(calls), end)
 
 
-def _check_brackets(call: Call) -> None:
-    """Refuse a call with a bracket too many or too few that may have stood elsewhere.
+def _check_default(body: str, end: int, *, closed: bool, alone: bool) -> None:
+    """Refuse a call without arguments where they may stand beside it."""
+    after = after_space(body, end)
+    if after == len(body) or (not closed and OPEN.match(body, after)):
+        after = end = len(body)
+    if not closed and _SENTENCE.match(body, end):
+        raise _MentionError(end)
+    if not alone or after < len(body):
+        raise UnreadableError("the call has no arguments, and more stands in the block")
 
-    Then members of the arguments would stand beside them, or members of the call inside of them.
+
+def _check_brackets(text: str, call: Call, *, spare: bool) -> None:
+    """Refuse a call in `text` with a bracket too many or too few that may have stood elsewhere.
+
+    Then members would stand beside the object that they belong to, or inside of another. `spare`: a brace too many
+    stands behind it.
     """
     if not {Rule.MISSING_CLOSERS, Rule.EXTRA_CLOSERS} & set(call.rules):
         return
+    # A brace too many may be one behind which an object goes on; one too few may have stood before any comma.
+    arguments = nested_objects(call.arguments)
+    if any(nested.followed for nested in (*arguments, *nested_objects(text)) if spare) or (
+        Rule.MISSING_CLOSERS in call.rules and any(nested.members > 1 for nested in arguments)
+    ):
+        raise UnreadableError("a bracket too many or too few")
     # In `{"name": "r", "arguments": {}, "p": 1}}` one brace is too many, and `p` was meant to stand inside.
     inside = {folded_key(key) for key, _ in members_of(call.arguments)}
     beside = {folded_key(key) for key, _ in call.extra}
@@ -138,7 +218,7 @@ def _read_string(body: str, start: int, *, closed: bool) -> Calls:
     # A string of anything else than an object is a remark, a name or a path.
     if body[written.end :].strip(BLANKS) or not written.text.strip(BLANKS).startswith('"{'):
         raise UnreadableError("a string that is no call")
-    inner = _read(decode_string(written.text.strip(BLANKS)[1:-1]), closed=closed)
+    inner = _read_whole(decode_string(written.text.strip(BLANKS)[1:-1]), closed=closed)
     rules = (Rule.CALL_AS_STRING, *written.rules)
     return Calls(tuple(call.after(rules) for call in inner.calls), len(body))
 
@@ -154,30 +234,42 @@ def _unescaped(text: str) -> str:
 
 def _read_escaped(decoded: str, end: int, *, closed: bool) -> Calls:
     """A call that is escaped as what stands inside of a string or of a page, with no quotes round it."""
-    inner = _read(decoded, closed=closed)
-    if inner.end < len(decoded):
-        raise UnreadableError("more than a call stands in the block")
+    inner = _read_whole(decoded, closed=closed)
     return Calls(tuple(call.after([Rule.ESCAPED_JSON]) for call in inner.calls), end)
 
 
-def _groups(body: str, start: int, *, closed: bool) -> tuple[list[list[Call]], int]:
-    """The calls of each value in the body, and where the last value ends.
+def _read_whole(decoded: str, *, closed: bool) -> Calls:
+    try:
+        inner = _read(decoded, closed=closed)
+    except _MentionError:
+        inner = None
+    if inner is None or inner.end < len(decoded):
+        raise UnreadableError("more than a call stands in the block")
+    return inner
 
-    In a block that is not closed, what is no call any more is text.
-    """
-    calls, end = _value(body, start, closed=closed)
-    groups = [calls]
-    while (match := _BETWEEN_OBJECTS.match(body, end)) and _begins_value(body, match.end()):
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A value in the body: the calls that it is, its text as JSON, and where it ends."""
+
+    calls: tuple[Call, ...]
+    text: str
+    end: int
+
+
+def _values(body: str, start: int, *, closed: bool) -> list[_Value]:
+    """The values in the body that are calls. In a block that is not closed, what is no call any more is text."""
+    values = [_value(body, start, closed=closed)]
+    while (match := _BETWEEN_OBJECTS.match(body, values[-1].end)) and _begins_value(body, match.end()):
         try:
             # Once the block is closed all of it was meant as calls, and the half of one is none. Without a close tag
             # the block may just have ended before this, and this is text.
-            calls, end = _value(body, match.end(), closed=closed)
+            values.append(_value(body, match.end(), closed=closed))
         except UnreadableError:
             if closed:
                 raise
             break
-        groups.append(calls)
-    return groups, end
+    return values
 
 
 def _stands_alone(body: str, start: int, end: int) -> bool:
@@ -193,18 +285,20 @@ def _begins_value(body: str, pos: int) -> bool:
     return body[pos] in "{[" or bool(begins_foreign(body, pos))
 
 
-def _value(body: str, start: int, *, closed: bool) -> tuple[list[Call], int]:
+def _value(body: str, start: int, *, closed: bool) -> _Value:
     if foreign := read_foreign(body, after_space(body, start), closed=closed):
         call, end = foreign
         if not (closed or _stands_alone(body, start, end)):
             raise UnreadableError("a call in another notation that is not closed may be prose")
-        return [call], end
+        return _Value(tuple(unpacked(call)), call.arguments, end)
     value = rewrite(body, start, closed=closed)
-    return [call.after(value.rules) for call in calls_of(value.text.strip(BLANKS))], value.end
+    text = value.text.strip(BLANKS)
+    calls = [one.after(value.rules) for call in calls_of(text) for one in unpacked(call)]
+    return _Value(tuple(calls), text, value.end)
 
 
 def _tail(body: str, pos: int, fence: str, *, closed: bool) -> tuple[int, list[Rule]]:
-    """Pass what follows the last value; give the end of the block and the rules that it took."""
+    """Pass what follows the last value; give the end of the calls and the rules that it took."""
     rules: list[Rule] = []
     while True:
         pos = after_space(body, pos)
@@ -219,18 +313,20 @@ def _tail(body: str, pos: int, fence: str, *, closed: bool) -> tuple[int, list[R
             pos = close_tags.end()
         else:
             break
-    rest = body[pos:]
-    if not rest:
+    if pos == len(body):
         return pos, rules
-    if OPEN.match(rest):
+    end = len(body[:pos].rstrip(BLANKS))
+    if OPEN.match(body, pos):
         # Quotes do not count in elements, so only here it is seen that the next call begins.
-        return len(body[:pos].rstrip(BLANKS)), [*rules, Rule.UNCLOSED] if closed else rules
-    if not closed:
-        if CLOSE.search(rest):
-            # It stood in what looked like a string, so the quotes of this block mean something else.
-            raise UnreadableError("more than a call stands in the block")
-        return len(body[:pos].rstrip(BLANKS)), rules
-    # A remark is dropped; brackets and quotes may be what is left of another call, and that is not.
-    if re.search(r'[{}\[\]"]', rest):
+        return end, [*rules, Rule.UNCLOSED] if closed else rules
+    if closed:
+        rules.append(Rule.TRAILING_TEXT)
+        if _PUNCTUATION.fullmatch(body, pos):
+            return len(body), rules
+        no_text = _NO_REMARK.search(body, pos)
+    else:
+        # A close tag stood in what looked like a string, so the quotes of this block mean something else.
+        no_text = CLOSE.search(body, pos) or _GOES_ON.match(body, pos)
+    if no_text:
         raise UnreadableError("more than a call stands in the block")
-    return len(body), [*rules, Rule.TRAILING_TEXT]
+    return end, rules

@@ -11,16 +11,56 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .grammar import CLOSE, OPEN
-from .json_scan import MAX_DEPTH, SPACE, STRING_RUN, after_space
-from .relaxed_scalar import RUN, as_json
+from .json_scan import MAX_DEPTH, SCALAR, SPACE, STRING_RUN, after_space
 from .rules import Rule
-from .string_ends import CURLY, ENDS_ANYWHERE, ENDS_ELEMENT, ENDS_KEY, ENDS_MEMBER, KEY_AHEAD, OTHER_SPACE, WS
 
-# Strategy: one pass, which copies. Each rule is tried only where JSON itself does not go on, so well-formed text never
-# meets one. A rule must say what its author meant in every context; where two would explain the same place, as a lost
-# comma and a quote that is not escaped, the text is refused rather than decided.
+# Space that JSON does not know: no-break, typographic and ideographic spaces, line separators, zero width marks.
+OTHER_SPACE = re.compile("[\f\v\u0085\u00a0\u1680\u2000-\u200d\u2028\u2029\u202f\u205f\u2060\u3000\ufeff]+")
+WS = f"[ \\t\\r\\n{OTHER_SPACE.pattern[1:-2]}]*+"
+
+# Strategy: a quote that is not escaped is the end of its string or a quotation mark in it. What follows decides: behind
+# a string JSON goes on with a bracket, a comma or a colon, and a sentence seldom does so in the same way. A comma alone
+# is not enough, as sentences have commas: behind it the next key or value has to begin.
+
+# By the curly quote that opens a string: those that may close it.
+CURLY = {
+    **dict.fromkeys("\u201c\u201d\u201e", "\u201c\u201d"),
+    **dict.fromkeys("\u2018\u2019", "\u2018\u2019"),
+}
+_CURLY = "".join(CURLY)
+
+_KEY = rf'(?:"(?:[^"\\]++|\\[\s\S])*+"|[A-Za-z_$][\w$-]*|\'[^\'\\\n]*\'|[{_CURLY}][^{_CURLY}\n]*[{_CURLY}])'
+KEY_AHEAD = re.compile(f"{_KEY}{WS}:")
+
+# What may end a container, or the text; also a comment, which may stand before either.
+_OVER = r"[}\]]|\Z|//|/\*|#"
+# The first character of a next element, or the whole of a word: `Trueman` begins like one and is none.
+_VALUE = rf"[\"'\[{{\-+.0-9{_CURLY}]|(?i:true|false|null|none)\b"
+
+ENDS_KEY = re.compile(f"{WS}:")
+ENDS_MEMBER = re.compile(rf"{WS}(?:{_OVER}|{KEY_AHEAD.pattern}|,{WS}(?:{_OVER}|{KEY_AHEAD.pattern}))")
+ENDS_ELEMENT = re.compile(rf"{WS}(?:{_OVER}|,{WS}(?:{_OVER}|{_VALUE}))")
+# For a value that stands alone: nothing that could follow it is part of it.
+ENDS_ANYWHERE = re.compile("")
+
+
+# What may be one scalar. Wider than JSON, so that what follows a digit cannot be taken for a token of its own.
+RUN = re.compile(r"[-+.\w]+", re.ASCII)
+
+# Python's words, and JSON's own in other cases. `yes`, `nil` and the like may be words of a text.
+_LITERALS = {
+    **dict.fromkeys(("True", "TRUE"), "true"),
+    **dict.fromkeys(("False", "FALSE"), "false"),
+    **dict.fromkeys(("None", "Null", "NULL"), "null"),
+}
+# Up to 64 bits: converting takes time that grows with the square of the length.
+_HEXADECIMAL = re.compile(r"([-+]?)0[xX]([0-9a-fA-F]{1,16})")
+# Digits in groups of three only, as they are written for reading: in other groups they may be anything. No nought in
+# front, which is octal to some readers. Digits may be missing on one side of the point.
+_DECIMAL = re.compile(r"([-+]?)(0|[1-9][0-9]*|[1-9][0-9]{0,2}(?:_[0-9]{3})+)?(?:\.([0-9]*))?([eE][-+]?[0-9]+)?")
 
 _COMMENT = re.compile(r"(?://|#)[^\n]*|/\*.*?\*/", re.DOTALL)
+_NO_COMMENT = re.compile(r'["{}\[\]]|,[ \t\r]*(?:\*/)?\Z')
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$-]*")
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 # In prose and code a quotation opens behind one of these, close to what it quotes, and closes before one of those.
@@ -30,9 +70,42 @@ _STRUCTURE = re.compile(r'"[ \t\r\n]*[:{\[]|[,{\[:][ \t\r\n]*"')
 # What makes a string look like a Windows path, and an escape of JSON that would be a folder's first letter in it.
 _DRIVE = re.compile(r"[A-Za-z]:\\")
 _ESCAPED_LETTER = re.compile(r"(?<!\\)(?:\\\\)*\\[bfnrtu]")
-
 # A quote, a brace and a key with its quotes: no string that is escaped begins like this.
 _OBJECT_IN_QUOTES = re.compile(rf'"\{{{WS}"{STRING_RUN.pattern}"{WS}:')
+
+
+def as_json(word: str) -> tuple[str, Rule | None] | None:
+    """`word` as a JSON scalar, and the rule that took; None if it is none or may be several.
+
+    `007` may be octal or not, `NaN` and `undefined` are nothing that JSON has a word for.
+    """
+    if SCALAR.fullmatch(word):
+        return word, None
+    if literal := _LITERALS.get(word):
+        return literal, Rule.PYTHON_LITERALS
+    if number := _number(word):
+        return number, Rule.NUMBER_SPELLING
+    return None
+
+
+def _number(word: str) -> str | None:
+    if hexadecimal := _HEXADECIMAL.fullmatch(word):
+        sign, digits = hexadecimal.groups()
+        return sign.removeprefix("+") + str(int(digits, 16))
+    decimal = _DECIMAL.fullmatch(word)
+    if decimal is None:
+        return None
+    sign, whole, fraction, exponent = decimal.groups()
+    # A point alone, a sign alone or a power of nothing.
+    if not (whole or fraction):
+        return None
+    point = "" if fraction is None else f".{fraction or '0'}"
+    return sign.removeprefix("+") + (whole or "0").replace("_", "") + point + (exponent or "")
+
+
+# Strategy: one pass, which copies. Each rule is tried only where JSON itself does not go on, so well-formed text never
+# meets one. A rule must say what its author meant in every context; where two would explain the same place, as a lost
+# comma and a quote that is not escaped, the text is refused rather than decided.
 
 
 class UnreadableError(Exception):
@@ -85,9 +158,10 @@ class _Writer:
             self.out.append(self._take(SPACE))
             char = self._peek()
             if char in ("/", "#") and (comment := self._take(_COMMENT)):
-                if '"' in comment:
-                    # Rather the quote before it was none that ends a string, and the comment is the string's rest.
-                    raise UnreadableError("a quote in a comment")
+                # With a quote it is rather the rest of a string, whose own quote was none that ends it; with a bracket,
+                # or a comma at its end, a part of the call that a stray `#` or `/` has hidden.
+                if _NO_COMMENT.search(comment):
+                    raise UnreadableError("more than a remark in a comment")
                 self._use(Rule.COMMENTS)
             elif char > "~" and self._take(OTHER_SPACE):
                 self._use(Rule.OTHER_SPACES)
@@ -258,6 +332,11 @@ class _Writer:
                     raise UnreadableError("a key without a colon")
                 inner_quotes = True
                 self.out.append('\\"')
+            elif char == "\\" and ends is ENDS_KEY:
+                # As Markdown writes the `_` of a name. Before a letter it may be anything.
+                if self.text[self.pos + 1 : self.pos + 2].isalnum():
+                    raise UnreadableError("an escape in a key that is none")
+                self._use(Rule.INVALID_ESCAPES)
             elif char == "\\":
                 # JSON knows no such escape, so the backslash is one that its author saw: `\d` of a pattern, `\$` of a
                 # shell.

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 
-from parser import CLOSE_TAG, OPEN_TAG, ArgumentsDelta, CallCompleted, CallStarted, ParserEvent, SentinelParser
+from parser import CLOSE_TAG, OPEN_TAG, CallCompleted, CallStarted, ParserEvent, SentinelParser
 
 from ..canonical import refuse_constant
 from ..escape import INVISIBLE
@@ -171,7 +171,7 @@ class BlockReader:
         """
         # A fresh one for each block: code, thoughts and the calls before are context, and a copy may leave all of it
         # out.
-        reader = SentinelParser()
+        reader = SentinelParser(arguments=False)
         events: list[ParserEvent] = []
         fed = 0
         self._budget.spend(_AS_ANSWER)
@@ -185,7 +185,7 @@ class BlockReader:
                 fed += len(text)
                 events += heard
                 # Text, a whole call or a malformed block: this block is over. What follows is read from its own tag.
-                if any(not isinstance(event, CallStarted | ArgumentsDelta) for event in heard):
+                if any(not isinstance(event, CallStarted) for event in heard):
                     # At the latest by the next tag, whatever stands behind that.
                     alone = number == first and fed <= len(tag) + len(head)
                     return events + reader.receive_eof(), 0 if alone else number - first + 1

@@ -19,7 +19,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from parser import CallCompleted, CallStarted, Tier, ToolRegistry, coerce, read_parameter_types
+from parser import (
+    CallCompleted,
+    CallStarted,
+    Doubtful,
+    Tier,
+    ToolRegistry,
+    fit,
+    read_parameter_types,
+)
 from prompts import PastCall, QuoteGuard, canonical, looping_call, unescape_json
 
 from ..contracts import TurnRequest
@@ -47,7 +55,7 @@ class Doubt(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Doubtful:
+class Doubted:
     """A call that may not be meant."""
 
     name: str
@@ -106,7 +114,7 @@ class CallGate:
 
     def judge(
         self, call: CallCompleted, *, before: str = "", may_ask: bool = False
-    ) -> Accepted | Refusal | Doubtful | Misfit:
+    ) -> Accepted | Refusal | Doubted | Doubtful | Misfit:
         """`before` is the text in front of the call; `may_ask`: the model can be asked for it once more."""
         arguments = unescape_json(call.arguments)
         tool = self.registry.match(call.name)
@@ -119,12 +127,19 @@ class CallGate:
             return Refusal.UNDECLARED
         if isinstance(suspicion, Doubt):
             self._asked_for_key = self._asked_for_key or suspicion is Doubt.NO_KEY
-            return Doubtful(tool.name, suspicion)
+            return Doubted(tool.name, suspicion)
         if suspicion is not None:
             return suspicion
         arguments = self._without_key(arguments)
         # Before the check, for a strict tool is called rightly when its schema says what a "3" is.
-        coerced = coerce(arguments, read_parameter_types(tool.parameters or ""))
+        coerced = fit(
+            arguments,
+            read_parameter_types(tool.parameters or ""),
+            beside=[(key, unescape_json(value)) for key, value in call.extra],
+            repaired=call.tier is not Tier.VALID,
+        )
+        if isinstance(coerced, Doubtful):
+            return coerced
         if (problem := self._strict.problem(tool.name, coerced.arguments)) is not None:
             return Misfit(tool.name, problem)
         # A call of before was passed on coerced, so it may come again in either form.

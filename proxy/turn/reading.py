@@ -15,16 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from parser import (
-    ArgumentsDelta,
     BareAnswerParser,
     CallCompleted,
     CallMalformed,
     CallStarted,
+    Coercion,
+    Doubtful,
     ParserEvent,
     ReadingEnded,
     SentinelParser,
     StrayCloser,
-    TextDelta,
     Tier,
 )
 
@@ -46,7 +46,7 @@ from ..contracts import (
     Usage,
 )
 from ..errors import BackendError
-from .calls import Accepted, CallGate, Doubtful, Misfit, Refusal
+from .calls import Accepted, CallGate, Doubted, Misfit, Refusal
 from .masking import Mask, masked
 from .release import CallRelease, Cue, Hold, Release
 from .report import TurnReport
@@ -67,12 +67,11 @@ _WARNINGS = {
 
 @dataclass(frozen=True, slots=True)
 class _MeantCall:
-    """A call that carries the key, while it is written. Should the answer be cut in it, this much of it was meant."""
+    """A call that carries the key, while it is written. Should the answer be cut in it, it was meant all the same."""
 
     index: int
     name: str
     id: str | None
-    arguments: list[str]
 
 
 class Reading:
@@ -116,6 +115,8 @@ class Reading:
         self._before: deque[str] = deque(maxlen=_CONTEXT)
         self._release = Release(hold)
         self._out: list[TurnEvent] = []
+        # Whether the parser is in the middle of a call: its text is of the arguments.
+        self._in_call = False
         # The call that is leaving while it is written, by the parser's number, and reasoning that came meanwhile.
         self._live_call: int | None = None
         self._meant_call: _MeantCall | None = None
@@ -133,7 +134,7 @@ class Reading:
         self._calls = 0
         self._undeclared = 0
         self._malformed: str | None = None
-        self._doubtful: Doubtful | None = None
+        self._doubtful: Doubted | None = None
         self._repeated: str | None = None
         self._misfit: Misfit | None = None
         self._broken: str | None = None
@@ -299,34 +300,38 @@ class Reading:
 
     def _new_parser(self) -> SentinelParser | BareAnswerParser:
         if self._bare_calls and self._gate is not None:
-            return BareAnswerParser(self._gate.registry)
-        return SentinelParser()
+            return BareAnswerParser(self._gate.registry, arguments=self._live)
+        return SentinelParser(arguments=self._live)
 
     def _obey(self, events: Sequence[ParserEvent]) -> str | None:
         """Acts on events of the parser. Returns text that is to be read on with the parser that is there then."""
         for event in events:
             if self._over:
-                self.goes_on = self.goes_on or not (isinstance(event, TextDelta) and event.text.isspace())
+                self.goes_on = self.goes_on or not (isinstance(event, str) and event.isspace())
                 continue
             match event:
-                case TextDelta(text):
-                    self._text(text)
+                case str(text):
+                    if not self._in_call:
+                        self._text(text)
+                    elif self._live_call is not None:
+                        self._tell_arguments(text)
                 case CallStarted():
+                    self._in_call = True
                     self._started(event)
-                case ArgumentsDelta(index, text):
-                    self._more_arguments(index, text)
                 case CallCompleted():
+                    self._in_call = False
                     self._completed(event)
                 case StrayCloser(raw):
                     if self._refused_last:
                         self._text(raw)
                 case CallMalformed():
+                    self._in_call = False
                     self._unreadable(event)
                 case ReadingEnded(reason, rest):
                     # The model goes on with a result. Behind a call of its own it made that up; without one it is
                     # part of something that the model quotes, and is text.
                     if not (self._calls or self._undeclared or self._repeated):
-                        self._parser = SentinelParser()
+                        self._parser = SentinelParser(arguments=self._live)
                         return rest
                     self._end(reason)
         return None
@@ -377,7 +382,7 @@ class Reading:
         # Behind a call that leaves anyway nothing is asked for once more: that call would come twice.
         may_ask = not (self._final or self._calls or live)
         verdict = self._gate.judge(call, before="".join(self._before), may_ask=may_ask)
-        self._refused_last = isinstance(verdict, Doubtful | Refusal) and verdict is not Refusal.UNDECLARED
+        self._refused_last = isinstance(verdict, Doubted | Refusal) and verdict is not Refusal.UNDECLARED
         match verdict:
             case Refusal.UNDECLARED:
                 # Taken out and not shown: a client could only take it for markup.
@@ -390,27 +395,34 @@ class Reading:
                 else:
                     self._warn_of(verdict, call.name)
                     self._show_block(call.before + call.raw)
-            case Doubtful():
+            case Doubted():
                 self._doubtful = self._doubtful or verdict
                 self._leave(self._release.meet(Cue.DOUBT))
                 self._show_block(call.before + call.raw)
+            case Doubtful(reason):
+                self._unreadable(CallMalformed(reason, call.before + call.raw, call.index))
             case Misfit():
                 self._report.refuse("arguments_misfit")
                 # Calls go together: nothing more may leave.
                 self._misfit = verdict
                 self._over = True
+            case Accepted(coercions=coercions) if live and Coercion.LIFTED in coercions:
+                self._break("a part of the arguments came when they had ended")
             case Accepted():
-                # What the schema took of arguments that have left as they were written helped nobody.
-                self._report.take_call(call.tier.value, (*call.repairs, *(() if live else verdict.coercions)))
-                if live:
-                    # Its arguments have left as they were written.
-                    self._calls += 1
-                    self._report.pass_on([verdict.name])
-                    self._end_live(ToolCallEnded())
-                else:
-                    self._pass_on(verdict)
-                if not self._parallel:
-                    self._end("one call was asked for", winds_down=True)
+                self._accepted(verdict, call, live=live)
+
+    def _accepted(self, verdict: Accepted, call: CallCompleted, *, live: bool) -> None:
+        # What the schema took of arguments that have left as they were written helped nobody.
+        self._report.take_call(call.tier.value, (*call.repairs, *(() if live else verdict.coercions)))
+        if live:
+            # Its arguments have left as they were written.
+            self._calls += 1
+            self._report.pass_on([verdict.name])
+            self._end_live(ToolCallEnded())
+        else:
+            self._pass_on(verdict)
+        if not self._parallel:
+            self._end("one call was asked for", winds_down=True)
 
     def _warn_of(self, refusal: Refusal, name: str) -> None:
         """Tells the client of a block that it gets as text, naming the tool by the client's own word for it."""
@@ -441,7 +453,7 @@ class Reading:
             # Cut off, but meant: it leaves as far as it has come, as one whose arguments nobody can read.
             events = (
                 ToolCallStarted(self._gate.take_id(meant.id), meant.name),
-                ToolCallArguments(self._masked("".join(meant.arguments))),
+                ToolCallArguments(self._masked(_begun_arguments(block.raw))),
                 ToolCallEnded(complete=False),
             )
             self._leave(self._release.meet(Cue.CALL, events))
@@ -451,10 +463,10 @@ class Reading:
             self._break(f"the call cannot be read: {self._masked(block.reason)}")
             return
         # A broken block that stands so in the request is quoted, and asking anew would bring it again.
-        if self._gate is None or not self._gate.is_quoted_text(block.raw):
+        if block.meant and (self._gate is None or not self._gate.is_quoted_text(block.raw)):
             self._malformed = block.reason
             self._leave(self._release.meet(Cue.DOUBT))
-        self._show_block(block.raw)
+        self._show_block(block.before + block.raw)
 
     # Live calls
 
@@ -470,16 +482,13 @@ class Reading:
             self._out.append(started)
             self._live_call = call.index
         elif self._gate.is_meant(call):
-            self._meant_call = _MeantCall(call.index, tool.name, call.id, [])
+            self._meant_call = _MeantCall(call.index, tool.name, call.id)
 
-    def _more_arguments(self, index: int, text: str) -> None:
-        if self._live_call == index:
-            if self._live_mask is not None:
-                text = self._live_mask.feed(text)
-            if text:
-                self._out.append(ToolCallArguments(text))
-        elif self._meant_call is not None and self._meant_call.index == index:
-            self._meant_call.arguments.append(text)
+    def _tell_arguments(self, text: str) -> None:
+        if self._live_mask is not None:
+            text = self._live_mask.feed(text)
+        if text:
+            self._out.append(ToolCallArguments(text))
 
     def _end_live(self, end: ToolCallEnded) -> None:
         self._live_call = None
@@ -496,3 +505,8 @@ class Reading:
         # Where the answer was cut, the client knows already why the call has no end.
         if not self._incomplete:
             self._broken = reason
+
+
+def _begun_arguments(block: str) -> str:
+    """The arguments of a call that was cut off in the middle, as far as they came."""
+    return "".join(event for event in SentinelParser(arguments=True).receive_text(block) if isinstance(event, str))

@@ -32,7 +32,7 @@ from ..contracts import (
     Usage,
 )
 from ..errors import BackendError, ModelError
-from .calls import Doubt, Doubtful, Misfit
+from .calls import Doubt, Doubted, Misfit
 from .json_output import JsonOutput, Unfit
 from .release import Hold
 from .report import Again
@@ -59,7 +59,7 @@ class Answer:
     written: str = ""
     unfit: Unfit | None = None
     malformed: str | None = None
-    doubtful: Doubtful | None = None
+    doubtful: Doubted | None = None
     repeated: str | None = None
     misfit: Misfit | None = None
     broken: str | None = None
@@ -145,7 +145,7 @@ def fault_of(answer: Answer, demands: Demands) -> Fault | None:
     return None
 
 
-def _doubted(call: Doubtful, key: str) -> Fault:
+def _doubted(call: Doubted, key: str) -> Fault:
     match call.doubt:
         case Doubt.NO_KEY:
             return Fault(Again.NO_KEY, call_without_key(call.name, key))

@@ -9,6 +9,7 @@ client       many streams at once, and when each piece of text came
 deltas       rows about text that streams
 starts       rows about starting: the process, an answer; and about memory
 leaving      rows about clients that leave
+answers      a row about text on its way through a turn
 requests     rows about reading a request, and about growth with its size
 report       a row: two figures, what they come to, and its goal
 
@@ -24,7 +25,7 @@ from pathlib import Path
 
 from tests.parser import bench as parser_bench
 
-from . import deltas, leaving, requests, starts
+from . import answers, deltas, leaving, requests, starts
 from .contestants import relay, tagcall
 from .report import HEAD, Row
 
@@ -50,6 +51,7 @@ def main() -> None:
             show(deltas.rows(ours, floor))
             show(requests.growth(ours))
             show(leaving.rows(ours, folder))
+    show(answers.rows())
     show(requests.sending())
 
 

@@ -1,7 +1,7 @@
 """What reading costs, for `make bench`. Each row is a figure and its goal; a row over its goal is marked, no more.
 
 Times are ratios to a floor over the same pieces in the same run, since ratios travel between machines and
-seconds do not. The floor looks for `<` in each piece and appends it to a list.
+seconds do not. The floor looks for `<` in each piece, appends it to a list and returns it in one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from parser import ArgumentsDelta, SentinelParser, TextDelta, write_call
+from parser import SentinelParser, write_call
 from tests.parser.reading import cut
 
 REPEATS = 7
@@ -33,14 +33,15 @@ class Row:
 
 
 class Floor:
-    """The least that a parser could do."""
+    """The least that a method could do which reads text and returns a list of events."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
 
-    def receive_text(self, text: str) -> None:
+    def receive_text(self, text: str) -> list[str]:
         if text.find("<") < 0:
             self.pieces.append(text)
+        return [text]
 
 
 def argument(size: int, line: str = "A line of a note, with words of the usual length. ") -> str:
@@ -52,19 +53,23 @@ MARKDOWN = "Use `code` here:\n```python\nprint(1)\n```\nand *that*.\n" * 2_000
 CODE = r"def f(x):\n    return x[\"a\"] + '\\n'\n\n"
 TAGS_BEGUN = "Now a <b <tool <tool_call_ <Tool_calls [x](y) <think <thin k `<tool_c` </tool_call> and so on.\n"
 NEXT_CALL = write_call("read_note", '{"path": "a.md"}') + "\n"
+KEYED_CALL = write_call("read_note", '{"path": "a.md"}', key="3b0f9c2d71e84a56") + "\n"
 
 # What is read, in pieces of how many characters, and the goal as a multiple of the floor.
 LOADS: list[tuple[str, str, int, float]] = [
-    ("1 MB of prose, 4 characters a delta", PROSE, 4, 2),
-    ("1 MB of prose, 40 characters", PROSE, 40, 2),
-    ("prose after a call, 4", write_call("get_time", "{}") + PROSE, 4, 2),
-    ("string argument of 100 KB, 4", argument(100_000), 4, 5),
-    ("text dense in '<', 4", "a < b <c> <div> x<y <tr> " * 8_000, 4, 5),
-    ("64 calls in a row, 4", NEXT_CALL * 64, 4, 10),
+    ("1 MB of prose, 4 characters a delta", PROSE, 4, 1.2),
+    ("1 MB of prose, 40 characters", PROSE, 40, 1.2),
+    ("prose after a call, 4", write_call("get_time", "{}") + PROSE, 4, math.inf),
+    ("string argument of 100 KB, 4", argument(100_000), 4, 3),
+    ("text dense in '<', 4", "a < b <c> <div> x<y <tr> " * 8_000, 4, 4),
+    ("64 calls in a row, 4", NEXT_CALL * 64, 4, 12),
+    ("64 calls in a row, each with a key, 4", KEYED_CALL * 64, 4, math.inf),
     ("prose with much code, 4", MARKDOWN, 4, math.inf),
     ("100 KB of code in an argument, 4", argument(100_000, CODE), 4, math.inf),
     ("reasoning in think tags, 4", "<think>" + PROSE, 4, math.inf),
 ]
+# The same where nobody reads arguments before their call is whole, as in `--calls whole`.
+UNTOLD = ("string argument of 100 KB, 4", "64 calls in a row, each with a key, 4")
 
 
 def fastest(makers: list[Callable[[], Callable[[str], object]]], pieces: list[str]) -> list[float]:
@@ -84,10 +89,17 @@ def ours() -> Callable[[str], object]:
     return SentinelParser().receive_text
 
 
+def untold() -> Callable[[str], object]:
+    return SentinelParser(arguments=False).receive_text
+
+
 def costs() -> Iterator[Row]:
     for what, text, size, goal in LOADS:
-        floor, reading = fastest([lambda: Floor().receive_text, ours], cut(text, size))
-        yield Row(what, reading / floor, goal)
+        floor, *readings = fastest(
+            [lambda: Floor().receive_text, ours, *([untold] if what in UNTOLD else [])], cut(text, size)
+        )
+        for reading, how in zip(readings, ("", ", not told"), strict=False):
+            yield Row(what + how, reading / floor, goal)
 
 
 def growth() -> Iterator[Row]:
@@ -122,7 +134,7 @@ def delays() -> Iterator[Row]:
     late = 0
     take = SentinelParser().receive_text
     for at, char in enumerate(text):
-        if any(isinstance(event, ArgumentsDelta) for event in take(char)):
+        if any(isinstance(event, str) for event in take(char)):
             late = at - begun
             break
     yield Row("feeds until the first arguments are told", late, 0)
@@ -130,7 +142,7 @@ def delays() -> Iterator[Row]:
     held = astray = told = 0
     take = SentinelParser().receive_text
     for at, char in enumerate(TAGS_BEGUN, 1):
-        told += sum(len(event.text) for event in take(char) if isinstance(event, TextDelta))
+        told += sum(len(event) for event in take(char) if isinstance(event, str))
         held = max(held, at - told)
         astray += told < at and TAGS_BEGUN[told] != "<"
     yield Row("characters of text held back, at most", held, 10)

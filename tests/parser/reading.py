@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from parser import (
-    ArgumentsDelta,
     BareAnswerParser,
     CallCompleted,
     CallMalformed,
+    CallStarted,
     ParserEvent,
     ReadingEnded,
     SentinelParser,
     StrayCloser,
-    TextDelta,
     Tier,
 )
 
@@ -40,14 +39,12 @@ def cut(text: str, size: int) -> list[str]:
 
 
 def merged(events: Iterable[ParserEvent]) -> list[ParserEvent]:
-    """Adjacent deltas of the same kind and call as one: how they were cut is no promise."""
+    """Adjacent text as one: how it was cut is no promise."""
     result: list[ParserEvent] = []
     for event in events:
         match (result[-1] if result else None, event):
-            case (TextDelta(before), TextDelta(text)):
-                result[-1] = TextDelta(before + text)
-            case (ArgumentsDelta(index, before), ArgumentsDelta(same, text)) if index == same:
-                result[-1] = ArgumentsDelta(index, before + text)
+            case (str(before), str(text)):
+                result[-1] = before + text
             case _:
                 result.append(event)
     return result
@@ -75,12 +72,46 @@ def answer_of(events: Sequence[ParserEvent]) -> Answer:
 
 
 def visible(events: Iterable[ParserEvent]) -> Iterator[str]:
-    for event in events:
+    for event in outside(events):
         match event:
-            case TextDelta(text=text) | CallMalformed(raw=text):
+            case str(text):
                 yield text
+            case CallMalformed(before=before, raw=raw):
+                yield before + raw
             case _:
                 pass
+
+
+def outside(events: Iterable[ParserEvent]) -> Iterator[ParserEvent]:
+    """All but the pieces of arguments."""
+    in_call = False
+    for event in events:
+        match event:
+            case CallStarted():
+                in_call = True
+            case CallCompleted() | CallMalformed():
+                in_call = False
+            case _:
+                pass
+        if not (in_call and isinstance(event, str)):
+            yield event
+
+
+def arguments_told(events: Iterable[ParserEvent]) -> dict[int, str]:
+    """By its number, what was told of the arguments of each call that was begun."""
+    told: dict[int, str] = {}
+    number: int | None = None
+    for event in events:
+        match event:
+            case CallStarted(index):
+                number, told[index] = index, ""
+            case CallCompleted() | CallMalformed():
+                number = None
+            case str(text) if number is not None:
+                told[number] += text
+            case _:
+                pass
+    return told
 
 
 def completed(events: Iterable[ParserEvent]) -> Iterator[CallCompleted]:
@@ -90,11 +121,11 @@ def completed(events: Iterable[ParserEvent]) -> Iterator[CallCompleted]:
 def received(events: Iterable[ParserEvent]) -> str:
     """The text that the events account for, in their order."""
     parts: list[str] = []
-    for event in events:
+    for event in outside(events):
         match event:
-            case TextDelta(text=text) | CallMalformed(raw=text) | StrayCloser(raw=text) | ReadingEnded(rest=text):
+            case str(text) | StrayCloser(raw=text) | ReadingEnded(rest=text):
                 parts.append(text)
-            case CallCompleted(before=before, raw=raw):
+            case CallCompleted(before=before, raw=raw) | CallMalformed(before=before, raw=raw):
                 parts += before, raw
             case _:
                 pass

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from parser import BareAnswerParser, CallCompleted, ParserEvent, Rule, StrayCloser, Tier, Tool, ToolRegistry
 from parser.bare_answer import HARMLESS, MAX_FRAME_CHARS
 from parser.rules import Stage
-from tests.parser.reading import Answer, answer_of, completed, cut, merged, read, received
+from tests.parser.reading import Answer, answer_of, arguments_told, completed, cut, merged, outside, read, received
 
 REGISTRY = ToolRegistry([Tool("read_note"), Tool("get_time")])
 BODY = '{"name": "read_note", "arguments": {"path": "a.md"}}'
@@ -51,6 +51,14 @@ def test_an_answer_that_is_nothing_but_a_call_is_that_call(text: str, rules: lis
         assert call.tier is Tier.BARE
         assert [" ".join(call.repairs)] == rules
         assert received(events) == text
+
+
+@pytest.mark.parametrize("text", [*(text for text, _ in CALLS.values()), "So.", f"So: {TAGGED}"])
+def test_arguments_that_are_not_wanted_are_not_told(text: str) -> None:
+    for size in (1, 3, 7, 0):
+        silent = read(cut(text, size), BareAnswerParser(REGISTRY, arguments=False))
+        assert merged(silent) == merged(outside(bare(cut(text, size))))
+        assert not any(arguments_told(silent).values())
 
 
 def test_two_tagged_calls_in_a_fence_are_two_calls() -> None:

@@ -2,9 +2,63 @@ from __future__ import annotations
 
 import pytest
 
-from parser import ArgumentsDelta, CallCompleted, CallMalformed, CallStarted, ParserEvent
-from parser.block import LIVE, OPENED, PROSE, READERS, Block, State
+from parser import CallCompleted, CallMalformed, CallStarted, ParserEvent, Tier
+from parser.block import LIVE, OPENED, PROSE, READERS, Block, State, continuing, events_left
+from parser.call_shape import Call
+from parser.live_call import LiveCall
 from parser.prose import Prose
+from parser.read_block import Calls, Malformed
+from parser.rules import Rule
+
+
+def call_begun(text: str) -> LiveCall:
+    """A call of which so much was told while it was written."""
+    live = LiveCall(3)
+    events: list[ParserEvent] = []
+    live.feed(text, events)
+    return live
+
+
+NAMED = call_begun('"name": "r", "arguments": {"p": "a')
+
+
+@pytest.mark.parametrize(
+    "call", [Call("r", '{"p": "ab"}', None, ()), Call("r", '{"p": "a', None, ()), Call("r", '{"p": "a"}', "c", ())]
+)
+def test_a_reading_that_goes_on_from_what_was_told_stands(call: Call) -> None:
+    reading = Calls((call,), 9)
+    assert continuing(NAMED, reading) is reading
+
+
+@pytest.mark.parametrize("call", [Call("w", '{"p": "ab"}', None, ()), Call("r", '{"p":"ab"}', None, ())])
+def test_a_reading_that_takes_something_back_is_none(call: Call) -> None:
+    assert isinstance(continuing(NAMED, Calls((call,), 9)), Malformed)
+    assert isinstance(continuing(call_begun(""), Calls((call,), 9)), Calls)
+
+
+def test_a_reason_stays_that_reason() -> None:
+    assert continuing(NAMED, Malformed("no")) == Malformed("no")
+
+
+def test_only_the_rest_of_a_call_is_told() -> None:
+    call = Call("r", '{"p": "ab"}', "c1", (("x", "1"),), (Rule.UNCLOSED,))
+    assert events_left(NAMED, [call], "raw", " ") == [
+        'b"}',
+        CallCompleted(3, "r", '{"p": "ab"}', "c1", "raw", Tier.REPAIRED, ("unclosed",), (("x", "1"),), " "),
+    ]
+
+
+def test_of_several_calls_the_first_carries_the_text_and_each_is_told_whole() -> None:
+    calls = [Call("r", "{}", None, ()), Call("w", '{"q": 1}', None, (), (Rule.SEVERAL_OBJECTS,))]
+    assert events_left(call_begun(""), calls, "raw", "\n") == [
+        CallStarted(3, "r", None),
+        "{}",
+        CallCompleted(3, "r", "{}", None, "raw", Tier.VALID, (), (), "\n"),
+        CallStarted(4, "w", None),
+        '{"q": 1}',
+        CallCompleted(4, "w", '{"q": 1}', None, "", Tier.REPAIRED, ("several-objects",)),
+    ]
+
 
 BEGUN = '<tool_call>{"name": "r", "arguments": {"p": "a'
 
@@ -37,7 +91,7 @@ def test_what_was_told_belongs_to_the_call() -> None:
     block.join_told()
     events, rest = read(block, '"}}</tool_call> x')
     assert events == [
-        ArgumentsDelta(0, '"}'),
+        '"}',
         CallCompleted(0, "r", '{"p": "abcd"}', None, f'{BEGUN}bcd"}}}}</tool_call>'),
     ]
     assert (rest, block.state) == (" x", PROSE)

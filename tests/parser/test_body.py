@@ -2,8 +2,105 @@ from __future__ import annotations
 
 import pytest
 
-from parser.body import MAX_TAIL_CHARS, Body, Collected, TooLong
+from parser.body import (
+    MAX_OPENING_CHARS,
+    MAX_TAIL_CHARS,
+    OPEN_OBJECT,
+    BlockEnd,
+    BlockOpening,
+    Body,
+    Collected,
+    End,
+    NoOpening,
+    TooLong,
+    opening_of,
+)
 from tests.parser.reading import cut
+
+TAG = "<tool_call>"
+
+
+@pytest.mark.parametrize("text", ["{", '{"name"', "\n{", " \t\r\n {"])
+@pytest.mark.parametrize("tag", [TAG, "<TOOL_CALL\n>"])
+def test_an_object_right_after_the_tag_may_be_a_well_formed_call(tag: str, text: str) -> None:
+    found = OPEN_OBJECT.match(tag + text)
+    assert found is not None
+    assert (tag + text)[found.end()] == "{"
+
+
+@pytest.mark.parametrize("text", ["", "x{", "[{", f"{TAG}{{", "```{"])
+def test_anything_else_is_none(text: str) -> None:
+    assert OPEN_OBJECT.match(TAG + text) is None
+
+
+def test_a_tag_that_names_the_call_is_none() -> None:
+    assert OPEN_OBJECT.match('<tool_call name="r">{') is None
+
+
+@pytest.mark.parametrize(
+    ("text", "body", "openers"),
+    [
+        ("[", "[", 1),
+        (' "{', '"{', 1),
+        (f"\n{TAG}\n{{", "{", 2),
+        ("```json\n{", "```json\n{", 1),
+        (f"{TAG} ~~~\n[", "~~~\n[", 2),
+    ],
+)
+def test_other_json_may_be_a_call_too(text: str, body: str, openers: int) -> None:
+    assert opening_of(TAG + text) == BlockOpening(len(TAG + text) - len(body), openers, markup=False)
+
+
+@pytest.mark.parametrize("text", [" tag is", "\n\nA b", "1", '"a', "``x", f"{TAG}</tool_call>", "</tool_call>", ")"])
+def test_a_tag_without_json_is_text(text: str) -> None:
+    assert opening_of(TAG + text) == NoOpening(len(TAG))
+
+
+@pytest.mark.parametrize("text", ["", " ", '"', "<", "<tool_ca", TAG, "`", "```", "```jso", "~~~\n"])
+def test_what_may_still_become_either_is_not_decided(text: str) -> None:
+    assert opening_of(TAG + text) is None
+
+
+@pytest.mark.parametrize("text", [" " * MAX_OPENING_CHARS, "```" + " " * MAX_OPENING_CHARS, " " * 300 + "{"])
+def test_it_is_decided_within_a_limit(text: str) -> None:
+    assert opening_of(TAG + text) == NoOpening(len(TAG))
+
+
+def test_it_is_asked_where_a_tag_stands() -> None:
+    with pytest.raises(ValueError, match="open tag"):
+        opening_of("x")
+
+
+def search(text: str, size: int) -> tuple[End | None, int | None]:
+    block_end = BlockEnd()
+    for at in range(0, len(text), size):
+        if end := block_end.feed(text[at : at + size]):
+            return end, block_end.in_string
+    return None, block_end.in_string
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+@pytest.mark.parametrize(
+    ("text", "end", "in_string"),
+    [
+        ("{}</tool_call>x", End(2, 14, closed=True), None),
+        ("{}</TOOL_CALL  >x", End(2, 16, closed=True), None),
+        ("{}<tool_call>{", End(2, 2, closed=False), None),
+        ("{}<tool_x></tool_call>", End(10, 22, closed=True), None),
+        ('{"</tool_call>"}</tool_call>', End(16, 28, closed=True), 14),
+        ('{"\\"</tool_call>', None, 16),
+        ('{"a\\\\"}</tool_call>', End(7, 19, closed=True), None),
+        ("{'</tool_call>'}</tool_call>", End(16, 28, closed=True), 14),
+        ("{1} don't</tool_call>", End(9, 21, closed=True), None),
+        ('{"<tool_call>"}', None, None),
+        ("{}</tool", None, None),
+    ],
+)
+def test_the_end_is_the_first_tag_outside_of_strings(
+    text: str, end: End | None, in_string: int | None, size: int
+) -> None:
+    assert search(text, size) == (end, in_string)
+
 
 SIZES = pytest.mark.parametrize("size", [1, 3, 0])
 

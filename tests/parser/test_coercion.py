@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parser.coercion import coerce, read_parameter_types
+from parser.coercion import Coerced, Coercion, Doubtful, coerce, fit, read_parameter_types
 from tests.support.cpu_time import cpu_seconds
 
 SCHEMA = json.dumps(
@@ -196,3 +196,66 @@ def test_time_grows_with_the_length_alone(unit: str) -> None:
         return cpu_seconds(lambda: coerce(text, read_parameter_types(SCHEMA)))
 
     assert seconds(10_000) < 40 * max(seconds(1_000), 1e-3)
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, '{"anyOf": [], "required": ["must"]}'])
+def test_a_repaired_call_without_what_is_required_is_doubtful(schema: str) -> None:
+    wanted = read_parameter_types(schema)
+    assert fit('{"n": 5}', wanted, repaired=True) == Doubtful("the arguments have no 'must'")
+    assert fit('{"must": 5}', wanted, repaired=True) == Coerced('{"must": 5}')
+    assert fit('{"n": 5}', wanted, repaired=False) == Coerced('{"n": 5}')
+
+
+NOTE = read_parameter_types('{"properties": {"path": {}, "size": {"type": "integer"}}, "required": ["path"]}')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "beside", "fitted"),
+    [
+        ('{"path": "a"}', [("size", "5")], '{"path": "a", "size": 5}'),
+        ("{}", [("path", '"a"')], '{"path": "a"}'),
+        ('{ "path":"a" } ', [("size", '"5"')], '{ "path":"a" , "size": 5}'),
+        ("{}", [("size", "5"), ("path", '"a"')], '{"size": 5, "path": "a"}'),
+    ],
+)
+@pytest.mark.parametrize("repaired", [False, True])
+def test_a_parameter_beside_the_arguments_is_lifted_into_them(
+    arguments: str, beside: list[tuple[str, str]], fitted: str, repaired: bool
+) -> None:
+    coerced = fit(arguments, NOTE, beside=beside, repaired=repaired)
+    assert isinstance(coerced, Coerced)
+    assert coerced.arguments == fitted
+    assert coerced.coercions.count(Coercion.LIFTED) == len(beside)
+
+
+@pytest.mark.parametrize("member", [("path", '"b"'), ("Size", "5"), ("other", "{}")])
+def test_what_belongs_nowhere_makes_a_call_doubtful(member: tuple[str, str]) -> None:
+    assert fit('{"path": "a"}', NOTE, beside=[member]) == Doubtful(f"{member[0]!r} stands beside the arguments")
+    assert isinstance(fit('{"path": "a"}', read_parameter_types(""), beside=[member]), Doubtful)
+
+
+@pytest.mark.parametrize("name", ["id", "call_id", "type", "key", "name"])
+def test_members_of_every_call_are_no_parameters(name: str) -> None:
+    declared = f'"properties": {{"{name}": {{"type": "string"}}, "path": {{}}}}'
+    optional, required = (
+        read_parameter_types(f'{{{declared}, "required": {names}}}') for names in ("[]", f'["{name}"]')
+    )
+    beside = [(name, '"x"'), ("index", "0")]
+    assert fit('{"path": "a"}', optional, beside=beside) == Coerced('{"path": "a"}')
+    assert fit(f'{{"{name}": "y"}}', required, beside=beside) == Coerced(f'{{"{name}": "y"}}')
+    # Which of the two it was meant to be, nobody can tell.
+    assert isinstance(fit('{"path": "a"}', required, beside=beside), Doubtful)
+
+
+PLAIN = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers())
+
+
+@given(st.dictionaries(st.text(), PLAIN), st.dictionaries(st.text('ab\\é"'), PLAIN))
+def test_nothing_is_lost_by_lifting(written: dict[str, object], beside: dict[str, object]) -> None:
+    wanted = read_parameter_types(json.dumps({"properties": {key: {} for key in beside}}))
+    fitted = fit(json.dumps(written), wanted, beside=[(key, json.dumps(value)) for key, value in beside.items()])
+    match fitted:
+        case Coerced(arguments):
+            assert json.loads(arguments) == written | beside
+        case Doubtful():
+            assert written.keys() & beside.keys()

@@ -3,11 +3,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from parser import write_call
-from parser.grammar import CLOSE, CLOSE_BEGUN, OPEN, OPEN_BEGUN, prefixes_of
+from parser.grammar import CLOSE, CLOSE_BEGUN, CLOSE_BEHIND, CLOSE_BEHIND_BEGUN, OPEN, OPEN_BEGUN
 
 
 def test_a_call_is_written_as_prompts_teach_it() -> None:
@@ -20,17 +18,14 @@ def test_a_key_is_the_first_member_of_the_call() -> None:
     assert write_call("r", "{}", key="k1") == '<tool_call>{"key": "k1", "name": "r", "arguments": {}}</tool_call>'
 
 
-@given(st.text(min_size=1))
-def test_every_beginning_of_a_literal_is_found_and_nothing_else(literal: str) -> None:
-    pattern = re.compile(prefixes_of(literal))
-    for length in range(1, len(literal) + 1):
-        assert pattern.fullmatch(literal[:length])
-    assert not pattern.fullmatch("")
-    assert not pattern.fullmatch(literal + "x")
-
-
 @pytest.mark.parametrize(
-    ("tag", "whole", "begun"), [("<Tool_Call \n>", OPEN, OPEN_BEGUN), ("</TOOL_CALL  >", CLOSE, CLOSE_BEGUN)]
+    ("tag", "whole", "begun"),
+    [
+        ("<Tool_Call \n>", OPEN, OPEN_BEGUN),
+        ("</TOOL_CALL  >", CLOSE, CLOSE_BEGUN),
+        ("</TOOL_CALL  >", CLOSE_BEHIND, CLOSE_BEHIND_BEGUN),
+        ("<\\/tool_call>", CLOSE_BEHIND, CLOSE_BEHIND_BEGUN),
+    ],
 )
 def test_a_tag_is_begun_until_it_is_whole(tag: str, whole: re.Pattern[str], begun: re.Pattern[str]) -> None:
     for length in range(1, len(tag)):

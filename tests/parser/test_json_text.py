@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parser.json_text import StringDecoder, decode_string, elements_of, members_of
+from parser.json_text import NestedObject, StringDecoder, decode_string, elements_of, members_of, nested_objects
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -47,3 +47,27 @@ def test_pieces_are_decoded_as_the_whole_is(pieces: list[str]) -> None:
     decoder = StringDecoder()
     decoded = "".join(decoder.decode(piece) for piece in pieces) + decoder.decode("", final=True)
     assert decoded == decode_string("".join(pieces))
+
+
+def test_objects_in_objects_are_found_with_what_follows_them() -> None:
+    text = r'[{"a": {"b": [{"c": {}}, 1], "\"}": "{,:"} , "d": {"e": 1 }}]'
+    assert nested_objects(text) == [NestedObject(2, followed=True), NestedObject(0), NestedObject(1)]
+    assert nested_objects("[1, {}, []]") == []
+
+
+@given(JSON)
+def test_objects_in_objects_are_all_found(value: object) -> None:
+    found: list[int] = []
+
+    def count(inner: object, *, nested: bool) -> None:
+        if isinstance(inner, dict):
+            if nested:
+                found.append(len(inner))
+            for member in inner.values():
+                count(member, nested=True)
+        elif isinstance(inner, list):
+            for element in inner:
+                count(element, nested=False)
+
+    count(value, nested=False)
+    assert [nested.members for nested in nested_objects(json.dumps(value))] == found

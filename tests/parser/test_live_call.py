@@ -6,10 +6,56 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parser import ArgumentsDelta, CallStarted, ParserEvent
-from parser.json_scan import MAX_HELD
-from parser.live_call import LiveCall
+from parser import CallStarted, ParserEvent
+from parser.json_scan import MAX_HELD, ValueScanner
+from parser.live_call import EncodedObject, LiveCall
 from tests.parser.reading import cut, merged
+
+
+def decode(string: str, size: int) -> tuple[str, EncodedObject]:
+    """What is released of the object in that JSON string, which comes in pieces as a scanner releases them."""
+    scanner, encoded = ValueScanner(), EncodedObject()
+    released = ""
+    for at in range(0, len(string), size):
+        piece = scanner.feed(string[at : at + size])
+        released += encoded.feed(piece, final=scanner.done)
+        if encoded.broken:
+            break
+    return released, encoded
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+)
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=4), st.booleans(), st.booleans(), st.integers(1, 9))
+def test_the_object_comes_out_as_it_was_before_it_was_encoded(
+    value: dict[str, object], ascii_inside: bool, ascii_outside: bool, size: int
+) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_inside)
+    released, encoded = decode(json.dumps(text, ensure_ascii=ascii_outside), size)
+    assert released == text
+    assert not encoded.broken
+
+
+def test_white_space_round_the_object_is_dropped() -> None:
+    released, encoded = decode(r'" \n{\"a\": 1}\n "', 3)
+    assert released == '{"a": 1}'
+    assert not encoded.broken
+
+
+@pytest.mark.parametrize(
+    "string", ['""', '"a"', '"[1]"', r'"{\"a\": 1"', r'"{} {}"', r'"{}x"', r'"{\"a\": x}"', r'"{\"a\n\": 1}"']
+)
+@pytest.mark.parametrize("size", [1, 4, 100])
+def test_anything_else_is_broken(string: str, size: int) -> None:
+    assert decode(string, size)[1].broken
+
+
+def test_nothing_from_the_fault_on_is_released() -> None:
+    assert decode(r'"{\"a\": 1, \"b\" 2}"', 4)[0] == '{"a": 1, "b" '
 
 
 def follow(text: str, size: int) -> tuple[list[ParserEvent], LiveCall]:
@@ -40,7 +86,7 @@ SIZES = pytest.mark.parametrize("size", [1, 3, 4, 7, 0])
 def test_the_name_is_told_then_the_arguments(text: str, size: int) -> None:
     events, call = follow(text, size)
     call_id = "c" if '"id"' in text else None
-    assert events == [CallStarted(0, "r", call_id), ArgumentsDelta(0, '{"p": 1}')]
+    assert events == [CallStarted(0, "r", call_id), '{"p": 1}']
     assert call.done
     assert "".join(call.arguments) == '{"p": 1}'
 
@@ -49,7 +95,7 @@ def test_the_name_is_told_then_the_arguments(text: str, size: int) -> None:
 @SIZES
 def test_a_key_in_front_is_told_with_the_name(size: int, key: str) -> None:
     events, call = follow(f'"key": "{key}", "name": "r", "arguments": {{"p": 1}}}}', size)
-    assert events == [CallStarted(0, "r", None, (("key", f'"{key}"'),)), ArgumentsDelta(0, '{"p": 1}')]
+    assert events == [CallStarted(0, "r", None, (("key", f'"{key}"'),)), '{"p": 1}']
     assert call.done
     assert call.extra == [("key", f'"{key}"')]
 
@@ -61,7 +107,7 @@ def test_arguments_before_the_name_wait_for_it(size: int) -> None:
         call.feed(piece, events)
     assert events == []
     call.feed('r"', events)
-    assert events == [CallStarted(0, "r", None), ArgumentsDelta(0, '{"p": "a"}')]
+    assert events == [CallStarted(0, "r", None), '{"p": "a"}']
 
 
 @SIZES
@@ -155,6 +201,6 @@ def test_how_the_text_is_cut_does_not_show(arguments: dict[str, object], name: s
     text = json.dumps({"name": name, "arguments": arguments}, indent=1 if indent else None)[1:]
     events, call = follow(text, size)
     assert call.done
-    told = "".join(event.text for event in events if isinstance(event, ArgumentsDelta))
+    told = "".join(event for event in events if isinstance(event, str))
     assert json.loads(told) == arguments
     assert (events, call.name) == (follow(text, 0)[0], name)

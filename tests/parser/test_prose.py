@@ -1,14 +1,140 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from parser import ParserEvent
-from parser.grammar import RESULT_OPENERS
-from parser.prose import MAX_UNREAD, Prose
-from parser.tags import Kind
+from parser.grammar import OPEN_TAG, RESULT_OPENERS, THINK_TAGS
+from parser.prose import KINDS, MAX_HELD_BLANK, MAX_UNREAD, Kind, Prose, Segment, after_calls, before_calls
 from tests.parser.reading import cut, received
+
+AFTER = after_calls(RESULT_OPENERS)
+
+
+def tag_in(pattern: re.Pattern[str], text: str) -> tuple[Kind, str] | None:
+    match = pattern.search(text)
+    return match and (KINDS[match.lastgroup or ""], match.group())
+
+
+@pytest.mark.parametrize("pattern", [before_calls(), AFTER])
+@pytest.mark.parametrize(
+    ("text", "kind", "tag"),
+    [
+        ("a <tool_call> b", Kind.CALL, "<tool_call>"),
+        ("<b><TOOL_CALL\n>", Kind.CALL, "<TOOL_CALL\n>"),
+        ("<<think>", Kind.THINK, "<think>"),
+        ("< <thinking>", Kind.THINK, "<thinking>"),
+        ("a <", Kind.BEGUN, "<"),
+        ("a <tool_call", Kind.BEGUN, "<tool_call"),
+        ("a <Tool_Call ", Kind.BEGUN, "<Tool_Call "),
+        ("a <thinki", Kind.BEGUN, "<thinki"),
+    ],
+)
+def test_tags_and_their_beginnings_are_found(pattern: re.Pattern[str], text: str, kind: Kind, tag: str) -> None:
+    assert tag_in(pattern, text) == (kind, tag)
+
+
+@pytest.mark.parametrize("pattern", [before_calls(), AFTER])
+@pytest.mark.parametrize(
+    "text", ["", "a < b", "<tool_calls>", "</tool_call>", "<THINK>", "<tool_call x", "<thin ", "<t "]
+)
+def test_nothing_else_is(pattern: re.Pattern[str], text: str) -> None:
+    assert tag_in(pattern, text) is None
+
+
+@pytest.mark.parametrize("opener", RESULT_OPENERS)
+def test_a_made_up_result_counts_after_a_call_only(opener: str) -> None:
+    assert tag_in(AFTER, f"\n{opener.upper()} x") == (Kind.RESULT, opener.upper())
+    assert tag_in(before_calls(), f"\n{opener} x") is None
+
+
+@given(st.sampled_from([*RESULT_OPENERS, OPEN_TAG, *THINK_TAGS]), st.data())
+def test_every_beginning_of_every_tag_is_found(tag: str, data: st.DataObject) -> None:
+    begun = tag[: data.draw(st.integers(1, len(tag) - 1))]
+    match = AFTER.search(f"x{begun}")
+    assert match is not None
+    # One tag may begin another: <think, <tool_call.
+    assert match.start() == 1
+
+
+@given(
+    st.lists(st.sampled_from([*RESULT_OPENERS, OPEN_TAG, *THINK_TAGS, "<tool_call ", "<", "[t", " ", ">"]), max_size=4)
+)
+def test_no_tag_is_passed_because_it_is_cut(parts: list[str]) -> None:
+    text = "".join(parts)
+    for match in AFTER.finditer(text):
+        for at in range(match.start() + 1, match.end()):
+            begun = AFTER.search(text[:at], match.start())
+            assert begun is not None
+            assert begun.start() == match.start()
+
+
+@pytest.mark.parametrize("openers", [(), ("<x",), ("[x",)])
+def test_results_may_have_openers_of_one_kind_or_none(openers: tuple[str, ...]) -> None:
+    pattern = after_calls(openers)
+    assert tag_in(pattern, "a <tool_call>") == (Kind.CALL, "<tool_call>")
+    for text in ("a [x]", "a <x>"):
+        assert (tag_in(pattern, text) is not None) == (text[2:4] in openers)
+
+
+def said(segment: Segment, *texts: str) -> str:
+    events: list[ParserEvent] = []
+    for text in texts:
+        segment.say(text, events)
+    return received(events)
+
+
+def test_text_is_said_at_once() -> None:
+    assert said(Segment(), "a") == "a"
+
+
+def test_white_space_before_text_is_said_with_it() -> None:
+    segment = Segment()
+    assert said(segment, "\n", " ") == ""
+    assert said(segment, "a") == "\n a"
+
+
+def test_white_space_after_text_is_said_at_once() -> None:
+    assert said(Segment(), "a", "\n") == "a\n"
+
+
+def test_white_space_between_calls_is_handed_to_the_second() -> None:
+    segment = Segment()
+    assert segment.end_with_call() == ""
+    assert said(segment, "\n\n") == ""
+    assert segment.end_with_call() == "\n\n"
+    assert said(segment, "a") == "a"
+
+
+@pytest.mark.parametrize(("after_call", "told"), [(False, "\n"), (True, "")])
+def test_white_space_at_the_end_is_only_dropped_after_a_call(after_call: bool, told: str) -> None:
+    segment = Segment()
+    if after_call:
+        segment.end_with_call()
+    events: list[ParserEvent] = []
+    segment.say("\n", events)
+    segment.end(events)
+    assert received(events) == told
+
+
+def test_what_was_held_is_released_once() -> None:
+    segment, events = Segment(), list[ParserEvent]()
+    segment.say("\n", events)
+    segment.release(events)
+    segment.release(events)
+    assert events == ["\n"]
+    assert segment.take() == ""
+
+
+@given(st.lists(st.integers(1, MAX_HELD_BLANK), max_size=5))
+def test_white_space_is_held_up_to_its_limit_however_it_is_cut(sizes: list[int]) -> None:
+    total = sum(sizes)
+    expected = total if total > MAX_HELD_BLANK else 0
+    assert len(said(Segment(), *(" " * size for size in sizes))) == expected
+
 
 TAG = "<tool_call>"
 
@@ -94,8 +220,7 @@ def test_a_call_ends_what_was_quoted() -> None:
 def test_a_block_that_is_text_leaves_no_white_space_behind() -> None:
     prose, events = Prose(()), list[ParserEvent]()
     prose.read(f"\n{TAG}", events)
-    prose.pass_text_block(events)
-    assert received(events) == "\n"
+    assert (events, prose.pass_text_block()) == ([], "\n")
 
 
 def test_a_tag_that_is_text_may_stand_in_code() -> None:

@@ -6,7 +6,93 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parser.relaxed_json import UnreadableError, rewrite
+from parser.relaxed_json import ENDS_ELEMENT, ENDS_KEY, ENDS_MEMBER, RUN, UnreadableError, as_json, rewrite
+
+
+@pytest.mark.parametrize("text", [":", " \n:", "\u00a0:"])
+def test_a_key_ends_before_a_colon(text: str) -> None:
+    assert ENDS_KEY.match(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "}",
+        " ]",
+        ', "a": 1',
+        ",}",
+        ", a: 1",
+        ", 'a': 1",
+        ", \u201ca\u201d: 1",
+        '\n"a": 1',
+        " // x",
+        ", # x",
+        " /* x */",
+    ],
+)
+def test_the_value_of_a_member_ends_before_what_may_follow_it(text: str) -> None:
+    assert ENDS_MEMBER.match(text)
+
+
+@pytest.mark.parametrize("text", [" now", ", now", ', "a"', "s", '"', ": 1", ".", ", 5"])
+def test_it_does_not_end_before_the_rest_of_a_sentence(text: str) -> None:
+    assert not ENDS_MEMBER.match(text)
+
+
+@pytest.mark.parametrize("text", ["]", ', "a"', ", -1", ", .5", ", [", ", true", ", None", ",]", ", \u201ca\u201d"])
+def test_an_element_ends_before_the_next_one(text: str) -> None:
+    assert ENDS_ELEMENT.match(text)
+
+
+@pytest.mark.parametrize("text", [" now", ", now", ", Trueman", ":"])
+def test_an_element_does_not_end_before_the_rest_of_a_sentence(text: str) -> None:
+    assert not ENDS_ELEMENT.match(text)
+
+
+@pytest.mark.parametrize("word", ["0", "-0", "12", "-1.50", "1E+5", "1e400", "9" * 5000, "true", "false", "null"])
+def test_json_stays_as_it_is(word: str) -> None:
+    assert as_json(word) == (word, None)
+
+
+@pytest.mark.parametrize(
+    ("word", "written", "rule"),
+    [
+        ("True", "true", "python-literals"),
+        ("FALSE", "false", "python-literals"),
+        ("None", "null", "python-literals"),
+        ("Null", "null", "python-literals"),
+        (".5", "0.5", "number-spelling"),
+        ("-.5", "-0.5", "number-spelling"),
+        ("5.", "5.0", "number-spelling"),
+        ("5.e3", "5.0e3", "number-spelling"),
+        ("+1", "1", "number-spelling"),
+        ("+.5E-1", "0.5E-1", "number-spelling"),
+        ("0x1F", "31", "number-spelling"),
+        ("-0Xff", "-255", "number-spelling"),
+        ("1_000", "1000", "number-spelling"),
+        ("12_345_678.5", "12345678.5", "number-spelling"),
+    ],
+)
+def test_a_scalar_with_one_reading_is_written_as_json(word: str, written: str, rule: str) -> None:
+    assert as_json(word) == (written, rule)
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["", "NaN", "Infinity", "-Infinity", "undefined", "nil", "007", "00", "0o7", "0b1", "1_0", "1_000_00", "1__000",
+     "0x", "0x" + "f" * 17, ".", "-", "+", "e5", "1e", "1.2.3", "5f", "2024-01-02", "yes", "tRUE", "+true"],
+)  # fmt: skip
+def test_a_scalar_with_none_or_several_is_refused(word: str) -> None:
+    assert as_json(word) is None
+
+
+@given(st.text(alphabet="0123456789._+-eExXabf", max_size=12))
+def test_whatever_is_accepted_is_a_json_number(word: str) -> None:
+    assert RUN.fullmatch(word) or not word
+    if written := as_json(word):
+        assert isinstance(json.loads(written[0]), int | float)
+
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
-from parser import Coercion, Tier
+import pytest
+
+from parser import BareAnswerParser, Coercion, SentinelParser, Tier, Tool, ToolRegistry
 from parser.rules import Rule, Stage
+from tests.parser.reading import completed, cut, read
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "sentinel.md").read_text("utf-8")
 
@@ -26,3 +30,24 @@ def test_every_coercion_is_documented() -> None:
 
 def test_every_tier_is_documented() -> None:
     assert re.findall(r"^\| ([A-Z]) \|", PAGE, re.MULTILINE) == [tier.value for tier in Tier]
+
+
+EXAMPLES = dict(re.findall(r"^([a-z-]+) {2,}(.*(?:[<{`]).*)$", PAGE, re.MULTILINE))
+DEFAULTED = {Rule.MISSING_ARGUMENTS, Rule.NULL_ARGUMENTS, Rule.EMPTY_ARGUMENTS}
+
+
+def test_every_rule_has_an_example() -> None:
+    assert list(EXAMPLES) == [rule.value for rule in Rule]
+
+
+@pytest.mark.parametrize("rule", Rule)
+@pytest.mark.parametrize("size", [1, 3, 7, 0])
+def test_the_example_of_a_rule_takes_that_rule(rule: Rule, size: int) -> None:
+    text = EXAMPLES[rule.value].replace("\u21b5", "\n").replace("\u2423", "\u00a0")
+    bare = rule in {Rule.BARE_ANSWER, Rule.FENCED_ANSWER}
+    parser = BareAnswerParser(ToolRegistry([Tool("read_note")])) if bare else SentinelParser()
+    call = next(completed(read(cut(text, size), parser)))
+    assert rule.value in call.repairs
+    assert call.name == "read_note"
+    wanted = {} if rule in DEFAULTED else {"path": "a.md"}
+    assert wanted.items() <= json.loads(call.arguments).items()

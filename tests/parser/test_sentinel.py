@@ -7,13 +7,11 @@ import json
 import pytest
 
 from parser import (
-    ArgumentsDelta,
     CallCompleted,
     CallMalformed,
     CallStarted,
     ReadingEnded,
     SentinelParser,
-    TextDelta,
 )
 from tests.parser.reading import Answer, answer_of, completed, cut, merged, read
 
@@ -124,6 +122,12 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "blanks in the tags": (f"<tool_call >{BODY}</tool_call >", "", [R], ["tag-spelling"]),
     "an upper case open tag": (f"<TOOL_CALL>{BODY}</tool_call>", "", [R], ["tag-spelling"]),
     "an upper case close tag": (f"<tool_call>{BODY}</TOOL_CALL>", "", [R], ["tag-spelling"]),
+    "a close tag that is escaped": (f"<tool_call>{BODY}<\\/tool_call> So.", " So.", [R], ["tag-spelling"]),
+    "a close tag that is escaped, twice": (
+        f"<tool_call>{BODY}\n<\\/tool_call>\n<\\/tool_call>\n{CALL}", "", [R, R], ["tag-spelling", ""]),
+    "a close tag that is escaped, behind a repair": (
+        f"<tool_call>[{BODY},]<\\/tool_call> So.", " So.", [R], ["tag-spelling trailing-comma array-of-calls"]),
+    "half a close tag that is escaped": (f"<tool_call>{BODY}<\\/tool", "", [R], ["unclosed"]),
     "an id in the tag": (f"<tool_call id='c1'>{BODY}</tool_call>", "", [R], ["tag-spelling"]),
     "the name in the tag, too": (f'<tool_call name="r">{BODY}</tool_call>', "", [R], ["tag-spelling"]),
     "the name in the tag alone": (
@@ -138,6 +142,8 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "an open tag closes two": (f"<tool_call>{BODY}<tool_call>{BODY}<tool_call>", "", [R, R], ["unclosed"] * 2),
     "an open tag after a closed call": (f"{block(BODY + ',')}\n<tool_call>", "\n<tool_call>", [R], ["trailing-text"]),
     "prose after a call that is not closed": (f"<tool_call>{BODY}\nI look.", "\nI look.", [R], ["unclosed"]),
+    "a line and half a close tag after a call that is not closed": (
+        f"<tool_call>{BODY}\n[1] y</tool", "\n[1] y</tool", [R], ["unclosed"]),
     "much prose after a call that is not closed": (
         f"<tool_call>{BODY}\n" + "I look. " * 200, "\n" + "I look. " * 200, [R], ["unclosed"]),
     "the end of the turn in place of the close tag": (
@@ -181,7 +187,13 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "two objects and a comma": (block(f"{BODY},\n{BODY}"), "", [R, R], ["several-objects"] * 2),
     "a second object that is cut off": (f"<tool_call>{BODY}\n{{\"name\": \"w", "\n{\"name\": \"w", [R], ["unclosed"]),
     "braces too many": (block(BODY + "}}"), "", [R], ["extra-closers"]),
-    "a remark before the close tag": (block(BODY + "\nThat reads it."), "", [R], ["trailing-text"]),
+    "a remark before the close tag": (
+        block(BODY + "\nThat reads it."), "\nThat reads it.\n", [R], ["trailing-text"]),
+    "a remark in a doubled block": (
+        f"<tool_call>{block(BODY + ' That reads it.')}</tool_call>", " That reads it.\n", [R],
+        ["doubled-opener trailing-text"]),
+    "signs before the close tag": (block(BODY + " =>\\n"), "", [R], ["trailing-text"]),
+    "a close tag in another spelling before it": (block(BODY + "</argu.ments"), "", [R], ["other-close-tag"]),
     "a semicolon": (block(BODY + ";"), "", [R], ["trailing-text"]),
     "braces in braces": (block("{" + BODY + "}"), "", [R], ["doubled-braces"]),
     "trailing commas": (
@@ -213,11 +225,23 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
         arguments(r'"{\"p\": \"a\nb\"}"'), "", [("r", r'{"p": "a\nb"}')], ["control-characters"]),
     "invalid escapes": (
         arguments(r'{"p": "\d+ \$x \' \u12"}'), "", [("r", r'''{"p": "\\d+ \\$x \\' \\u12"}''')], ["invalid-escapes"]),
+    "an invalid escape in a key": (
+        arguments(r'{"file\_path": 1, "a\-b": 2}'), "", [("r", '{"file_path": 1, "a-b": 2}')], ["invalid-escapes"]),
     "quotes in a string": (
         arguments('{"p": "say "hi" now"}'), "", [("r", r'{"p": "say \"hi\" now"}')], ["inner-quotes"]),
     "encoded arguments without escapes": (
         arguments('"{"p": "a.md"}"'), "", [R], ["unescaped-object"]),
     "a wrapper": (block(f'{{"tool_calls": [{BODY}]}}'), "", [R], ["wrapper-object array-of-calls"]),
+    "calls in parallel": (
+        block('{"name": "multi_tool_use.parallel", "arguments": {"tool_uses": [{"recipient_name": "functions.r", '
+              '"parameters": {"p": "a.md"}}, {"recipient_name": "w", "parameters": {}}]}}'), "",
+        [("functions.r", R[1]), ("w", "{}")], ["wrapper-object alias-keys"] * 2),
+    "calls in parallel, all in other words": (
+        block('{"key": "k", "recipient_name": "multi_tool_use.parallel", "parameters": {"tool_uses": '
+              '[{"name": "r", "arguments": {"p": "a.md"}}]}}'), "", [R], ["alias-keys wrapper-object"]),
+    "calls in parallel, as in Python": (
+        block('multi_tool_use.parallel({"tool_uses": [{"name": "r", "arguments": {"p": "a.md"}}]})'), "", [R],
+        ["foreign-notation wrapper-object"]),
     "a nested function": (
         block('{"id": "c1", "type": "function", "function": ' + BODY + "}"), "", [R], ["nested-call"]),
     "parameters": (block('{"name": "r", "parameters": {"p": "a.md"}}'), "", [R], ["alias-keys"]),
@@ -279,6 +303,50 @@ MALFORMED = {
     "quotes that may end a string": arguments('{"p": "say "a", "q": "b" now"}'),
     "a path with single backslashes": arguments(r'{"p": "C:\dir\new"}'),
     "a bracket that may belong elsewhere": block('{"name": "r", "arguments": {}, "p": 1}}'),
+    "no calls in parallel": block('{"name": "multi_tool_use.parallel", "arguments": {"tool_uses": []}}'),
+    "half a call in parallel": block(
+        '{"name": "multi_tool_use.parallel", "arguments": {"tool_uses": [{"parameters": {"p": "a.md"}}]}}'
+    ),
+    "calls in parallel, and more": block(
+        f'{{"name": "multi_tool_use.parallel", "arguments": {{"tool_uses": [{BODY}], "p": 1}}}}'
+    ),
+    "calls in parallel, and a member": block(
+        f'{{"name": "multi_tool_use.parallel", "arguments": {{"tool_uses": [{BODY}]}}, "p": 1}}'
+    ),
+    "an invalid escape in a key that may be anything": arguments(r'{"\path": 1}'),
+    "an escaped close tag in a call that is escaped": (
+        r"<tool_call>{\"name\": \"r\", \"arguments\": {\"p\": \"x<\/tool_call> y}}</tool_call>"
+    ),
+    "a pair that is not whole": block(
+        "w<arg_key>path</arg_key><arg_value>a.md</arg_value><arg_key>content</arg_key>hello world</arg_value>"
+    ),
+    "a word between two pairs": block(
+        "w<arg_key>a</arg_key><arg_value>1</arg_value>x<arg_key>b</arg_key><arg_value>2</arg_value>"
+    ),
+    "a parameter whose tag is broken": block(
+        "<function=w><parameter=a>1</parameter><para.meter=b>2</parameter></function>"
+    ),
+    "no arguments, and a member": block('{"name": "r", "arguments": null, "p": "a.md"}'),
+    "empty arguments, and a member": block('{"name": "r", "arguments": "", "p": "a.md"}'),
+    "no arguments, and some behind the object": block('{"name": "r"}, "arguments": {"p": "a.md"}}'),
+    "no arguments, and an object of them": block('{"name": "r"}\n{"arguments": {"p": "a.md"}}'),
+    "no arguments, and a parameter": block('{"name": "r"}\n<parameter=p>a.md</parameter>'),
+    "no arguments, and an object under their name": block('{"name": "r"}\narguments: {"p": "a.md"}'),
+    "no arguments, and a keyword": block('{"name": "r"}\np=a.md'),
+    "no arguments, and words": block('{"name": "r"}\nThat reads it.'),
+    "no arguments, and another call": block('{"name": "r"}' + BODY),
+    "no arguments, not closed, and a member": '<tool_call>{"name": "r"}, "arguments": {"p": "a.md"}}',
+    "no arguments, not closed, and an object of them": '<tool_call>{"name": "r"}\n{"arguments": {"p": "a.md"}}',
+    "no arguments, not closed, and a line": '<tool_call>{"name": "r"}\nI look.',
+    "a member behind the call": block(BODY + ', "q": 2'),
+    "a member behind a call that is not closed": f'<tool_call>{BODY}, "q": 2}}',
+    "a keyword behind a call that is not closed": f"<tool_call>{BODY}\nq=2",
+    "a parameter behind a call that is not closed": f"<tool_call>{BODY}\n<parameter=q>2</parameter>",
+    "a brace that may have come too early": arguments('{"o": {"a": 1}, "b": 2}}'),
+    "a brace that may have come before the id": block('{"name": "r", "arguments": {"p": 1}, "id": "x"}}'),
+    "a missing brace that may have come earlier": block('{"name": "r", "arguments": {"o": {"a": 1, "b": 2}}'),
+    "a bracket in a comment": arguments('{"o": {"p": 1 # }\n}'),
+    "a name in the tag and alone in the object": '<tool_call name="r">{"name": "r"} so</tool_call>',
     "JSON in a string of the arguments, not escaped": arguments('{"p": "{"name": "x", "arguments": {}}"}'),
 }
 
@@ -312,6 +380,23 @@ def test_a_call_with_one_reading_is_repaired(
 def test_a_block_without_one_reading_stays_in_the_text(text: str) -> None:
     for answer in every_size(f"So: {text}"):
         assert answer == Answer(f"So: {text}", [], "malformed")
+
+
+@pytest.mark.parametrize("rest", [" and so on.", ".", ", or `x`"])
+def test_a_call_without_arguments_in_a_sentence_is_text(rest: str) -> None:
+    begun = '<tool_call>{"name": "r"}'
+    for size in (1, 2, 3, 7, 0):
+        events = read(cut(f"As in {begun}{rest} {CALL}", size))
+        assert answer_of(events) == Answer(f"As in {begun}{rest} ", [R], "malformed")
+        [mention] = [event for event in events if isinstance(event, CallMalformed)]
+        assert (mention.raw, mention.meant) == (begun, False)
+
+
+@pytest.mark.parametrize("spare", ["}", "]", ")}"])
+def test_a_bracket_too_many_changes_nothing_where_it_could_stand_nowhere_else(spare: str) -> None:
+    nested = '{"o": {"a": [1, {"b": 2}], "c": {}}}'
+    text = block(f'{{"key": "k", "name": "r", "arguments": {nested}}}{spare}')
+    assert answer_of(read([text])).calls == [("r", nested)]
 
 
 @pytest.mark.parametrize("text", [text for text in MALFORMED.values() if text.endswith("</tool_call>")])
@@ -353,18 +438,18 @@ def test_code_that_has_ended_quotes_nothing(before: str) -> None:
 def test_a_call_is_told_while_it_is_written() -> None:
     parser = SentinelParser()
     steps: list[tuple[str, list[object]]] = [
-        ("Hi. <tool_call>{", [TextDelta("Hi. ")]),
+        ("Hi. <tool_call>{", ["Hi. "]),
         ('"name": "r"', [CallStarted(0, "r", None)]),
         (', "arguments": ', []),
-        ('{"p', [ArgumentsDelta(0, '{"p')]),
-        ('": "a', [ArgumentsDelta(0, '": "a')]),
+        ('{"p', ['{"p']),
+        ('": "a', ['": "a']),
         ("\\", []),
-        ("n.md", [ArgumentsDelta(0, "\\n.md")]),
+        ("n.md", ["\\n.md"]),
         ('"', []),
-        (",", [ArgumentsDelta(0, '"')]),
-        (' "n": 1', [ArgumentsDelta(0, ', "n": ')]),
+        (",", ['"']),
+        (' "n": 1', [', "n": ']),
         ("0", []),
-        ("}", [ArgumentsDelta(0, "10}")]),
+        ("}", ["10}"]),
         ("}", []),
     ]
     for text, events in steps:
@@ -377,7 +462,7 @@ def test_a_call_that_is_cut_off_is_never_finished() -> None:
     text = '<tool_call>{"name": "w", "arguments": {"p": "half a sen'
     assert merged(read(cut(text, 3))) == [
         CallStarted(0, "w", None),
-        ArgumentsDelta(0, '{"p": "half a sen'),
+        '{"p": "half a sen',
         CallMalformed("the call is cut off", text, 0),
     ]
 
@@ -386,7 +471,7 @@ def test_a_repair_continues_what_was_told() -> None:
     text = arguments('{"p": "a",}')
     assert merged(read(cut(text, 1))) == [
         CallStarted(0, "r", None),
-        ArgumentsDelta(0, '{"p": "a"}'),
+        '{"p": "a"}',
         *completed(read([text])),
     ]
 
@@ -404,6 +489,13 @@ def test_an_id_is_kept_if_it_is_a_string(members: str, call_id: str | None) -> N
 def test_other_members_are_kept_as_they_were_written() -> None:
     [call] = completed(read([block('{"key": "n1", "name": "r", "arguments": {}, "x": [1,  2]}')]))
     assert call.extra == (("key", '"n1"'), ("x", "[1,  2]"))
+
+
+def test_calls_in_parallel_have_the_members_of_what_holds_them() -> None:
+    text = (
+        '{"key": "k", "name": "multi_tool_use.parallel", "arguments": {"tool_uses": [%s, {"key": "l", "name": "w"}]}}'
+    )
+    assert [call.extra for call in completed(read([block(text % BODY)]))] == [(("key", '"k"'),), (("key", '"l"'),)]
 
 
 def test_of_several_calls_the_first_carries_the_block() -> None:
@@ -452,7 +544,7 @@ def test_an_opener_of_results_is_none_of_calls(opener: str) -> None:
 def test_an_answer_may_come_without_any_text() -> None:
     parser = SentinelParser()
     assert parser.receive_text("") == []
-    assert parser.receive_text("a") == [TextDelta("a")]
+    assert parser.receive_text("a") == ["a"]
     assert parser.receive_text("") == []
     assert parser.receive_eof() == []
 

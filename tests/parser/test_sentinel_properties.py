@@ -11,7 +11,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from parser import (
-    ArgumentsDelta,
     CallCompleted,
     CallMalformed,
     CallStarted,
@@ -20,11 +19,10 @@ from parser import (
     StrayCloser,
     write_call,
 )
-from parser.body import MAX_TAIL_CHARS
-from parser.opening import MAX_OPENING_CHARS
-from parser.segment import MAX_HELD_BLANK
+from parser.body import MAX_OPENING_CHARS, MAX_TAIL_CHARS
+from parser.prose import MAX_HELD_BLANK
 from parser.sentinel import MAX_PIECE
-from tests.parser.reading import cut, merged, read, received
+from tests.parser.reading import arguments_told, cut, merged, outside, read, received
 from tests.support.cpu_time import cpu_seconds
 
 CALL = '{"name": "read_note", "arguments": {"path": "a.md"}}'
@@ -95,18 +93,18 @@ def test_all_that_follows_a_made_up_result_is_handed_back(size: int) -> None:
 @given(cut_texts())
 @settings(max_examples=300)
 def test_every_call_is_started_then_told_then_ended_once(case: tuple[str, list[str]]) -> None:
-    told: dict[int, str] = {}
     names: dict[int, str] = {}
     ended: set[int] = set()
-    for event in read(case[1]):
+    events = read(case[1])
+    told = arguments_told(events)
+    for event in events:
         match event:
+            case str():
+                assert event
             case CallStarted(index, name):
-                assert index == len(names)
-                names[index], told[index] = name, ""
-            case ArgumentsDelta(index, text):
-                assert index not in ended
-                assert text
-                told[index] += text
+                # One at a time: what comes between is of this call.
+                assert index == len(names) == len(ended)
+                names[index] = name
             case CallCompleted(index=index, name=name, arguments=arguments):
                 assert names[index] == name
                 assert told[index] == arguments
@@ -120,6 +118,14 @@ def test_every_call_is_started_then_told_then_ended_once(case: tuple[str, list[s
             case _:
                 pass
     assert ended == set(names)
+
+
+@given(cut_texts())
+@settings(max_examples=300)
+def test_arguments_that_are_not_wanted_are_not_told_and_nothing_else_differs(case: tuple[str, list[str]]) -> None:
+    silent = read(case[1], SentinelParser(arguments=False))
+    assert not any(arguments_told(silent).values())
+    assert merged(silent) == merged(outside(read(case[1])))
 
 
 JSON = st.recursive(
@@ -139,7 +145,7 @@ def test_what_is_written_is_what_is_read(
     extra = () if key is None else (("key", json.dumps(key)),)
     assert merged(read(cut(written, size))) == [
         CallStarted(0, name, None, extra),
-        ArgumentsDelta(0, text),
+        text,
         CallCompleted(0, name, text, None, written, extra=extra),
     ]
 
@@ -152,7 +158,7 @@ def test_arguments_in_a_string_are_told_as_their_own_text(
     written = write_call("x", json.dumps(text, ensure_ascii=ascii_only))
     assert merged(read(cut(written, size))) == [
         CallStarted(0, "x", None),
-        ArgumentsDelta(0, text),
+        text,
         CallCompleted(0, "x", text, None, written),
     ]
 
@@ -166,9 +172,7 @@ def test_arguments_leave_in_the_delta_that_brings_them(name: str, arguments: dic
     parser = SentinelParser()
     told = 0
     for at, char in enumerate(written):
-        for event in parser.receive_text(char):
-            if isinstance(event, ArgumentsDelta):
-                told += len(event.text)
+        told += sum(len(event) for event in parser.receive_text(char) if isinstance(event, str))
         # One token: an escape, a number or literal, or a comma with the blank after it.
         behind = at + 1 - start - told
         if 0 <= at - start < len(text):

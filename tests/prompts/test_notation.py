@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parser import CallCompleted, CallMalformed, SentinelParser, TextDelta, Tier, Tool, ToolRegistry
+from parser import CallCompleted, CallMalformed, SentinelParser, Tier, Tool, ToolRegistry
 from prompts import FRONTIER, PastCall, unescape, unescape_json
 from prompts.block import notation, worked_example
 from prompts.conversation import past_call
 from prompts.prose import FORM_NAME, call_form
+from tests.parser.reading import visible
 
 TEXTS = st.lists(
     st.sampled_from(["<", "\\", "tool_call", ">", "/", "\n", '"', "```", "[tool:x]", "<think>", "}", "\u2028", "é"])
@@ -69,4 +70,4 @@ def test_text_beside_a_past_call_is_text(text: str) -> None:
     written = past_call(PastCall("call_1", "t", json.dumps({"text": text})))
     parser = SentinelParser()
     events = [*parser.receive_text(f"I look.\n{written}"), *parser.receive_eof()]
-    assert "".join(event.text for event in events if isinstance(event, TextDelta)).strip() == "I look."
+    assert "".join(visible(events)).strip() == "I look."

@@ -110,3 +110,43 @@ async def test_tiers_count_the_calls() -> None:
     outcome = await play(write_call(*NOTE[0]) + write_call("read_note", '{"path": "b",}'))
     assert len(outcome.calls) == 2
     assert dict(outcome.report.tiers) == {"A": 1, "B": 1}
+
+
+async def test_a_repaired_call_without_what_is_required_is_asked_for_again() -> None:
+    said = '<tool_call>{"tool": "read_note", "args": {"line": 3}}</tool_call>'
+    outcome = await play(said, write_call(*NOTE[0]), request=ask(registry=TOOLS))
+    assert (outcome.text, outcome.calls, outcome.report.again) == ("", NOTE, ["malformed"])
+
+
+async def test_as_the_model_wrote_it_that_is_the_clients_to_judge() -> None:
+    outcome = await play(write_call("read_note", '{"line": 3}'), request=ask(registry=TOOLS))
+    assert (outcome.calls, outcome.report.again) == ([("read_note", '{"line": 3}')], [])
+
+
+async def test_a_call_that_a_sentence_mentions_is_not_asked_for() -> None:
+    said = 'Write <tool_call>{"name": "read_note"} and so on.'
+    outcome = await play(said, request=ask(registry=TOOLS))
+    assert (outcome.text, outcome.calls, outcome.report.again) == (said, [], [])
+
+
+BESIDE = (
+    '<tool_call>{"id": "k", "name": "read_note", "arguments": {"path": "<\\\\tool_call>"}, "line": "3"}</tool_call>'
+)
+
+
+async def test_a_parameter_beside_the_arguments_leaves_in_them() -> None:
+    outcome = await play(BESIDE, request=ask(registry=TOOLS))
+    assert outcome.calls == [("read_note", '{"path": "<tool_call>", "line": 3}')]
+    assert dict(outcome.report.repairs) == {"lifted_member": 1, "coerced_number": 1}
+
+
+async def test_what_stands_beside_arguments_that_have_left_breaks_the_turn() -> None:
+    outcome = await play(BESIDE, request=ask(registry=TOOLS), options=TurnOptions(release=CallRelease.LIVE), chunk=5)
+    assert not outcome.finished
+    assert not outcome.report.again
+
+
+async def test_what_no_tool_knows_beside_the_arguments_is_asked_for_again() -> None:
+    said = BESIDE.replace('"line"', '"lines"')
+    outcome = await play(said, write_call(*NOTE[0]), request=ask(registry=TOOLS))
+    assert (outcome.text, outcome.calls, outcome.report.again) == ("", NOTE, ["malformed"])

@@ -1,0 +1,57 @@
+"""What a piece of text costs on its way from the backend to bytes, without any program round it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+
+from parser import Tool, ToolRegistry
+from proxy.contracts import AnswerText, TextPiece
+from proxy.turn import KeyMode, NoHabits, TurnReport
+from proxy.turn.call_key import TurnKey
+from proxy.turn.calls import CallGate
+from proxy.turn.reading import Reading
+from proxy.turn.strictness import StrictTools
+from proxy.wire.responses.builder import ResponsesBuilder
+from proxy.wire.responses.request import parse_responses_request
+from proxy.wire.sse import encode_typed
+from tests.parser.bench import PROSE, fastest
+from tests.parser.reading import cut
+
+from .report import Row, ratio
+
+PIECES = cut(PROSE[:200_000], 4)
+TOOLS = ToolRegistry([Tool("read_note")])
+KEY = TurnKey(KeyMode.AUTO, "3b0f9c2d71e84a56", "m", NoHabits())
+
+
+def rows() -> Iterator[Row]:
+    ready, read = (seconds / len(PIECES) * 1e6 for seconds in fastest([_ready, _read], PIECES))
+    yield ratio("text to a stream's bytes, and ready text, 4 characters: CPU", read, ready, "us", 2)
+
+
+def _ready() -> Callable[[str], object]:
+    builder = _builder()
+    return lambda text: encode_typed(builder.handle(AnswerText(text)))
+
+
+def _read() -> Callable[[str], object]:
+    builder, reading = _builder(), Reading(_gate(), TurnReport(), key=KEY.key)
+
+    def take(text: str) -> object:
+        return encode_typed([made for event in reading.receive([TextPiece(text)]) for made in builder.handle(event)])
+
+    return take
+
+
+def _builder() -> ResponsesBuilder:
+    builder = ResponsesBuilder(parse_responses_request({"model": "m", "input": "hi"}))
+    builder.start()
+    return builder
+
+
+def _gate() -> CallGate:
+    numbers = count()
+    request = parse_responses_request({"model": "m", "input": "hi"}).turn
+    strict = StrictTools(TOOLS, TurnReport())
+    return CallGate(request, TOOLS, mint=lambda prefix: f"{prefix}_{next(numbers)}", strict=strict, key=KEY)
