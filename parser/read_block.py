@@ -27,21 +27,21 @@ _IDS = frozenset({"id", "call_id"})
 _ATTRIBUTE = re.compile(ATTRIBUTE, re.IGNORECASE)
 
 _FENCE = re.compile(r"[ \t\r\n]*(`{3,}|~{3,})[\w-]*[ \t\r\n]*")
-_BETWEEN_OBJECTS = re.compile(r"[ \t\r\n]*[,;]?[ \t\r\n]*(?=[{\[<A-Za-z])")
+_BETWEEN_OBJECTS = re.compile(r"[ \t\r\n]*+[,;]?[ \t\r\n]*+(?=[{\[<A-Za-z])")
 # The first quote of the block tells how all of it is escaped: as in a page, or as inside of a string.
 _ESCAPED_AS_HTML = re.compile(r"[\[{ \t\r\n]+&(?:quot|#34|#x22);")
 _ESCAPED = re.compile(r"[\[{ \t\r\n]+(?:\\[nrt][\[{ \t\r\n]*)*\\\"")
 _CLOSERS = re.compile(r"[}\])]+")
 # What stands behind a call: signs that say nothing; what is no remark, as brackets and quotes may be what is left of
 # another call, markup and `key=value` what is left of this one; and how a call that was ended too early goes on.
-_PUNCTUATION = re.compile(r'(?:[^\w{}\[\]"<\\]|<(?![\w/|])|\\[nrt]?)*')
+_PUNCTUATION = re.compile(r'(?:[^\w{}\[\]"<\\]|<(?![\w/|])|\\[nrt]?)*+')
 _NO_REMARK = re.compile(r"""[{}\[\]"\\]|<[\w/|]|[\w'-][ \t]*=""")
 _GOES_ON = re.compile(
-    rf"""[ \t\r\n,;]*(?:["'][\w-]+["']?{WS}:|[\w-]+["']?{WS}(?:=|:{WS}["'{{\[])|</?(?:param|arg|func|invoke))"""
-    rf"""|[ \t\r\n;]*,{WS}["'{{]"""
+    rf"""[ \t\r\n,;]*+(?:["'][\w-]++["']?{WS}:|[\w-]++["']?{WS}(?:=|:{WS}["'{{\[])|</?(?:param|arg|func|invoke))"""
+    rf"""|[ \t\r\n;]*+,{WS}["'{{]"""
 )
 # A sentence goes on with words on the same line.
-_SENTENCE = re.compile(r'[ \t]*[^\s{}\[\]"]')
+_SENTENCE = re.compile(r'[ \t]*+[^\s{}\[\]"]')
 # The rules by which a call has arguments that nobody wrote.
 _DEFAULTED = {Rule.MISSING_ARGUMENTS, Rule.NULL_ARGUMENTS, Rule.EMPTY_ARGUMENTS}
 # The close tags of other notations, and the marks with which chat templates end a turn.

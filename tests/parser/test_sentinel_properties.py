@@ -292,6 +292,8 @@ HEADS = (
     "<think>",
     f"<tool_call>{CALL}</tool_call>",
     f"<tool_call>{CALL}",
+    '<tool_call>{"name": "a"}',
+    f"<tool_call>[{CALL}]",
 )
 
 
