@@ -9,7 +9,7 @@ CODEX_VERSIONS := 0.89.0 0.169.0
 # JavaScript clients that the tests run.
 CLIENTS := tests/end_to_end/clients
 
-.PHONY: demo serve test test-clients test-growth lint format docs bench soak codex-versions clients clean
+.PHONY: demo serve test test-clients test-growth lint format docs bench soak real-model codex-versions clients clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(BIN)/tagcall demo
@@ -45,6 +45,9 @@ bench: .venv/.dev        ## what parser and proxy cost beside a floor, measured 
 soak: .venv/.dev         ## a quarter of an hour of load, clients that leave, and crashes
 	@$(BIN)/python -m tests.soak
 
+real-model: .venv/.model ## calls and copied calls of a real model: MODEL=PATH of its GGUF, more in ARGS
+	@$(BIN)/python -m tests.real_model $(MODEL) $(ARGS)
+
 codex-versions: $(CODEX_VERSIONS:%=.node/%/installed)  ## more codex programs to test with; needs npm
 
 .node/%/installed:
@@ -71,6 +74,9 @@ $(CLIENTS)/node_modules/.installed: $(CLIENTS)/package.json
 
 .venv/.dev: .venv/bin/python pyproject.toml constraints.txt
 	@$(INSTALL) --editable '.[codex,demo,dev]' && touch $@
+
+.venv/.model: .venv/bin/python pyproject.toml constraints.txt
+	@$(INSTALL) --editable '.[model]' && touch $@
 
 clean:
 	@rm -rf .venv .node $(CLIENTS)/node_modules build dist
