@@ -132,7 +132,7 @@ class CodexThreads:
         Raises `BackendError` for a failure that the consumer has not been told, and `TurnLostError`.
         """
         with self._life.turn():
-            if self._lanes is not None and self.keeps_lanes:
+            if self._lanes is not None and self.keeps_lanes and prompt.items:
                 await self._run_in_lane(self._lanes, turn, prompt)
                 return
             characters = sum(len(part.text) for part in prompt.parts if isinstance(part, Text))
@@ -154,9 +154,6 @@ class CodexThreads:
         found = lanes.take(prompt)
         prompt.continuation.lane = Lane(found is not None, lanes.reason)
         lane = found or HeldThread(identity(prompt), self.spares.take(prompt) or await self._start_thread(prompt))
-        if turn.left:
-            self._forget([lane])
-            return
         ended = False
 
         def resume(meaning: bytes | None) -> None:
@@ -175,6 +172,9 @@ class CodexThreads:
 
         prompt.continuation.resume, prompt.continuation.wind_down = resume, wind_down
         try:
+            if turn.left:
+                lane.spoilt = True
+                return
             await self._run_on(lane.thread, turn, prompt, lane.say(prompt), lane.usage, alike=found is None)
         finally:
             ended = True
