@@ -30,6 +30,7 @@ class _Messages:
         self._calls: set[str] = set()  # of the assistant message that tool messages now belong to
         self._outputs: dict[str, JsonValue] = {}
         self._function_call = ""
+        self._functions = 0
 
     def add(self, message: Reader) -> None:
         role = message.required_string("role")
@@ -52,6 +53,11 @@ class _Messages:
             case _:
                 raise wrong_value(message.at("role"), role, MESSAGE_ROLES)
 
+    @property
+    def next_function_id(self) -> str:
+        """What stands for the id that the next call in the older form does not have: the same in every request."""
+        return f"function_{self._functions}"
+
     def finish(self, messages: Reader) -> tuple[Entry, ...]:
         self._end_group(messages)
         return tuple(self._entries)
@@ -69,7 +75,7 @@ class _Messages:
         for call in message.objects("tool_calls"):
             self._call(call)
         if (function := message.object("function_call")) is not None:
-            self._function_call = f"function_{len(self._entries)}"
+            self._function_call = self._next_function()
             self._entries.append(self._past_call(self._function_call, function))
 
     def _call(self, call: Reader) -> None:
@@ -118,8 +124,13 @@ class _Messages:
         """The older form, which knows no ids: it answers the last `function_call`, or stands alone."""
         message.required_string("name")
         self._require_content(message)
-        call_id, self._function_call = self._function_call or f"function_{len(self._entries)}", ""
+        call_id, self._function_call = self._function_call or self._next_function(), ""
         self._entries.append(ToolResult(call_id, parse_parts(message, "content")))
+
+    def _next_function(self) -> str:
+        call_id = self.next_function_id
+        self._functions += 1
+        return call_id
 
     def _end_group(self, following: Reader) -> None:
         """The tool messages of an assistant message are over."""
@@ -134,8 +145,11 @@ class _Messages:
         self._outputs.clear()
 
 
-def parse_messages(request: Reader, tools: ToolSet) -> tuple[Entry, ...]:
-    """`messages` of a request as transcript entries. Raises `RequestError`."""
+def parse_messages(request: Reader, tools: ToolSet) -> tuple[tuple[Entry, ...], str]:
+    """`messages` of a request as transcript entries, and the id of a call that follows in the older form.
+
+    Raises `RequestError`.
+    """
     if request.require("messages") == []:
         raise RequestError(
             "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.",
@@ -145,4 +159,4 @@ def parse_messages(request: Reader, tools: ToolSet) -> tuple[Entry, ...]:
     messages = _Messages(tools)
     for message in request.objects("messages", max_length=MAX_ITEMS):
         messages.add(message)
-    return messages.finish(request)
+    return messages.finish(request), messages.next_function_id

@@ -54,6 +54,7 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None) -> ChatR
     _refuse_unserved(request)
     _check_ignored(request)
     chat = parse_chat_tools(request)
+    entries, next_function_id = parse_messages(request, chat.tools)
     stream = request.boolean("stream") is True
     options = request.object("stream_options")
     if options is not None and not stream:
@@ -63,7 +64,7 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None) -> ChatR
     return ChatRequest(
         turn=TurnRequest(
             model=model,
-            transcript=Transcript(parse_messages(request, chat.tools)),
+            transcript=Transcript(entries),
             registry=chat.tools.registry,
             choice=chat.choice,
             # The older form has room for one call.
@@ -74,6 +75,7 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None) -> ChatR
             max_output_tokens=_max_tokens(request),
             stop=_stop(request),
             names=frozenset(filter(None, [request.string("prompt_cache_key")])),
+            call_id=next_function_id if chat.legacy else None,
         ),
         tools=chat.tools,
         model=model,

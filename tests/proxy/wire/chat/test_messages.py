@@ -32,7 +32,8 @@ def told(call_id: str, content: object = "text") -> dict[str, Any]:
 
 def parse(*messages: object) -> tuple[Entry, ...]:
     body = parse_json_object(orjson.dumps({"messages": messages}))
-    return parse_messages(Reader(body), ToolSet())
+    entries, _ = parse_messages(Reader(body), ToolSet())
+    return entries
 
 
 def call(call_id: str, arguments: str = "{}") -> PastCall:
