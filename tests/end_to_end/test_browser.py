@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
+from tests.support.lanes import continued
 from tests.support.node_clients import Report, installed_browser, installed_node, run_node, task
 from tests.support.scripted_model import ScriptedModel
 from tests.support.tagcall_server import tagcall_server
@@ -61,6 +62,7 @@ async def test_a_page_of_a_listed_origin_completes_the_tool_loop(model: Scripted
     seen = await visit(ways, True)
     assert seen == [Report(way, list(CALLS), [SAID, ANSWER], None) for way in ways]
     assert len(model.requests) == len(ROUNDS) * len(ways)
+    assert continued(model.requests) == (len(ROUNDS) - 1) * len(ways)
 
 
 async def test_a_page_of_any_other_origin_starts_no_turn(model: ScriptedModel, visit: Visit) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.lanes import continued
 from tests.support.node_clients import Report, installed_node, run_node, task
 from tests.support.scripted_model import ScriptedModel
 from tests.support.tagcall_server import tagcall_server
@@ -35,3 +36,4 @@ async def test_a_client_from_npm_completes_the_tool_loop(
         rows = await run_node(node, "run.mjs", task(url, client, api, ways), tmp_path)
     assert [Report.read(row) for row in rows] == [Report(way, list(CALLS), [SAID, ANSWER], None) for way in ways]
     assert len(model.requests) == len(ROUNDS) * len(ways)
+    assert continued(model.requests) == (len(ROUNDS) - 1) * len(ways)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.lanes import continued
 from tests.support.scripted_model import ScriptedModel
 from tests.support.tagcall_server import tagcall_server
 from tests.support.vault import ANSWER, CALLS, ROUNDS, SAID, Session, Way, librarian
@@ -34,3 +35,4 @@ async def test_a_python_client_completes_the_tool_loop(
     assert sorted(session.calls, key=repr) == sorted(CALLS, key=repr)
     assert session.texts == [SAID, ANSWER]
     assert len(model.requests) == len(ROUNDS)
+    assert continued(model.requests) == len(ROUNDS) - 1

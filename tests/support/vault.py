@@ -1,7 +1,7 @@
 """A small vault, the tools on it, and the conversation about it that every client has to complete.
 
 The model searches (one call, no text), says something and reads two notes in one answer (parallel
-calls), asks for the tags (a call without arguments) and answers.
+calls), asks for the tags (a call without arguments), searches twice more and answers: six requests.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ CALLS = (
     ToolCall("read_note", {"path": "Alpha.md"}),
     ToolCall("read_note", {"path": "Projekte/Übersicht.md"}),
     ToolCall("list_tags", {}),
+    ToolCall("search_vault", {"query": "€ 🙂"}),
+    ToolCall("search_vault", {"query": '"friday"'}),
 )
 PARAMETERS: dict[str, tuple[str, ...]] = {"search_vault": ("query",), "read_note": ("path",), "list_tags": ()}
 DESCRIPTIONS = {
@@ -67,7 +69,12 @@ def _round(text: str, *calls: ToolCall) -> Round:
     return Round(text, calls, tuple(map(execute, calls)))
 
 
-ROUNDS = (_round("", CALLS[0]), _round(SAID, *CALLS[1:3]), _round("", CALLS[3]), _round(ANSWER))
+ROUNDS = (
+    _round("", CALLS[0]),
+    _round(SAID, *CALLS[1:3]),
+    *(_round("", call) for call in CALLS[3:]),
+    _round(ANSWER),
+)
 librarian = conversation(ROUNDS)
 
 
