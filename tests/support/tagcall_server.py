@@ -19,6 +19,6 @@ async def tagcall_server(model: ScriptedModel, home: Path, **settings: Any) -> A
     """Yields the base URL. What clients see does not depend on the codex program, so the required one is enough."""
     program = installed_programs()[0]
     assert program.path is not None, "openai-codex-cli-bin is not installed"
-    chosen = Settings(port=0, codex=str(program.path), codex_home=home, upstream=model.url, **settings)
+    chosen = Settings(port=0, codex_home=home, upstream=model.url, **{"codex": str(program.path), **settings})
     async with running_server(chosen) as url:
         yield url
