@@ -6,6 +6,7 @@ transcript    a conversation as plain values
 render        one turn: client instructions, guidance and tool block; conversation; closing lines
 conversation  messages, past calls and results as one text in which only we write headers
 items         the same as messages of their own, each with a digest of what it says
+deferred      either form, made when somebody looks at it
 block         the tool block: frame, tools, rules; form, worked example, key
 call_key      what stands in place of the key in all that leaves
 profiles      which optional lines a kind of model is given
@@ -19,6 +20,7 @@ guard         whether a call is a quotation from the request
 from .block import offered_tools
 from .call_key import KEY_LENGTH, MASK
 from .canonical import canonical, looping_call
+from .deferred import Deferred
 from .escape import (
     Unescaper,
     escape,
@@ -67,6 +69,7 @@ __all__ = [
     "SMALL",
     "AssistantText",
     "ChoiceMode",
+    "Deferred",
     "Entry",
     "Guidance",
     "Image",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,6 +10,7 @@ from parser import ToolRegistry
 
 from .block import json_passage, notation, offer, offered_tools
 from .conversation import PageWriter, harmless, text_length, visible, write_conversation
+from .deferred import Deferred
 from .escape import escape, normalise_newlines
 from .items import Item, OwnLine, conversation_items, leading_guidance
 from .profiles import PromptProfile
@@ -33,13 +34,14 @@ class RenderedTurn:
     """One turn in two forms: `developer` with `parts`, or `head` with `items`.
 
     `developer` and `head` are for the backend's developer or system text. `parts` are the conversation as the
-    user's input; `items` are the same as messages, for backends that keep roles apart.
+    user's input; `items` are the same as messages, for backends that keep roles apart. Neither is made before it is
+    looked at.
     """
 
     developer: str | None
-    parts: tuple[Part, ...]
+    parts: Sequence[Part]
     head: str | None
-    items: tuple[Item, ...]
+    items: Sequence[Item]
 
     @property
     def length(self) -> int:
@@ -71,19 +73,24 @@ def render_turn(
         key = None
     calls = notation(tools, profile, key) if len(tools) else ""
     answer_form = json_passage(json_answer, beside_calls=bool(calls)) if json_answer else ""
-    head = _joined(text_before_key(transcript, tools, parallel=parallel), calls, answer_form)
-    developer = _joined(_guidance(transcript, transcript.entries), _offer(tools, parallel), calls, answer_form)
+    offered = _offer(tools, parallel)
+    head = _joined(_guidance(transcript, leading_guidance(transcript)), offered, calls, answer_form)
+    developer = _joined(_guidance(transcript, transcript.entries), offered, calls, answer_form)
     closing = partial(_closing_lines, transcript, tools, choice, profile, form=call_form(key), fault=fault)
 
-    page = PageWriter()
-    write_conversation(page, transcript, key)
-    if lines := [text for _, text in closing(length=page.length)]:
-        page.write(("\n\n" if visible(transcript) else "") + "\n".join(lines))
-    items = [*conversation_items(transcript, key)]
-    items += [
-        Item("user", (Text(text),), ours=ours) for ours, text in closing(length=sum(item.length for item in items))
-    ]
-    return RenderedTurn(developer or None, page.parts(), head or None, tuple(items))
+    def parts() -> Iterable[Part]:
+        page = PageWriter()
+        write_conversation(page, transcript, key)
+        if lines := [text for _, text in closing(length=page.length)]:
+            page.write(("\n\n" if visible(transcript) else "") + "\n".join(lines))
+        return page.parts()
+
+    def items() -> Iterable[Item]:
+        said = [*conversation_items(transcript, key)]
+        lines = closing(length=sum(item.length for item in said))
+        return [*said, *(Item("user", (Text(text),), ours=ours) for ours, text in lines)]
+
+    return RenderedTurn(developer or None, Deferred(parts), head or None, Deferred(items))
 
 
 def text_before_key(transcript: Transcript, tools: ToolRegistry, *, parallel: bool) -> str:

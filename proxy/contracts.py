@@ -74,19 +74,20 @@ class Continuation:
 class Prompt:
     """All that a text backend is given. `effort` and `summary` are the Responses API's reasoning values.
 
-    The conversation comes in two forms: `developer` with `parts`, or `head` with `items`, as messages.
+    The conversation comes in two forms: `developer` with `parts`, or `head` with `items`, as messages. What is not
+    looked at need not be made.
     `output_schema` is a JSON schema as JSON text, for a backend that can hold its model to it. A conversation is kept
     for its `owner` alone; `names` are those by which a request knows its conversation, and that of the answer.
     """
 
     model: str
     developer: str | None
-    parts: tuple[Part, ...]
+    parts: Sequence[Part]
     effort: str | None = None
     summary: str | None = None
     output_schema: str | None = None
     head: str | None = None
-    items: tuple[Item, ...] = ()
+    items: Sequence[Item] = ()
     owner: str = ""
     names: frozenset[str] = frozenset()
     continuation: Continuation = field(default_factory=Continuation, compare=False, repr=False)

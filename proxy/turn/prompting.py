@@ -9,6 +9,7 @@ from __future__ import annotations
 from parser import ToolRegistry
 from prompts import (
     ChoiceMode,
+    Deferred,
     Image,
     Item,
     JsonAnswer,
@@ -29,6 +30,9 @@ from .truncation import without_oldest
 
 # Prompts that are too long, each at least a quarter shorter than the one before: the last has a tenth of the first.
 TRUNCATIONS = 8
+
+# There are backends that never answer an empty input.
+_NOTHING_SAID = (Text(nothing_said()),)
 
 
 class Prompts:
@@ -62,19 +66,17 @@ class Prompts:
             fault=fault,
             json_answer=JsonAnswer(wanted.schema) if wanted else None,
         )
-        # There are backends that never answer an empty input.
-        parts = rendered.parts if any(map(_shows, rendered.parts)) else (Text(nothing_said()),)
         # A model that is held to a schema has no way to write a call.
         held_to = wanted.schema if wanted and not (len(registry) or self._schema_refused) else None
         return Prompt(
             request.model,
             rendered.developer,
-            parts,
+            Deferred(lambda: rendered.parts if any(map(_shows, rendered.parts)) else _NOTHING_SAID),
             request.effort,
             request.summary,
             held_to,
             rendered.head,
-            rendered.items or (Item("user", parts, ours=OwnLine.NO_MESSAGE),),
+            Deferred(lambda: rendered.items or (Item("user", _NOTHING_SAID, ours=OwnLine.NO_MESSAGE),)),
             request.owner,
             request.names,
         )

@@ -34,9 +34,10 @@ from tests.support.transcripts import IMAGE_MARK, Seen, expected_pieces, transcr
 
 
 def render(*entries: Entry) -> tuple[Part, ...]:
-    return render_turn(
+    rendered = render_turn(
         Transcript(entries), ToolRegistry(), ToolChoice(), parallel=True, profile=FRONTIER, fault="THE END"
-    ).parts
+    )
+    return tuple(rendered.parts)
 
 
 def text_of(*entries: Entry) -> str:
