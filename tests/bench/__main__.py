@@ -10,6 +10,7 @@ deltas       rows about text that streams
 starts       rows about starting: the process, an answer; and about memory
 leaving      rows about clients that leave
 answers      a row about text on its way through a turn
+lanes        rows about conversations that keep their thread
 requests     rows about reading a request, and about growth with its size
 report       a row: two figures, what they come to, and its goal
 
@@ -25,9 +26,9 @@ from pathlib import Path
 
 from tests.parser import bench as parser_bench
 
-from . import answers, deltas, leaving, requests, starts
+from . import answers, deltas, lanes, leaving, requests, starts
 from .contestants import relay, tagcall
-from .report import HEAD, Row
+from .report import Row, head
 
 
 def show(rows: Iterable[Row]) -> None:
@@ -41,18 +42,23 @@ def main() -> None:
         sys.exit("The CPU time of another process is read as on Linux.")
     sys.stdout.write("The parser, and a parser that looks for `<`\n")
     parser_bench.main()
-    sys.stdout.write(f"\nThe proxy, and a bare relay\n{HEAD}\n")
+    sys.stdout.write(f"\nThe proxy, and a bare relay\n{head()}\n")
     with tempfile.TemporaryDirectory() as ours_in, tempfile.TemporaryDirectory() as floor_in:
         folder, floor_folder = Path(ours_in), Path(floor_in)
         show(starts.cold_starts(lambda: tagcall(folder), lambda: relay(floor_folder)))
         with tagcall(folder) as ours, relay(floor_folder) as floor:
             show(starts.memory(ours, floor))
             show(starts.first_deltas(ours, floor, floor_folder))
+            show(lanes.continued(ours, floor))
             show(deltas.rows(ours, floor))
             show(requests.growth(ours))
             show(leaving.rows(ours, folder))
     show(answers.rows())
     show(requests.sending())
+    sys.stdout.write(f"\nConversations that keep their thread, and those that do not\n{head('lanes on', 'off')}\n")
+    with tempfile.TemporaryDirectory() as lanes_in:
+        show(lanes.billed(Path(lanes_in)))
+        show(lanes.beside_off(Path(lanes_in)))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
     python -m tests.bench.relay PROGRAM
 
-One child, its output read in blocks; what came together for a stream is one piece of text and one write. Nothing
-is checked, parsed, stored or logged, and nothing here survives a fault.
+One child, its output read in blocks; what came together for a stream is one piece of text and one write. Requests with
+one `prompt_cache_key` share a thread, which is told their newest message. Nothing is checked, parsed, stored or logged,
+and nothing here survives a fault.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Child:
         self._stdin, self._stdout = process.stdin, process.stdout
         self._answers: dict[int, asyncio.Future[Message]] = {}
         self._pieces: dict[str, asyncio.Queue[str | None]] = defaultdict(asyncio.Queue)
+        self._threads: dict[str, str] = {}
         self._asked = 0
 
     async def read(self) -> None:
@@ -58,8 +60,12 @@ class Child:
         self._stdin.write(orjson.dumps({"id": self._asked, "method": method, "params": params}) + b"\n")
         return answer
 
-    async def turn(self, text: str) -> asyncio.Queue[str | None]:
-        thread: str = (await self.ask("thread/start", {}))["thread"]["id"]
+    async def turn(self, text: str, conversation: str | None) -> asyncio.Queue[str | None]:
+        thread = self._threads.get(conversation) if conversation else None
+        if thread is None:
+            thread = str((await self.ask("thread/start", {}))["thread"]["id"])
+            if conversation:
+                self._threads[conversation] = thread
         pieces = self._pieces[thread]
         await self.ask("turn/start", {"threadId": thread, "input": [{"type": "text", "text": text}]})
         return pieces
@@ -70,7 +76,9 @@ CHILD = web.AppKey("child", Child)
 
 async def respond(request: web.Request) -> web.StreamResponse:
     body = orjson.loads(await request.read())
-    pieces = await request.app[CHILD].turn(body["input"])
+    said = body["input"]
+    text = said if isinstance(said, str) else said[-1]["content"]
+    pieces = await request.app[CHILD].turn(text, body.get("prompt_cache_key"))
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
     while (text := await pieces.get()) is not None:

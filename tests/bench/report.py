@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-HEAD = f"{'':58}{'tagcall':>10}{'floor':>10}{'':>10}{'goal':>8}"
+
+def head(figure: str = "tagcall", floor: str = "floor") -> str:
+    return f"{'':58}{figure:>10}{floor:>10}{'':>10}{'goal':>8}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,15 +40,18 @@ def cold_starts(ours: Start, floor: Start) -> Iterator[Row]:
 
 
 def memory(ours: Contestant, floor: Contestant) -> Iterator[Row]:
-    idle, busy = [], []
-    for contestant in (ours, floor):
-        run(contestant.port, recipe(2, 0))
-        idle.append(contestant.megabytes())
-        sizes: list[float] = []
-        run(contestant.port, recipe(50, 20), STREAMS, watch=partial(_weigh, contestant, sizes))
-        busy.append(sizes[0] - idle[-1])
-    yield ratio("memory after the first answer", idle[0], idle[1], "MB", 1.5)
-    yield Row(what=f"  more with {STREAMS} streams", figure=busy[0], floor=busy[1], unit="MB", goal=15)
+    (idle, busy), (least, least_busy) = idle_and_busy(ours), idle_and_busy(floor)
+    yield ratio("memory after the first answer", idle, least, "MB", 1.5)
+    yield Row(what=f"  more with {STREAMS} streams", figure=busy - idle, floor=least_busy - least, unit="MB", goal=15)
+
+
+def idle_and_busy(contestant: Contestant) -> tuple[float, float]:
+    """Megabytes after one answer, and in the middle of many."""
+    run(contestant.port, recipe(2, 0))
+    idle = contestant.megabytes()
+    sizes: list[float] = []
+    run(contestant.port, recipe(50, 20), STREAMS, watch=partial(_weigh, contestant, sizes))
+    return idle, sizes[0]
 
 
 async def _weigh(contestant: Contestant, sizes: list[float]) -> None:
