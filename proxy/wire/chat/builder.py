@@ -52,8 +52,11 @@ _OWN_WORDS: Mapping[str, Mapping[str, int | str]] = {
 
 def chat_error(error: ApiError) -> ApiError:
     """`error` as Chat Completions tell it."""
+    own_words = _OWN_WORDS.get(error.code or "")
+    if own_words is None:
+        return error
     told = copy.copy(error)
-    for name, value in _OWN_WORDS.get(error.code or "", {}).items():
+    for name, value in own_words.items():
         setattr(told, name, value)
     return told
 

@@ -259,3 +259,13 @@ async def test_a_schema_that_is_none_is_named_as_this_api_names_it(stream: bool)
         async with session.post(f"{url}/chat/completions", json=body) as response:
             assert response.status == 400
             assert (await error_of(response))["param"] == "response_format"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_refusal_to_call_is_an_error_of_the_model(stream: bool) -> None:
+    async with client("I would rather not.", "No.") as (session, url):
+        body = {**BODY, "tools": TOOLS, "tool_choice": "required", "stream": stream}
+        async with session.post(f"{url}/chat/completions", json=body) as response:
+            assert response.status == 422
+            error = await error_of(response)
+    assert (error["code"], error["param"]) == ("tool_call_missing", "tool_choice")
