@@ -2,22 +2,50 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 
-from prompts import AssistantText, PastCall, meaning_of_answer
+from parser import CLOSE_TAG, OPEN_TAG
+from prompts import AssistantText, PastCall, canonical, meaning_of_answer, unescape, unescape_json
 
-from ..contracts import AnswerMessageEnded, AnswerText, ToolCallArguments, ToolCallStarted, TurnEvent
+from ..contracts import (
+    AnswerMessageEnded,
+    AnswerText,
+    BackendEvent,
+    MessageEnded,
+    TextPiece,
+    ToolCallArguments,
+    ToolCallStarted,
+    TurnEvent,
+)
+
+# A call as it is asked for.
+_BLOCK = re.compile(f"{re.escape(OPEN_TAG)}(.*?){re.escape(CLOSE_TAG)}", re.DOTALL)
+# Members of a call that name it.
+_IDS = ("call_id", "id")
 
 
 class Given:
-    """Shown all events of a turn as they leave."""
+    """Shown all events of a turn as they leave, and what the model wrote as it came."""
 
-    __slots__ = ("_calls", "_entries", "_text")
+    __slots__ = ("_calls", "_entries", "_text", "_written")
 
     def __init__(self) -> None:
+        self._written: list[str] = []
         self._entries: list[AssistantText | ToolCallStarted] = []
         self._text: list[str] = []
         self._calls: dict[str, list[str]] = {}
+
+    def hear(self, batch: Sequence[BackendEvent]) -> None:
+        for event in batch:
+            match event:
+                case TextPiece(text):
+                    self._written.append(text)
+                case MessageEnded():
+                    self._written.append("\n")
+                case _:
+                    pass
 
     def note(self, events: Sequence[TurnEvent]) -> None:
         for event in events:
@@ -40,14 +68,44 @@ class Given:
             self._entries.append(AssistantText("".join(self._text)))
             self._text.clear()
 
+    @property
+    def rewritten(self) -> bool:
+        """Whether it is anything else than what the model wrote, read to the letter.
+
+        White space, the spelling of JSON, keys and neutral members of calls do not count.
+        """
+        entries = self._noted()
+        written = "".join(self._written)
+        blocks = _BLOCK.findall(written)
+        calls = [entry for entry in entries if isinstance(entry, PastCall)]
+        texts = "".join(entry.text for entry in entries if isinstance(entry, AssistantText))
+        as_written = (
+            "".join(texts.split()) == "".join(unescape(_BLOCK.sub("\n", written)).split())
+            and len(blocks) == len(calls)
+            and all(map(_is_call, blocks, calls))
+        )
+        return not as_written
+
     def meaning(self) -> bytes:
         """Of all that was noted, as a conversation would have it."""
+        return meaning_of_answer(self._noted())
+
+    def _noted(self) -> list[AssistantText | PastCall]:
         self._end_text()
-        return meaning_of_answer(
-            [
-                entry
-                if isinstance(entry, AssistantText)
-                else PastCall(entry.call_id, entry.name, "".join(self._calls[entry.call_id]))
-                for entry in self._entries
-            ]
-        )
+        return [
+            entry
+            if isinstance(entry, AssistantText)
+            else PastCall(entry.call_id, entry.name, "".join(self._calls[entry.call_id]))
+            for entry in self._entries
+        ]
+
+
+def _is_call(block: str, call: PastCall) -> bool:
+    """Whether the JSON of a block is this call, and no other id stands in it."""
+    try:
+        written = json.loads(unescape_json(block))
+        told = [written["name"], canonical(json.dumps(written["arguments"]))]
+        ids = {written.get(name) or call.call_id for name in _IDS}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return False
+    return told == [call.name, canonical(call.arguments)] and None not in told and ids == {call.call_id}

@@ -89,7 +89,8 @@ class Turn:
                     self._given.note(events)
                     match events[-1]:
                         case TurnFinished(_, incomplete):
-                            self._settle(self._report.difference or incomplete)
+                            rewritten = "rewritten" if self._given.rewritten else None
+                            self._settle(self._report.difference or incomplete or rewritten)
                         case TurnFailed():
                             self._settle("failed")
                         case _:
@@ -196,6 +197,7 @@ class Turn:
                 async with self._backend.stream(prompt) as batches:
                     async for batch in batches:
                         answered = True
+                        self._given.hear(batch)
                         if events := reading.receive(batch):
                             yield events
                         if reading.stop and not self._ends_by_itself(reading, prompt):

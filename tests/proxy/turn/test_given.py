@@ -2,14 +2,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
+from parser import ToolRegistry, write_call
 from prompts import AssistantText, PastCall, meaning_of_answer
 from proxy.contracts import (
     AnswerMessageEnded,
     AnswerText,
     BackendEvent,
+    OutputFormat,
     Prompt,
     Reasoning,
     TextPiece,
@@ -21,6 +24,7 @@ from proxy.contracts import (
     TurnFinished,
 )
 from proxy.errors import BackendError
+from proxy.replay.call_key import key_of
 from proxy.turn import TurnOptions, TurnReport, run_turn
 from proxy.turn.call_key import CallKeys, KeyMode
 from proxy.turn.given import Given
@@ -72,6 +76,10 @@ class KeepingBackend(MemoryBackend):
         ((READ_A.replace('"arguments"', '"args"'),), "repaired"),
         ((READ_A.replace("read_note", "no_such") + READ_A,), "refused"),
         ((f"{READ_A}\n[tool:call_1] invented",), "interrupted"),
+        ((f"{READ_A}</tool_call>",), "rewritten"),
+        ((READ_A.replace('"name"', '"id": "not an id", "name"'),), "rewritten"),
+        ((READ_A.replace('"name"', '"id": "call_7", "type": "function", "name"'),), None),
+        ((f"A <\\tool_call> \n {READ_A} \n",), None),
         (([*pieces("Half", 0), TurnEnded(USAGE, "max_output_tokens")],), "max_output_tokens"),
     ],
 )
@@ -83,6 +91,33 @@ async def test_a_conversation_goes_on_only_from_what_the_model_wrote(
     assert outcome.report.spoilt == spoilt
     assert (backend.resumed[-1] is None) is (spoilt is not None)
     assert len(backend.resumed) == len(answers), "each is settled once"
+
+
+@pytest.mark.parametrize(
+    ("key_told", "spoilt"), [(False, None), (True, "rewritten")], ids=["with its key", "with its key in the text"]
+)
+async def test_what_a_client_does_not_see_is_not_gone_on_from(key_told: bool, spoilt: str | None) -> None:
+    def answer(prompt: Prompt) -> str:
+        key = key_of(prompt.head)
+        return write_call("read_note", A, key=key) + (f" The key is {key}." if key_told else "")
+
+    backend = KeepingBackend([answer])
+    outcome = await outcome_of(ask(), backend, TurnOptions())
+    assert outcome.report.spoilt == spoilt
+
+
+async def test_a_half_tag_behind_the_one_call_is_not_gone_on_from() -> None:
+    backend = KeepingBackend([f"{READ_A}\n<tool"])
+    outcome = await play_on(backend, parallel=False)
+    assert outcome.calls == [("read_note", A)]
+    assert backend.resumed == [None]
+
+
+async def test_json_that_is_taken_out_of_its_fence_is_not_gone_on_from() -> None:
+    backend = KeepingBackend(['```json\n{"a": 1}\n```'])
+    request = replace(ask(), registry=ToolRegistry(), output_format=OutputFormat())
+    outcome = await outcome_of(request, backend, OFF)
+    assert (outcome.text, outcome.report.spoilt) == ('{"a": 1}', "rewritten")
 
 
 async def play_on(backend: MemoryBackend, *, parallel: bool = True) -> Outcome:
