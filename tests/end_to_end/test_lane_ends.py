@@ -1,0 +1,194 @@
+"""When lanes end and when they go on, on the real codex programs, by what is said to them and what they say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai import APIStatusError
+
+from parser import write_call
+from proxy.backends.codex.program import release_of
+from proxy.backends.codex.session import LANES_SINCE
+from proxy.backends.codex.threads import CodexThreads
+from proxy.rpc import RpcClient
+from tests.support.codex_programs import TestProgram, installed_programs
+from tests.support.scripted_model import Incomplete, Message, Refusal, Reply
+
+from .test_tool_loop import Endpoint, serving
+
+LANED = [program for program in installed_programs() if release_of(program.version) >= LANES_SINCE]
+# Seconds for anything to happen at all.
+PATIENCE = 30.0
+
+TOOLS: Any = [{"type": "function", "name": "read_note", "parameters": {"type": "object"}, "strict": False}]
+HELLO: Any = {"role": "user", "content": "Hello."}
+AND: Any = {"role": "user", "content": "And?"}
+
+pytestmark = [
+    pytest.mark.parametrize("codex", LANED, ids=lambda codex: codex.version),
+    pytest.mark.timeout(120),
+]
+
+
+class Wire:
+    """What goes over the connection to codex: each line's method and thread, in order."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str]] = []
+        self._more = asyncio.Event()
+
+    def add(self, method: str, params: Mapping[str, Any] | None) -> None:
+        self.lines.append((method, str((params or {}).get("threadId"))))
+        self._more.set()
+
+    async def until(self, method: str, thread: str) -> int:
+        """Where a line stands, once it does."""
+        async with asyncio.timeout(PATIENCE):
+            while (method, thread) not in self.lines:
+                self._more.clear()
+                await self._more.wait()
+        return self.lines.index((method, thread))
+
+
+@pytest.fixture
+def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
+    seen = Wire()
+    post, receive = RpcClient.post, CodexThreads.receive
+
+    def posted(self: RpcClient, method: str, params: Any = None) -> None:
+        seen.add(method, params)
+        post(self, method, params)
+
+    def received(self: CodexThreads, method: str, params: Any) -> None:
+        seen.add(method, params)
+        receive(self, method, params)
+
+    monkeypatch.setattr(RpcClient, "post", posted)
+    monkeypatch.setattr(CodexThreads, "receive", received)
+    return seen
+
+
+def keys(endpoint: Endpoint) -> list[str]:
+    """codex's own name of the thread for each request of the model."""
+    return [request.body["prompt_cache_key"] for request in endpoint.model.requests]
+
+
+async def create(endpoint: Endpoint, *items: Any, **members: Any) -> Any:
+    post: Any = endpoint.client.responses.create  # its overloads know no members by name
+    return await post(model="gpt-5.5", input=items, tools=TOOLS, **members)
+
+
+async def leave(endpoint: Endpoint) -> None:
+    endpoint.model.push(Reply([Message("One two three.")], chunk=4, hold_after=2, gate=asyncio.Event()))
+    stream = await create(endpoint, HELLO, stream=True)
+    async for event in stream:
+        if event.type == "response.output_text.delta":
+            break
+    await stream.close()
+
+
+async def leave_before_a_word(endpoint: Endpoint) -> None:
+    endpoint.model.push(Reply([Message("One.")], gate=asyncio.Event()))
+    async with asyncio.TaskGroup() as group:
+        asking = group.create_task(create(endpoint, HELLO), name="a request")
+        async with asyncio.timeout(PATIENCE):
+            await endpoint.model.called.wait()
+        asking.cancel()
+
+
+async def be_asked_again(endpoint: Endpoint) -> None:
+    endpoint.model.push(Reply([Message('<tool_call>{"name": </tool_call>')]), Reply([Message("Hello.")]))
+    await create(endpoint, HELLO)
+
+
+async def be_cut(endpoint: Endpoint) -> None:
+    endpoint.model.push(Reply([Message("Hel")], end=Incomplete("max_output_tokens")))
+    await create(endpoint, HELLO)
+
+
+async def fail(endpoint: Endpoint) -> None:
+    endpoint.model.push(Refusal(500))
+    with pytest.raises(APIStatusError):
+        await create(endpoint, HELLO)
+
+
+async def reach_a_limit(endpoint: Endpoint) -> None:
+    endpoint.model.push(Reply([Message("word " * 100)]))
+    await create(endpoint, HELLO, max_output_tokens=16)
+
+
+async def be_repaired(endpoint: Endpoint) -> None:
+    endpoint.model.push(Reply([Message(write_call("read_note", '{"path": "a.md",}'))]))
+    await create(endpoint, HELLO)
+
+
+@pytest.mark.parametrize("spoil", [
+    leave, leave_before_a_word, be_asked_again, be_cut, fail, reach_a_limit, be_repaired,
+], ids=lambda spoil: spoil.__name__)  # fmt: skip
+async def test_a_lane_that_cannot_go_on_is_given_up_once_its_turn_has_ended(
+    codex: TestProgram, tmp_path: Path, wire: Wire, spoil: Callable[[Endpoint], Awaitable[None]]
+) -> None:
+    async with serving(codex, tmp_path / "home") as endpoint:
+        await spoil(endpoint)
+        # At once, while the turn may still be ending.
+        await create(endpoint, HELLO, AND)
+        *spoilt, fresh = keys(endpoint)
+        for thread in spoilt:
+            assert await wire.until("turn/completed", thread) < await wire.until("thread/unsubscribe", thread)
+        assert fresh not in spoilt
+        assert ("thread/unsubscribe", fresh) not in wire.lines
+        assert wire.lines.count(("thread/unsubscribe", spoilt[0])) == 1
+
+
+@pytest.mark.parametrize("api", ["responses", "chat"])
+async def test_a_lane_is_idle_before_the_end_of_its_answer_is_told(
+    codex: TestProgram, tmp_path: Path, api: str
+) -> None:
+    async with serving(codex, tmp_path / "home") as endpoint:
+        said: list[Any] = [HELLO]
+        answer: Any = {"role": "assistant", "content": "Hello from the scripted model."}
+        for _ in range(5):
+            if api == "responses":
+                stream: Any = await create(endpoint, *said, stream=True)
+            else:
+                stream = await endpoint.client.chat.completions.create(model="gpt-5.5", messages=said, stream=True)
+            said = [*said, answer, AND]
+            async for event in stream:
+                if api == "chat" and any(choice.finish_reason for choice in event.choices):
+                    break
+                if api == "responses" and event.type == "response.completed":
+                    break
+            # The rest of the stream has not been read, and its connection is open.
+        assert len(keys(endpoint)) == 5
+        assert len(set(keys(endpoint))) == 1
+
+
+async def test_two_requests_at_once_on_one_conversation_have_two_threads(codex: TestProgram, tmp_path: Path) -> None:
+    async with serving(codex, tmp_path / "home") as endpoint:
+        answer = await create(endpoint, HELLO)
+        said = [HELLO, *(item.to_dict() for item in answer.output)]
+        gate = asyncio.Event()
+        both = asyncio.Event()
+
+        def hold(body: Mapping[str, Any]) -> Reply:
+            if len(endpoint.model.requests) == 3:
+                both.set()
+            return Reply([Message(body["input"][-1]["content"][-1]["text"])], gate=gate)
+
+        endpoint.model.choose = hold
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(create(endpoint, *said, {"role": "user", "content": word}), name="a branch")
+                for word in ("left", "right")
+            ]
+            async with asyncio.timeout(PATIENCE):
+                await both.wait()
+            gate.set()
+        assert [task.result().output_text for task in tasks] == ["left", "right"]
+        first, *branches = keys(endpoint)
+        assert len(set(branches)) == 2
+        assert first in branches
