@@ -973,7 +973,7 @@ def kill_app_servers() -> None:
 
 
 @asynccontextmanager
-async def serving(codex: TestProgram, folder: Path, *, lanes: bool) -> AsyncIterator[Server]:
+async def serving(model: ScriptedModel, codex: TestProgram, folder: Path, *, lanes: bool) -> AsyncIterator[Server]:
     assert codex.path is not None, "openai-codex-cli-bin is not installed"
     upstream = Upstream(lanes=lanes)
     folder.mkdir()
@@ -981,20 +981,21 @@ async def serving(codex: TestProgram, folder: Path, *, lanes: bool) -> AsyncIter
     # Both modes have the same keys, for their digits count as tokens, and think the same of the model.
     secret.write_text("no secret at all, for all to know")
     habits_file(secret).write_text(json.dumps({MODEL: KeyHabit.WRITES.value}))
-    async with ScriptedModel() as model:
-        model.choose = upstream.choose
-        settings = Settings(
-            port=0, codex=str(codex.path), codex_home=folder / "home", upstream=model.url, base_instructions="none",
-            store="memory", call_key_secret=secret, lanes="on" if lanes else "off", lane_limit=LANE_LIMIT,
-        )  # fmt: skip
-        async with running_server(settings) as url, aiohttp.ClientSession() as session:
-            yield Server(url, session, upstream)
+    model.choose = upstream.choose
+    settings = Settings(
+        port=0, codex=str(codex.path), codex_home=folder / "home", upstream=model.url, base_instructions="none",
+        store="memory", call_key_secret=secret, lanes="on" if lanes else "off", lane_limit=LANE_LIMIT,
+    )  # fmt: skip
+    async with running_server(settings) as url, aiohttp.ClientSession() as session:
+        yield Server(url, session, upstream)
 
 
-async def converse(codex: TestProgram, folder: Path, *, lanes: bool) -> tuple[list[list[Any]], Counter[str]]:
+async def converse(
+    model: ScriptedModel, codex: TestProgram, folder: Path, *, lanes: bool
+) -> tuple[list[list[Any]], Counter[str]]:
     """The logs of all conversations."""
     logs: list[list[Any]] = []
-    async with serving(codex, folder, lanes=lanes) as server:
+    async with serving(model, codex, folder, lanes=lanes) as server:
         for seed in range(FIRST, FIRST + CONVERSATIONS):
             client = Client(seed, server)
             await client.converse()
@@ -1005,10 +1006,10 @@ async def converse(codex: TestProgram, folder: Path, *, lanes: bool) -> tuple[li
 @pytest.mark.parametrize("codex", LANED, ids=lambda codex: codex.version)
 @pytest.mark.timeout(0 if CONVERSATIONS > 50 else 600)
 async def test_the_model_is_shown_what_was_said_and_answers_the_same_with_lanes_and_without(
-    codex: TestProgram, tmp_path: Path
+    model: ScriptedModel, codex: TestProgram, tmp_path: Path
 ) -> None:
-    with_lanes, counts = await converse(codex, tmp_path / "on", lanes=True)
-    without, _ = await converse(codex, tmp_path / "off", lanes=False)
+    with_lanes, counts = await converse(model, codex, tmp_path / "on", lanes=True)
+    without, _ = await converse(model, codex, tmp_path / "off", lanes=False)
     for number, (one, other) in enumerate(zip(with_lanes, without, strict=True), start=FIRST):
         assert one == other, f"conversation {number}"
     assert counts["continued"] > counts["requests"] / 4

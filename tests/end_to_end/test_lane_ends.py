@@ -16,7 +16,7 @@ from proxy.backends.codex.session import LANES_SINCE
 from proxy.backends.codex.threads import CodexThreads
 from proxy.rpc import RpcClient
 from tests.support.codex_programs import TestProgram, installed_programs
-from tests.support.scripted_model import Incomplete, Message, Refusal, Reply
+from tests.support.scripted_model import Incomplete, Message, Refusal, Reply, ScriptedModel
 
 from .test_tool_loop import Endpoint, serving
 
@@ -130,9 +130,9 @@ async def be_repaired(endpoint: Endpoint) -> None:
     leave, leave_before_a_word, be_asked_again, be_cut, fail, reach_a_limit, be_repaired,
 ], ids=lambda spoil: spoil.__name__)  # fmt: skip
 async def test_a_lane_that_cannot_go_on_is_given_up_once_its_turn_has_ended(
-    codex: TestProgram, tmp_path: Path, wire: Wire, spoil: Callable[[Endpoint], Awaitable[None]]
+    model: ScriptedModel, codex: TestProgram, tmp_path: Path, wire: Wire, spoil: Callable[[Endpoint], Awaitable[None]]
 ) -> None:
-    async with serving(codex, tmp_path / "home") as endpoint:
+    async with serving(model, codex, tmp_path / "home") as endpoint:
         await spoil(endpoint)
         # At once, while the turn may still be ending.
         await create(endpoint, HELLO, AND)
@@ -146,9 +146,9 @@ async def test_a_lane_that_cannot_go_on_is_given_up_once_its_turn_has_ended(
 
 @pytest.mark.parametrize("api", ["responses", "chat"])
 async def test_a_lane_is_idle_before_the_end_of_its_answer_is_told(
-    codex: TestProgram, tmp_path: Path, api: str
+    model: ScriptedModel, codex: TestProgram, tmp_path: Path, api: str
 ) -> None:
-    async with serving(codex, tmp_path / "home") as endpoint:
+    async with serving(model, codex, tmp_path / "home") as endpoint:
         said: list[Any] = [HELLO]
         answer: Any = {"role": "assistant", "content": "Hello from the scripted model."}
         for _ in range(5):
@@ -167,8 +167,10 @@ async def test_a_lane_is_idle_before_the_end_of_its_answer_is_told(
         assert len(set(keys(endpoint))) == 1
 
 
-async def test_two_requests_at_once_on_one_conversation_have_two_threads(codex: TestProgram, tmp_path: Path) -> None:
-    async with serving(codex, tmp_path / "home") as endpoint:
+async def test_two_requests_at_once_on_one_conversation_have_two_threads(
+    model: ScriptedModel, codex: TestProgram, tmp_path: Path
+) -> None:
+    async with serving(model, codex, tmp_path / "home") as endpoint:
         answer = await create(endpoint, HELLO)
         said = [HELLO, *(item.to_dict() for item in answer.output)]
         gate = asyncio.Event()
