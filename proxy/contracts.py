@@ -263,8 +263,7 @@ class TurnRequest:
 
     `max_output_tokens` cuts the answer, `stop` ends it before the first of these strings, `truncate`
     lets the oldest turns go when the input is too long for the model. `owner` tells apart those who ask,
-    `names` their conversations: ids and keys of theirs, and the id of the answer. `call_id` is that of the
-    answer's one call, where the client is told none.
+    `names` their conversations: ids and keys of theirs, and the id of the answer.
     """
 
     model: str
@@ -280,7 +279,6 @@ class TurnRequest:
     truncate: bool = False
     owner: str = ""
     names: frozenset[str] = frozenset()
-    call_id: str | None = None
 
     @property
     def also_shown(self) -> tuple[str, ...]:

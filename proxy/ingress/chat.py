@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from ..ids import mint_id
 from ..wire.chat.builder import ChatBuilder, chat_error
 from ..wire.chat.request import parse_chat_request
 from ..wire.json_body import parse_json_object
@@ -19,5 +20,6 @@ async def create_completion(request: web.Request) -> web.StreamResponse:
     body = parse_json_object(await read_json_body(request))
     parsed = parse_chat_request(body, summary="auto" if reasoning else None)
     builder = ChatBuilder(parsed, reasoning=reasoning)
-    exchange = Exchange(parsed.turn, owner_of(request), builder, map_error=chat_error)
+    mint = (lambda _: parsed.function_id) if parsed.legacy else mint_id
+    exchange = Exchange(parsed.turn, owner_of(request), builder, mint=mint, map_error=chat_error)
     return await answer(request, exchange, encode_chunks, stream=parsed.stream)

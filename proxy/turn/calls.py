@@ -110,7 +110,6 @@ class CallGate:
         self._looping = looping_call(request.transcript)
         # An id that comes twice would tie a result to two calls, and models repeat those that they were shown.
         self._ids = {entry.call_id for entry in request.transcript.entries if isinstance(entry, PastCall)}
-        self._call_id = request.call_id
         self._asked_for_key = False
 
     def judge(
@@ -214,12 +213,7 @@ class CallGate:
         return self._guard.quotes_text(raw)
 
     def take_id(self, written: str | None) -> str:
-        """The id that the model wrote, if it is well-formed, new and without the key, else one of ours.
-
-        That of the request, if it has one.
-        """
-        if self._call_id is not None:
-            return self._call_id
+        """The id that the model wrote, if it is well-formed, new and without the key, else one of ours."""
         if written is None or written in self._ids or not CALL_ID.fullmatch(self._without_key(written)):
             written = self._mint("call")
         self._ids.add(written)

@@ -54,7 +54,7 @@ class _Messages:
                 raise wrong_value(message.at("role"), role, MESSAGE_ROLES)
 
     @property
-    def next_function_id(self) -> str:
+    def function_id(self) -> str:
         """What stands for the id that the next call in the older form does not have: the same in every request."""
         return f"function_{self._functions}"
 
@@ -128,7 +128,7 @@ class _Messages:
         self._entries.append(ToolResult(call_id, parse_parts(message, "content")))
 
     def _next_function(self) -> str:
-        call_id = self.next_function_id
+        call_id = self.function_id
         self._functions += 1
         return call_id
 
@@ -159,4 +159,4 @@ def parse_messages(request: Reader, tools: ToolSet) -> tuple[tuple[Entry, ...], 
     messages = _Messages(tools)
     for message in request.objects("messages", max_length=MAX_ITEMS):
         messages.add(message)
-    return messages.finish(request), messages.next_function_id
+    return messages.finish(request), messages.function_id

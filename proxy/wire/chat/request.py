@@ -29,7 +29,10 @@ FORMATS = ("text", "json_object", "json_schema")
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """`model` is the name the client knows. `legacy`: calls are answered as `function_call`."""
+    """`model` is the name the client knows. `legacy`: calls are answered as `function_call`, without their id.
+
+    `function_id` is the one that such a call will have when it comes back.
+    """
 
     turn: TurnRequest
     tools: ToolSet
@@ -37,6 +40,7 @@ class ChatRequest:
     stream: bool
     include_usage: bool = False
     legacy: bool = False
+    function_id: str = ""
 
     @property
     def may_call(self) -> bool:
@@ -54,7 +58,7 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None) -> ChatR
     _refuse_unserved(request)
     _check_ignored(request)
     chat = parse_chat_tools(request)
-    entries, next_function_id = parse_messages(request, chat.tools)
+    entries, function_id = parse_messages(request, chat.tools)
     stream = request.boolean("stream") is True
     options = request.object("stream_options")
     if options is not None and not stream:
@@ -75,13 +79,13 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None) -> ChatR
             max_output_tokens=_max_tokens(request),
             stop=_stop(request),
             names=frozenset(filter(None, [request.string("prompt_cache_key")])),
-            call_id=next_function_id if chat.legacy else None,
         ),
         tools=chat.tools,
         model=model,
         stream=stream,
         include_usage=options is not None and options.boolean("include_usage") is True,
         legacy=chat.legacy,
+        function_id=function_id,
     )
 
 

@@ -109,6 +109,15 @@ def test_the_older_form_of_calls_needs_no_ids() -> None:
     assert isinstance(parse(USER, tells)[1], ToolResult)
 
 
+def test_a_function_call_has_the_id_that_it_was_foretold() -> None:
+    asks = {"role": "assistant", "content": "I look.", "function_call": {"name": "read_note", "arguments": "{}"}}
+    tells = {"role": "function", "name": "read_note", "content": "text"}
+    for before in ([USER], [USER, asks, tells], [USER, tells], [USER, asks, tells, asks, tells]):
+        _, foretold = parse_messages(Reader(parse_json_object(orjson.dumps({"messages": before}))), ToolSet())
+        *_, made = parse(*before, asks)
+        assert made == call(foretold)
+
+
 def test_a_custom_call_is_shown_as_the_function_that_stands_for_it() -> None:
     asks = asked(tool_calls=[{"id": "call_1", "type": "custom", "custom": {"name": "patch", "input": "a\nb"}}])
     assert parse(asks, told("call_1")) == (PastCall("call_1", "patch", '{"input":"a\\nb"}'), result("call_1"))
