@@ -54,8 +54,8 @@ INTERRUPTIONS: Mapping[str, str] = {
 # Why a conversation has the lane that it has, and why it loses it.
 LANE_REASONS = frozenset({"history", "first", "effort", "other_history", "none_idle"})
 SPOILING = frozenset({
-    "second_try", "interrupted", "refused", "repaired", "truncated", "failed", "left", "max_output_tokens",
-    "content_filter",
+    "second_try", "interrupted", "refused", "repaired", "rewritten", "truncated", "failed", "left",
+    "max_output_tokens", "content_filter",
 })  # fmt: skip
 
 # As the parser says how it read a call -> as it is counted.

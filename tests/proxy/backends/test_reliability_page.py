@@ -11,7 +11,7 @@ from prompts.guard import budget
 from proxy import logs
 from proxy import settings as proxy_settings
 from proxy.backends import event_queue, restart_policy, supervision
-from proxy.backends.codex import backend, errors, options
+from proxy.backends.codex import backend, errors, lanes, options, threads
 from proxy.ingress import background, bodies, connections, event_stream
 from proxy.ingress.websocket import socket
 from proxy.rpc import child_records, client, connection, stderr, stdio
@@ -23,7 +23,7 @@ MODULES = {
     module.__name__.rpartition(".")[2]: module
     for module in (
         child_records, client, backend, connection, event_queue, proxy.server, restart_policy, options, stderr,
-        stdio, supervision,
+        stdio, supervision, lanes, threads,
         background, bodies, budget, check_budget, errors, connections, parameters, json_body, logs, proxy_settings,
         reader, socket, event_stream, tools,
     )
@@ -49,7 +49,7 @@ def test_every_number_is_the_codes() -> None:
 
 
 def test_every_deadline_is_on_the_page() -> None:
-    for cls in (options.Deadlines, restart_policy.RestartPolicy):
+    for cls in (options.Deadlines, options.LaneBounds, restart_policy.RestartPolicy):
         module = cls.__module__.rpartition(".")[2]
         missing = {f"{module}.{cls.__name__}.{field.name}" for field in fields(cls)} - set(ROWS)
         assert missing <= {f"{module}.RestartPolicy.backoff", f"{module}.RestartPolicy.jitter"}

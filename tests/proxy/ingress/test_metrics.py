@@ -171,7 +171,8 @@ def test_every_metric_is_documented_with_its_type_and_labels() -> None:
 def test_every_value_of_a_label_is_documented() -> None:
     for values in (
         metrics.METHODS, Again, set(metrics.REFUSALS.values()) | {metrics.MALFORMED},
-        metrics.INTERRUPTIONS.values(), metrics.TIERS.values(), {"completed", "incomplete", "failed", "left", "gone"},
+        metrics.INTERRUPTIONS.values(), metrics.TIERS.values(), metrics.LANE_REASONS, metrics.SPOILING,
+        {"continued", "fresh"}, {"completed", "incomplete", "failed", "left", "gone"},
     ):  # fmt: skip
         assert not [value for value in values if f"`{value}`" not in PAGE]
     assert "/metrics" in ROUTES
@@ -186,6 +187,9 @@ def test_what_a_turn_reports_is_known_by_its_name() -> None:
     cuts = literals("proxy/turn/reading.py", r'(?:_end|_cut)\("([^"]+)"')
     ended = literals("parser/sentinel.py", r'ReadingEnded\("([^"]+)"')
     assert cuts | ended == set(metrics.INTERRUPTIONS)
+    spoilt = literals("proxy/turn/report.py", r'"(\w+)": self\.') | literals("proxy/turn/run.py", r'_settle\("(\w+)"\)')
+    assert spoilt | {"rewritten", "max_output_tokens", "content_filter"} == metrics.SPOILING
+    assert literals("proxy/backends/codex/lanes.py", r'return "(\w+)"') <= metrics.LANE_REASONS
     refused = literals("proxy/turn/reading.py", r'refuse\("(\w+)"\)')
     tree = ast.parse((ROOT / "proxy/turn/calls.py").read_text("utf-8"))
     (refusals,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Refusal")
