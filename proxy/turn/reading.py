@@ -345,13 +345,13 @@ class Reading:
         if text := self._visible.feed(text):
             self._show(AnswerText(text))
         if self._visible.stopped:
-            self._end("a stop string came")
+            self._end("a stop string came", winds_down=True)
 
     def _flush_text(self) -> None:
         if text := self._visible.flush():
             self._show(AnswerText(text))
         if self._visible.stopped:
-            self._end("a stop string came")
+            self._end("a stop string came", winds_down=True)
 
     def _show(self, event: AnswerText | AnswerMessageEnded) -> None:
         if self._release.holds:

@@ -148,6 +148,23 @@ async def test_one_call_is_waited_for_to_the_end_of_its_answer() -> None:
     assert outcome.end == TurnFinished(USAGE), "as the backend counted it"
 
 
+@pytest.mark.parametrize(
+    ("written", "stop", "interrupted", "goes_on"),
+    [
+        (f"I look. {READ_A}\n\n\n", "\n\n", False, True),
+        ("One. END", "END", False, False),
+        ("One. END and more", "END", True, False),
+    ],
+)
+async def test_behind_a_stop_string_the_model_may_end_by_itself(
+    written: str, stop: str, interrupted: bool, goes_on: bool
+) -> None:
+    backend = KeepingBackend([written], 2)
+    outcome = await outcome_of(ask(stop=(stop,)), backend, OFF)
+    assert (backend.left_early == 1, bool(outcome.report.interrupted)) == (interrupted, interrupted)
+    assert (backend.resumed != [None]) is goes_on
+
+
 async def test_a_failure_behind_the_one_call_is_nobodys() -> None:
     backend = KeepingBackend([[TextPiece(READ_A), BackendError("codex ended the turn as interrupted.")]])
     outcome = await play_on(backend, parallel=False)
