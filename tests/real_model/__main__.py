@@ -61,6 +61,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--most-tokens", type=int, default=200, help="of one answer")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth question")
+    parser.add_argument("--flat", action="store_true", help="show the conversation as one text instead of messages")
     parser.add_argument(
         "--tag-tokens", action="store_true", help="leave <tool_call> to a vocabulary that has it as a token"
     )
@@ -83,7 +84,11 @@ async def main() -> None:
     keys = CallKeys(KeyMode(chosen.call_key), SECRET)
     options = TurnOptions(profile=PROFILES[chosen.profile], call_keys=keys)
     async with GgufBackend(
-        chosen.model, threads=chosen.threads, most_tokens=chosen.most_tokens, tag_tokens=chosen.tag_tokens
+        chosen.model,
+        threads=chosen.threads,
+        most_tokens=chosen.most_tokens,
+        flat=chosen.flat,
+        tag_tokens=chosen.tag_tokens,
     ) as backend:
         for part in chosen.parts or PARTS:
             table = Table()
@@ -91,9 +96,10 @@ async def main() -> None:
                 played = await play(backend, case.transcript, case.tools, options)
                 table.add(case.labels, case.counts(played), played.seconds)
                 _log(chosen.answers, case, played)
+            shown = "as one text" if chosen.flat else "as messages"
             tags = "the vocabulary's" if chosen.tag_tokens else "spelled"
             sys.stdout.write(f"{part} of {chosen.model.stem}: call key {chosen.call_key}, ")
-            sys.stdout.write(f"profile {chosen.profile}, tags {tags}\n{table}\n\n")
+            sys.stdout.write(f"profile {chosen.profile}, {shown}, tags {tags}\n{table}\n\n")
             sys.stdout.flush()
 
 

@@ -15,12 +15,14 @@ import aiohttp
 import orjson
 
 from parser import CLOSE_TAG, OPEN_TAG
-from prompts import Text
+from prompts import Part, Text
 from proxy.contracts import BackendEvent, Health, Load, Model, Prompt, TextPiece, TurnEnded, Usage
 from proxy.errors import BackendError
 
 # Characters of a tag behind which it is cut to be more than one token: `<tool` and `_call>`.
 CUT = -len("_call>")
+# Of the roles, those that templates know by another name.
+_ROLES = {"developer": "system"}
 # MiB for the prompts of before: with them another set of tools, or a turn without any, costs no other its prefix.
 KEPT_PROMPTS = 512
 
@@ -39,18 +41,28 @@ class Written:
 class GgufBackend:
     """Answers greedily, one turn after the other, with `most_tokens` an answer; `written` are all of them.
 
+    It is shown the conversation as messages, or with `flat` as one text.
+
     Some vocabularies have each of our tags as one token, which not every model with that vocabulary has learnt to use.
     Such tags are shown in ordinary tokens and the one token is forbidden, as if there were none; `tag_tokens` leaves
     them to the vocabulary.
     """
 
     def __init__(
-        self, path: Path, *, threads: int, most_tokens: int, context: int = 8192, tag_tokens: bool = False
+        self,
+        path: Path,
+        *,
+        threads: int,
+        most_tokens: int,
+        context: int = 8192,
+        flat: bool = False,
+        tag_tokens: bool = False,
     ) -> None:
         self._path = path
         self._threads = threads
         self._most_tokens = most_tokens
         self._context = context
+        self._flat = flat
         self._tag_tokens = tag_tokens
         self._split: list[str] = []
         self.written: list[Written] = []
@@ -98,9 +110,10 @@ class GgufBackend:
 
     async def _input(self, prompt: Prompt) -> list[int | str]:
         """The prompt in the model's own template: tokens, then texts that no token reaches across."""
-        text = "".join(part.text for part in prompt.parts if isinstance(part, Text))
-        messages = [{"role": "system", "content": prompt.developer}] if prompt.developer else []
-        messages.append({"role": "user", "content": text})
+        shown = prompt.developer if self._flat else prompt.head
+        said = [("user", prompt.parts)] if self._flat else [(item.role, item.parts) for item in prompt.items]
+        messages = [{"role": "system", "content": shown}] if shown else []
+        messages += [{"role": _ROLES.get(role, role), "content": _text(parts)} for role, parts in said]
         templated: str = (await self._ask("/apply-template", messages=messages))["prompt"]
         if self._split:
             tags = "|".join(f"(?<={re.escape(tag[:CUT])})(?={re.escape(tag[CUT:])})" for tag in self._split)
@@ -139,6 +152,10 @@ class GgufBackend:
 
     def load(self) -> Load:
         return Load()
+
+
+def _text(parts: Sequence[Part]) -> str:
+    return "".join(part.text for part in parts if isinstance(part, Text))
 
 
 async def _batches(response: aiohttp.ClientResponse, written: Written) -> AsyncIterator[Sequence[BackendEvent]]:
