@@ -176,6 +176,10 @@ class CodexThreads:
                 lane.spoilt = True
                 return
             await self._run_on(lane.thread, turn, prompt, lane.say(prompt), lane.usage, alike=found is None)
+        except TurnLostError:
+            # Another attempt has another thread.
+            lane.spoilt = True
+            raise
         finally:
             ended = True
             if lane.spoilt:
