@@ -19,11 +19,9 @@ from structlog.typing import FilteringBoundLogger
 
 from .errors import UsageError
 from .turn import Habits, KeyHabit
+from .turn.call_key import SECRET_BYTES
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
-
-# Bytes. The digest that keys are cut from has as many.
-SECRET_BYTES = 32
 
 
 def read_secret(path: Path) -> bytes:

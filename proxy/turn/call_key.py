@@ -24,7 +24,7 @@ from prompts import KEY_LENGTH, holds_word
 
 # Models whose habits are known; their names are the clients' own words, so there must be an end.
 MOST_MODELS = 1000
-# Bytes of a secret that is made here.
+# Bytes of a secret; the digest that keys are cut from has as many.
 SECRET_BYTES = 32
 
 

@@ -89,8 +89,7 @@ class Turn:
                     self._given.note(events)
                     match events[-1]:
                         case TurnFinished(_, incomplete):
-                            rewritten = "rewritten" if self._given.rewritten else None
-                            self._settle(self._report.difference or incomplete or rewritten)
+                            self._settle(self._report.difference or incomplete or self._rewritten())
                         case TurnFailed():
                             self._settle("failed")
                         case _:
@@ -98,6 +97,11 @@ class Turn:
                     yield events
         finally:
             self._settle("left")
+
+    def _rewritten(self) -> str | None:
+        # Looked at only for a backend that could go on: it costs a look at all of the answer.
+        kept = self._prompt is not None and self._prompt.continuation.resume is not None
+        return "rewritten" if kept and self._given.rewritten else None
 
     def _settle(self, spoilt: str | None) -> None:
         """Says whether the conversation can go on from the last answer at the backend; only the first call counts."""

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from proxy.errors import UsageError
-from proxy.home import SECRET_BYTES, KeptHabits, habits_file, read_habits, read_secret
+from proxy.home import KeptHabits, habits_file, read_habits, read_secret
 from proxy.server import turn_options
 from proxy.settings import Settings
 from proxy.turn import KeyHabit, KeyMode
+from proxy.turn.call_key import SECRET_BYTES
 
 
 def test_a_secret_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
