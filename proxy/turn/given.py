@@ -20,8 +20,8 @@ from ..contracts import (
     TurnEvent,
 )
 
-# A call as it is asked for.
-_BLOCK = re.compile(f"{re.escape(OPEN_TAG)}(.*?){re.escape(CLOSE_TAG)}", re.DOTALL)
+_JSON = json.JSONDecoder()
+_SPACE = re.compile(r"[ \t\r\n]*+")
 # Members of a call that name it.
 _IDS = ("call_id", "id")
 
@@ -75,12 +75,11 @@ class Given:
         White space, the spelling of JSON, keys and neutral members of calls do not count.
         """
         entries = self._noted()
-        written = "".join(self._written)
-        blocks = _BLOCK.findall(written)
+        prose, blocks = _read("".join(self._written))
         calls = [entry for entry in entries if isinstance(entry, PastCall)]
         texts = "".join(entry.text for entry in entries if isinstance(entry, AssistantText))
         as_written = (
-            "".join(texts.split()) == "".join(unescape(_BLOCK.sub("\n", written)).split())
+            "".join(texts.split()) == "".join(unescape(prose).split())
             and len(blocks) == len(calls)
             and all(map(_is_call, blocks, calls))
         )
@@ -98,6 +97,34 @@ class Given:
             else PastCall(entry.call_id, entry.name, "".join(self._calls[entry.call_id]))
             for entry in self._entries
         ]
+
+
+def _read(written: str) -> tuple[str, list[str]]:
+    """The text between the calls, a line break for each of them, and their JSON. Only what is well-formed is a call."""
+    prose: list[str] = []
+    blocks: list[str] = []
+    pos = 0
+    while (start := written.find(OPEN_TAG, pos)) >= 0:
+        prose.append(written[pos:start])
+        begin = start + len(OPEN_TAG)
+        try:
+            # By its JSON, as a close tag may stand in a string.
+            _, end = _JSON.raw_decode(written, _after_space(written, begin))
+        except (ValueError, RecursionError):
+            end = begin
+        pos = _after_space(written, end)
+        if end > begin and written.startswith(CLOSE_TAG, pos):
+            blocks.append(written[begin:end])
+            prose.append("\n")
+            pos += len(CLOSE_TAG)
+        else:
+            prose.append(written[start:pos])
+    return "".join((*prose, written[pos:])), blocks
+
+
+def _after_space(text: str, pos: int) -> int:
+    space = _SPACE.match(text, pos)
+    return space.end() if space else pos
 
 
 def _is_call(block: str, call: PastCall) -> bool:

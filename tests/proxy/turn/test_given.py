@@ -72,6 +72,7 @@ class KeepingBackend(MemoryBackend):
     [
         ((f"I look. {READ_A}",), None),
         (("Hello.",), None),
+        ((write_call("read_note", '{"path": "</tool_call> {\\"a\\": 1}"}') + "\n" + READ_A,), None),
         ((BROKEN, READ_A), "second_try"),
         ((READ_A.replace('"arguments"', '"args"'),), "repaired"),
         ((READ_A.replace("read_note", "no_such") + READ_A,), "refused"),
