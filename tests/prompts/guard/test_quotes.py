@@ -26,6 +26,7 @@ from prompts import (
     render_turn,
     unescape,
 )
+from prompts.guard.budget import FOR_EACH_CHARACTER, LEAST
 from prompts.guard.copies import past_calls
 from tests.support.cpu_time import cpu_seconds, seconds_to_look_at
 
@@ -484,13 +485,17 @@ def test_a_request_full_of_blocks_lets_other_calls_pass() -> None:
     ids=range(30),
 )
 def test_hostile_text_is_read_in_bounded_time(hostile: str) -> None:
-    """In one text, and cut into the results of many calls. A third of what is allowed here is usual."""
+    """In one text, and cut into the results of many calls. A third of what is allowed here is usual.
+
+    However short a text is, as much may be read of it as of one that is this long.
+    """
+    allowed = 1_000 * seconds_to_look_at(hostile.ljust(LEAST // FOR_EACH_CHARACTER))
     pieces = [hostile[start : start + 2_500] for start in range(0, len(hostile), 2_500)]
     calls = [PastCall(f"c{number}", "read_note", "{}") for number in range(len(pieces))]
     outputs = [ToolResult(f"c{number}", (Text(piece),)) for number, piece in enumerate(pieces)]
     for asked in (guard(hostile), QuoteGuard.of(Transcript((*calls, *outputs)), REGISTRY)):
         took = cpu_seconds(lambda: (asked.is_quotation("x", "{}"), asked.quotes_text(BROKEN)), rounds=1)  # noqa: B023 -- called here
-        assert took < 1_000 * seconds_to_look_at(hostile)
+        assert took < allowed
 
 
 @pytest.mark.growth
