@@ -50,7 +50,7 @@ def _written(path: Path) -> bytes:
     path.parent.mkdir(parents=True, exist_ok=True)
     secret = secrets.token_hex(SECRET_BYTES).encode()
     # Whole or not at all, and only by the first of several servers that start at once: the others read what it wrote.
-    mine = path.with_name(f".{path.name}.{os.getpid()}")
+    mine = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with os.fdopen(os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(secret)
@@ -86,7 +86,7 @@ class KeptHabits(Habits):
         super().learn(model, habit)
         log.info("call_key_habit", model=model, habit=habit.value)
         # A model changes its habit hardly ever, so this small file is written in place of a queue for it.
-        mine = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        mine = self._path.with_name(f".{self._path.name}.{secrets.token_hex(8)}")
         try:
             mine.write_bytes(orjson.dumps({name: known.value for name, known in self.known.items()}))
             mine.replace(self._path)
