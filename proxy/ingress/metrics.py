@@ -34,14 +34,7 @@ REPAIRS = frozenset({*(rule.value for rule in Rule), *(coercion.value for coerci
 
 # As the turn's report says it -> as it is counted. A block that cannot be read has many reasons.
 REFUSALS: Mapping[str, str] = {
-    name: name
-    for name in (
-        "arguments_misfit",
-        "no_key",
-        "quoted",
-        "undeclared",
-        "wrong_key",
-    )
+    name: name for name in ("arguments_misfit", "no_key", "quoted", "undeclared", "wrong_key")
 }
 MALFORMED = "malformed"
 INTERRUPTIONS: Mapping[str, str] = {

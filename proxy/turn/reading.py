@@ -262,7 +262,7 @@ class Reading:
             text = self._meter.take(text)
         self._characters += len(text)
         if self._over:
-            self.goes_on = self.goes_on or not text.isspace()
+            self.goes_on = self.goes_on or bool(text.strip())
             return
         if self._gate is None:
             self._text(text)

@@ -86,7 +86,8 @@ class Turn:
         try:
             async with aclosing(self._run()) as batches:
                 async for events in batches:
-                    self._given.note(events)
+                    if self._kept:
+                        self._given.note(events)
                     match events[-1]:
                         case TurnFinished(_, incomplete):
                             self._settle(self._report.difference or incomplete or self._rewritten())
@@ -98,17 +99,21 @@ class Turn:
         finally:
             self._settle("left")
 
+    @property
+    def _kept(self) -> bool:
+        """Whether the backend could go on from this answer: what was given is of no interest to any other."""
+        return self._prompt is not None and self._prompt.continuation.resume is not None
+
     def _rewritten(self) -> str | None:
-        # Looked at only for a backend that could go on: it costs a look at all of the answer.
-        kept = self._prompt is not None and self._prompt.continuation.resume is not None
-        return "rewritten" if kept and self._given.rewritten else None
+        return "rewritten" if self._kept and self._given.rewritten else None
 
     def _settle(self, spoilt: str | None) -> None:
         """Says whether the conversation can go on from the last answer at the backend; only the first call counts."""
         prompt, self._prompt = self._prompt, None
         if prompt is not None:
             self._report.go_on(prompt.continuation.lane, spoilt)
-            prompt.continuation.settle(self._given.meaning() if spoilt is None else None)
+            goes_on = spoilt is None and prompt.continuation.resume is not None
+            prompt.continuation.settle(self._given.meaning() if goes_on else None)
 
     async def _run(self) -> AsyncGenerator[list[TurnEvent], None]:
         # Where a call is demanded the format is that of an answer in text, which would be refused.
@@ -201,7 +206,8 @@ class Turn:
                 async with self._backend.stream(prompt) as batches:
                     async for batch in batches:
                         answered = True
-                        self._given.hear(batch)
+                        if self._kept:
+                            self._given.hear(batch)
                         if events := reading.receive(batch):
                             yield events
                         if reading.stop and not self._ends_by_itself(reading, prompt):

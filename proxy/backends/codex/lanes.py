@@ -33,8 +33,8 @@ Identity = tuple[str, str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class NewPart:
-    """What a turn says to its thread: messages that stand there when it begins, and its own input."""
+class Unsaid:
+    """What a thread does not hold yet: messages that stand there when its turn begins, and the turn's own input."""
 
     older: Sequence[Item]
     newest: Sequence[Part]
@@ -60,7 +60,7 @@ class HeldThread:
     used: float = 0.0
     spoilt: bool = False
 
-    def say(self, prompt: Prompt) -> NewPart:
+    def say(self, prompt: Prompt) -> Unsaid:
         """What of the prompt's conversation it does not hold yet. Raises `BackendError` when that is too long."""
         new = conversation(prompt)[self.count :]
         last = max((place for place, item in enumerate(new) if item.role != "user"), default=-1)
@@ -70,7 +70,7 @@ class HeldThread:
         # What stands in the thread has no such limit.
         if (characters := sum(len(part.text) for part in newest if isinstance(part, Text))) > MAX_INPUT:
             raise too_long(characters)
-        return NewPart(new[: last + 1], newest)
+        return Unsaid(new[: last + 1], newest)
 
     def _reminds(self, prompt: Prompt) -> bool:
         """Whether the prompt's reminder goes out: the last one stands too far back by now."""

@@ -92,15 +92,12 @@ def inject_params(thread_id: str, items: Iterable[Item]) -> RpcObject:
 
 def _message(item: Item) -> RpcObject:
     text = "output_text" if item.role == "assistant" else "input_text"
-    content = [
-        # Without its detail an injected image differs from one of a turn's input.
-        {"type": text, "text": part.text} if isinstance(part, Text) else _image(part)
-        for part in item.parts
-    ]
+    content = [{"type": text, "text": part.text} if isinstance(part, Text) else _image(part) for part in item.parts]
     return {"type": "message", "role": item.role, "content": content}
 
 
 def _image(image: Image) -> RpcObject:
+    # Without its detail an injected image differs from one of a turn's input.
     return {"type": "input_image", "image_url": image.url, "detail": "high"}
 
 

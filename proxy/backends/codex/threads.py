@@ -30,7 +30,7 @@ from ...rpc import (
 )
 from ..session_life import SessionLife
 from .errors import DISCONNECTED, FAILED, MAX_INPUT, NOT_TEXT_ONLY, TIMEOUT, rejected, rpc_failure, too_long
-from .lanes import HeldThread, Lanes, NewPart, identity
+from .lanes import HeldThread, Lanes, Unsaid, identity
 from .options import INTERRUPTS, SessionOptions
 from .requests import inject_params, thread_params, turn_params
 from .running_turn import RunningTurn, TurnLostError
@@ -141,7 +141,7 @@ class CodexThreads:
             thread = self.spares.take(prompt) or await self._start_thread(prompt)
             try:
                 if not turn.left:
-                    await self._run_on(thread, turn, prompt, NewPart((), prompt.parts))
+                    await self._run_on(thread, turn, prompt, Unsaid((), prompt.parts))
             finally:
                 if not thread.ephemeral:
                     with suppress(RpcClosedError):
@@ -226,7 +226,7 @@ class CodexThreads:
         thread: Started,
         turn: RunningTurn,
         prompt: Prompt,
-        what: NewPart,
+        what: Unsaid,
         before: Usage = Usage(),  # noqa: B008 -- frozen
         *,
         alike: bool = True,
@@ -252,7 +252,7 @@ class CodexThreads:
             raise TurnLostError(turn.lost)
 
     async def _start_turn(
-        self, thread: Started, turn: RunningTurn, prompt: Prompt, what: NewPart, *, alike: bool
+        self, thread: Started, turn: RunningTurn, prompt: Prompt, what: Unsaid, *, alike: bool
     ) -> None:
         """Ask for the turn. What comes of it is told to `turn`; nothing is raised."""
         deadline = self._deadlines.request
