@@ -9,7 +9,7 @@ CODEX_VERSIONS := 0.89.0 0.169.0
 # JavaScript clients that the tests run.
 CLIENTS := tests/end_to_end/clients
 
-.PHONY: demo serve test test-clients test-growth lint format docs bench soak real-model codex-versions clients clean
+.PHONY: demo serve test test-clients test-growth test-install lint format docs bench soak real-model codex-versions clients clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(BIN)/tagcall demo
@@ -18,13 +18,16 @@ serve: .venv/.codex      ## the server, with the codex program from PyPI
 	@$(BIN)/tagcall serve
 
 test: .venv/.dev         ## the core of the test suite, a process a core: all that needs nothing else installed
-	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not (browser or clients or growth)'
+	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not (browser or clients or growth or install)'
 
 test-clients: .venv/.dev ## the tests with JavaScript clients, in Node.js and in Chromium
 	@$(BIN)/python -m pytest -n logical -m 'browser or clients'
 
 test-growth: .venv/.dev  ## the tests that compare CPU times, alone
 	@$(BIN)/python -m pytest -m growth
+
+test-install: .venv/.dev .venv/.install  ## the tests that build the wheel and install it, with what they need from PyPI
+	@$(BIN)/python -m pytest -m install
 
 lint: .venv/.dev         ## style, types, layers
 	@$(BIN)/ruff check
@@ -74,6 +77,9 @@ $(CLIENTS)/node_modules/.installed: $(CLIENTS)/package.json
 
 .venv/.dev: .venv/bin/python pyproject.toml constraints.txt
 	@$(INSTALL) --editable '.[codex,demo,dev]' && touch $@
+
+.venv/.install: .venv/bin/python pyproject.toml constraints.txt
+	@$(INSTALL) --editable '.[install]' && touch $@
 
 .venv/.model: .venv/bin/python pyproject.toml constraints.txt
 	@$(INSTALL) --editable '.[model]' && touch $@

@@ -20,5 +20,6 @@ home        the secret of the call keys, and which models write them
 server      settings to a running server
 logs        one harmless line an event
 cli         the commands
+launcher    the command of an installed wheel
 pytest_plugin  recorded answers for the tests of others
 """

@@ -3,9 +3,9 @@
     def test_my_agent(tagcall_server):
         client = OpenAI(base_url=tagcall_server("tests/fixtures"), api_key="any")
 
-Installed, this module is called `tagcall_pytest`: in the root of a project that has a folder `proxy` of its own,
-pytest would not find this one. For the same reason it imports nothing of tagcall; the server is a process of
-its own, which ends with the tests, however they end. docs/howto/replay-in-ci.md
+Installed, this module is called `tagcall_pytest`, and no other of tagcall is on the path: a project may have a
+`proxy` of its own. So it imports nothing of tagcall; the server is a process of its own, which ends with the tests,
+however they end. docs/howto/replay-in-ci.md
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def leave():
     os.read(0, 1)
     os.kill(os.getpid(), signal.SIGTERM)
 threading.Thread(target=leave, daemon=True).start()
-from proxy.cli import main
-sys.exit(main(sys.argv[1:]))
+from tagcall import run
+sys.exit(run())
 """
 # What the first line of `tagcall serve` says before its base URL.
 _READY = "tagcall is ready on "

@@ -32,12 +32,11 @@ def replay_backend(
     from .codex.backend import CodexBackend  # noqa: PLC0415 -- likewise
     from .codex.options import LaneBounds, SessionOptions  # noqa: PLC0415 -- likewise
 
-    # Where the packages are, for a checkout that is not installed.
+    # The child finds what this process finds, wherever that comes from: a wheel, a checkout, a zip application.
     root = Path(__file__).resolve().parents[2]
     launch = Launch(
-        [sys.executable, "-m", "proxy.replay", "--speed", speed, "--chunk", str(chunk), str(folder.absolute())],
-        dict(os.environ),
-        root,
+        [sys.executable, "-P", "-m", "proxy.replay", "--speed", speed, "--chunk", str(chunk), str(folder.absolute())],
+        {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), *filter(None, sys.path)])},
     )
 
     async def connect() -> Transport:

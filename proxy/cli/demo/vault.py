@@ -8,16 +8,14 @@ from openai.types.responses import FunctionToolParam
 
 from ...errors import UsageError
 
-_PROXY = Path(__file__).resolve().parents[2]
-# Where the samples may be: in an installed package its own copy of them, in a checkout `fixtures/`.
-_SAMPLES = (_PROXY / "_fixtures", _PROXY.parent / "fixtures")
+# Beside the packages, in a checkout as in a wheel, which has these few alone.
+_SAMPLES = Path(__file__).resolve().parents[3] / "fixtures"
 
 
 def samples_folder() -> Path:
     """The folder that holds `vault/` and the `demo-*` fixtures."""
-    for place in _SAMPLES:
-        if (place / "vault").is_dir():
-            return place
+    if (_SAMPLES / "vault").is_dir():
+        return _SAMPLES
     raise UsageError("The sample fixtures are missing from this installation; install tagcall anew.")
 
 

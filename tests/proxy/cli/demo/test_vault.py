@@ -104,13 +104,7 @@ def test_the_links_of_the_vault_lead_somewhere() -> None:
     assert links <= notes.keys()
 
 
-def test_an_installed_package_finds_its_own_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "_fixtures" / "vault").mkdir(parents=True)
-    monkeypatch.setattr(vault_module, "_SAMPLES", (tmp_path / "_fixtures", tmp_path / "fixtures"))
-    assert samples_folder() == tmp_path / "_fixtures"
-
-
 def test_missing_samples_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vault_module, "_SAMPLES", (tmp_path,))
+    monkeypatch.setattr(vault_module, "_SAMPLES", tmp_path)
     with pytest.raises(UsageError, match="install tagcall anew"):
         samples_folder()

@@ -1,0 +1,18 @@
+"""The module `tagcall` of an installation: the command, and what a process of ours imports first.
+
+A wheel has it as `tagcall/__init__.py`, with `proxy`, `prompts` and `parser` beside it in that folder. They go onto the
+path of this process alone, before all others, so neither a project's packages of these names nor ours hide the others.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def run() -> int:
+    """One command; returns the exit status. Not called `main`, which is a module of ours: zip builders take that."""
+    sys.path.insert(0, str(Path(__file__).parent))
+    from proxy.cli import main  # noqa: PLC0415 -- it is found from here on
+
+    return main()
