@@ -26,7 +26,7 @@ _CHILD = """\
 import os, signal, sys, threading
 def leave():
     os.read(0, 1)
-    os.kill(os.getpid(), signal.SIGTERM)
+    signal.raise_signal(signal.SIGTERM)
 threading.Thread(target=leave, daemon=True).start()
 from tagcall import run
 sys.exit(run())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..contracts import TextBackend
+from ..errors import UsageError
 from .kind import BackendKind, BackendSettings, Finding
 
 if TYPE_CHECKING:
@@ -57,4 +59,12 @@ async def not_our_business(_: BackendSettings) -> Sequence[Finding]:
 WEB_SOCKET = BackendKind(
     help="an app-server that is already running", address="//HOST:PORT", make=_make, check_after=not_our_business
 )
-UNIX_SOCKET = replace(WEB_SOCKET, address="PATH")
+
+
+def _make_unix(settings: BackendSettings) -> TextBackend:
+    if not hasattr(socket, "AF_UNIX"):
+        raise UsageError("This system has no Unix sockets: name the app-server as ws://HOST:PORT.")
+    return _make(settings)
+
+
+UNIX_SOCKET = replace(WEB_SOCKET, address="PATH", make=_make_unix)

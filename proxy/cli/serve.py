@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from aiohttp.typedefs import Middleware
 
@@ -19,6 +19,10 @@ from .obsidian import client_settings
 
 # Exit status of a process that was told to stop a second time and did.
 INTERRUPTED = 130
+
+
+# Windows has Ctrl+Break and the closing of a console besides.
+STOP = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREAK") if hasattr(signal, name)]
 
 
 async def run_serve(settings: Settings) -> int:
@@ -44,8 +48,8 @@ async def serve(
             os._exit(INTERRUPTED)
         stop.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_signal)
+    for number in STOP:
+        _on(number, loop, on_signal)
     async with running_server(settings, backend, middlewares, habits) as url, asyncio.TaskGroup() as group:
         print(f"tagcall is ready on {url}")
         print(client_settings(url, settings), flush=True)
@@ -56,6 +60,13 @@ async def serve(
         complaint.cancel()
         print("tagcall is stopping; running answers may finish.", file=sys.stderr)
     return 0
+
+
+def _on(number: signal.Signals, loop: asyncio.AbstractEventLoop, act: Callable[[], None]) -> None:
+    try:
+        loop.add_signal_handler(number, act)
+    except NotImplementedError:  # Windows
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(act))
 
 
 async def _complain(backend: TextBackend) -> None:

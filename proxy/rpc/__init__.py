@@ -9,6 +9,7 @@ transport      what the client needs of whatever carries its lines
 stdio          a child process's stdin and stdout, and the child's whole life
 stderr         its stderr: always drained, without secrets
 child_records  children that a killed tagcall left behind
+group          a child and whatever it started, with process groups and without
 processes      processes as the system sees them
 websocket      ws:// and unix sockets; not loaded unless it is imported itself
 """

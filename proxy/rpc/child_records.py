@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import orjson
 import structlog
 from structlog.typing import FilteringBoundLogger
 
+from .group import group_of
 from .processes import POLL_INTERVAL, find_process
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
@@ -108,14 +108,13 @@ class ChildRecords:
 
 
 async def _end(record: _Record) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError, PermissionError):
-            # A child leads its own group.
-            os.killpg(record.pid, number)
+    group = group_of(record.pid)
+    for how, end in (("terminate", group.terminate), ("kill", group.kill)):
+        end()
         with suppress(TimeoutError):
             async with asyncio.timeout(LEAVES_WITHIN):
                 while record.alive:  # noqa: ASYNC110 -- nobody reports the end of another's child
                     await asyncio.sleep(POLL_INTERVAL)
-            log.warning("left_over_child_ended", pid=record.pid, signal=number.name)
+            log.warning("left_over_child_ended", pid=record.pid, how=how)
             return
     log.error("left_over_child_stays", pid=record.pid)

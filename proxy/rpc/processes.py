@@ -14,7 +14,7 @@ SAME_START = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A living process. `started` is in seconds since the system came up, whose clock may be set meanwhile."""
+    """As it was found. `started` is in seconds since the system came up, whose clock may be set meanwhile."""
 
     pid: int
     started: float
@@ -23,6 +23,12 @@ class Process:
     def has_started(self, at: float) -> bool:
         """A pid is given anew some day, and not so soon."""
         return abs(self.started - at) < SAME_START
+
+    @property
+    def lives(self) -> bool:
+        """Whether it still does."""
+        now = find_process(self.pid)
+        return now is not None and now.has_started(self.started)
 
 
 def find_process(pid: int) -> Process | None:
@@ -35,6 +41,15 @@ def find_process(pid: int) -> Process | None:
             return Process(pid, process.create_time() - psutil.boot_time(), " ".join(process.cmdline()))
     except psutil.Error:
         return None
+
+
+def descendants(pid: int) -> list[Process]:
+    """The living processes that it started, and that those did; none once it has gone."""
+    try:
+        children = psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
+    return [found for child in children if (found := find_process(child.pid)) is not None]
 
 
 def resident_bytes(pid: int) -> int | None:

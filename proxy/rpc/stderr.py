@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import threading
 from contextlib import suppress
 
 import structlog
@@ -47,13 +48,19 @@ class StderrTail:
 
     def __init__(self) -> None:
         self._read_end, self.write_end = os.pipe()
-        os.set_blocking(self._read_end, False)
         self._kept = b""
         self._begun = b""
         self._second = 0
         self._logged = 0
         self._open = True
-        asyncio.get_running_loop().add_reader(self._read_end, self._drain)
+        self._watched = True
+        loop = asyncio.get_running_loop()
+        try:
+            loop.add_reader(self._read_end, self._drain)
+            os.set_blocking(self._read_end, False)
+        except NotImplementedError:  # Windows, whose loop watches sockets only
+            self._watched = False
+            threading.Thread(target=self._read_to_the_end, args=(loop,), name="stderr of a child", daemon=True).start()
 
     def close_write_end(self) -> None:
         os.close(self.write_end)
@@ -62,10 +69,19 @@ class StderrTail:
         with suppress(BlockingIOError):
             data = os.read(self._read_end, READ_SIZE)
             if data:
-                self._kept = (self._kept + data)[-KEPT:]
-                self._log(data)
+                self._keep(data)
             else:
                 self.close()
+
+    def _read_to_the_end(self, loop: asyncio.AbstractEventLoop) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            while data := os.read(self._read_end, READ_SIZE):
+                loop.call_soon_threadsafe(self._keep, data)
+        os.close(self._read_end)  # by nobody else: closing waits for a read that waits
+
+    def _keep(self, data: bytes) -> None:
+        self._kept = (self._kept + data)[-KEPT:]
+        self._log(data)
 
     def _log(self, data: bytes) -> None:
         # Whole lines only: half a key does not look like one.
@@ -89,7 +105,7 @@ class StderrTail:
         return redact(next((line.strip() for line in reversed(lines) if line.strip()), ""))
 
     def close(self) -> None:
-        if self._open:
+        if self._open and self._watched:
             self._open = False
             asyncio.get_running_loop().remove_reader(self._read_end)
             os.close(self._read_end)

@@ -4,9 +4,10 @@
        |                                     '--------- as soon as it goes ------------>--'
        '-- abort, or our own death on Linux -------------> SIGKILL
 
-It lives in its own session, so that a signal to its group reaches whatever it started. A closed pipe is no
-sure end for a program that is stuck writing, and SIGTERM none for one that is stuck; so on Linux the kernel
-ends it with us, and elsewhere the next start finds it by its record.
+It lives in its own session, so that a signal to its group reaches whatever it started; on Windows, which has neither,
+both signals are the end of each process of its tree. A closed pipe is no sure end for a program that is stuck
+writing, and SIGTERM none for one that is stuck; so on Linux the kernel ends it with us, and elsewhere the next
+start finds it by its record.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +26,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from .child_records import ChildRecords
+from .group import group_of, own_group
 from .processes import POLL_INTERVAL, resident_bytes
 from .stderr import StderrTail
 
@@ -74,6 +75,7 @@ class ChildTransport:
         self._process = process
         self._stderr = stderr
         self._records = records
+        self._group = group_of(process.pid)
         self._closing = asyncio.Lock()
         self._gone = False
 
@@ -97,8 +99,8 @@ class ChildTransport:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=stderr.write_end,
-                start_new_session=True,
                 limit=READ_SIZE,
+                **own_group(),
             )
         except BaseException:
             stderr.close()
@@ -139,18 +141,20 @@ class ChildTransport:
 
     async def _leave(self) -> None:
         assert self._process.stdin is not None  # noqa: S101 -- a pipe by `start`
+        self._anybody()  # who is there now: a tree is not to be seen any more once the child has gone
         self._process.stdin.close()
         if not await self._gone_within(EXIT_AFTER_EOF):
-            self._signal_group(signal.SIGTERM)
+            self._group.terminate()
             if not await self._gone_within(EXIT_AFTER_TERM):
-                self._signal_group(signal.SIGKILL)
+                self._group.kill()
                 if not await self._gone_within(EXIT_AFTER_KILL):
                     log.error("child_outlived_sigkill", pid=self._process.pid)
         if self._records is not None and self._gone:
             self._records.remove(self._process.pid)
 
     def abort(self) -> None:
-        self._signal_group(signal.SIGKILL)
+        if self._anybody():
+            self._group.kill()
 
     async def _exited_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):
@@ -163,20 +167,18 @@ class ChildTransport:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._process.wait()
-                while self._signal_group(0):  # noqa: ASYNC110 -- nobody reports the end of a child's children
+                while self._anybody():  # noqa: ASYNC110 -- nobody reports the end of a child's children
                     await asyncio.sleep(POLL_INTERVAL)
         return self._gone
 
-    def _signal_group(self, number: int) -> bool:
-        """Whether anybody was there. The group keeps the child's pid as its number while any member lives."""
-        if self._gone:  # the number may be another's by now
+    def _anybody(self) -> bool:
+        """Whether anybody is there."""
+        if self._gone:  # the pid may be another's by now
             return False
-        try:
-            os.killpg(self._process.pid, number)
-        except (ProcessLookupError, PermissionError):
-            self._gone = self._process.returncode is not None
-            return False
-        return True
+        if self._group.alive():
+            return True
+        self._gone = self._process.returncode is not None
+        return False
 
     def describe_end(self) -> str:
         """How it ended, and the last line of its stderr, without secrets."""

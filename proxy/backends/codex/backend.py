@@ -38,10 +38,12 @@ MODELS_WAIT = 5.0
 # Threads that codex may have ready, about 1 MB each.
 SPARE_THREADS = 8
 
-# The variables of our environment that codex may see.
+# The variables of our environment that codex may see; those of the last line are Windows's own, which has no sockets
+# without SYSTEMROOT.
 PASSED_ON = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TERM|XDG_\w+|RUST_LOG|CODEX_CA_CERTIFICATE"
     r"|SSL_CERT_(FILE|DIR)|(?i:\w+_proxy)"
+    r"|SYSTEM(ROOT|DRIVE)|WINDIR|COMSPEC|PATHEXT|TE?MP|USER(NAME|PROFILE)|HOME(DRIVE|PATH)|(LOCAL)?APPDATA|PROGRAMDATA"
 )
 
 

@@ -115,4 +115,4 @@ def config_text(
 
 def _toml(text: str) -> str:
     # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
-    return json.dumps(text).replace("\x7f", "\\u007f")
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

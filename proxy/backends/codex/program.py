@@ -81,7 +81,7 @@ def bundled_program() -> Path | None:
 
 def native_program(program: Path, system: str = sys.platform, machine: str = platform.machine()) -> Path:
     """The program behind npm's launcher; `program` itself when it is none or its package is not understood."""
-    launcher = program.resolve()
+    launcher = _behind_shim(program.resolve()) if system == "win32" else program.resolve()
     target = TARGETS.get((system, machine.lower()))
     if launcher.suffix != ".js" or target is None:
         return launcher
@@ -97,6 +97,16 @@ def native_program(program: Path, system: str = sys.platform, machine: str = pla
             if native.is_file():
                 return native
     return launcher
+
+
+def _behind_shim(program: Path) -> Path:
+    """npm's launcher, to which it has a link elsewhere and on Windows a script, beside `node_modules` or below it."""
+    if program.suffix.lower() in {".cmd", ".ps1"}:
+        for modules in (program.parent / "node_modules", program.parent.parent):
+            launcher = modules / "@openai/codex/bin/codex.js"
+            if launcher.is_file():
+                return launcher
+    return program
 
 
 def read_version(program: Path) -> str | None:

@@ -9,6 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from proxy.rpc.stderr import KEPT, LINES_PER_SECOND, StderrTail, redact
+from tests.support.no_unix import take_unix_away
+from tests.support.patience import PATIENCE
 
 SECRETS = {
     "Authorization: Bearer abc.def-ghi": "Authorization: Bearer ***",
@@ -39,6 +41,19 @@ async def open_tail() -> AsyncIterator[StderrTail]:
         yield tail
     finally:
         tail.close_write_end()
+        tail.close()
+
+
+async def test_a_loop_that_watches_no_pipes_is_told_by_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        take_unix_away(patch)
+        tail = StderrTail()
+        os.write(tail.write_end, b"first\n  refused sk-12345678 \n")
+        tail.close_write_end()
+        async with asyncio.timeout(PATIENCE):
+            while not tail.last_line().startswith("refused"):  # noqa: ASYNC110 -- nobody reports it
+                await asyncio.sleep(0)
+        assert tail.last_line() == "refused sk-***"
         tail.close()
 
 

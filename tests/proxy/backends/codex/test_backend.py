@@ -341,6 +341,12 @@ def test_codex_sees_what_it_needs_and_no_keys_that_happen_to_be_set(tmp_path: Pa
     }
 
 
+def test_on_windows_codex_sees_what_no_program_there_runs_without(tmp_path: Path) -> None:
+    needed = ("SYSTEMROOT", "WINDIR", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
+    shown = codex_environment(tmp_path, dict.fromkeys((*needed, "ONEDRIVE", "COMPUTERNAME"), "x"))
+    assert shown.keys() - {"RUST_LOG", "CODEX_HOME"} == set(needed)
+
+
 async def test_a_login_never_goes_to_an_upstream(home: Path, program: TestProgram, model: ScriptedModel) -> None:
     await log_in(home, program)
     before = (home / "auth.json").read_bytes()

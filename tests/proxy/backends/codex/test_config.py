@@ -33,7 +33,7 @@ def test_codexs_own_provider_entry_can_be_kept() -> None:
 
 
 def test_paths_and_addresses_may_hold_any_character() -> None:
-    odd = 'a "b" \\ \x7f ä'
+    odd = 'C:\\Users\\a "b" \x7f ä 🌱'
     config = tomllib.loads(config_text(Provider(odd), 300, catalog=Path(odd), skills_in=Path(odd)))
     assert config["model_providers"]["tagcall"]["base_url"] == odd
     assert config["model_catalog_json"] == odd

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,16 @@ def test_the_native_program_behind_npms_launcher_is_found(layout: str, tmp_path:
     assert native_program(link, system, machine) == native
 
 
+@pytest.mark.parametrize("shim", ["npm/codex.cmd", "npm/node_modules/.bin/codex.CMD"])
+def test_the_native_program_behind_npms_script_for_windows_is_found(shim: str, tmp_path: Path) -> None:
+    scope = tmp_path / "npm/node_modules/@openai"
+    make(scope / "codex/bin/codex.js")
+    native = make(scope / "codex-win32-x64/vendor/x86_64-pc-windows-msvc/bin/codex.exe")
+    assert native_program(make(tmp_path / shim), "win32", "AMD64") == native
+    lone = make(tmp_path / "elsewhere/codex.cmd")
+    assert native_program(lone, "win32", "AMD64") == lone
+
+
 def test_a_launcher_without_its_package_is_started_as_it_is(tmp_path: Path) -> None:
     launcher = make(tmp_path / "codex/bin/codex.js")
     make(tmp_path / f"codex/{MAC}/bin/codex")
@@ -71,6 +82,14 @@ def test_the_named_program_comes_before_the_one_on_path(tmp_path: Path, monkeypa
 def test_the_bundled_program_is_the_last_resort(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert locate_program() == bundled_program()
+
+
+def test_on_windows_the_bundled_program_has_a_suffix(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    package = make(tmp_path / "Ann Smith" / "codex_cli_bin" / "__init__.py")
+    native = make(package.parent / "bin" / "codex.exe")  # as openai_codex_cli_bin-0.163.0-py3-none-win_amd64.whl has it
+    monkeypatch.syspath_prepend(package.parent.parent)
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert bundled_program() == native
 
 
 def test_no_program_at_all_is_said_with_the_ways_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
