@@ -9,7 +9,7 @@ CODEX_VERSIONS := 0.89.0 0.169.0
 # JavaScript clients that the tests run.
 CLIENTS := tests/end_to_end/clients
 
-.PHONY: demo serve test test-clients test-growth test-install lint format docs bench soak real-model codex-versions clients clean
+.PHONY: demo serve test test-clients test-growth test-install lint format docs plugin-pages bench soak real-model codex-versions clients clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(BIN)/tagcall demo
@@ -41,6 +41,9 @@ format: .venv/.dev
 
 docs: .venv/.dev         ## rewrite the pages that are made from code
 	@$(BIN)/python -m proxy.settings > docs/reference/settings.md
+
+plugin-pages: .venv/.dev ## the pages of the Obsidian plugins against their sources: CHECKOUTS="NAME=FOLDER ..."
+	@$(BIN)/python -m tests.plugin_pages $(CHECKOUTS) $(ARGS)
 
 bench: .venv/.dev        ## what parser and proxy cost beside a floor, measured in one run
 	@$(BIN)/python -m tests.bench

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.cli.obsidian import client_settings, copilot_api
+from proxy.cli.obsidian import GOOD_NAME, chatgpt_md_lacks, client_settings, copilot_api
 from proxy.settings import Settings
 
 URL = "http://127.0.0.1:8787/v1"
@@ -20,8 +20,32 @@ def test_the_name_of_a_model_chooses_the_api(model: str, api: str) -> None:
 
 def test_each_alias_is_told_with_its_api() -> None:
     told = client_settings(URL, Settings(alias=(("notes", "gpt-5.5"), ("gpt-5-notes", "other"))))
-    assert "notes: Chat Completions, answered by gpt-5.5\n" in told
-    assert "gpt-5-notes: Responses, answered by other\n" in told
+    assert "notes: Chat Completions, answered by gpt-5.5 (ChatGPT MD does not list it)\n" in told
+    assert "gpt-5-notes: Responses, answered by other (ChatGPT MD gives it no tools)\n" in told
+    assert f"--alias {GOOD_NAME}=MODEL" in told
+
+
+def test_a_name_that_passes_every_plugins_filters_needs_no_advice() -> None:
+    told = client_settings(URL, Settings(alias=((GOOD_NAME, "gpt-6"),)))
+    assert f"{GOOD_NAME}: Responses, answered by gpt-6\n" in told
+    assert "--alias" not in told
+
+
+@pytest.mark.parametrize(
+    ("model", "lacking"),
+    [
+        ("gpt-5.2", None),
+        ("gpt-5.2-2025-12-11", None),
+        ("gpt-4o-20241120", None),
+        ("gpt-4-0613", None),
+        ("gpt-5.5", "gives it no tools"),
+        ("gpt-5.2-mine", "gives it no tools"),
+        ("gpt-6", "does not list it"),
+        ("gpt-4o-realtime", "does not list it"),
+    ],
+)
+def test_what_chatgpt_md_makes_of_a_name(model: str, lacking: str | None) -> None:
+    assert chatgpt_md_lacks(model) == lacking
 
 
 def test_a_key_is_named_but_never_shown() -> None:
