@@ -33,10 +33,11 @@ def test_the_settings_page_is_made_from_the_table() -> None:
     assert page("settings.md") == reference(), "run `make docs`"
 
 
-def test_every_flag_of_the_commands_is_a_setting_or_one_of_replays() -> None:
+def test_every_flag_of_the_commands_is_a_setting_or_on_the_page_of_its_command() -> None:
     parser = build_parser()
     known = {setting.flag for setting in SETTINGS} | {"--help", "-h", "--version"}
     known |= set(re.findall(r"^\| `(--[a-z]+)", page("fixtures.md"), re.MULTILINE))
+    known |= set(re.findall(r"tagcall service install (--\w+)", page("../howto/service/README.md")))
     (commands,) = (action for action in parser._actions if action.dest == "command")
     assert isinstance(commands.choices, dict)
     for command in commands.choices.values():

@@ -5,6 +5,7 @@ login    log the private CODEX_HOME in, by codex's own login
 doctor   what works and what to do about what does not
 record   the server, which writes each turn as a fixture
 replay   fixtures through the whole proxy, held against what they promise
+service  the server after each login, by the system itself
 demo     one whole tool loop on recorded answers
 """
 

@@ -73,6 +73,15 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     commands.add_parser(
         "demo", help="show one whole tool loop", description="One whole tool loop on a sample vault, without a login."
     )
+    service = commands.add_parser(
+        "service",
+        help="run by itself, after each login",
+        description="Have the system run `tagcall serve` after each login. What follows `--` are the flags of `serve`, "
+        "for instance `tagcall service install --start -- --port 8788`.",
+    )
+    service.add_argument("action", choices=("install", "status", "remove"))
+    service.add_argument("--start", action="store_true", help="with install: put it in force at once")
+    service.add_argument("serve_flags", nargs="*", metavar="FLAG", help="for `tagcall serve`")
     for command, table in SETTINGS_OF.items():
         if only in {None, command}:
             from ..settings import add_flags
@@ -103,6 +112,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = vars(parser.parse_args(words))
     command = arguments.pop("command")
     codex_arguments = arguments.pop("codex_arguments", [])
+    serve_flags = arguments.pop("serve_flags", [])
+    if command == "service":  # what the service could not be started with is told now
+        arguments |= vars(build_parser("serve").parse_args(["serve", *serve_flags]))
     with loading():
         from ..settings import load
     try:
@@ -121,6 +133,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 from .doctor import run_doctor
 
                 return asyncio.run(run_doctor(settings))
+            case "service":
+                from .service import run_service
+
+                return run_service(arguments["action"], serve_flags, settings, start=arguments["start"])
             case "record":
                 with loading():
                     from .record import run_record

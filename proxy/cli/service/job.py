@@ -1,0 +1,35 @@
+"""What a service runs, and what a system has to be told for it; each system's module makes the one of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# What it is called wherever one has to find it.
+NAME = "tagcall"
+DESCRIPTION = "tagcall: OpenAI tool calling for text-only LLM backends"
+# Seconds that the server may take to end: the turns that run, their farewell, the child's three waits, and some more.
+STOP_TIMEOUT = 45
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceJob:
+    """`argv[0]` is an absolute path. `folder` is where relative paths among the arguments begin."""
+
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What `file` holds, and the commands that put it in force, ask for it and take it out of force."""
+
+    file: Path
+    text: bytes
+    start: Sequence[Sequence[str]]
+    status: Sequence[str]
+    stop: Sequence[Sequence[str]]
+    remark: str
+    """Where its log is, and what a person should know."""

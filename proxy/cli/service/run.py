@@ -1,0 +1,120 @@
+"""`tagcall service install|status|remove`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from ...backends import find_kind
+from ...errors import UsageError
+from ...server import read_keys
+from ...settings import Settings
+from . import launchd, scheduler, systemd
+from .job import Service, ServiceJob
+
+# `sys.platform` -> what makes the service of a job there.
+SYSTEMS: Mapping[str, Callable[[ServiceJob], Service]] = {
+    "linux": systemd.service,
+    "darwin": launchd.service,
+    "win32": scheduler.service,
+}
+
+# What of the environment a service gets as well: it starts with hardly any, and codex is found by PATH.
+PASSED_ON = re.compile(r"PATH|XDG_DATA_HOME|TAGCALL_\w+|SSL_CERT_(FILE|DIR)|(?i:\w+_proxy)")
+
+
+def run_service(action: str, flags: Sequence[str], settings: Settings, *, start: bool = False) -> int:
+    """One action; `flags` are those of `tagcall serve` that make `settings`. Returns the exit status."""
+    make = SYSTEMS.get(sys.platform)
+    if make is None:
+        raise UsageError(f"tagcall knows no services of {sys.platform}: let yours run `tagcall serve`.")
+    if action == "install":
+        _check(settings)
+    service = make(job(flags) if action == "install" else ServiceJob(["tagcall"], {}, Path.home()))
+    match action:
+        case "install":
+            return _install(service, start=start)
+        case "status":
+            return _status(service)
+        case _:
+            return _remove(service)
+
+
+def _check(settings: Settings) -> None:
+    """What `serve` would refuse when nobody looks, and what must not stand in a file."""
+    if settings.api_key:
+        raise UsageError("A key would stand in the service's file: write it into one, and name that by --api-key-file.")
+    read_keys(settings)
+    find_kind(settings.backend)
+
+
+def job(flags: Sequence[str]) -> ServiceJob:
+    """`tagcall serve` with these flags, as it was called and where it was called."""
+    environment = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
+    return ServiceJob([*own_command(), "serve", *flags], environment, Path.cwd())
+
+
+def own_command() -> list[str]:
+    """How this program is started anew, from anywhere."""
+    if Path(sys.argv[0]).stem == "tagcall" and (found := shutil.which(sys.argv[0])):
+        return [str(Path(found).absolute())]
+    raise UsageError("Only an installed tagcall can be a service, one that is started by the command `tagcall`.")
+
+
+def _install(service: Service, *, start: bool) -> int:
+    if start and service.file.exists():
+        _end(service)  # of what ran until now
+    service.file.parent.mkdir(parents=True, exist_ok=True)
+    service.file.write_bytes(service.text)
+    service.file.chmod(0o600)
+    print(f"Written to {service.file}:\n\n{_shown(service.text)}")
+    if not start:
+        print("Nothing runs yet. `tagcall service install --start` puts it in force, or you do:\n")
+        print("".join(f"    {subprocess.list2cmdline(command)}\n" for command in service.start))
+        print(service.remark)
+        return 0
+    for command in service.start:
+        if status := _run(command):
+            return status
+    print(f"It runs, and will after each login. {service.remark}")
+    return 0
+
+
+def _status(service: Service) -> int:
+    if not service.file.exists():
+        print("No service is installed.")
+        return 1
+    print(f"Installed: {service.file}", flush=True)
+    return _run(service.status)
+
+
+def _remove(service: Service) -> int:
+    if not service.file.exists():
+        print("No service is installed.")
+        return 0
+    _end(service)
+    service.file.unlink()
+    print(f"Removed: {service.file}. Login and stored answers stay.")
+    return 0
+
+
+def _end(service: Service) -> None:
+    for command in service.stop:
+        _run(command)  # what does not run cannot be stopped, and goes all the same
+
+
+def _run(command: Sequence[str]) -> int:
+    """Its exit status; what it says is for the person who called us."""
+    program = shutil.which(command[0])
+    if program is None:
+        raise UsageError(f"{command[0]} is not here, by which this system is told of services.")
+    return subprocess.run([program, *command[1:]], check=False).returncode  # noqa: S603 -- the system's own
+
+
+def _shown(text: bytes) -> str:
+    return text.decode("utf-16" if text.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8")
