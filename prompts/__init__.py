@@ -33,7 +33,7 @@ from .escape import (
 from .guard import QuoteGuard, holds_word, untrusted_strings
 from .items import Item, OwnLine, chain, meaning_of_answer
 from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
-from .prose import compaction_request, nothing_said, summarised
+from .prose import compaction_request, no_result, nothing_said, summarised
 from .render import RenderedTurn, render_turn, text_before_key
 from .repair import (
     arguments_misfit,
@@ -102,6 +102,7 @@ __all__ = [
     "looping_call",
     "meaning_of_answer",
     "named_call_missing",
+    "no_result",
     "normalise_newlines",
     "nothing_said",
     "offered_tools",

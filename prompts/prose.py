@@ -50,6 +50,11 @@ def nothing_said() -> str:
     return line("no_message")
 
 
+def no_result() -> str:
+    """Stands where a past call has no result."""
+    return line("no_result")
+
+
 def compaction_request() -> str:
     """The last message of a conversation that is too long and is to be summarised."""
     return passage("compaction")

@@ -262,8 +262,9 @@ class TurnRequest:
     """What a client wants of one turn, free of its wire format.
 
     `max_output_tokens` cuts the answer, `stop` ends it before the first of these strings, `truncate`
-    lets the oldest turns go when the input is too long for the model. `owner` tells apart those who ask,
-    `names` their conversations: ids and keys of theirs, and the id of the answer.
+    lets the oldest turns go when the input is too long for the model. `repairs` counts what was done so that
+    each past call has a result. `owner` tells apart those who ask, `names` their conversations: ids and keys of theirs,
+    and the id of the answer.
     """
 
     model: str
@@ -277,6 +278,7 @@ class TurnRequest:
     max_output_tokens: int | None = None
     stop: tuple[str, ...] = ()
     truncate: bool = False
+    repairs: Mapping[str, int] = field(default_factory=dict)
     owner: str = ""
     names: frozenset[str] = frozenset()
 

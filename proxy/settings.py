@@ -170,6 +170,12 @@ class Settings:
         metavar="SIZE",
         shown="64MiB",
     )
+    history: str = _setting(
+        "`forgiving`: a conversation in which results are missing, merged, doubled or out of order is answered. "
+        "`strict`: it is refused, as OpenAI does, for tests of clients.",
+        default="forgiving",
+        choices=("forgiving", "strict"),
+    )
     store: str = _setting(
         "Where responses and conversations are kept for 30 days: in an SQLite file of at most 256 MiB, in this "
         "process, nowhere, or in a Redis server (needs the `redis` extra).",

@@ -12,13 +12,14 @@ from ..wire.sse import encode_chunks
 from .bodies import read_json_body
 from .delivery import Exchange, answer
 from .history import owner_of
-from .state import REASONING_CONTENT
+from .state import REASONING_CONTENT, STRICT_HISTORY
 
 
 async def create_completion(request: web.Request) -> web.StreamResponse:
     reasoning = request.app[REASONING_CONTENT]
     body = parse_json_object(await read_json_body(request))
-    parsed = parse_chat_request(body, summary="auto" if reasoning else None)
+    strict = request.app[STRICT_HISTORY]
+    parsed = parse_chat_request(body, summary="auto" if reasoning else None, strict_history=strict)
     builder = ChatBuilder(parsed, reasoning=reasoning)
     mint = (lambda _: parsed.function_id) if parsed.legacy else mint_id
     exchange = Exchange(parsed.turn, owner_of(request), builder, mint=mint, map_error=chat_error)

@@ -16,7 +16,7 @@ from ..wire.responses.builder import ResponsesBuilder
 from ..wire.responses.input_items import History
 from ..wire.responses.request import Lookups, ResponsesRequest
 from .admission import key_of
-from .state import NOT_STORED, STORE
+from .state import NOT_STORED, STORE, STRICT_HISTORY
 
 # A chain of Responses that is longer than this is not followed further back.
 MAX_CHAIN = 1_000
@@ -69,15 +69,15 @@ def conversation_not_found(conversation_id: str) -> RequestError:
 
 async def find_history(request: web.Request, wanted: Lookups, library: Library | None = None) -> History:
     """What a request refers to, in `library` or else in the store. Raises `RequestError` for what is not there."""
-    store, owner = library or request.app[STORE], owner_of(request)
+    store, owner, strict = library or request.app[STORE], owner_of(request), request.app[STRICT_HISTORY]
     referred = await find_items(store, owner, wanted.referred)
     if wanted.conversation is not None:
         items = await store.items(wanted.conversation, owner)
         if items is None:
             raise conversation_not_found(wanted.conversation)
-        return History(items, referred)
+        return History(items, referred, strict)
     if wanted.previous_response_id is None:
-        return History((), referred)
+        return History((), referred, strict)
     chain = await find_chain(store, owner, wanted.previous_response_id)
     # A chain with a hole in it would be another conversation.
     if not chain or (chain[0].previous is not None and len(chain) < MAX_CHAIN):
@@ -93,7 +93,7 @@ async def find_history(request: web.Request, wanted: Lookups, library: Library |
             code="previous_response_not_completed",
             param="previous_response_id",
         )
-    return History(said(chain), referred)
+    return History(said(chain), referred, strict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from .state import (
     REQUEST_LOG,
     STOPPING,
     STORE,
+    STRICT_HISTORY,
     TURN_OPTIONS,
     WARNING,
 )
@@ -146,6 +147,9 @@ class IngressSettings(Protocol):
     def dialect(self) -> str: ...
 
     @property
+    def history(self) -> str: ...
+
+    @property
     def loop_guard(self) -> bool: ...
 
 
@@ -163,6 +167,7 @@ def create_app(
     app[CONVERSATION_LOCKS] = ConversationLocks()
     app[DIALECT] = settings.dialect
     app[LOOP_GUARD] = settings.loop_guard
+    app[STRICT_HISTORY] = settings.history == "strict"
     app[WAITING] = WaitingResponses()
     app[STORE] = store
     app[TURN_OPTIONS] = options

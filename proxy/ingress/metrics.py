@@ -23,6 +23,7 @@ from parser import Coercion, Rule, Tier
 
 from ..contracts import TextBackend, TurnEvent, TurnFailed, TurnFinished
 from ..turn import TurnReport
+from ..wire.pairing import REPAIRS as PAIRING
 from .request_log import RequestLog
 
 # What a value is counted as that is none of those known beforehand.
@@ -101,6 +102,7 @@ class Metrics:
         self._repairs = counter("repairs", "Rules that helped to read a call.", "rule")
         self._refusals = counter("refusals", "Blocks that did not leave as calls.", "reason")
         self._again = counter("second_answers", "Answers that were asked for once more.", "reason")
+        self._paired = counter("paired_results", "Results that did not pair with their calls.", "kind")
         self._interrupts = counter("interrupts", "Answers that were ended before the model ended them.", "reason")
         self._lanes = counter("lanes", "How turns found their conversation at the backend.", "state", "reason")
         self._spoilt = counter("lanes_spoilt", "Conversations that cannot go on at the backend.", "reason")
@@ -142,6 +144,8 @@ class Metrics:
             self._repairs.labels(_known(rule, REPAIRS)).inc(count)
         for reason, count in report.refused.items():
             self._refusals.labels(REFUSALS.get(reason, MALFORMED)).inc(count)
+        for kind, count in report.paired.items():
+            self._paired.labels(_known(kind, PAIRING)).inc(count)
         for reason in report.again:
             self._again.labels(reason.value).inc()
         if report.lane is not None:

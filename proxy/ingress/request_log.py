@@ -92,6 +92,7 @@ class RequestLog:
                 "again": turn.again,
                 "interrupted": turn.interrupted,
                 "unchecked": dict(turn.unchecked),
+                "paired": dict(turn.paired),
                 "truncated": turn.truncated,
                 "lane": turn.lane and ("continued" if turn.lane.continued else "fresh"),
                 "lane_why": turn.lane and turn.lane.why,

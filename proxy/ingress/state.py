@@ -24,6 +24,8 @@ LOOP_GUARD = web.AppKey("loop_guard", bool)
 STOPPING = web.AppKey("stopping", asyncio.Event)
 # Whether Chat Completions tell the model's reasoning.
 REASONING_CONTENT = web.AppKey("reasoning_content", bool)
+# Whether results that do not pair with their calls are refused.
+STRICT_HISTORY = web.AppKey("strict_history", bool)
 STORE: web.AppKey[ResponseStore] = web.AppKey("store", ResponseStore)
 TURN_OPTIONS = web.AppKey("turn_options", TurnOptions)
 # The header, or the beginning of a comment line, that tells a client what it would not notice.

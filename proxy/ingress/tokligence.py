@@ -18,6 +18,7 @@ from aiohttp import web
 from ..errors import ApiError, RequestError
 from ..wire.json_body import JsonObject, JsonValue, parse_json_object
 from ..wire.reader import Reader
+from ..wire.responses.input_items import History
 from ..wire.responses.request import parse_responses_request
 from ..wire.responses.stored_items import stored_input
 from ..wire.tokligence.builder import TokligenceBuilder, encode_dialect, mint_digits
@@ -27,7 +28,7 @@ from .bodies import error_reply, json_reply, read_json_body
 from .delivery import Exchange, answer
 from .event_stream import Subscription, stream_subscription
 from .history import owner_of
-from .state import LOOP_GUARD, REQUEST_LOG
+from .state import LOOP_GUARD, REQUEST_LOG, STRICT_HISTORY
 
 # Responses that wait for outputs or may be asked for again, the oldest goes first.
 MAX_KEPT = 500
@@ -177,7 +178,8 @@ async def _turn(
     request: web.Request, body: JsonObject, items: list[JsonValue], *, stream: bool, going_on: Waiting | None = None
 ) -> web.StreamResponse:
     """Answers `items`, and keeps the conversation for the outputs that the answer may ask for."""
-    parsed = parse_responses_request({**body, "input": items})
+    unstored = History(strict=request.app[STRICT_HISTORY])
+    parsed = parse_responses_request({**body, "input": items}, unstored)
     turn = parsed.turn
     if request.app[LOOP_GUARD]:
         turn = replace(turn, transcript=guarded(turn.transcript))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -31,6 +31,7 @@ class TurnReport:
     `tiers` counts calls by how much they had to be helped, `repairs` the rules that helped, by name;
     `refused` counts blocks that did not leave as calls, by reason; `again` why one more answer was
     asked for; `unchecked` the checks against a schema that could not be made, by reason.
+    `paired` counts what was done so that each past call has a result, by name.
     `truncated` counts the entries of the conversation that were left out because it was too long. `warnings` are
     sentences for the client, about what it may miss. `lane` is how the backend found the conversation, if it keeps any.
     """
@@ -43,6 +44,7 @@ class TurnReport:
     again: list[Again] = field(default_factory=list)
     interrupted: str | None = None
     unchecked: Counter[str] = field(default_factory=Counter)
+    paired: Counter[str] = field(default_factory=Counter)
     truncated: int = 0
     warnings: list[str] = field(default_factory=list)
     lane: Lane | None = None
@@ -51,6 +53,10 @@ class TurnReport:
     def offer(self, names: Iterable[str]) -> None:
         """The tools that the model is offered."""
         self.tools = tuple(names)
+
+    def pair(self, repairs: Mapping[str, int]) -> None:
+        """Results of the conversation did not pair with their calls; this was done about it."""
+        self.paired.update(repairs)
 
     def take_call(self, tier: str, rules: Iterable[str]) -> None:
         """A call was read, with the help of these rules."""

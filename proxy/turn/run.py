@@ -81,6 +81,7 @@ class Turn:
         self._given = Given()
         self._prompt: Prompt | None = None
         report.offer(tool.name for tool in registry)
+        report.pair(request.repairs)
 
     async def run(self) -> AsyncGenerator[list[TurnEvent], None]:
         try:

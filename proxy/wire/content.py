@@ -35,7 +35,7 @@ def _image(part: Reader) -> Image:
             code="invalid_image_url",
             param=param,
         )
-    if (fault := _image_fault(url)) is not None:
+    if (fault := image_fault(url)) is not None:
         raise RequestError(
             f"Invalid '{param}'. Expected a base64-encoded data URL with an image MIME type (e.g. "
             f"'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got {fault}.",
@@ -45,7 +45,7 @@ def _image(part: Reader) -> Image:
     return Image(url)
 
 
-def _image_fault(url: str) -> str | None:
+def image_fault(url: str) -> str | None:
     """What keeps a data URL from being an image. The backend would leave it out without a word."""
     head, _, payload = url.partition(",")
     if not head.startswith("data:image/"):

@@ -83,3 +83,27 @@ async def test_a_tool_loop_has_one_key_and_one_growing_beginning(
     assert len(bodies) == ROUNDS
     assert len({body["prompt_cache_key"] for body in bodies}) == 1
     assert all(holds(later, earlier) for earlier, later in pairwise(bodies))
+
+
+async def test_a_mended_history_is_the_same_in_each_request(
+    model: ScriptedModel, codex: TestProgram, tmp_path: Path
+) -> None:
+    """One result of two is missing, as when a client merges them, and a search of OpenAI's stands before it."""
+    searched = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {
+        "type": "search", "query": "tides", "sources": [{"type": "url", "url": "https://tides.example"}]}}  # fmt: skip
+    asked = [
+        {"type": "function_call", "call_id": f"call_{name}", "name": "read_note", "arguments": "{}"} for name in "ab"
+    ]
+    merged = {"type": "function_call_output", "call_id": "call_a", "output": "one\ntwo"}
+    conversation: list[Any] = [{"role": "user", "content": "Read both."}, searched, *asked, merged]
+    model.choose = lambda _: Reply([Message("Well.")])
+    async with serving(model, codex, tmp_path / "home") as endpoint:
+        for _ in range(3):
+            answer = await endpoint.client.responses.create(model="gpt-5.5", input=conversation, tools=TOOLS)
+            conversation += [*(item.to_dict() for item in answer.output), {"role": "user", "content": "And?"}]
+    bodies = [dict(request.body) for request in model.requests]
+    assert len({body["prompt_cache_key"] for body in bodies}) == 1
+    assert all(holds(later, earlier) for earlier, later in pairwise(bodies))
+    shown = json.dumps(bodies[0]["input"])
+    for text in ("[tool:ws_1] https://tides.example", "[tool:call_a] one", "[tool:call_b] (no separate result)"):
+        assert text in shown

@@ -138,9 +138,8 @@ class ChatBuilder:
         self.created = int(clock())
 
     def start(self) -> list[WireEvent]:
-        # Where calls are to be had, text is not promised: content that stays null is what OpenAI sends beside calls.
-        content = None if self._request.may_call else ""
-        return [self._chunk({"role": "assistant", "content": content, "refusal": None})]
+        # Not null, also where calls are to be had: there are clients that add text to it.
+        return [self._chunk({"role": "assistant", "content": "", "refusal": None})]
 
     def pulse(self) -> list[WireEvent]:
         """A chunk that says nothing: there are clients that take every line for JSON, so that a comment breaks them."""

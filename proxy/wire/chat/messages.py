@@ -1,10 +1,12 @@
 """`messages` of Chat Completions to a transcript, and the pairing rules of tool calls and tool messages.
 
 A tool message belongs to the assistant message before it, so a conversation may use an id twice; OpenAI
-allows it too. What it refuses is refused in its words.
+allows it too. What it refuses is refused in its words, but for results that do not pair, unless `strict` asks for that.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from prompts import AssistantText, Entry, Guidance, PastCall, ToolResult, UserTurn
 
@@ -13,6 +15,7 @@ from ...ids import CALL_ID
 from ..content import joined_text, parse_parts
 from ..custom_tools import wrap_input
 from ..json_body import JsonValue
+from ..pairing import REORDERED, Paired, paired
 from ..parameters import MAX_ITEMS
 from ..reader import Reader, missing, shown, wrong_value
 from ..tools import ToolSet
@@ -24,11 +27,15 @@ MESSAGE_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 class _Messages:
     """Reads messages one after the other and holds the pairing rules."""
 
-    def __init__(self, tools: ToolSet) -> None:
+    def __init__(self, tools: ToolSet, *, strict: bool) -> None:
         self._tools = tools
+        self._strict = strict
         self._entries: list[Entry] = []
         self._calls: set[str] = set()  # of the assistant message that tool messages now belong to
         self._outputs: dict[str, JsonValue] = {}
+        self._called: set[str] = set()  # by any message so far
+        self._displaced = 0
+        self._uncalled: dict[str, RequestError] = {}
         self._function_call = ""
         self._functions = 0
 
@@ -58,9 +65,16 @@ class _Messages:
         """What stands for the id that the next call in the older form does not have: the same in every request."""
         return f"function_{self._functions}"
 
-    def finish(self, messages: Reader) -> tuple[Entry, ...]:
+    def finish(self, messages: Reader) -> Paired:
         self._end_group(messages)
-        return tuple(self._entries)
+        for call_id, error in self._uncalled.items():
+            if call_id not in self._called:
+                raise error
+        if self._strict:
+            return Paired(tuple(self._entries))
+        made = paired(self._entries)
+        reordered = made.repairs.get(REORDERED, 0) + self._displaced
+        return replace(made, repairs={**made.repairs, REORDERED: reordered}) if reordered else made
 
     @staticmethod
     def _require_content(message: Reader) -> None:
@@ -83,6 +97,7 @@ class _Messages:
         if call_id in self._calls:
             raise RequestError(f"Duplicate value for 'id' of '{call_id}' in '{call.path}'.", param=call.at("id"))
         self._calls.add(call_id)
+        self._called.add(call_id)
         kind = call.choice("type", ("function", "custom")) or "function"
         call.require(kind)
         body = Reader.of(call.get(kind), call.at(kind))
@@ -96,21 +111,18 @@ class _Messages:
         return PastCall(call_id, name, call.string("arguments") or "{}")
 
     def _tool(self, message: Reader) -> None:
-        if not self._calls:
-            raise RequestError(
-                "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
-                "'tool_calls'.",
-                param=message.at("role"),
-            )
+        if self._strict and not self._calls:
+            raise self._not_a_response(message)
         call_id = message.matching("tool_call_id", CALL_ID)
         if call_id not in self._calls:
-            raise RequestError(
-                f"Invalid parameter: 'tool_call_id' of '{call_id}' not found in 'tool_calls' of previous message.",
-                param=message.at("tool_call_id"),
-            )
+            refusal = self._not_called(message, call_id) if self._calls else self._not_a_response(message)
+            if self._strict:
+                raise refusal
+            self._displaced += call_id in self._called
+            self._uncalled.setdefault(call_id, refusal)
         self._require_content(message)
         parts, output = parse_parts(message, "content"), message.get("content")
-        if call_id in self._outputs:
+        if self._strict and call_id in self._outputs:
             if self._outputs[call_id] == output:
                 return  # said twice in the same words: nothing to choose between
             raise RequestError(
@@ -119,6 +131,21 @@ class _Messages:
             )
         self._outputs[call_id] = output
         self._entries.append(ToolResult(call_id, parts))
+
+    @staticmethod
+    def _not_a_response(message: Reader) -> RequestError:
+        return RequestError(
+            "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
+            "'tool_calls'.",
+            param=message.at("role"),
+        )
+
+    @staticmethod
+    def _not_called(message: Reader, call_id: str) -> RequestError:
+        return RequestError(
+            f"Invalid parameter: 'tool_call_id' of '{call_id}' not found in 'tool_calls' of previous message.",
+            param=message.at("tool_call_id"),
+        )
 
     def _function(self, message: Reader) -> None:
         """The older form, which knows no ids: it answers the last `function_call`, or stands alone."""
@@ -134,7 +161,7 @@ class _Messages:
 
     def _end_group(self, following: Reader) -> None:
         """The tool messages of an assistant message are over."""
-        if unanswered := sorted(self._calls - self._outputs.keys()):
+        if self._strict and (unanswered := sorted(self._calls - self._outputs.keys())):
             raise RequestError(
                 "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
                 "'tool_call_id'. The following tool_call_ids did not have response messages: "
@@ -145,10 +172,10 @@ class _Messages:
         self._outputs.clear()
 
 
-def parse_messages(request: Reader, tools: ToolSet) -> tuple[tuple[Entry, ...], str]:
+def parse_messages(request: Reader, tools: ToolSet, *, strict: bool = False) -> tuple[Paired, str]:
     """`messages` of a request as transcript entries, and the id of a call that follows in the older form.
 
-    Raises `RequestError`.
+    `strict`: results that do not pair with their calls are refused. Raises `RequestError`.
     """
     if request.require("messages") == []:
         raise RequestError(
@@ -156,7 +183,7 @@ def parse_messages(request: Reader, tools: ToolSet) -> tuple[tuple[Entry, ...], 
             code="empty_array",
             param="messages",
         )
-    messages = _Messages(tools)
+    messages = _Messages(tools, strict=strict)
     for message in request.objects("messages", max_length=MAX_ITEMS):
         messages.add(message)
     return messages.finish(request), messages.function_id

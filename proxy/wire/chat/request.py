@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from prompts import ChoiceMode, Transcript
+from prompts import Transcript
 
 from ...contracts import OutputFormat, TurnRequest
 from ...errors import RequestError
@@ -42,23 +42,20 @@ class ChatRequest:
     legacy: bool = False
     function_id: str = ""
 
-    @property
-    def may_call(self) -> bool:
-        return len(self.turn.registry) > 0 and self.turn.choice.mode is not ChoiceMode.NONE
 
-
-def parse_chat_request(body: JsonObject, *, summary: str | None = None) -> ChatRequest:
+def parse_chat_request(body: JsonObject, *, summary: str | None = None, strict_history: bool = False) -> ChatRequest:
     """The request in `body`, checked as a whole before any backend hears of it.
 
-    `summary` is what to ask of the model's reasoning; the API has no parameter for it. Raises
-    `RequestError`. Unknown members are accepted: clients send them, OpenAI's newest among them.
+    `summary` is what to ask of the model's reasoning; the API has no parameter for it. `strict_history` refuses results
+    that do not pair with their calls. Raises `RequestError`. Unknown members are accepted: clients send them, OpenAI's
+    newest among them.
     """
     request = Reader(body)
     model = request.matching("model", MODEL_NAME)
     _refuse_unserved(request)
     _check_ignored(request)
     chat = parse_chat_tools(request)
-    entries, function_id = parse_messages(request, chat.tools)
+    conversation, function_id = parse_messages(request, chat.tools, strict=strict_history)
     stream = request.boolean("stream") is True
     options = request.object("stream_options")
     if options is not None and not stream:
@@ -68,7 +65,7 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None) -> ChatR
     return ChatRequest(
         turn=TurnRequest(
             model=model,
-            transcript=Transcript(entries),
+            transcript=Transcript(conversation.entries),
             registry=chat.tools.registry,
             choice=chat.choice,
             # The older form has room for one call.
@@ -78,6 +75,7 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None) -> ChatR
             output_format=_output_format(request),
             max_output_tokens=_max_tokens(request),
             stop=_stop(request),
+            repairs=conversation.repairs,
             names=frozenset(filter(None, [request.string("prompt_cache_key")])),
         ),
         tools=chat.tools,

@@ -2,6 +2,7 @@
 
 request        POST /v1/responses -> `ResponsesRequest`
 input_items    `input` -> transcript, with the pairing rules of calls and outputs
+foreign_items  calls and results of tools that ran elsewhere
 builder        turn events -> Response events and the Response object
 stored_items   `input` as it is kept: ids, types, parts
 compaction     summaries in place of items

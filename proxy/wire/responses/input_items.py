@@ -17,10 +17,12 @@ from ...ids import CALL_ID
 from ..content import joined_text, parse_parts
 from ..custom_tools import wrap_input
 from ..json_body import JsonValue
+from ..pairing import Paired, missing_result, paired
 from ..parameters import MAX_ITEMS
 from ..reader import Reader, missing, shown, wrong_type, wrong_value
 from ..tools import ToolSet
 from .compaction import read_summary
+from .foreign_items import CLIENT_CALLS, CLIENT_OUTPUTS, HOSTED_CALLS, ForeignIds, client_call, client_result
 
 # Of messages.
 INPUT_ROLES = ("assistant", "developer", "system", "user")
@@ -30,26 +32,31 @@ CALL_NOUNS = {"function_call": "function call", "custom_tool_call": "custom tool
 
 # Kinds that are part of a real client's history but say nothing to a text model.
 SILENT_ITEMS = frozenset({
-    "additional_tools", "apply_patch_call", "apply_patch_call_output", "code_interpreter_call",
-    "compaction_trigger", "computer_call", "computer_call_output", "configuration_update", "file_search_call",
-    "image_generation_call", "local_shell_call", "local_shell_call_output", "mcp_approval_request",
-    "mcp_approval_response", "mcp_call", "mcp_list_tools", "program", "program_output", "reasoning", "shell_call",
-    "shell_call_output", "tool_search_call", "tool_search_output", "web_search_call",
+    "additional_tools", "compaction_trigger", "configuration_update", "image_generation_call", "mcp_approval_request",
+    "mcp_approval_response", "mcp_list_tools", "program", "program_output", "reasoning", "tool_search_call",
+    "tool_search_output",
 })  # fmt: skip
+
+# Calls and results of tools that are not offered here, which are shown all the same.
+FOREIGN_ITEMS = frozenset({*CLIENT_CALLS, *CLIENT_OUTPUTS, *HOSTED_CALLS})
 
 # All that is accepted, in the order in which errors name it.
 ITEM_KINDS = (
     "message", *CALL_NOUNS, *(f"{kind}_output" for kind in CALL_NOUNS), "compaction", "item_reference",
-    *sorted(SILENT_ITEMS),
+    *sorted(FOREIGN_ITEMS | SILENT_ITEMS),
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What was stored before: the items that stand before the request's own, and those it refers to by id."""
+    """What was stored before: the items that stand before the request's own, and those it refers to by id.
+
+    `strict`: outputs that do not pair with their calls are refused, as OpenAI does.
+    """
 
     items: tuple[WireObject, ...] = ()
     referred: Mapping[str, WireObject] = field(default_factory=dict)
+    strict: bool = False
 
 
 # Of a request that begins a conversation.
@@ -63,8 +70,11 @@ class _Items:
         self.entries: list[Entry] = []
         self._tools = tools
         self._referred = history.referred
+        self._strict = history.strict
         self._calls: dict[str, str] = {}
         self._outputs: dict[str, JsonValue] = {}
+        self._uncalled: dict[str, str] = {}
+        self._foreign_ids = ForeignIds()
         self._ids: set[str] = set()
 
     def add(self, item: Reader) -> None:
@@ -91,6 +101,8 @@ class _Items:
             case "compaction":
                 if (summary := read_summary(item.string("encrypted_content"))) is not None:
                     self.entries.append(UserTurn((Text(summarised(summary)),)))
+            case _ if kind in FOREIGN_ITEMS:
+                self._foreign(item, kind)
             case _ if kind in SILENT_ITEMS:
                 pass
             case _:
@@ -138,22 +150,59 @@ class _Items:
         """An output of either kind answers a call of either kind: the id leaves no doubt."""
         call_id = item.matching("call_id", CALL_ID)
         item.require("output")
-        parts = parse_parts(item, "output")
+        self._result(ToolResult(call_id, parse_parts(item, "output")), item.get("output"), noun)
+
+    def _result(self, result: ToolResult, output: JsonValue, noun: str) -> None:
+        call_id = result.call_id
         if call_id not in self._calls:
-            raise RequestError(f"No tool call found for {noun} output with call_id {call_id}.", param="input")
-        output = item.get("output")
-        if call_id in self._outputs:
+            if self._strict:
+                raise _uncalled(call_id, noun)
+            self._uncalled.setdefault(call_id, noun)
+        elif self._strict and call_id in self._outputs:
             if self._outputs[call_id] == output:
                 return  # said twice in the same words: nothing to choose between
             raise RequestError(f"Duplicate {noun} output found with call_id {call_id}.", param="input")
         self._outputs[call_id] = output
-        self.entries.append(ToolResult(call_id, parts))
+        self.entries.append(result)
 
-    def finish(self) -> tuple[Entry, ...]:
+    def _foreign(self, item: Reader, kind: str) -> None:
+        noun = kind.removesuffix("_output").replace("_", " ")
+        if kind in CLIENT_CALLS:
+            call_id = self._foreign_ids.of(item.raw, kind)
+            self._calls[call_id] = noun
+            self.entries.append(PastCall(call_id, *client_call(kind, item.raw)))
+        elif kind in CLIENT_OUTPUTS:
+            result = ToolResult(self._foreign_ids.of(item.raw, kind), client_result(kind, item.raw))
+            self._result(result, item.get("output"), noun)
+        else:
+            self._hosted(item, kind)
+
+    def _hosted(self, item: Reader, kind: str) -> None:
+        """A call with its result, if there is anything to see of it."""
+        call = HOSTED_CALLS[kind](item.raw, self._tools)
+        if call.result or call.arguments != "{}":
+            call_id = self._foreign_ids.of(item.raw, kind)
+            result = ToolResult(call_id, call.result) if call.result else missing_result(call_id)
+            self.entries += (PastCall(call_id, call.name, call.arguments), result)
+
+    def check_outputs(self) -> None:
+        """Whether each output has a call. Raises `RequestError`."""
+        for call_id, noun in self._uncalled.items():
+            if call_id not in self._calls and noun in CALL_NOUNS.values():
+                raise _uncalled(call_id, noun)
+
+    def finish(self) -> Paired:
+        self.check_outputs()
+        if not self._strict:
+            return paired(self.entries)
         for call_id, noun in self._calls.items():
             if call_id not in self._outputs:
                 raise RequestError(f"No tool output found for {noun} {call_id}.", param="input")
-        return tuple(self.entries)
+        return Paired(tuple(self.entries))
+
+
+def _uncalled(call_id: str, noun: str) -> RequestError:
+    return RequestError(f"No tool call found for {noun} output with call_id {call_id}.", param="input")
 
 
 def referred_id(item: JsonValue) -> str | None:
@@ -189,7 +238,7 @@ def brought_tools(request: Reader, history: History) -> Iterator[Reader]:
             yield from item.objects("tools")
 
 
-def parse_input(request: Reader, tools: ToolSet, history: History) -> tuple[Entry, ...]:
+def parse_input(request: Reader, tools: ToolSet, history: History) -> Paired:
     """What stands in `history` and then in `input`, a string or an array of items, as transcript entries.
 
     `input` may be missing where the request continues something.
@@ -217,3 +266,4 @@ def check_added(request: Reader, history: History, *, max_length: int) -> None:
         items.add(Reader(dict(stored), f"conversation.items[{index}]"))
     for item in request.objects("items", max_length=max_length):
         items.add(item)
+    items.check_outputs()

@@ -207,7 +207,7 @@ def parse_responses_request(body: JsonObject, history: History = NO_HISTORY) -> 
     _refuse_unserved(request)
     tools = parse_tools(request, brought_tools(request, history))
     choice = parse_tool_choice(request, tools)
-    entries = parse_input(request, tools, history)
+    conversation = parse_input(request, tools, history)
     instructions = request.string("instructions")
     reasoning, effort, summary = _reasoning(request)
     parallel = request.boolean("parallel_tool_calls")
@@ -248,7 +248,7 @@ def parse_responses_request(body: JsonObject, history: History = NO_HISTORY) -> 
     return ResponsesRequest(
         turn=TurnRequest(
             model=model,
-            transcript=Transcript(entries, instructions),
+            transcript=Transcript(conversation.entries, instructions),
             registry=tools.registry,
             choice=choice,
             parallel=parallel is not False,
@@ -257,6 +257,7 @@ def parse_responses_request(body: JsonObject, history: History = NO_HISTORY) -> 
             output_format=output_format,
             max_output_tokens=max_output_tokens,
             truncate=truncation == "auto",
+            repairs=conversation.repairs,
             names=frozenset(filter(None, [echo["prompt_cache_key"], found.previous_response_id, found.conversation])),
         ),
         tools=tools,

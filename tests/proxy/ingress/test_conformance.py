@@ -231,7 +231,7 @@ async def test_every_error_is_openais(row: Row, stream: bool) -> None:
     if isinstance(payload, dict):
         payload = orjson.dumps({"stream": stream, **payload})
     async with (
-        serving(backend) as (session, url),
+        serving(backend, history="strict") as (session, url),
         session.post(url, data=payload, headers={"Content-Type": "application/json"}) as response,
     ):
         assert response.content_type == "application/json"

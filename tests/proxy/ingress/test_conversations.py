@@ -203,7 +203,7 @@ async def test_a_conversation_goes_on_over_a_restart(tmp_path: Path) -> None:
 
 
 async def test_an_open_call_must_be_answered_first_and_nothing_is_added() -> None:
-    async with talking(write_call("read_note", "{}")) as (client, _):
+    async with talking(write_call("read_note", "{}"), history="strict") as (client, _):
         made = await client.conversations.create()
         await client.responses.create(model="m", input="x", tools=TOOLS, conversation=made.id)
         with pytest.raises(BadRequestError, match="No tool output found for function call"):

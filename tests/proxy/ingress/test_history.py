@@ -92,8 +92,15 @@ async def test_one_key_does_not_find_what_is_anothers() -> None:
             await client.with_options(api_key="yours").responses.retrieve(response.id)
 
 
-async def test_a_call_that_was_left_open_must_be_answered_first() -> None:
-    async with talking(write_call("read_note", "{}")) as (client, _):
+async def test_a_call_that_was_left_open_has_no_result() -> None:
+    async with talking(write_call("read_note", "{}"), "Hm.") as (client, backend):
+        first = await client.responses.create(model="m", input="x", tools=TOOLS)
+        await client.responses.create(model="m", input="y", previous_response_id=first.id)
+    assert f"[tool:{first.output[0].to_dict()['call_id']}] (no separate result)" in shown(backend)
+
+
+async def test_a_strict_history_wants_the_result_first() -> None:
+    async with talking(write_call("read_note", "{}"), history="strict") as (client, _):
         first = await client.responses.create(model="m", input="x", tools=TOOLS)
         with pytest.raises(BadRequestError, match="No tool output found for function call"):
             await client.responses.create(model="m", input="y", previous_response_id=first.id)

@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from structlog.testing import capture_logs
 
 from parser import write_call
 from proxy.contracts import Load, Prompt
@@ -45,6 +46,21 @@ async def samples(session: aiohttp.ClientSession, url: str) -> Samples:
 
 def value(found: Samples, name: str, **labels: str) -> float:
     return found.get((name, frozenset(labels.items())), 0.0)
+
+
+async def test_results_that_were_made_to_pair_are_counted_and_logged() -> None:
+    ask = {"role": "assistant", "tool_calls": [
+        {"id": name, "type": "function", "function": {"name": "read_note", "arguments": "{}"}} for name in "ab"
+    ]}  # fmt: skip
+    merged = {"role": "tool", "tool_call_id": "a", "content": "one, two"}
+    with capture_logs() as logs:
+        async with client("So.") as (session, url):
+            body = {"model": "m", "messages": [ask, merged, {"role": "user", "content": "hi"}]}
+            async with session.post(url + "/chat/completions", json=body) as response:
+                assert response.status == 200
+            found = await samples(session, url)
+    assert value(found, "tagcall_paired_results_total", kind="missing") == 1
+    assert {"missing": 1} in [entry.get("paired") for entry in logs]
 
 
 async def test_a_turn_is_counted_by_its_outcome_and_by_what_became_of_its_calls() -> None:

@@ -91,7 +91,7 @@ async def test_a_warm_up_says_nothing_and_can_be_continued() -> None:
 
 
 async def test_a_continuation_that_fails_takes_with_it_what_it_continued() -> None:
-    async with socket_to("/responses", CALL) as (socket, _):
+    async with socket_to("/responses", CALL, history="strict") as (socket, _):
         asked = (await ask(socket, store=False, tools=TOOLS))[-1]["response"]["id"]
         (error,) = await ask(socket, "no output", previous_response_id=asked)
         assert error["status"] == 400

@@ -13,6 +13,7 @@ from prompts import AssistantText, Entry, Guidance, Image, PastCall, Text, ToolR
 from proxy.errors import RequestError
 from proxy.wire.chat.messages import parse_messages
 from proxy.wire.json_body import parse_json_object
+from proxy.wire.pairing import Paired
 from proxy.wire.reader import Reader
 from proxy.wire.tools import ToolSet
 
@@ -30,10 +31,14 @@ def told(call_id: str, content: object = "text") -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": content}
 
 
-def parse(*messages: object) -> tuple[Entry, ...]:
+def pair(*messages: object, strict: bool = False) -> Paired:
     body = parse_json_object(orjson.dumps({"messages": messages}))
-    entries, _ = parse_messages(Reader(body), ToolSet())
-    return entries
+    made, _ = parse_messages(Reader(body), ToolSet(), strict=strict)
+    return made
+
+
+def parse(*messages: object) -> tuple[Entry, ...]:
+    return pair(*messages).entries
 
 
 def call(call_id: str, arguments: str = "{}") -> PastCall:
@@ -114,7 +119,7 @@ def test_a_function_call_has_the_id_that_it_was_foretold() -> None:
     tells = {"role": "function", "name": "read_note", "content": "text"}
     for before in ([USER], [USER, asks, tells], [USER, tells], [USER, asks, tells, asks, tells]):
         _, foretold = parse_messages(Reader(parse_json_object(orjson.dumps({"messages": before}))), ToolSet())
-        *_, made = parse(*before, asks)
+        *_, made = (entry for entry in parse(*before, asks) if isinstance(entry, PastCall))
         assert made == call(foretold)
 
 
@@ -185,15 +190,64 @@ def test_what_does_not_fit_is_refused_in_openais_words(
     messages: list[Any], param: str, code: str | None, message: str
 ) -> None:
     with pytest.raises(RequestError) as caught:
-        parse(*messages)
+        pair(*messages, strict=True)
     error = caught.value
     assert (error.status, error.type, error.param, error.code) == (400, "invalid_request_error", param, code)
     assert message in error.message
 
 
+NO_RESULT = "(no separate result)"
+HI = UserTurn((Text("hi"),))
+MENDED: list[tuple[list[Any], tuple[Entry, ...], dict[str, int]]] = [
+    # messages, what is shown of them, what was done
+    ([USER, asked("a")], (HI, call("a"), result("a", NO_RESULT)), {"missing": 1}),
+    (
+        # As Smart Composer sends them: the second result stands in the first one's message.
+        [asked("a", "b"), told("a", "one\ntwo"), USER],
+        (call("a"), call("b"), result("a", "one\ntwo"), result("b", NO_RESULT), HI),
+        {"missing": 1},
+    ),
+    (
+        [asked("a"), {"role": "assistant", "content": "So."}, USER],
+        (call("a"), AssistantText("So."), result("a", NO_RESULT), HI),
+        {"missing": 1},
+    ),
+    (
+        [asked("a", "b"), told("b"), asked("a"), told("a", "new")],
+        (call("a"), call("b"), result("b"), result("a", NO_RESULT), call("a"), result("a", "new")),
+        {"missing": 1},
+    ),
+    ([asked("a"), USER, told("a")], (call("a"), HI, result("a")), {"reordered": 1}),
+    ([told("a"), asked("a"), USER], (call("a"), result("a"), HI), {"reordered": 1}),
+    ([asked("a"), told("a"), told("a", "x")], (call("a"), result("a"), result("a", "x")), {"doubled": 1}),
+]
+
+
+@pytest.mark.parametrize(("messages", "shown", "repairs"), MENDED, ids=range(len(MENDED)))
+def test_results_that_do_not_pair_are_made_to(
+    messages: list[Any], shown: tuple[Entry, ...], repairs: dict[str, int]
+) -> None:
+    made = pair(*messages)
+    assert made.entries == shown
+    assert made.repairs == repairs
+    # Whatever the client says next, all of it stays as it was shown.
+    later = pair(*messages, {"role": "assistant", "content": "Well."}, USER).entries
+    assert [entry for entry in later if entry not in (AssistantText("Well."), HI)] == [
+        entry for entry in shown if entry != HI
+    ]
+    with pytest.raises(RequestError):
+        pair(*messages, strict=True)
+
+
+@pytest.mark.parametrize("messages", [[USER, told("a")], [asked("a"), told("a"), told("b")]])
+def test_a_result_without_any_call_is_refused_all_the_same(messages: list[Any]) -> None:
+    with pytest.raises(RequestError):
+        pair(*messages)
+
+
 def test_an_error_does_not_name_ten_thousand_ids() -> None:
     with pytest.raises(RequestError) as caught:
-        parse(asked(*(f"call_{n}" for n in range(1000))))
+        pair(asked(*(f"call_{n}" for n in range(1000))), strict=True)
     assert len(caught.value.message) < 500
 
 
@@ -229,7 +283,7 @@ MESSAGES = st.lists(
 
 @given(MESSAGES)
 def test_whatever_is_sent_is_taken_or_refused(messages: list[Any]) -> None:
-    """What is taken pairs up: each result has its call before it, save the older form's."""
+    """What is taken pairs up: each result has its call before it, save the older form's, and each call a result."""
     try:
         entries = parse(*messages)
     except RequestError:
@@ -243,3 +297,4 @@ def test_whatever_is_sent_is_taken_or_refused(messages: list[Any]) -> None:
                 assert call_id in open_calls or call_id.startswith("function_")
             case _:
                 pass
+    assert open_calls <= {entry.call_id for entry in entries if isinstance(entry, ToolResult)}

@@ -108,13 +108,6 @@ def test_usage_is_for_streams() -> None:
     assert not parse(stream=True, stream_options={}).include_usage
 
 
-def test_calls_may_come_where_tools_are_offered() -> None:
-    tools = [{"type": "function", "function": FUNCTION}]
-    assert parse(tools=tools).may_call
-    assert not parse(tools=tools, tool_choice="none").may_call
-    assert not parse().may_call
-
-
 REFUSED: list[tuple[dict[str, Any], str, str | None, str]] = [
     # members, param, code, a part of the message
     ({"model": None}, "model", "missing_required_parameter", "Missing required parameter: 'model'."),

@@ -9,7 +9,7 @@ from openai.types.responses.response_input_item_param import ResponseInputItemPa
 
 from prompts import AssistantText, Entry, PastCall, Text, ToolResult, UserTurn
 from proxy.errors import RequestError
-from proxy.wire.responses.input_items import ITEM_KINDS, History
+from proxy.wire.responses.input_items import FOREIGN_ITEMS, ITEM_KINDS, History
 from proxy.wire.responses.request import parse_responses_request
 from tests.support.published_types import type_names
 
@@ -19,6 +19,7 @@ CUSTOM: dict[str, Any] = {"type": "custom_tool_call", "call_id": "call_1", "name
 CUSTOM_OUTPUT: dict[str, Any] = {"type": "custom_tool_call_output", "call_id": "call_1", "output": "text"}
 USER: dict[str, Any] = {"role": "user", "content": "Go on."}
 PAST, RESULT = PastCall("call_1", "read", "{}"), ToolResult("call_1", (Text("text"),))
+NO_RESULT = ToolResult("call_1", (Text("(no separate result)"),))
 CUSTOM_PAST = PastCall("call_1", "patch", '{"input":"x"}')
 
 
@@ -29,7 +30,7 @@ def entries(*items: dict[str, Any], history: History | None = None, **members: A
 
 def refusal(*items: dict[str, Any], history: History | None = None, **members: Any) -> RequestError:
     with pytest.raises(RequestError) as caught:
-        entries(*items, history=history, **members)
+        entries(*items, history=history or History(strict=True), **members)
     return caught.value
 
 
@@ -144,9 +145,50 @@ def test_every_kind_of_item_of_the_official_client_is_known() -> None:
     assert type_names(ResponseInputItemParam) <= set(ITEM_KINDS)
 
 
+MENDED: list[tuple[list[dict[str, Any]], tuple[Entry, ...], dict[str, int]]] = [
+    ([OUTPUT, CALL, USER], (PAST, RESULT, UserTurn((Text("Go on."),))), {"reordered": 1}),
+    ([CALL], (PAST, NO_RESULT), {"missing": 1}),
+    ([CALL, USER], (PAST, NO_RESULT, UserTurn((Text("Go on."),))), {"missing": 1}),
+    (
+        [CALL, call(2), output(2), {"role": "assistant", "content": "So."}],
+        (
+            PAST,
+            PastCall("call_2", "read", "{}"),
+            ToolResult("call_2", (Text("text"),)),
+            NO_RESULT,
+            AssistantText("So."),
+        ),
+        {"missing": 1},
+    ),
+    ([CUSTOM], (CUSTOM_PAST, NO_RESULT), {"missing": 1}),
+    (
+        [CALL, OUTPUT, {**OUTPUT, "output": "other"}],
+        (PAST, RESULT, ToolResult("call_1", (Text("other"),))),
+        {"doubled": 1},
+    ),
+]
+
+
+@pytest.mark.parametrize(("items", "expected", "repairs"), MENDED, ids=[str(index) for index in range(len(MENDED))])
+def test_outputs_that_do_not_pair_are_made_to(
+    items: list[dict[str, Any]], expected: tuple[Entry, ...], repairs: dict[str, int]
+) -> None:
+    body: dict[str, Any] = {"model": "m", "input": items}
+    turn = parse_responses_request(body).turn
+    assert turn.transcript.entries == expected
+    assert turn.repairs == repairs
+
+
+def test_an_output_without_any_call_is_refused_all_the_same() -> None:
+    with pytest.raises(RequestError, match="No tool call found for function call output with call_id call_1"):
+        entries(USER, OUTPUT)
+
+
 SHOWN = {"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "message"}
 
 
-@pytest.mark.parametrize("kind", sorted(set(ITEM_KINDS) - SHOWN - {"additional_tools", "compaction", "item_reference"}))
+@pytest.mark.parametrize(
+    "kind", sorted(set(ITEM_KINDS) - SHOWN - FOREIGN_ITEMS - {"additional_tools", "compaction", "item_reference"})
+)
 def test_what_says_nothing_to_a_text_model_is_accepted(kind: str) -> None:
     assert entries({"type": kind}, USER) == (UserTurn((Text("Go on."),)),)

@@ -1,0 +1,96 @@
+"""Results that do not pair with their calls, made to.
+
+    call a, call b, result a, user                 b has none: it is said to have no separate one. Clients merge
+                                                   neighbouring tool messages, so that all but one lose their id
+    result a, call a, user                         a stands too early: it is moved behind its call
+    call a, result a, user, result a               a has two: both are shown, each where it stood
+
+OpenAI refuses these. In a conversation that is shown as text they leave no doubt, and a client that has made one
+cannot make it good: each later request holds it too. What is made of it depends on the conversation alone and is the
+same in each of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from prompts import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, UserTurn, no_result
+
+# What is done to results, as it is logged and counted.
+DOUBLED, MISSING, REORDERED = REPAIRS = ("doubled", "missing", "reordered")
+
+
+def missing_result(call_id: str) -> ToolResult:
+    """What is shown where a call has no result."""
+    return ToolResult(call_id, (Text(no_result()),))
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """A conversation in which each call has a result, and how often what was done for that."""
+
+    entries: tuple[Entry, ...]
+    repairs: Mapping[str, int] = field(default_factory=dict)
+
+
+def paired(entries: Sequence[Entry]) -> Paired:
+    """`entries` with a result for each call. A result belongs to the last call before it with its id, or else to the
+    first one behind it; one without any call stays where it is.
+    """
+    repairs: Counter[str] = Counter()
+    called = {entry.call_id for entry in entries if isinstance(entry, PastCall)}
+    latest: dict[str, int] = {}
+    early: dict[str, list[ToolResult]] = {}
+    results: defaultdict[int, list[ToolResult]] = defaultdict(list)
+    moved: dict[int, list[ToolResult]] = {}
+    kept: list[tuple[int, Entry]] = []
+    for place, entry in enumerate(entries):
+        match entry:
+            case PastCall(call_id=call_id):
+                latest[call_id] = place
+                if call_id in early:
+                    moved[place] = early.pop(call_id)
+                    results[place] += moved[place]
+                    repairs[REORDERED] += len(moved[place])
+            case ToolResult(call_id=call_id) if call_id in latest:
+                given = results[latest[call_id]]
+                if entry in given:
+                    continue  # said twice in the same words
+                repairs[DOUBLED] += bool(given)
+                given.append(entry)
+            case ToolResult(call_id=call_id) if call_id in called:
+                waiting = early.setdefault(call_id, [])
+                if entry not in waiting:
+                    waiting.append(entry)
+                continue
+            case _:
+                pass
+        kept.append((place, entry))
+    for call_id, place in ((entry.call_id, place) for place, entry in kept if isinstance(entry, PastCall)):
+        if not results[place]:
+            moved[place] = [missing_result(call_id)]
+            repairs[MISSING] += 1
+    return Paired(tuple(_behind_their_calls(kept, moved)), {what: count for what, count in repairs.items() if count})
+
+
+def _behind_their_calls(kept: Iterable[tuple[int, Entry]], moved: Mapping[int, list[ToolResult]]) -> Iterable[Entry]:
+    """What was `moved` to a call stands behind the calls of its answer, and behind those results that stand there."""
+    due: list[ToolResult] = []
+    answered = False
+    for place, entry in kept:
+        match entry:
+            case UserTurn():
+                ends_answer = True
+            case AssistantText() | PastCall():
+                ends_answer = answered
+            case _:
+                ends_answer = False
+        if ends_answer:
+            yield from due
+            due = []
+        answered = isinstance(entry, ToolResult) or (answered and isinstance(entry, Guidance))
+        yield entry
+        due += moved.get(place, ())
+    yield from due
