@@ -38,7 +38,7 @@ _WHOLE_CLOSE = re.compile(_CLOSE.pattern.removesuffix("?"), re.IGNORECASE)
 _ENCODED = re.compile(r"[\s\[`~\w]*+\{\s*+[\\&]")
 # How a block begins in any notation, behind what a line begins with. Without one, prose mentions the tag.
 _BEGINS_BLOCK = re.compile(
-    rf"(?:\s*\n(?:{MARK}){{0,3}})?[\s\d>+#*|/:;.=\\%-]*+(?:[\[{{(<\"'`~]|\w[\w.:-]{{0,200}}+[ \t]*+[({{<\n=\\])"
+    rf"(?:(?>\s*\n)(?:{MARK}){{0,3}})?[\s\d>+#*|/:;.=\\%-]*+(?:[\[{{(<\"'`~]|\w[\w.:-]{{0,200}}+[ \t]*+[({{<\n=\\])"
 )
 # What every notation that is read inside of the tags has: without one of these, prose mentions the tag.
 _BRACKET = re.compile("[{(<]")

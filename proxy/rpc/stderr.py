@@ -6,6 +6,7 @@ Nothing of it is logged above debug level, there without what looks like a secre
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import threading
@@ -23,16 +24,16 @@ KEPT = 4096
 # Lines that are logged; the others are counted.
 LINES_PER_SECOND = 20
 
-# Each pattern's first group stays.
+# Each pattern's first group stays. A child may write anything: none of them looks at a character more than a few times.
 SECRETS = (
     re.compile(r"((?i:bearer|basic)\s+)[\w.~+/=-]+"),
     re.compile(
-        r"((?i:api[-_]?key|authorization|cookie|password|passwd|secret|[a-z_]*token)[\"']?\s*[:=]\s*[\"']?)"
+        r"((?i:api[-_]?key|authorization|cookie|password|passwd|secret|token)[\"']?\s*[:=]\s*[\"']?)"
         r"(?!(?i:bearer|basic)\b)[^\s\"',;}]+"
     ),
-    re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^/\s@]+(?=@)"),
+    re.compile(r"(\b[a-z][a-z0-9+.-]{0,20}://)[^/\s@]+(?=@)"),
     re.compile(r"(\bsk-)[\w-]{6,}"),
-    re.compile(r"(\beyJ)[\w-]+\.[\w-]+(?:\.[\w-]*)?"),
+    re.compile(r"((?<![\w-])eyJ)[\w-]+\.[\w-]+(?:\.[\w-]*)?"),
 )
 
 
@@ -95,8 +96,9 @@ class StderrTail:
             if self._logged > LINES_PER_SECOND:
                 log.debug("child_stderr_not_logged", lines=self._logged - LINES_PER_SECOND)
             self._second, self._logged = second, 0
-        for line in lines[: max(0, LINES_PER_SECOND - self._logged)]:
-            log.debug("child_stderr", text=redact(line[:KEPT].decode(errors="replace")))
+        if log.is_enabled_for(logging.DEBUG):
+            for line in lines[: max(0, LINES_PER_SECOND - self._logged)]:
+                log.debug("child_stderr", text=redact(line[:KEPT].decode(errors="replace")))
         self._logged += len(lines)
 
     def last_line(self) -> str:

@@ -123,7 +123,7 @@ _OWN_WORDS = re.compile(
 _INCOMPLETE = re.compile(r"Incomplete response returned, reason: (\w+)")
 _STATUS = re.compile(r"unexpected status (\d{3})[^:]*: ?(.*)", re.DOTALL)
 _LAST_STATUS = re.compile(r"last status: (\d{3})")
-_URL = re.compile(r",? *(?:url: *|for url *)\(?\S+")
+_URL = re.compile(r",? {0,2}(?:url: {0,2}|for url {0,2})\(?\S+")
 _TRY_AGAIN = re.compile(r"try again in (\d+(?:\.\d+)?) ?(ms|s)\b")
 
 

@@ -117,5 +117,5 @@ def read_version(program: Path) -> str | None:
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.search(r"\d+\.\d+\.\d+\S*", printed.decode(errors="replace"))
+    found = re.search(r"\d{1,9}\.\d{1,9}\.\d{1,9}\S*", printed.decode(errors="replace"))
     return found[0] if found else None

@@ -22,13 +22,13 @@ _KEYS = re.compile(
     r"|\b(?:gh[opsur]|github_pat|glpat|hf|npm|pypi|xox[abeoprs])[_-][\w-]{16,}"
     r"|\bAKIA[0-9A-Z]{16}\b"
     r"|\bAIza[\w-]{35}"
-    r"|\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"
+    r"|(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"
     r"|(?<=[Bb]earer )[\w.~+/-]{12,}=*"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----"
+    r"|-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----[^-]*+(?:-(?!----)[^-]*+)*+(?:-----END [A-Z ]{0,32}PRIVATE KEY-----)?"
 )
 _HOMES = re.compile(r"/(?:home|Users)/[^/\s\"'`:;,<>()]+|(?<![\w/])/root(?=/|\b)")
 _WINDOWS_HOMES = re.compile(r"\b[A-Za-z]:\\+Users\\+[^\\\s\"'`:;,<>()]+")
-_EMAILS = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b")
+_EMAILS = re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b")
 
 # Members that name a person or an account, wherever they stand.
 _PERSONAL = frozenset({"user", "safety_identifier", "account_id", "organization", "chatgpt_account_id", "user_id"})

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 from proxy.rpc.stderr import KEPT, LINES_PER_SECOND, StderrTail, redact
@@ -91,3 +93,11 @@ async def test_few_lines_of_a_flood_are_logged() -> None:
         with capture_logs() as logs:
             await write(tail, b"noise\n" * 50_000)
     assert len([entry for entry in logs if entry["event"] == "child_stderr"]) <= 3 * LINES_PER_SECOND
+
+
+async def test_nothing_is_read_that_is_not_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = structlog.wrap_logger(None, wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
+    monkeypatch.setattr("proxy.rpc.stderr.log", told)
+    monkeypatch.setattr("proxy.rpc.stderr.redact", pytest.fail)
+    async with open_tail() as tail:
+        await write(tail, b"token_" * 700 + b"\n")

@@ -1,0 +1,227 @@
+"""No regular expression of the project takes more than time in proportion to its text, whatever stands in it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parser.prose import after_calls, before_calls
+from prompts.guard.quoted_blocks import _ATTRIBUTE
+from proxy.turn.masking import Mask
+
+from .support.adversaries import Adversary, adversaries
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("parser", "prompts", "proxy")
+SOURCES = {
+    path: ast.parse(path.read_text("utf-8"))
+    for package in PACKAGES
+    for path in sorted((ROOT / package).rglob("*.py"))
+}  # fmt: skip
+"""The project's modules."""
+
+# Patterns that are only tried where a caller stands, or on text that is whole at both ends: never searched for.
+AT_A_PLACE = {"ENDS_ANYWHERE", "ENDS_ELEMENT", "ENDS_KEY", "ENDS_MEMBER", "_ATOM", "_COMMENT"}
+
+# Patterns that never meet such a text.
+OUT_OF_REACH = {
+    "parser.json_text._MARK[0]": "reads well-formed JSON alone",
+    "prompts.escape._JSON_STRING[0]": "reads well-formed JSON alone",
+    "proxy.schema.patterns._TOKEN[0]": "reads no pattern that is longer than `LONGEST`",
+    "proxy.schema.patterns._TOKEN_IN_CLASS[0]": "reads no pattern that is longer than `LONGEST`",
+}
+
+# What functions compile from what they are given: the patterns for an example of that.
+MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
+    ("parser/prose.py", "before_calls"): lambda: [before_calls()],
+    ("parser/prose.py", "after_calls"): lambda: [after_calls(("[tool:", "<tool_result>"))],
+    ("parser/relaxed_json.py", "_other_quotes"): lambda: [re.compile(r"\\.|['\u2019]", re.DOTALL)],
+    # On what another pattern has matched as a whole.
+    ("prompts/guard/quoted_blocks.py", "_tag"): lambda: [re.compile(rf"<(?:{_ATTRIBUTE})*+", re.IGNORECASE)],
+    ("proxy/cli/record/scrub.py", "_cuts"): lambda: [re.compile("sk-aaaa")],
+    ("proxy/cli/record/scrub.py", "_known_keys"): lambda: [re.compile("sk-aaaa")],
+    ("proxy/cli/record/scrub.py", "_known_homes"): lambda: [re.compile(r"/home/a(?=/|\b)")],
+    ("proxy/turn/masking.py", "__init__"): lambda: [
+        value for name in Mask.__slots__ if isinstance(value := getattr(Mask("0123456789abcdef"), name), re.Pattern)
+    ],
+}
+
+# Characters: what is cubic or worse shows with few. What is linear takes 4 times as long for 4 times as many, what is
+# quadratic 16 times.
+LENGTHS = (24, 384, 6144)
+TOO_STEEP = 9.0
+# Seconds of this thread, below which a ratio says nothing. Nothing linear takes as long on so few characters.
+FLOOR = 0.004
+EXPLODED = 0.25
+
+Use = Callable[[re.Pattern[Any], Any], object]
+
+
+def _searched(pattern: re.Pattern[Any], text: Any) -> object:
+    return sum(1 for _ in pattern.finditer(text))
+
+
+def _at_start(pattern: re.Pattern[Any], text: Any) -> object:
+    return pattern.match(text)
+
+
+def _whole(pattern: re.Pattern[Any], text: Any) -> object:
+    return pattern.fullmatch(text)
+
+
+def _uses(name: str, module: str) -> set[str]:
+    """The methods by which the project uses the pattern with this name."""
+    own = ROOT / (module.replace(".", "/") + ".py")
+    return {
+        node.attr
+        for tree in ([SOURCES[own]] if name.startswith("_") and own in SOURCES else SOURCES.values())
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and (
+            (isinstance(node.value, ast.Name) and node.value.id == name)
+            or (isinstance(node.value, ast.Attribute) and node.value.attr == name)
+        )
+    }
+
+
+def _use_of(name: str, module: str) -> Use:
+    methods = _uses(name, module) & {"match", "fullmatch", "search", "sub", "subn", "finditer", "findall", "split"}
+    if name in AT_A_PLACE or methods == {"match"}:
+        return _at_start
+    return _whole if methods == {"fullmatch"} else _searched
+
+
+def _held(value: object, depth: int = 3) -> Iterator[re.Pattern[Any]]:
+    """The patterns in a value: it is one, or a table of some."""
+    match value:
+        case re.Pattern():
+            yield value
+        case tuple() | list() | set() | frozenset() if depth:
+            for member in value:
+                yield from _held(member, depth - 1)
+        case dict() if depth:
+            for member in (*value.keys(), *value.values()):
+                yield from _held(member, depth - 1)
+        case _ if depth and is_dataclass(value):
+            for member in fields(value):
+                yield from _held(getattr(value, member.name, None), depth - 1)
+        case _:
+            pass
+
+
+def _calls_of_re(tree: ast.AST, function: str | None = None) -> Iterator[tuple[str | None, ast.Call]]:
+    """Each use of `re` that takes a pattern, and the function in which it stands."""
+    for node in ast.iter_child_nodes(tree):
+        inside = node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else function
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=name)) if name != "escape":
+                yield inside, node
+            case _:
+                pass
+        yield from _calls_of_re(node, inside)
+
+
+def _in_functions() -> Iterator[tuple[str, re.Pattern[Any]]]:
+    """The patterns that are not made at import: those that are literal, and examples of the others."""
+    for path, tree in SOURCES.items():
+        place = path.relative_to(ROOT).as_posix()
+        for function, call in _calls_of_re(tree):
+            if function is None:
+                continue
+            if isinstance(call.args[0], ast.Constant):
+                flags = {"re.DOTALL": re.DOTALL, "re.MULTILINE": re.MULTILINE}.get(
+                    "".join(ast.unparse(keyword.value) for keyword in call.keywords), re.NOFLAG
+                )
+                yield f"{place}:{call.lineno}", re.compile(call.args[0].value, flags)
+            else:
+                for number, pattern in enumerate(MADE[place, function]()):
+                    yield f"{place}:{call.lineno}[{number}]", pattern
+
+
+def _at_import() -> Iterator[tuple[str, Use, re.Pattern[Any]]]:
+    for package in PACKAGES:
+        for info in pkgutil.walk_packages([str(ROOT / package)], f"{package}."):
+            if not info.name.endswith("__main__"):
+                module = importlib.import_module(info.name)
+                for name, value in vars(module).items():
+                    for number, pattern in enumerate(_held(value)):
+                        yield f"{info.name}.{name}[{number}]", _use_of(name, info.name), pattern
+
+
+def _all() -> dict[re.Pattern[Any], tuple[str, Use]]:
+    found: dict[re.Pattern[Any], tuple[str, Use]] = {}
+    for place, use, pattern in _at_import():
+        # A pattern that is imported is found again: what it is used for there counts as well.
+        if pattern not in found or use is _searched:
+            found[pattern] = (place, use)
+    for place, pattern in _in_functions():
+        found.setdefault(pattern, (place, _searched))
+    return found
+
+
+PATTERNS = _all()
+
+
+def _seconds(use: Use, pattern: re.Pattern[Any], text: Any, rounds: int) -> float:
+    taken = []
+    for _ in range(rounds):
+        began = time.thread_time()
+        use(pattern, text)
+        taken.append(time.thread_time() - began)
+    return min(taken)
+
+
+def _too_steep(use: Use, pattern: re.Pattern[Any], adversary: Adversary) -> str | None:
+    """How its time grows with the text, if it grows too fast."""
+
+    def seconds(length: int, rounds: int = 1) -> float:
+        text = adversary.text(length)
+        return _seconds(use, pattern, text if isinstance(pattern.pattern, str) else text.encode(), rounds)
+
+    for length in LENGTHS:
+        if seconds(length) > FLOOR:
+            # Again, so that nothing that happened beside it is held against it.
+            taken, quarter = seconds(length, 3), seconds(length // 4, 3)
+            if taken > EXPLODED or (taken > FLOOR and taken > TOO_STEEP * quarter):
+                return f"{adversary!r}: {quarter * 1e3:.2f} ms, then {taken * 1e3:.2f} ms for {length} characters"
+    return None
+
+
+REACHED = {pattern: place for pattern, (place, _) in PATTERNS.items() if place not in OUT_OF_REACH}
+
+
+@pytest.mark.parametrize("pattern", REACHED, ids=REACHED.values())
+def test_time_grows_no_faster_than_the_text(pattern: re.Pattern[Any]) -> None:
+    _, use = PATTERNS[pattern]
+    assert not [told for adversary in adversaries(pattern) if (told := _too_steep(use, pattern, adversary))]
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"([a-z_]*token)=\w", r"^(a+)+$", r"\b[a-z][a-z-]*://", r"a*a*b", r"<x.*?>", r"(?:\s|\n)*;"]
+)
+def test_what_is_not_linear_is_found(pattern: str) -> None:
+    made = re.compile(pattern)
+    assert any(_too_steep(_searched, made, adversary) for adversary in adversaries(made))
+
+
+def test_every_place_that_makes_a_pattern_is_known() -> None:
+    """At import each makes one that is found on its module; in functions those that are not literal are in `MADE`."""
+    made = {
+        (path.relative_to(ROOT).as_posix(), function)
+        for path, tree in SOURCES.items()
+        for function, call in _calls_of_re(tree)
+        if function is not None and not isinstance(call.args[0], ast.Constant)
+    }
+    assert made == MADE.keys()
+    at_import = sum(function is None for tree in SOURCES.values() for function, _ in _calls_of_re(tree))
+    assert len(PATTERNS) > 0.9 * at_import
+    assert OUT_OF_REACH.keys() <= {place for place, _ in PATTERNS.values()}
