@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from .beginnings import beginnings
 from .block import MAX_CALL_CHARS
-from .call_shape import calls_of
+from .call_shape import calls_of, check_arguments
 from .events import CallCompleted, CallStarted, ParserEvent, StrayCloser, Tier
 from .grammar import OPEN, OPEN_BEGUN
 from .json_scan import BLANKS, ValueScanner
@@ -204,6 +204,8 @@ class _BareCall:
             raise _NoCallError
         try:
             calls = calls_of("".join(self._text))
+            for call in calls:
+                check_arguments(call)
         except UnreadableError:
             raise _NoCallError from None
         # Strict JSON may take a rule all the same: a wrapper round the calls, arguments that are missing or encoded

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .json_scan import BLANKS
-from .json_text import decode_string, elements_of, members_of
+from .json_text import ambiguity, decode_string, elements_of, members_of
 from .members import (
     ARGUMENTS,
     ARGUMENTS_ALIASES,
@@ -59,6 +59,12 @@ def calls_of(value: str) -> list[Call]:
         if len(members) == 1 and folded_key(members[0][0]) in WRAPPERS:
             return _with_rule(calls_of(members[0][1]), Rule.WRAPPER_OBJECT)
     return [_call_of(value)]
+
+
+def check_arguments(call: Call) -> None:
+    """Raises UnreadableError for arguments that not every reader would take for the same."""
+    if why := ambiguity(call.arguments):
+        raise UnreadableError(f"{why} in the arguments")
 
 
 def unpacked(call: Call) -> list[Call]:

@@ -11,6 +11,7 @@ from .json_scan import after_space
 # What a text is made of, as far as its brackets and members go: a colon outside of strings makes a member.
 _MARK = re.compile(r'(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^"{}\[\],:])*+([{}\[\],:])', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_MAY_BE_HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _HIGH_SURROGATE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 
 
@@ -57,6 +58,33 @@ def _refuse_constant(constant: str) -> None:
 
 
 _DECODER = json.JSONDecoder(parse_int=_Verbatim, parse_float=_Verbatim, parse_constant=_refuse_constant)
+
+
+def _distinct(pairs: list[tuple[str, object]]) -> list[tuple[str, object]]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a key stands twice")
+    return pairs
+
+
+_DISTINCT = json.JSONDecoder(
+    parse_int=_Verbatim, parse_float=_Verbatim, parse_constant=_refuse_constant, object_pairs_hook=_distinct
+)
+
+
+def ambiguity(text: str) -> str | None:
+    """What in well-formed JSON text is read differently by different readers; None if nothing is.
+
+    Of a key that stands twice some take the first value, others the last. Half a character is refused by some, and made
+    a question mark, or nothing, by others (RFC 8259, sections 4 and 8.2).
+    """
+    try:
+        value = _DISTINCT.decode(text)
+    except ValueError as error:
+        return str(error)
+    # Most texts have no escape of that kind, and need not be written again.
+    if _MAY_BE_HALF.search(text) and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
+        return "half a surrogate pair stands alone"
+    return None
 
 
 def elements_of(text: str) -> list[str]:

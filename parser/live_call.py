@@ -14,7 +14,7 @@ from .beginnings import beginnings
 from .events import CallStarted, ParserEvent
 from .grammar import KEY
 from .json_scan import MAX_HELD, STRING_RUN, ValueScanner, after_space
-from .json_text import StringDecoder, decode_string
+from .json_text import StringDecoder, ambiguity, decode_string
 from .members import ARGUMENTS, IDS, NAME, PARALLEL, is_reserved
 
 _RUN = STRING_RUN.pattern
@@ -241,6 +241,9 @@ class LiveCall:
                 return self._break()
 
     def _end(self, rest: str) -> str:
+        # What was told of it stays told; `read_block` refuses the block.
+        if ambiguity("".join(self.arguments)):
+            return self._break()
         self.done, self.rest, self.quotes = True, rest, 0
         return ""
 

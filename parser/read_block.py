@@ -13,7 +13,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 
-from .call_shape import Call, calls_of, is_another_shape, unpacked
+from .call_shape import Call, calls_of, check_arguments, is_another_shape, unpacked
 from .foreign import begins_foreign, is_markup, read_foreign
 from .grammar import ATTRIBUTE, CLOSE, OPEN
 from .json_scan import BLANKS, after_space
@@ -110,11 +110,14 @@ def read_block(body: str, *, closed: bool, tag: str = "") -> Calls | Malformed:
     open tag, which may name the call.
     """
     try:
-        return _read_named(body, tag, closed=closed) if "=" in tag else _read(body, closed=closed)
+        calls = _read_named(body, tag, closed=closed) if "=" in tag else _read(body, closed=closed)
+        for call in calls.calls:
+            check_arguments(call)
     except _MentionError as mention:
         return Malformed(str(mention), mention.end)
     except UnreadableError as error:
         return Malformed(str(error))
+    return calls
 
 
 def _read_named(body: str, tag: str, *, closed: bool) -> Calls:
