@@ -18,7 +18,7 @@ Of every turn
 
 By path
 
-    health        what those who watch over the process ask
+    health        what those who watch over the process ask; readiness: whether a turn would be taken
     models        /v1/models: the backend's, and the owner's aliases for them
     chat          /v1/chat/completions
     responses     /v1/responses

@@ -38,6 +38,7 @@ from .bodies import fault, json_reply
 from .event_stream import EventStream, StreamSink
 from .metrics import METRICS
 from .models import MODELS
+from .readiness import READINESS
 from .request_log import RequestLog
 from .state import BACKEND, REQUEST_LOG, TURN_OPTIONS
 
@@ -165,6 +166,7 @@ async def _send_all_but_the_last(
                 clock.saw(batch)
                 error = None
                 if isinstance(end := batch[-1], TurnFailed):
+                    app[READINESS].saw(end.error)
                     error = exchange.map_error(end.error)
                     if len(batch) == 1 and not sink.begun:
                         raise error
@@ -172,6 +174,7 @@ async def _send_all_but_the_last(
                     entry.failed_with(error)
                 events = [made for event in batch for made in builder.handle(event)]
                 if isinstance(end, TurnFinished):
+                    app[READINESS].saw(None)
                     await exchange.keep()
                 entry.saw_first_event()
                 if isinstance(end, (TurnFinished, TurnFailed)):

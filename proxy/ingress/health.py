@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from .bodies import json_reply
-from .state import BACKEND
+from .readiness import READINESS
 
 
 async def healthz(_: web.Request) -> web.StreamResponse:
@@ -15,7 +15,7 @@ async def healthz(_: web.Request) -> web.StreamResponse:
 
 async def readyz(request: web.Request) -> web.StreamResponse:
     """A turn would be taken: 200, else 503 with the reason."""
-    health = await request.app[BACKEND].health()
+    health = await request.app[READINESS].now()
     if health.problem is None:
         return json_reply({"status": "ready", "backend": health.version})
     return json_reply({"status": "not ready", "backend": health.version, "problem": health.problem}, status=503)

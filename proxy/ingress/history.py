@@ -16,10 +16,13 @@ from ..wire.responses.builder import ResponsesBuilder
 from ..wire.responses.input_items import History
 from ..wire.responses.request import Lookups, ResponsesRequest
 from .admission import key_of
-from .state import NOT_STORED, STORE, STRICT_HISTORY
+from .state import REQUEST_LOG, STORE, STRICT_HISTORY
 
 # A chain of Responses that is longer than this is not followed further back.
 MAX_CHAIN = 1_000
+
+# How a client is warned that nobody will find its answer.
+NOT_STORED = "not stored"
 
 # Responses that can be continued.
 CONTINUABLE = frozenset({"completed", "incomplete"})
@@ -124,7 +127,9 @@ class Draft:
 
 
 async def keep(request: web.Request, draft: Draft) -> None:
-    """Stores a Response that is over, before its last event leaves. A store that fails does not fail the answer."""
+    """Stores a Response that is over, before its last event leaves. A store that fails does not fail the answer: its
+    client is warned.
+    """
     store, stored = request.app[STORE], draft.stored()
     try:
         if draft.request.echo["store"]:
@@ -132,5 +137,5 @@ async def keep(request: web.Request, draft: Draft) -> None:
         elif draft.conversation is not None:
             await store.add_items(draft.conversation, draft.owner, [*stored.input, *stored.output])
     except StoreError as error:
-        request[NOT_STORED] = True
+        request[REQUEST_LOG].turn.warn(NOT_STORED)
         log.warning("not_stored", response=stored.id, error=error.message)

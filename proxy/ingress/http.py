@@ -21,6 +21,7 @@ from .health import greet
 from .locks import ConversationLocks
 from .metrics import METRICS, Metrics
 from .models import MODELS, ModelList
+from .readiness import READINESS, Readiness
 from .request_log import RequestLog, log
 from .routes import KEYLESS, call_handler, canonical_path
 from .state import (
@@ -30,7 +31,6 @@ from .state import (
     CONVERSATION_LOCKS,
     DIALECT,
     LOOP_GUARD,
-    NOT_STORED,
     REASONING_CONTENT,
     REQUEST_LOG,
     STOPPING,
@@ -107,7 +107,7 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
     origin = request.headers.get("Origin")
     allowed = origin is not None and request.app[ADMISSION].allows_origin(origin)
     response.headers.update(answer_headers(origin, allowed=allowed))
-    warnings = ["not stored"] if request.get(NOT_STORED) else []
+    warnings: list[str] = []
     if (entry := request.get(REQUEST_LOG)) is not None:
         response.headers["x-request-id"] = entry.id
         warnings += entry.turn.warnings
@@ -162,6 +162,8 @@ def create_app(
     app[STOPPING] = asyncio.Event()
     app[BACKEND] = backend
     app[METRICS] = Metrics(backend)
+    app[READINESS] = readiness = Readiness(backend)
+    app.cleanup_ctx.append(readiness.run)
     app[MODELS] = ModelList(backend, dict(settings.alias), settings.model)
     app[REASONING_CONTENT] = settings.reasoning_content
     app[CONVERSATION_LOCKS] = ConversationLocks()

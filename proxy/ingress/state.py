@@ -30,8 +30,6 @@ STORE: web.AppKey[ResponseStore] = web.AppKey("store", ResponseStore)
 TURN_OPTIONS = web.AppKey("turn_options", TurnOptions)
 # The header, or the beginning of a comment line, that tells a client what it would not notice.
 WARNING = "x-tagcall-warning"
-# Set when an answer was to be kept and could not be.
-NOT_STORED = web.RequestKey("not_stored", bool)
 REQUEST_LOG = web.RequestKey("request_log", RequestLog)
 # Whoever puts a list here finds in it what was written to the event stream.
 WRITTEN: web.RequestKey[list[bytes]] = web.RequestKey("written", list[bytes])

@@ -11,8 +11,9 @@ import aiohttp
 import orjson
 import pytest
 
-from proxy.contracts import TextPiece
+from proxy.contracts import Health, TextPiece
 from proxy.errors import BackendError
+from proxy.ingress import readiness
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.http_client import client, error_of
@@ -86,6 +87,51 @@ async def test_a_backend_that_is_not_ready_says_why() -> None:
         async with session.get(url.removesuffix("/v1") + "/readyz") as response:
             assert response.status == 503
             assert (await response.json())["problem"] == "Run `tagcall login`."
+
+
+class StartingBackend(MemoryBackend):
+    """Says how it is once `ready` is set."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.ready = asyncio.Event()
+
+    async def health(self) -> Health:
+        await self.ready.wait()
+        return Health(None, "1.0")
+
+
+async def test_readiness_is_told_at_once_while_the_backend_starts() -> None:
+    backend = StartingBackend()
+    async with running_server(Settings(port=0), backend) as url, aiohttp.ClientSession() as session:
+        for status in (503, 200):
+            async with session.get(url.removesuffix("/v1") + "/readyz") as response:
+                assert response.status == status
+                assert (await response.json())["backend"] == (None if status == 503 else "1.0")
+            backend.ready.set()
+
+
+async def test_an_upstream_that_was_just_seen_dead_is_not_ready() -> None:
+    gone = BackendError("The service cannot be reached.", status=502, code="backend_error")
+    busy = BackendError("Slow down.", status=429, code="rate_limit_exceeded")
+    ready = []
+    async with client(busy, gone, "Hello.", gone) as (session, url):
+        for _ in range(4):
+            async with session.post(url + "/responses", json={"model": "m", "input": "hi"}):
+                pass
+            async with session.get(url.removesuffix("/v1") + "/readyz") as response:
+                ready.append((response.status, (await response.json()).get("problem")))
+    told = (503, "The service cannot be reached.")
+    assert ready == [(200, None), told, (200, None), told]
+
+
+async def test_nobody_remembers_for_long_that_the_upstream_was_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "REMEMBERED", 0.0)
+    async with client(BackendError("It is gone.", status=504, code="backend_timeout")) as (session, url):
+        async with session.post(url + "/responses", json={"model": "m", "input": "hi"}):
+            pass
+        async with session.get(url.removesuffix("/v1") + "/readyz") as response:
+            assert response.status == 200
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [("GET", "/v1/nothing", 404), ("PUT", "/v1/responses", 405)])

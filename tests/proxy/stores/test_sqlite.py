@@ -9,6 +9,7 @@ import stat
 import sys
 from contextlib import closing
 from pathlib import Path
+from shutil import copyfile
 
 import pytest
 
@@ -160,3 +161,24 @@ def count(path: Path) -> int:
     with closing(sqlite3.connect(path)) as database:
         (number,) = database.execute("SELECT count(*) FROM records").fetchone()
     return int(number)
+
+
+async def test_a_file_of_version_0_1_is_read(tmp_path: Path) -> None:
+    """It was written once and is not to be written anew: people have files like it."""
+    path = tmp_path / "responses.sqlite"
+    copyfile(Path(__file__).parent / "recorded" / "version_0.1.sqlite", path)
+    async with KeyedStore(SqliteKeyValue(path, clock=lambda: 1_780_000_100.0)) as store:
+        second = await store.load("resp_2", "owner")
+        assert second is not None
+        assert (second.previous, second.response["status"]) == ("resp_1", "completed")
+        assert [item["id"] for item in (*second.input, *second.output)] == ["msg_2a", "msg_2b"]
+        call = await store.find_item("fc_1", "owner")
+        assert call is not None
+        assert call["arguments"] == '{"path":"a.md"}'
+        assert await store.load_events("resp_2", "owner") == b"event: response.created\n\n"
+        conversation = await store.load_conversation("conv_1", "owner")
+        assert conversation is not None
+        assert conversation.metadata == {"topic": "tides"}
+        assert [item["id"] for item in await store.items("conv_1", "owner") or ()] == ["msg_0", "msg_2a", "msg_2b"]
+        assert await store.load("resp_2", "another") is None
+        assert await store.add_items("conv_1", "owner", [{"id": "msg_3", "type": "message"}])
