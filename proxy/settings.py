@@ -155,6 +155,13 @@ class Settings:
         default=None,
         metavar="FILE|none",
     )
+    allow_item: tuple[str, ...] = _setting(
+        "A kind of item of a newer codex that is harmless and is to be passed over. An unknown one ends the turn; "
+        "`tagcall doctor` names them.",
+        default=(),
+        metavar="KIND",
+        commands=("serve", "doctor"),
+    )
     lanes: str = _setting(
         "`on`: a conversation keeps its thread at codex, so that the provider reads what it holds from its cache. "
         "`off`: each request has a thread of its own.",
@@ -302,6 +309,7 @@ class Settings:
             ("--model", self.model),
             ("--alias", [word for pair in self.alias for word in pair]),
             ("--allow-host", self.allow_host),
+            ("--allow-item", self.allow_item),
         ):
             if not all(word.strip() and word.isprintable() for word in words):
                 raise UsageError(f"{flag} must not be empty.")

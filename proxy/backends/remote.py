@@ -23,18 +23,24 @@ def remote_backend(
     idle_timeout: float = 300.0,
     base_instructions: str | None = None,
     lanes: LaneBounds | None = None,
+    allow_item: Sequence[str] = (),
 ) -> TextBackend:
     """An app-server that listens at `ws://HOST:PORT` or `unix:PATH`."""
     from ..rpc import Transport  # noqa: PLC0415 -- nearly everyone has the app-server as a child
     from ..rpc.websocket import WebSocketTransport  # noqa: PLC0415 -- likewise
     from .codex.backend import CodexBackend  # noqa: PLC0415 -- likewise
+    from .codex.item_kinds import allowed_items  # noqa: PLC0415 -- likewise
     from .codex.options import SessionOptions  # noqa: PLC0415 -- likewise
 
     async def connect() -> Transport:
         return await WebSocketTransport.connect(address, token)
 
     options = SessionOptions(
-        idle_timeout=idle_timeout, base_instructions=base_instructions, lanes=lanes, turns_outlive_connection=True
+        idle_timeout=idle_timeout,
+        base_instructions=base_instructions,
+        lanes=lanes,
+        turns_outlive_connection=True,
+        allowed_items=allowed_items(allow_item),
     )
     return CodexBackend(connect, options, models=models, name=f"the app-server at {address}")
 
@@ -48,6 +54,7 @@ def _make(settings: BackendSettings) -> TextBackend:
         idle_timeout=settings.idle_timeout,
         base_instructions=read_base_instructions(settings.base_instructions),
         lanes=lane_bounds(settings),
+        allow_item=settings.allow_item,
     )
 
 

@@ -11,6 +11,7 @@ threads          the turns that run on it, and their ends
 spare_threads    those that are started before they are asked for
 running_turn     a turn as its reader, its owner and its consumer share it
 reduction        pure: one turn's notifications to backend events
+item_kinds       which items may stand in an answer; what a program says of its own
 expansion        pure: the same backwards, for those who write down what a backend said
 deltas           pure: text that was read together, as one delta
 requests         pure: what codex is asked, and what it is answered when it asks

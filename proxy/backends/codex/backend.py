@@ -21,6 +21,7 @@ from ..restart_policy import RestartPolicy
 from ..supervision import START_FAILURES, Supervisor, unavailable
 from .config import Provider
 from .home import empty_folder, prepare_home
+from .item_kinds import HARMLESS
 from .options import Deadlines, LaneBounds, SessionOptions
 from .program import locate_program
 from .running_turn import RunningTurn, TurnLostError
@@ -64,6 +65,7 @@ class CodexBackend:
     ) -> None:
         orphans: Orphans = []
         self._open = partial(open_session, connect, options, orphans)
+        self._allowed = options.allowed_items
         self._supervisor = Supervisor(self._open, name, policy, (RpcError,))
         self._named = [Model(name, 0, "codex") for name in models]
         self._listed: list[Model] = []
@@ -90,7 +92,7 @@ class CodexBackend:
     async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
         if self._closing:
             raise _shutting_down()
-        turn = RunningTurn()
+        turn = RunningTurn(self._allowed)
         self._tasks.create_task(self._own(turn, prompt), name="turn")
         try:
             yield turn.events
@@ -183,6 +185,7 @@ def codex_backend(
     idle_timeout: float = 300.0,
     base_instructions: str | None = None,
     lanes: LaneBounds | None = None,
+    allowed_items: frozenset[str] = HARMLESS,
     env: Mapping[str, str] | None = None,
     deadlines: Deadlines = Deadlines(),  # noqa: B008 -- frozen
     policy: RestartPolicy = RestartPolicy(),  # noqa: B008 -- frozen
@@ -213,6 +216,7 @@ def codex_backend(
         spare_threads=SPARE_THREADS,
         base_instructions=base_instructions,
         lanes=lanes,
+        allowed_items=allowed_items,
     )
     return CodexBackend(connect, options, models=models, policy=policy)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from ...contracts import TextBackend
@@ -11,6 +12,7 @@ from ..kind import BackendKind, BackendSettings, Finding
 
 def _make(settings: BackendSettings) -> TextBackend:
     from .backend import codex_backend  # noqa: PLC0415 -- other kinds do without
+    from .item_kinds import allowed_items  # noqa: PLC0415 -- likewise
     from .options import lane_bounds, read_base_instructions  # noqa: PLC0415 -- likewise
 
     return codex_backend(
@@ -22,6 +24,7 @@ def _make(settings: BackendSettings) -> TextBackend:
         idle_timeout=settings.idle_timeout,
         base_instructions=read_base_instructions(settings.base_instructions),
         lanes=lane_bounds(settings),
+        allowed_items=allowed_items(settings.allow_item),
     )
 
 
@@ -37,6 +40,25 @@ async def _check_program(settings: BackendSettings) -> Sequence[Finding]:
         said, remedy = f"{program} does not say its version", "Name another one with --codex PATH."
         return [Finding("program", False, said, remedy)]
     return [Finding("program", True, f"codex {version}, {program}")]
+
+
+async def _check_after(settings: BackendSettings) -> Sequence[Finding]:
+    return [*await _check_text_only(settings), await _check_items(settings)]
+
+
+async def _check_items(settings: BackendSettings) -> Finding:
+    """Foretells turns that end because this codex tells of what we have never heard of."""
+    from .item_kinds import unknown_kinds  # noqa: PLC0415 -- only doctor asks
+    from .program import locate_program  # noqa: PLC0415 -- likewise
+
+    unknown = await asyncio.to_thread(unknown_kinds, locate_program(settings.codex), settings.allow_item)
+    if unknown is None:
+        return Finding("items", None, "this codex does not say which kinds of items it may tell of")
+    if not unknown:
+        return Finding("items", True, "every kind of item that this codex may tell of is known")
+    said = f"this codex may tell of items that are not known here: {', '.join(unknown)}"
+    remedy = "A turn with one is stopped. Update tagcall; or, when it is harmless, start it with --allow-item KIND."
+    return Finding("items", None, said, remedy)
 
 
 async def _check_text_only(settings: BackendSettings) -> Sequence[Finding]:
@@ -59,5 +81,5 @@ CODEX = BackendKind(
     help="the codex app-server, started as a child",
     make=_make,
     check_before=_check_program,
-    check_after=_check_text_only,
+    check_after=_check_after,
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ...errors import UsageError
 from ..kind import BackendSettings
+from .item_kinds import HARMLESS
 
 # How often a turn is interrupted before the app-server is doubted.
 INTERRUPTS = 5
@@ -50,7 +51,8 @@ class SessionOptions:
     `login_file` is codex's own, of which only the time is looked at. `base_instructions` replace codex's own;
     None leaves them as they are. After `thread_limit` threads, or with `memory_limit` bytes in RAM, a fresh
     process takes over: codex keeps about 1 MB of each thread. At most `spare_threads` wait for requests. With `lanes`,
-    where the version can, a conversation keeps its thread within these bounds.
+    where the version can, a conversation keeps its thread within these bounds. Items of the kinds `allowed_items` are
+    passed over.
     With `turns_outlive_connection` a lost connection leaves turns behind that the next one ends. `idle_timeout` is
     in seconds without a line for a turn.
     """
@@ -65,6 +67,7 @@ class SessionOptions:
     spare_threads: int = 0
     lanes: LaneBounds | None = None
     turns_outlive_connection: bool = False
+    allowed_items: frozenset[str] = HARMLESS
 
 
 def lane_bounds(settings: BackendSettings) -> LaneBounds | None:

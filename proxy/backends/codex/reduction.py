@@ -7,8 +7,8 @@
                                     started again
 
 A message may come whole, in its `started` or its `completed` line; a line that comes twice tells nothing the
-second time. What was told is never taken back, and an item of any other kind than these two means that codex
-acts instead of answering: the turn has failed.
+second time. What was told is never taken back. Items of kinds that are harmless, or that the owner allows, are passed
+over; one of any other kind than these and the two means that codex acts instead of answering: the turn has failed.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ...contracts import BackendEvent, MessageEnded, ReasoningEnded, ReasoningPi
 from ...errors import BackendError
 from ...rpc import RpcObject
 from .errors import FAILED, NOT_TEXT_ONLY, Cut, turn_failure
+from .item_kinds import ACTING, HARMLESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,16 @@ class TurnReduction:
     """The state of one turn. `turn_id` may be set from the answer to the request that started it.
 
     `over`: it tells nothing any more. `completed`: codex has said so itself. `before`: the thread's tokens until now.
+    Items of the kinds `allowed` are passed over; those that came are in `passed_over`.
     """
 
-    def __init__(self, before: Usage = Usage()) -> None:  # noqa: B008 -- frozen
+    def __init__(
+        self,
+        before: Usage = Usage(),  # noqa: B008 -- frozen
+        allowed: frozenset[str] = HARMLESS,
+    ) -> None:
+        self.passed_over: set[str] = set()
+        self._allowed = allowed
         self.turn_id: str | None = None
         self.total = before
         """The thread's tokens in all, as codex told them last."""
@@ -110,7 +118,13 @@ class TurnReduction:
             case "userMessage":
                 pass
             case kind:
-                yield _not_text_only(kind)
+                yield from self._other_kind(kind)
+
+    def _other_kind(self, kind: str) -> Told:
+        if kind in self._allowed:
+            self.passed_over.add(kind)
+        else:
+            yield _not_text_only(kind)
 
     def _interrupts_what_was_told(self, item_id: str, kind: str) -> bool:
         """Whether a new item shows that another attempt began: codex writes one message at a time."""
@@ -154,7 +168,7 @@ class TurnReduction:
             case "userMessage":
                 pass
             case kind:
-                yield _not_text_only(kind)
+                yield from self._other_kind(kind)
 
     def _message_completed(self, item_id: str, text: str) -> Told:
         if item_id in self._done:
@@ -236,4 +250,9 @@ def _rest(whole: str, told: list[str]) -> str:
 
 def _not_text_only(kind: str) -> AttemptFailed:
     sentence = f"codex used a tool of its own ({kind}) instead of answering in text; the turn was stopped."
+    if kind not in ACTING:
+        sentence = (
+            f"codex told of an item of a kind that is not known here ({kind}); the turn was stopped. If it is "
+            f"harmless, start tagcall with --allow-item {kind}."
+        )
     return AttemptFailed(BackendError(sentence, **NOT_TEXT_ONLY))

@@ -20,6 +20,7 @@ from ...errors import BackendError
 from ...rpc import RpcObject
 from ..event_queue import EventQueue
 from .errors import FAILED
+from .item_kinds import HARMLESS
 from .reduction import AttemptFailed, TurnReduction
 
 
@@ -37,8 +38,9 @@ class TurnLostError(Exception):
 class RunningTurn:
     """What is known of one turn by those who take part: the reader, its owner and its consumer."""
 
-    def __init__(self) -> None:
+    def __init__(self, allowed: frozenset[str] = HARMLESS) -> None:
         self.events = EventQueue()
+        self._allowed = allowed
         self.left = False
         self.begin()
 
@@ -53,7 +55,7 @@ class RunningTurn:
         self.lost: BackendError | None = None
         self.begun = self.heard = asyncio.get_running_loop().time()
         self.lines = 0
-        self._reduction = TurnReduction(before)
+        self._reduction = TurnReduction(before, self._allowed)
 
     @property
     def awaited(self) -> bool:
@@ -68,6 +70,11 @@ class RunningTurn:
     def total(self) -> Usage:
         """The tokens of its thread in all."""
         return self._reduction.total
+
+    @property
+    def passed_over(self) -> set[str]:
+        """The kinds of the items that nobody is told of."""
+        return self._reduction.passed_over
 
     @property
     def completed(self) -> bool:

@@ -66,6 +66,7 @@ class CodexThreads:
         self._orphans = orphans
         self._running: dict[str, RunningTurn] = {}
         self._started = 0
+        self._passed_over: set[str] = set()
         self.spares = SpareThreads(self._start_thread, options.spare_threads)
         self.keeps_lanes = False
         self._lanes = None if options.lanes is None else Lanes(options.lanes)
@@ -83,6 +84,9 @@ class CodexThreads:
             turn.receive(method, params)
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             self.ignored.add(f"{method} of an unknown shape", error=repr(error))
+        for kind in turn.passed_over - self._passed_over:
+            self._passed_over.add(kind)
+            log.info("codex_item_passed_over", kind=kind)
         self._life.proven = self._life.proven or turn.completed
 
     def refused(self, method: str, params: RpcObject) -> None:
@@ -157,8 +161,10 @@ class CodexThreads:
         ended = False
 
         def resume(meaning: bytes | None) -> None:
-            # Only what ended by itself: an interrupt leaves a message of codex's own in the thread.
-            if meaning is None or not turn.completed or turn.lost is not None or not self._life.usable:
+            # Only what ended by itself: an interrupt leaves a message of codex's own in the thread. So may what was
+            # passed over.
+            unlike = turn.lost is not None or bool(turn.passed_over)
+            if meaning is None or not turn.completed or unlike or not self._life.usable:
                 if ended:
                     self._forget([lane])
                 else:

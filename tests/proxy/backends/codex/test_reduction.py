@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.backends.codex.item_kinds import HARMLESS
 from proxy.backends.codex.reduction import AttemptFailed, TurnReduction
 from proxy.contracts import (
     BackendEvent,
@@ -145,6 +146,17 @@ def test_the_text_of_an_item_may_be_in_its_first_line_only() -> None:
 def test_summary_parts_that_had_no_deltas_are_told_at_the_end() -> None:
     events = told(item("started", "reasoning"), item("completed", "reasoning", summary=["one", "two"], content=["raw"]))
     assert events == [ReasoningPiece(0, "one"), ReasoningPiece(1, "two"), ReasoningEnded()]
+
+
+def test_harmless_and_allowed_items_are_passed_over() -> None:
+    reduction = TurnReduction(allowed=HARMLESS | {"aside"})
+    lines = [item(state, kind) for kind in (*sorted(HARMLESS), "aside") for state in ("started", "completed")]
+    assert [event for line in lines for event in reduction.receive(*line)] == []
+    assert reduction.passed_over == {*HARMLESS, "aside"}
+    (failure,) = reduction.receive(*item("started", "another"))
+    assert isinstance(failure, AttemptFailed)
+    assert "(another)" in failure.error.message
+    assert "--allow-item another" in failure.error.message
 
 
 def test_a_retry_before_anything_was_told_is_silent() -> None:

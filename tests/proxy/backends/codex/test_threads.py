@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
+from prompts import Item, Text
+from proxy.backends.codex.options import LaneBounds
 from proxy.backends.event_queue import MAX_BACKLOG
 from proxy.contracts import MessageEnded, TextPiece, TurnEnded
 from proxy.errors import BackendError
@@ -124,6 +128,41 @@ async def test_an_item_of_another_kind_is_stopped_at_codex() -> None:
             await anext(batches)
         await server.wait_for("turn/interrupt")
     assert failed.value.code == "backend_not_text_only"
+
+
+@on_a_virtual_clock
+async def test_a_harmless_item_is_passed_over_and_logged_once() -> None:
+    server = Server()
+    with capture_logs() as logs:
+        async with backend(server) as it, it.stream(prompt()) as batches:
+            await server.wait_for("turn/start")
+            for state in ("started", "completed"):
+                server.tell(f"item/{state}", **AT, item={"type": "hookPrompt", "id": "h"})
+            server.say("done")
+            server.complete()
+            events = [event async for batch in batches for event in batch]
+    assert events == [TextPiece("done"), MessageEnded(), TurnEnded(None)]
+    assert [entry["kind"] for entry in logs if entry["event"] == "codex_item_passed_over"] == ["hookPrompt"]
+
+
+@on_a_virtual_clock
+@pytest.mark.parametrize("kind", ["hookPrompt", None])
+async def test_nothing_goes_on_from_an_answer_beside_which_something_was_passed_over(kind: str | None) -> None:
+    """The thread holds what no client knows of."""
+    server = Server()
+    asked = replace(prompt(), items=(Item("user", (Text("hi"),), b"1"),))
+    async with backend(server, lanes=LaneBounds()) as it, it.stream(asked) as batches:
+        await server.wait_for("turn/start")
+        if kind is not None:
+            server.tell("item/started", **AT, item={"type": kind, "id": "h"})
+        server.say("done")
+        server.complete()
+        assert [event async for batch in batches for event in batch]
+        asked.continuation.settle(b"2")
+        if kind is not None:
+            await server.wait_for("thread/unsubscribe")
+        else:
+            assert not server.requests("thread/unsubscribe")
 
 
 @on_a_virtual_clock
