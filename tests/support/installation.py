@@ -25,7 +25,7 @@ def run(
     done = subprocess.run(
         list(command),
         cwd=cwd,
-        env=dict(_OPEN if env is None else env),
+        env=opened() if env is None else dict(env),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -35,6 +35,11 @@ def run(
     )
     assert done.returncode == status, done.stdout
     return done.stdout
+
+
+def opened(**more: str) -> dict[str, str]:
+    """The environment of who installs."""
+    return {**_OPEN, **more}
 
 
 def closed(home: Path, **more: str) -> dict[str, str]:

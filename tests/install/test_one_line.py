@@ -1,0 +1,43 @@
+"""In one line, or in one file: what people do who will not install anything."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.installation import ROOT, TOOLS, closed, opened, run
+
+pytestmark = pytest.mark.install
+
+# What the demo says at its end, with whichever tool it was started.
+LAST_WORDS = "The tool loop is done."
+
+
+@pytest.mark.parametrize("tool", ["uvx --from", "pipx run --spec"])
+def test_one_line_runs_the_demo(tool: str, wheel: Path, tmp_path: Path) -> None:
+    program, *words = tool.split()
+    here = ["--python", sys.executable]
+    command: list[str | Path] = [
+        TOOLS / program,
+        *words[:-1],
+        *here,
+        words[-1],
+        f"tagcall[demo] @ {wheel.as_uri()}",
+        "tagcall",
+        "demo",
+    ]
+    assert LAST_WORDS in run(command, tmp_path, opened(PIPX_HOME=str(tmp_path / "pipx")))
+
+
+def test_a_single_file_runs_the_demo_and_knows_its_version(wheel: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tagcall.pyz"
+    constraints = ["--constraint", str(ROOT / "constraints.txt")]
+    run(
+        [TOOLS / "shiv", "--quiet", "-c", "tagcall", "-o", file, *constraints, f"tagcall[demo] @ {wheel.as_uri()}"],
+        tmp_path,
+    )
+    env = closed(tmp_path, SHIV_ROOT=str(tmp_path / "unpacked"))
+    assert "tagcall 0." in run([sys.executable, "-I", file, "--version"], tmp_path, env)
+    assert LAST_WORDS in run([file, "demo"], tmp_path, env)
