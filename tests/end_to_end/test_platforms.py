@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import sys
@@ -22,6 +23,7 @@ from proxy.backends import make_backend
 from proxy.errors import UsageError
 from proxy.rpc import ChildTransport, Launch
 from proxy.settings import Settings
+from proxy.stores import make_store
 from tests.support.codex_programs import child_environment, installed_programs
 from tests.support.patience import PATIENCE
 from tests.support.processes import all_gone, app_servers
@@ -92,6 +94,16 @@ async def test_recordings_are_played_there_too(tmp_path: Path) -> None:
         said = await stopped(child)
     assert [item.type for item in answer.output if item.type != "message"] == ["function_call"] * 2
     assert "Traceback" not in said
+
+
+def test_the_colon_of_a_drive_belongs_to_its_path() -> None:
+    folder = r"C:\Users\Ann Smith\fixtures"
+    with pytest.raises(UsageError, match=re.escape(f"{folder} is no folder")):
+        make_backend(Settings(backend=f"replay:{folder}"))
+    with pytest.raises(UsageError, match=re.escape(f"{folder} is not a program")):
+        make_backend(Settings(codex=folder))
+    make_store(rf"sqlite:{folder}\answers.sqlite")
+    make_store(r"sqlite:\\server\share\answers.sqlite")
 
 
 def test_a_unix_socket_is_refused_in_one_sentence_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,17 @@ async def test_a_child_whose_owner_is_gone_is_ended(tmp_path: Path, stray: Stray
     assert not list(tmp_path.iterdir())
 
 
+async def test_where_there_are_no_process_groups_it_is_ended_too(
+    tmp_path: Path, start: Callable[[list[str]], Stray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    argv = [sys.executable, "-c", DEAF + ECHO]
+    stray = start(argv)
+    monkeypatch.delattr(os, "killpg")
+    await left_by_the_dead(tmp_path, stray.process.pid, argv).end_leftovers()
+    assert stray.ended_by() == signal.SIGKILL
+    assert not list(tmp_path.iterdir())
+
+
 async def test_one_that_does_not_listen_is_killed(
     tmp_path: Path, start: Callable[[list[str]], Stray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
