@@ -1,18 +1,23 @@
-"""Connections: how many there may be, and how long the head of a request may take.
+"""Connections: how many there may be, and how long they may say nothing, or not all of a request's head.
 
-aiohttp limits neither: a head that never ends keeps its connection for ever. So each of its connections stands behind
-one of ours, which passes everything on and holds a clock.
+aiohttp limits none of it: a head that never ends keeps its connection for ever. So each of its connections stands
+behind one of ours, which passes everything on and holds a clock.
 
-    waiting ---first byte---> head ---all of it---> request ---answered---> waiting
-       | closed when idle       | 408 after HEAD_DEADLINE
-       | (aiohttp)
+    silent ---first byte---> head ---all of it---> request ---answered---> waiting ---first byte---> head
+       | closed after           | 408 after HEAD_DEADLINE                     | closed when idle
+       | FIRST_BYTE_DEADLINE    |                                             | (aiohttp)
     refused ---first byte, or HEAD_DEADLINE---> 503
+
+One too many, in all or from one address, takes the place of the one that has been without a request for longest. Only
+where all are being served is it refused: silent sockets lock nobody out, and one address not the others.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from enum import Enum, auto
+from functools import partial
 
 import orjson
 import structlog
@@ -24,6 +29,15 @@ from .bodies import error_reply, fault
 
 # Connections that are open at a time.
 MAX_CONNECTIONS = 256
+
+# Of these, those of one address: a quarter is for the others.
+SHARE = 0.75
+
+# Those that wait besides to be told that there is no room.
+MAX_REFUSED = 64
+
+# Seconds from a connection's begin to its first byte. There are clients that open one ahead of time.
+FIRST_BYTE_DEADLINE = 10.0
 
 # Seconds from the first byte of a request's head to its last.
 HEAD_DEADLINE = 10.0
@@ -69,39 +83,63 @@ def _plain_answer(error: ApiError) -> bytes:
 class Connection(asyncio.Protocol):
     """One connection. `inner` is aiohttp's protocol; without one there is no room for it."""
 
-    def __init__(
-        self, inner: asyncio.Protocol | None, gone: Callable[[Connection], None], head_deadline: float
-    ) -> None:
-        self._inner = inner
-        self._gone = gone
-        self._head_deadline = head_deadline
+    def __init__(self, make: Callable[[], asyncio.Protocol], pool: Connections) -> None:
+        self._make = make
+        self._pool = pool
+        self._inner: asyncio.Protocol | None = None
         self._transport: asyncio.Transport | None = None
         self._clock: asyncio.TimerHandle | None = None
+        self._silent = True
         self._serving = False
+        self.address = ""
+        self.idle_since: float | None = None
+        """Since when it has no request that is served, in the loop's time; None while it has one."""
 
     def head_was_read(self) -> None:
         """A request is whole but for its body, which has a deadline of its own."""
         self._serving = True
+        self.idle_since = None
         self._stop_clock()
 
     def was_answered(self) -> None:
         self._serving = False
+        self.idle_since = asyncio.get_running_loop().time()
+
+    def give_way(self) -> None:
+        """Ends it for the sake of another one."""
+        if self._clock is not None and not self._silent:
+            self._end(TOO_MANY)
+        else:
+            # It asks nothing, and would take an answer for that to its next request.
+            self._close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 -- of a stream server
         self._transport = transport
-        if self._inner is not None:
-            self._inner.connection_made(transport)
-        else:
-            self._start_clock(TOO_MANY)
+        peer = transport.get_extra_info("peername")
+        self.address = str(peer[0]) if isinstance(peer, tuple) and peer else ""
+        self.idle_since = asyncio.get_running_loop().time()
+        match self._pool.admit(self):
+            case Room.OPEN:
+                self._inner = self._make()
+                self._inner.connection_made(transport)
+                self._start_clock(self._pool.first_byte_deadline, self._close)
+            case Room.REFUSED:
+                self._start_clock(self._pool.head_deadline, partial(self._end, TOO_MANY))
+            case Room.DROPPED:
+                transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if self._inner is None:
             # Not before: an answer that comes before its request may be lost with it.
             self._end(TOO_MANY)
             return
+        if self._silent:
+            self._silent = False
+            self._stop_clock()
         if not self._serving and self._clock is None:
-            self._start_clock(TOO_SLOW)
+            self._start_clock(self._pool.head_deadline, partial(self._end, TOO_SLOW))
+            self.idle_since = asyncio.get_running_loop().time()
         self._inner.data_received(data)
 
     def eof_received(self) -> bool | None:
@@ -117,12 +155,12 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_clock()
-        self._gone(self)
+        self._pool.forget(self)
         if self._inner is not None:
             self._inner.connection_lost(exc)
 
-    def _start_clock(self, error: ApiError) -> None:
-        self._clock = asyncio.get_running_loop().call_later(self._head_deadline, self._end, error)
+    def _start_clock(self, seconds: float, then: Callable[[], None]) -> None:
+        self._clock = asyncio.get_running_loop().call_later(seconds, then)
 
     def _stop_clock(self) -> None:
         if self._clock is not None:
@@ -134,6 +172,16 @@ class Connection(asyncio.Protocol):
             self._transport.write(_plain_answer(error))
             self._transport.close()
 
+    def _close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+
+class Room(Enum):
+    OPEN = auto()
+    REFUSED = auto()
+    DROPPED = auto()
+
 
 class Connections:
     """The protocol factory of a server: `make` is aiohttp's own."""
@@ -143,19 +191,42 @@ class Connections:
         make: Callable[[], asyncio.Protocol],
         *,
         limit: int = MAX_CONNECTIONS,
+        share: float = SHARE,
         head_deadline: float = HEAD_DEADLINE,
+        first_byte_deadline: float = FIRST_BYTE_DEADLINE,
     ) -> None:
         self._make = make
         self._limit = limit
-        self._head_deadline = head_deadline
+        self._of_one_address = max(1, int(limit * share))
+        self.head_deadline = head_deadline
+        self.first_byte_deadline = first_byte_deadline
         self._open: set[Connection] = set()
+        self._refused: set[Connection] = set()
 
     def __call__(self) -> Connection:
-        has_room = len(self._open) < self._limit
-        connection = Connection(self._make() if has_room else None, self._open.discard, self._head_deadline)
-        if has_room:
-            self._open.add(connection)
-        return connection
+        return Connection(self._make, self)
+
+    def admit(self, connection: Connection) -> Room:
+        """Whether there is room for one more, for which another may have to give way."""
+        neighbours = {one for one in self._open if one.address == connection.address}
+        over_share = len(neighbours) >= self._of_one_address
+        if over_share or len(self._open) >= self._limit:
+            crowded = neighbours if over_share else self._open
+            idle = [(one.idle_since, id(one), one) for one in crowded if one.idle_since is not None]
+            if not idle:
+                if len(self._refused) >= MAX_REFUSED:
+                    return Room.DROPPED
+                self._refused.add(connection)
+                return Room.REFUSED
+            *_, longest = min(idle)
+            self._open.discard(longest)
+            longest.give_way()
+        self._open.add(connection)
+        return Room.OPEN
+
+    def forget(self, connection: Connection) -> None:
+        self._open.discard(connection)
+        self._refused.discard(connection)
 
 
 def connection_of(request: web.Request) -> Connection | None:

@@ -48,8 +48,17 @@ def no_deadlines(patch: pytest.MonkeyPatch) -> None:
     bound_connections(patch)
 
 
-def bound_connections(patch: pytest.MonkeyPatch, limit: int = MAX_CONNECTIONS, head_deadline: float = NEVER) -> None:
-    patch.setattr(Connections.__init__, "__kwdefaults__", {"limit": limit, "head_deadline": head_deadline})
+def bound_connections(
+    patch: pytest.MonkeyPatch,
+    limit: int = MAX_CONNECTIONS,
+    share: float = 1.0,
+    head_deadline: float = NEVER,
+    first_byte_deadline: float = NEVER,
+) -> None:
+    bounds = {
+        "limit": limit, "share": share, "head_deadline": head_deadline, "first_byte_deadline": first_byte_deadline
+    }  # fmt: skip
+    patch.setattr(Connections.__init__, "__kwdefaults__", bounds)
 
 
 def wait_for_codex(patch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,13 @@ import pytest
 
 from proxy.contracts import BackendEvent, TextPiece
 from proxy.ingress import bodies, event_stream
+from proxy.ingress.connections import MAX_REFUSED, Connection, Connections
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.clock import Clock
 from tests.support.memory_backend import MemoryBackend, Script
 from tests.support.patience import PATIENCE, bound_connections
+from tests.support.talking import GatedBackend
 
 BODY = b'{"model":"m","input":"hi"}'
 HEAD = b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
@@ -110,27 +112,148 @@ async def test_a_second_request_on_a_connection_has_its_own_deadline(
     assert status == 408
 
 
-async def test_connections_over_the_limit_are_told_to_come_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    bound_connections(monkeypatch, limit=2)
-    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+async def healthy(stream: Stream) -> bool:
+    """Whether a request is answered."""
+    reader, writer = stream
+    writer.write(HEALTH)
+    async with asyncio.timeout(PATIENCE):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
+        await reader.readexactly(int(length.split()[1]))
+    return head.startswith(b"HTTP/1.1 200")
+
+
+async def closed(stream: Stream) -> bytes:
+    """What comes before the connection is closed."""
+    async with asyncio.timeout(PATIENCE):
+        return await stream[0].read()
+
+
+async def test_silent_connections_lock_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound_connections(monkeypatch, limit=4)
     async with serving() as address, AsyncExitStack() as stack:
-        for _ in range(2):
-            reader, writer = await stack.enter_async_context(connected(address))
-            writer.write(request)
+        silent = [await stack.enter_async_context(connected(address)) for _ in range(4)]
+        for oldest in silent:
+            assert await healthy(await stack.enter_async_context(connected(address)))
+            # The one that has been silent for longest gave way, without a word.
+            assert await closed(oldest) == b""
+
+
+async def test_the_connection_that_was_idle_for_longest_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound_connections(monkeypatch, limit=2)
+    async with serving() as address, connected(address) as first, connected(address) as second:
+        assert await healthy(second)
+        assert await healthy(first)
+        async with connected(address) as third:
+            assert await healthy(third)
+            assert await closed(second) == b""
+            assert await healthy(first)
+
+
+async def test_a_connection_without_a_first_byte_is_closed(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    bound_connections(monkeypatch, first_byte_deadline=10)
+    async with serving() as address, connected(address) as silent, connected(address) as talks:
+        assert await healthy(talks)
+        await clock.put_forward(10)
+        assert await closed(silent) == b""
+        assert await healthy(talks)
+
+
+async def test_connections_over_the_limit_are_told_to_come_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only where all are being served: none of them is ended for the sake of another."""
+    bound_connections(monkeypatch, limit=2)
+    backend = GatedBackend(["one", "two"])
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(running_server(Settings(port=0, store="memory"), backend))
+        address = (urlsplit(url).hostname or "", urlsplit(url).port or 0)
+        asking = [await stack.enter_async_context(connected(address)) for _ in range(2)]
+        for _, writer in asking:
+            backend.asked.clear()
+            writer.write(HEAD % len(BODY) + BODY)
             async with asyncio.timeout(PATIENCE):
-                await reader.readuntil(b"\r\n\r\n")
+                await backend.asked.wait()
         async with connected(address) as (reader, writer):
-            writer.write(request)
+            writer.write(HEALTH)
             status, body = await answer(reader)
             assert status == 503
             assert body["error"]["type"] == "server_error"
-        await stack.aclose()
-        async with asyncio.timeout(PATIENCE):
-            while True:  # until the server has seen them go
-                async with connected(address) as (reader, writer):
-                    writer.write(request)
-                    if b"200" in await reader.readline():
-                        break
+        backend.gate.set()
+        for reader, _ in asking:
+            async with asyncio.timeout(PATIENCE):
+                assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+
+
+class Wire(asyncio.Transport):
+    """A transport in memory, from `address`."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__({"peername": (address, 1)})
+        self.written = b""
+        self.closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += bytes(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+
+Plugged = tuple[Connection, Wire]
+
+
+def plug_in(pool: Connections, address: str = "10.0.0.1", *, asks: bool = False) -> Plugged:
+    """One more connection; `asks`: with a request that is being served."""
+    connection, wire = pool(), Wire(address)
+    connection.connection_made(wire)
+    if asks:
+        connection.data_received(b"GET")
+        connection.head_was_read()
+    return connection, wire
+
+
+async def test_half_a_head_gives_way_with_an_answer() -> None:
+    pool = Connections(asyncio.Protocol, limit=1, share=1.0)
+    slow, wire = plug_in(pool)
+    slow.data_received(b"GET /healthz")
+    _, other = plug_in(pool)
+    assert wire.closed
+    assert wire.written.startswith(b"HTTP/1.1 503")
+    assert not other.closed
+
+
+async def test_one_address_has_its_share_and_no_more() -> None:
+    pool = Connections(asyncio.Protocol, limit=4, share=0.75)
+    greedy = [plug_in(pool, asks=True) for _ in range(3)]
+    _, refused = plug_in(pool, asks=True)
+    assert refused.written.startswith(b"HTTP/1.1 503")
+    _, modest = plug_in(pool, "10.0.0.2", asks=True)
+    assert (modest.written, modest.closed) == (b"", False)
+    greedy[1][0].was_answered()
+    _, again = plug_in(pool, asks=True)
+    assert (again.written, again.closed) == (b"", False)
+    assert [wire.closed for _, wire in greedy] == [False, True, False]
+
+
+async def test_only_so_many_wait_to_be_refused() -> None:
+    pool = Connections(asyncio.Protocol, limit=1, share=1.0)
+    plug_in(pool, asks=True)
+    waiting = [plug_in(pool) for _ in range(MAX_REFUSED)]
+    _, dropped = plug_in(pool)
+    assert (dropped.closed, dropped.written) == (True, b"")
+    connection, wire = waiting[0]
+    connection.data_received(b"GET")
+    assert wire.written.startswith(b"HTTP/1.1 503")
+    connection.connection_lost(None)
+    assert not plug_in(pool)[1].closed
 
 
 async def test_a_connection_over_the_limit_that_asks_nothing_is_closed_all_the_same(
