@@ -9,7 +9,7 @@ CODEX_VERSIONS := 0.89.0 0.169.0
 # JavaScript clients that the tests run.
 CLIENTS := tests/end_to_end/clients
 
-.PHONY: demo serve test test-clients test-growth test-install lint format docs plugin-pages bench soak real-model codex-versions clients clean
+.PHONY: demo serve test test-clients test-llama test-growth test-install lint format docs plugin-pages bench soak real-model codex-versions clients clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(BIN)/tagcall demo
@@ -18,10 +18,13 @@ serve: .venv/.codex      ## the server, with the codex program from PyPI
 	@$(BIN)/tagcall serve
 
 test: .venv/.dev         ## the core of the test suite, a process a core: all that needs nothing else installed
-	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not (browser or clients or growth or install)'
+	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not (browser or clients or growth or install or llama)'
 
 test-clients: .venv/.dev ## the tests with JavaScript clients, in Node.js and in Chromium
 	@$(BIN)/python -m pytest -n logical -m 'browser or clients'
+
+test-llama: .venv/.dev .venv/.model  ## the tests with llama.cpp's own server and a small model that they make
+	@$(BIN)/python -m pytest -n logical -m llama
 
 test-growth: .venv/.dev  ## the tests that compare CPU times, alone
 	@$(BIN)/python -m pytest -m growth

@@ -71,13 +71,23 @@ class Continuation:
 
 
 @dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the next token is chosen, for backends that let themselves be told; None leaves it to them."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Prompt:
     """All that a text backend is given. `effort` and `summary` are the Responses API's reasoning values.
 
     The conversation comes in two forms: `developer` with `parts`, or `head` with `items`, as messages. What is not
     looked at need not be made.
-    `output_schema` is a JSON schema as JSON text, for a backend that can hold its model to it. A conversation is kept
-    for its `owner` alone; `names` are those by which a request knows its conversation, and that of the answer.
+    `output_schema` is a JSON schema as JSON text, for a backend that can hold its model to it. `max_tokens` and `stop`
+    say what would be cut off the answer anyway. A conversation is kept for its `owner` alone; `names` are those by
+    which a request knows its conversation, and that of the answer.
     """
 
     model: str
@@ -90,6 +100,9 @@ class Prompt:
     items: Sequence[Item] = ()
     owner: str = ""
     names: frozenset[str] = frozenset()
+    sampling: Sampling = Sampling()
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
     continuation: Continuation = field(default_factory=Continuation, compare=False, repr=False)
 
 
@@ -277,6 +290,7 @@ class TurnRequest:
     output_format: OutputFormat | None = None
     max_output_tokens: int | None = None
     stop: tuple[str, ...] = ()
+    sampling: Sampling = Sampling()
     truncate: bool = False
     repairs: Mapping[str, int] = field(default_factory=dict)
     owner: str = ""

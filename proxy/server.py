@@ -96,7 +96,7 @@ def turn_options(settings: Settings, habits: KeyHabits | None = None) -> TurnOpt
     else:
         kept = habits or KeptHabits(habits_file(settings.call_key_secret))
         keys = CallKeys(mode, read_secret(settings.call_key_secret), kept)
-    return TurnOptions(release=CallRelease(settings.calls), profile=PROFILES[settings.profile], call_keys=keys)
+    return TurnOptions(release=CallRelease(settings.calls), profile=PROFILES[settings.profile_name], call_keys=keys)
 
 
 async def _listen(runner: web.AppRunner, bound: socket.socket) -> asyncio.Server:

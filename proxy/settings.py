@@ -15,7 +15,7 @@ from typing import Any
 
 from prompts import PROFILES
 
-from .backends import backend_forms, backend_help
+from .backends import backend_forms, backend_help, find_kind
 from .errors import UsageError
 from .ingress.routes import DIALECT_HEADER, DIALECTS
 
@@ -137,6 +137,26 @@ class Settings:
         metavar="URL",
         commands=BACKEND_COMMANDS,
     )
+    backend_key: str | None = _setting(
+        "The key that a Chat Completions server wants. Other programs see flags: use the environment, or a file.",
+        default=None,
+        metavar="KEY",
+        commands=("serve", "doctor"),
+    )
+    backend_key_file: Path | None = _setting(
+        "Read that key from FILE.",
+        default=None,
+        parse=lambda text: Path(text).expanduser(),
+        metavar="FILE",
+        commands=("serve", "doctor"),
+    )
+    chat_roles: str = _setting(
+        "How a Chat Completions server is shown the conversation: `real`, as messages, or `flat`, as one text, which "
+        "is tried anyway when its chat template refuses the messages.",
+        default="real",
+        choices=("real", "flat"),
+        commands=("serve", "doctor"),
+    )
     model: tuple[str, ...] = _setting(
         "A model to list first, also when codex does not know it.",
         default=(),
@@ -222,9 +242,10 @@ class Settings:
         choices=("whole", "live"),
     )
     profile: str = _setting(
-        "How much the prompt helps the model: `frontier`, or `small` for small models.",
-        default="frontier",
-        choices=tuple(PROFILES),
+        "How much the prompt helps the model: `frontier`, or `small` for small models. `auto`: `small` for Chat "
+        "Completions servers, else `frontier`.",
+        default="auto",
+        choices=("auto", *PROFILES),
     )
     call_key: str = _setting(
         "The key that the model is told to write into each call. `auto`: a call with it is meant, one without it is "
@@ -281,6 +302,11 @@ class Settings:
     log_format: str = _setting("How it is logged.", default="console", choices=("console", "json"))
 
     @property
+    def profile_name(self) -> str:
+        """What `--profile` comes to. Raises `UsageError` for a backend that is none."""
+        return find_kind(self.backend).profile if self.profile == "auto" else self.profile
+
+    @property
     def key_mode(self) -> str:
         """What `--call-key` and `--require-nonce` come to."""
         return "required" if self.require_nonce else self.call_key
@@ -306,6 +332,7 @@ class Settings:
                 )
         for flag, words in (
             ("--api-key", self.api_key),
+            ("--backend-key", [self.backend_key] if self.backend_key is not None else []),
             ("--model", self.model),
             ("--alias", [word for pair in self.alias for word in pair]),
             ("--allow-host", self.allow_host),

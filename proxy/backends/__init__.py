@@ -2,15 +2,17 @@
 
 table            which of them a setting means: one row a kind
 kind             what a row says
+chat             a server that speaks OpenAI's Chat Completions, and knows no tools
 codex            the codex app-server as a child, and the words of app-servers
 replay           the app-server that plays fixtures
 remote           an app-server that is already running
+answers          pure: what clients are answered when a backend fails
 event_queue      from the reader, who never waits, to the consumer
 session_life     when a session takes turns, and when it may go
 supervision      start, start again, retire
 restart_policy   pure: when to do so
 
-The last four know no word of an app-server's. Nothing that only one kind takes is loaded before it is made.
+The last five know no word of an app-server's. Nothing that only one kind takes is loaded before it is made.
 """
 
 from .kind import BackendKind, BackendSettings, Finding

@@ -41,6 +41,12 @@ class BackendSettings(Protocol):
     def lane_bytes(self) -> int: ...
     @property
     def speed(self) -> str: ...
+    @property
+    def backend_key(self) -> str | None: ...
+    @property
+    def backend_key_file(self) -> Path | None: ...
+    @property
+    def chat_roles(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,8 @@ class BackendKind:
     """What answers then, as a part of a sentence."""
     address: str | None = None
     """What is written behind the kind and a colon, as `DIR` or `//HOST:PORT`; None: nothing is."""
+    profile: str = "frontier"
+    """The prompt profile of its models, by name, where the settings name none."""
     make: Callable[[BackendSettings], TextBackend]
     """Not started yet. The address stands in `settings.backend`, behind the kind. Raises `UsageError`."""
     check_before: Check = no_check

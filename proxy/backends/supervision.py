@@ -26,7 +26,8 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from ..errors import BackendError, TagcallError
+from ..errors import TagcallError
+from .answers import unavailable
 from .restart_policy import Pause, RestartHistory, RestartPolicy
 from .session_life import SessionLife
 
@@ -39,11 +40,6 @@ SHORT_PAUSE = 2.5
 
 # What a session may always fail with; its backend names what else is no bug.
 START_FAILURES: tuple[type[Exception], ...] = (OSError, TagcallError, TimeoutError)
-
-
-def unavailable(problem: str, retry_after: float | None = None) -> BackendError:
-    """The answer to work for which there is no session. `problem` is a whole sentence."""
-    return BackendError(problem, status=503, code="backend_unavailable", retry_after=retry_after)
 
 
 class Session(Protocol):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ..contracts import TextBackend
 from ..errors import UsageError
+from .chat.kind import CHAT_SERVER, LOCAL
 from .codex.kind import CODEX
 from .kind import BackendKind, BackendSettings
 from .remote import UNIX_SOCKET, WEB_SOCKET
@@ -19,6 +20,9 @@ BACKENDS: Mapping[str, BackendKind] = {
     "ws": WEB_SOCKET,
     "wss": WEB_SOCKET,
     "unix": UNIX_SOCKET,
+    "http": CHAT_SERVER,
+    "https": CHAT_SERVER,
+    **LOCAL,
 }
 
 

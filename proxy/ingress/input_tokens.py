@@ -28,7 +28,7 @@ async def count_input_tokens(request: web.Request) -> web.StreamResponse:
     turn = parse_responses_request({**body, "model": body.get("model") or "any"}, history).turn
     tools = offered_tools(turn.registry, turn.choice)
     prompts = Prompts(turn, tools, request.app[TURN_OPTIONS].profile, None, TurnReport())
-    tokens = await asyncio.to_thread(_estimated, prompts.prompt(None, plain=False))
+    tokens = await asyncio.to_thread(_estimated, prompts.prompt(None, plain=False, max_tokens=None))
     return json_reply({"object": "response.input_tokens", "input_tokens": tokens})
 
 

@@ -50,8 +50,8 @@ class Prompts:
         self._truncations = 0
         self._schema_refused = False
 
-    def prompt(self, fault: str | None, *, plain: bool) -> Prompt:
-        """With `fault` as its last line; `plain` without any tool."""
+    def prompt(self, fault: str | None, *, plain: bool, max_tokens: int | None) -> Prompt:
+        """With `fault` as its last line; `plain` without any tool; for an answer of at most `max_tokens`."""
         request = self._request
         # Without the block a model has nothing to imitate a call of.
         registry = ToolRegistry() if plain else self._registry
@@ -79,6 +79,10 @@ class Prompts:
             Deferred(lambda: rendered.items or (Item("user", _NOTHING_SAID, ours=OwnLine.NO_MESSAGE),)),
             request.owner,
             request.names,
+            request.sampling,
+            max_tokens,
+            # In a call's JSON such a string ends nothing.
+            () if len(registry) else request.stop,
         )
 
     def ease(self, refused: Prompt, error: BackendError) -> bool:

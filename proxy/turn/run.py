@@ -201,7 +201,7 @@ class Turn:
         answered = False
         failure: BackendError | None = None
         self._settle("second_try")
-        prompt = self._prompt = self._prompts.prompt(fault, plain=plain)
+        prompt = self._prompt = self._prompts.prompt(fault, plain=plain, max_tokens=self._tokens_left)
         while failure is None:
             try:
                 async with self._backend.stream(prompt) as batches:
@@ -223,7 +223,7 @@ class Turn:
                 # Only what was refused before the first word may be asked once more: the client may have seen some.
                 if not answered and self._prompts.ease(prompt, error):
                     self._settle("refused")
-                    prompt = self._prompt = self._prompts.prompt(fault, plain=plain)
+                    prompt = self._prompt = self._prompts.prompt(fault, plain=plain, max_tokens=self._tokens_left)
                 else:
                     failure = error
         if events := reading.finish(failure):

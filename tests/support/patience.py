@@ -20,6 +20,10 @@ PATIENCE = 240.0
 NEVER = 3600.0
 
 DEADLINES = (
+    "proxy.backends.chat.backend.CONNECT",
+    "proxy.backends.chat.backend.LOOK",
+    "proxy.backends.chat.backend.TOTAL",
+    "proxy.backends.chat.examination.PATIENCE",
     "proxy.backends.codex.baseline.MEASURE_TIMEOUT",
     "proxy.backends.codex.home.ANSWER_TIMEOUT",
     "proxy.backends.codex.program.ANSWER_TIMEOUT",

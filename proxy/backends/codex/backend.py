@@ -17,8 +17,9 @@ from structlog.typing import FilteringBoundLogger
 from ...contracts import BackendEvent, Health, Load, Model, Prompt
 from ...errors import BackendError
 from ...rpc import ChildRecords, ChildTransport, Launch, RpcError, Transport
+from ..answers import shutting_down
 from ..restart_policy import RestartPolicy
-from ..supervision import START_FAILURES, Supervisor, unavailable
+from ..supervision import START_FAILURES, Supervisor
 from .config import Provider
 from .home import empty_folder, prepare_home
 from .item_kinds import HARMLESS
@@ -91,7 +92,7 @@ class CodexBackend:
     @asynccontextmanager
     async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
         if self._closing:
-            raise _shutting_down()
+            raise shutting_down()
         turn = RunningTurn(self._allowed)
         self._tasks.create_task(self._own(turn, prompt), name="turn")
         try:
@@ -112,7 +113,7 @@ class CodexBackend:
             turn.fail(BackendError("The proxy made a mistake; its log has more.", status=500))
         finally:
             self._turns.discard(turn)
-            turn.fail(_shutting_down())
+            turn.fail(shutting_down())
 
     async def _run(self, turn: RunningTurn, prompt: Prompt) -> None:
         for attempt in range(1, ATTEMPTS + 1):
@@ -123,7 +124,7 @@ class CodexBackend:
                 if not turn.awaited:
                     return
                 if self._closing:
-                    raise _shutting_down() from lost
+                    raise shutting_down() from lost
                 if turn.events.used or attempt == ATTEMPTS:
                     raise lost.failure from lost
                 log.info("turn_started_again", why=lost.failure.code)
@@ -169,10 +170,6 @@ class CodexBackend:
     def load(self) -> Load:
         backlog = sum(turn.events.backlog for turn in self._turns)
         return Load(len(self._turns), backlog, self._supervisor.starts, self._interrupts)
-
-
-def _shutting_down() -> BackendError:
-    return unavailable("The proxy is shutting down.")
 
 
 def codex_backend(

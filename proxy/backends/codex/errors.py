@@ -10,66 +10,33 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
 import orjson
 
 from ...errors import BackendError
 from ...rpc import RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, RpcError, RpcObject
+from ..answers import (
+    BAD_REQUEST,
+    BAD_SCHEMA,
+    BY_STATUS,
+    CONTEXT,
+    DISCONNECTED,
+    FAILED,
+    LOGIN,
+    NO_MODEL,
+    OVERLOAD,
+    QUOTA,
+    RATE,
+    REFUSED,
+    TIMEOUT,
+    TOO_LONG,
+    ErrorFields,
+)
 
 NOT_LOGGED_IN = "codex is not logged in: run `tagcall login`."
 # Characters of one turn's text input; codex 0.110 and later refuse more.
 MAX_INPUT = 1_048_576
-# OpenAI's words, which clients are seen to look for.
-TOO_LONG = "Your input exceeds the context window of this model. Please adjust your input and try again."
-
-
-class ErrorFields(TypedDict, total=False):
-    """The arguments of a `BackendError` beside its message."""
-
-    status: int
-    type: str
-    code: str
-    param: str
-    retryable: bool
-
-
-CONTEXT: ErrorFields = {
-    "status": 400,
-    "type": "invalid_request_error",
-    "code": "context_length_exceeded",
-    "param": "input",
-    "retryable": False,
-}
-BAD_SCHEMA: ErrorFields = {
-    "status": 400,
-    "type": "invalid_request_error",
-    "code": "invalid_json_schema",
-    "param": "text.format.schema",
-    "retryable": False,
-}
-BAD_REQUEST: ErrorFields = {
-    "status": 400,
-    "type": "invalid_request_error",
-    "code": "invalid_prompt",
-    "retryable": False,
-}
-NO_MODEL: ErrorFields = {
-    "status": 400,
-    "type": "invalid_request_error",
-    "code": "model_not_found",
-    "param": "model",
-    "retryable": False,
-}
-QUOTA: ErrorFields = {"status": 429, "type": "insufficient_quota", "code": "insufficient_quota", "retryable": False}
-RATE: ErrorFields = {"status": 429, "type": "rate_limit_error", "code": "rate_limit_exceeded"}
-LOGIN: ErrorFields = {"status": 502, "code": "backend_auth", "retryable": False}
-OVERLOAD: ErrorFields = {"status": 503, "code": "server_is_overloaded"}
-TIMEOUT: ErrorFields = {"status": 504, "code": "backend_timeout"}
-FAILED: ErrorFields = {"status": 502, "code": "backend_error"}
-REFUSED: ErrorFields = {"status": 502, "code": "backend_error", "retryable": False}
-NOT_TEXT_ONLY: ErrorFields = {"status": 502, "code": "backend_not_text_only", "retryable": False}
-DISCONNECTED: ErrorFields = {"status": 502, "code": "backend_disconnected"}
 
 BY_KIND: Mapping[str, ErrorFields] = {
     "contextWindowExceeded": CONTEXT,
@@ -81,17 +48,6 @@ BY_KIND: Mapping[str, ErrorFields] = {
     "modelNotFound": NO_MODEL,
     "badRequest": BAD_REQUEST,
     "cyberPolicy": BAD_REQUEST,
-}
-BY_STATUS: Mapping[int, ErrorFields] = {
-    400: BAD_REQUEST,
-    401: LOGIN,
-    403: LOGIN,
-    404: NO_MODEL,
-    413: CONTEXT,
-    422: BAD_REQUEST,
-    429: RATE,
-    503: OVERLOAD,
-    504: TIMEOUT,
 }
 # For messages under `other`, which is what 0.89 says of nearly everything.
 BY_MESSAGE: tuple[tuple[re.Pattern[str], ErrorFields], ...] = (

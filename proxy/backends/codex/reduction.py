@@ -20,7 +20,8 @@ from typing import ClassVar
 from ...contracts import BackendEvent, MessageEnded, ReasoningEnded, ReasoningPiece, TextPiece, TurnEnded, Usage
 from ...errors import BackendError
 from ...rpc import RpcObject
-from .errors import FAILED, NOT_TEXT_ONLY, Cut, turn_failure
+from ..answers import FAILED, NOT_TEXT_ONLY
+from .errors import Cut, turn_failure
 from .item_kinds import ACTING, HARMLESS
 
 

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from ...contracts import BackendEvent, Usage
 from ...errors import BackendError
 from ...rpc import RpcObject
+from ..answers import FAILED
 from ..event_queue import EventQueue
-from .errors import FAILED
 from .item_kinds import HARMLESS
 from .reduction import AttemptFailed, TurnReduction
 

@@ -17,9 +17,10 @@ from structlog.typing import FilteringBoundLogger
 from ...contracts import Model, Prompt
 from ...errors import BackendError
 from ...rpc import RpcAnswerError, RpcClient, RpcError, RpcObject, Transport, UnknownMethodError
+from ..answers import DISCONNECTED, LOGIN
 from ..session_life import SessionLife
 from .deltas import join_deltas
-from .errors import DISCONNECTED, LOGIN, NOT_LOGGED_IN
+from .errors import NOT_LOGGED_IN
 from .options import SessionOptions
 from .program import release_of
 from .requests import answer_request, greeting

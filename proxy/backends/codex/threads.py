@@ -28,8 +28,9 @@ from ...rpc import (
     RpcObject,
     SkipCounter,
 )
+from ..answers import DISCONNECTED, FAILED, NOT_TEXT_ONLY, TIMEOUT
 from ..session_life import SessionLife
-from .errors import DISCONNECTED, FAILED, MAX_INPUT, NOT_TEXT_ONLY, TIMEOUT, rejected, rpc_failure, too_long
+from .errors import MAX_INPUT, rejected, rpc_failure, too_long
 from .lanes import HeldThread, Lanes, Unsaid, identity
 from .options import INTERRUPTS, SessionOptions
 from .requests import inject_params, thread_params, turn_params

@@ -56,7 +56,7 @@ def _prepare(folder: Path) -> None:
 
 def shaping_settings(settings: Settings) -> dict[str, str | bool]:
     """Those of `SHAPING` that a fixture has to say."""
-    named = replace(settings, call_key=settings.key_mode)
+    named = replace(settings, call_key=settings.key_mode, profile=settings.profile_name)
     return {name: value for name, usual in SHAPING.items() if (value := getattr(named, name)) != usual}
 
 

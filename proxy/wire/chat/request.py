@@ -11,7 +11,7 @@ import orjson
 
 from prompts import Transcript
 
-from ...contracts import OutputFormat, TurnRequest
+from ...contracts import OutputFormat, Sampling, TurnRequest
 from ...errors import RequestError
 from ..json_body import JsonObject
 from ..parameters import EFFORTS, MODEL_NAME, SERVICE_TIERS, VERBOSITIES
@@ -76,6 +76,7 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None, strict_h
             max_output_tokens=_max_tokens(request),
             stop=_stop(request),
             repairs=conversation.repairs,
+            sampling=_sampling(request),
             names=frozenset(filter(None, [request.string("prompt_cache_key")])),
         ),
         tools=chat.tools,
@@ -110,8 +111,6 @@ def _refuse_unserved(request: Reader) -> None:
 
 def _check_ignored(request: Reader) -> None:
     """Parameters without effect here, of which a nonsensical value is refused all the same, as OpenAI does."""
-    request.number("temperature", minimum=0, maximum=2)
-    request.number("top_p", minimum=0, maximum=1)
     request.number("presence_penalty", minimum=-2, maximum=2)
     request.number("frequency_penalty", minimum=-2, maximum=2)
     request.integer("top_logprobs", minimum=0, maximum=20)
@@ -132,6 +131,14 @@ def _check_logit_bias(bias: Reader | None) -> None:
                 f"Invalid 'logit_bias': '{shown(token)}' is no token id.", code="invalid_value", param="logit_bias"
             )
         bias.number(token, minimum=-100, maximum=100)
+
+
+def _sampling(request: Reader) -> Sampling:
+    return Sampling(
+        request.number("temperature", minimum=0, maximum=2),
+        request.number("top_p", minimum=0, maximum=1),
+        request.integer("seed", minimum=-(2**63), maximum=2**63 - 1),
+    )
 
 
 def _max_tokens(request: Reader) -> int | None:

@@ -12,7 +12,7 @@ import orjson
 
 from prompts import Transcript
 
-from ...contracts import OutputFormat, TurnRequest
+from ...contracts import OutputFormat, Sampling, TurnRequest
 from ...errors import RequestError
 from ..json_body import JsonObject, JsonValue
 from ..parameters import EFFORTS, MODEL_NAME, SERVICE_TIERS, VERBOSITIES, parse_metadata
@@ -256,6 +256,7 @@ def parse_responses_request(body: JsonObject, history: History = NO_HISTORY) -> 
             summary=summary,
             output_format=output_format,
             max_output_tokens=max_output_tokens,
+            sampling=Sampling(temperature, top_p),
             truncate=truncation == "auto",
             repairs=conversation.repairs,
             names=frozenset(filter(None, [echo["prompt_cache_key"], found.previous_response_id, found.conversation])),

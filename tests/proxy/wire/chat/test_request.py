@@ -44,12 +44,17 @@ def test_nulls_and_unknown_members_are_accepted() -> None:
 
 def test_what_has_no_effect_here_has_none() -> None:
     request = parse(
-        temperature=0.1, top_p=0.5, seed=1, logprobs=True, top_logprobs=3, logit_bias={"1": 2}, presence_penalty=1,
+        logprobs=True, top_logprobs=3, logit_bias={"1": 2}, presence_penalty=1,
         frequency_penalty=1, n=1, user="u", metadata={"a": "b"}, store=True, service_tier="flex", verbosity="low",
         prediction={"type": "content", "content": "x"}, web_search_options={}, modalities=["text"],
         safety_identifier="s",
     )  # fmt: skip
     assert same(request, parse())
+
+
+def test_how_tokens_are_chosen_is_for_the_backend() -> None:
+    sampling = parse(temperature=0.1, top_p=0.5, seed=-1).turn.sampling
+    assert (sampling.temperature, sampling.top_p, sampling.seed) == (0.1, 0.5, -1)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,84 @@
+"""What clients are answered when a backend fails: the fields of each kind of error, whatever backend it was.
+
+The login at a model's server is the proxy's: what that server says about it is never a client's 401.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypedDict
+
+from ..errors import BackendError
+
+# OpenAI's words, which clients are seen to look for.
+TOO_LONG = "Your input exceeds the context window of this model. Please adjust your input and try again."
+
+
+class ErrorFields(TypedDict, total=False):
+    """The arguments of a `BackendError` beside its message."""
+
+    status: int
+    type: str
+    code: str
+    param: str
+    retryable: bool
+
+
+CONTEXT: ErrorFields = {
+    "status": 400,
+    "type": "invalid_request_error",
+    "code": "context_length_exceeded",
+    "param": "input",
+    "retryable": False,
+}
+BAD_SCHEMA: ErrorFields = {
+    "status": 400,
+    "type": "invalid_request_error",
+    "code": "invalid_json_schema",
+    "param": "text.format.schema",
+    "retryable": False,
+}
+BAD_REQUEST: ErrorFields = {
+    "status": 400,
+    "type": "invalid_request_error",
+    "code": "invalid_prompt",
+    "retryable": False,
+}
+NO_MODEL: ErrorFields = {
+    "status": 400,
+    "type": "invalid_request_error",
+    "code": "model_not_found",
+    "param": "model",
+    "retryable": False,
+}
+QUOTA: ErrorFields = {"status": 429, "type": "insufficient_quota", "code": "insufficient_quota", "retryable": False}
+RATE: ErrorFields = {"status": 429, "type": "rate_limit_error", "code": "rate_limit_exceeded"}
+LOGIN: ErrorFields = {"status": 502, "code": "backend_auth", "retryable": False}
+OVERLOAD: ErrorFields = {"status": 503, "code": "server_is_overloaded"}
+TIMEOUT: ErrorFields = {"status": 504, "code": "backend_timeout"}
+FAILED: ErrorFields = {"status": 502, "code": "backend_error"}
+REFUSED: ErrorFields = {"status": 502, "code": "backend_error", "retryable": False}
+NOT_TEXT_ONLY: ErrorFields = {"status": 502, "code": "backend_not_text_only", "retryable": False}
+DISCONNECTED: ErrorFields = {"status": 502, "code": "backend_disconnected"}
+
+BY_STATUS: Mapping[int, ErrorFields] = {
+    400: BAD_REQUEST,
+    401: LOGIN,
+    403: LOGIN,
+    404: NO_MODEL,
+    413: CONTEXT,
+    422: BAD_REQUEST,
+    429: RATE,
+    503: OVERLOAD,
+    504: TIMEOUT,
+}
+
+
+def unavailable(problem: str, retry_after: float | None = None) -> BackendError:
+    """The answer to work for which there is no backend now. `problem` is a whole sentence."""
+    return BackendError(problem, status=503, code="backend_unavailable", retry_after=retry_after)
+
+
+def shutting_down() -> BackendError:
+    """The answer to work that the end of the proxy has ended, or that comes too late."""
+    return unavailable("The proxy is shutting down.")

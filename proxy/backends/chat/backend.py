@@ -1,0 +1,287 @@
+"""The text backend over a Chat Completions server: one request a turn, read at the pace of its consumer.
+
+asked --head--> answering --its first word--> told --the end of its bytes--> over
+  |                 '------------------------ left: the connection is closed, which ends the model's work
+  |--- refused for its form: asked otherwise, once for each form
+  '--- a kept-alive connection was dead: asked again, on a new one
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import aiohttp
+import orjson
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from ...contracts import BackendEvent, Health, Load, Model, Prompt
+from ...errors import BackendError
+from ..answers import DISCONNECTED, TIMEOUT, shutting_down, unavailable
+from .errors import Rejection, concession, failure, read_rejection
+from .requests import Manner, chat_body
+from .stream import ChatStream
+
+log: FilteringBoundLogger = structlog.get_logger(__name__)
+
+# Seconds.
+CONNECT = 10.0
+# For a whole turn, however much it says.
+TOTAL = 3600.0
+# For the list of models and the like.
+LOOK = 5.0
+# How much longer than between two words the first one may take: the request may wait for others, or its prompt be
+# read, in silence. 95 s were seen of a small model on a busy machine.
+QUEUE = 6
+# For the end of the bytes behind `[DONE]`, without which the connection cannot be used again.
+LAST_BYTES = 0.25
+# When to come again where nothing answers.
+AGAIN = 5.0
+# Bytes of an answer that is no stream.
+MOST = 16 * 2**20
+
+# The `Server` header of llama.cpp's, which can tell how far it has read the prompt.
+LLAMA_CPP = "llama.cpp"
+
+_JSON = "application/json"
+# What an answer may be: a stream, or all of it at once from a server that cannot.
+_ANSWERS = {"text/event-stream", _JSON}
+
+
+class ChatBackend:
+    """A `TextBackend` over the server at `url`, its path included and without a slash at its end.
+
+    `start` is what a person does about one that does not answer, as a part of a sentence. `models` are named first,
+    whatever it lists. `flat` shows it every conversation as one text. `idle_timeout` is in seconds without a sign of
+    life in the middle of an answer.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        start: str = "start the model server",
+        key: str | None = None,
+        flat: bool = False,
+        models: Sequence[str] = (),
+        idle_timeout: float = 300.0,
+    ) -> None:
+        self.url = url
+        self.server = f"The model server at {urlsplit(url).netloc}"
+        """How a sentence about it begins."""
+        self._start = start
+        self._key = key
+        self._named = [Model(name, 0, "tagcall") for name in models]
+        self._listed: list[Model] = []
+        self._idle_timeout = idle_timeout
+        self._manner = Manner(flat=flat)
+        self._manners: dict[str, Manner] = {}  # what was learnt of a model, by its name
+        self._software: str | None = None
+        self._open = 0
+        self._interrupts = 0
+        self._closing = False
+
+    async def __aenter__(self) -> Self:
+        trace = aiohttp.TraceConfig(SimpleNamespace)
+        trace.on_connection_reuseconn.append(_note_reuse)
+        self._kept = self._session(aiohttp.TCPConnector(limit=0), trace)
+        self._fresh = self._session(aiohttp.TCPConnector(limit=0, force_close=True), trace)
+        return self
+
+    def _session(self, connector: aiohttp.TCPConnector, trace: aiohttp.TraceConfig) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=connector,
+            headers={"Authorization": f"Bearer {self._key}"} if self._key else None,
+            timeout=aiohttp.ClientTimeout(total=TOTAL, sock_connect=CONNECT),
+            trace_configs=[trace],
+            # What one client is told is nothing to the others.
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Whatever is being answered fails: its connection is closed."""
+        self._closing = True
+        await self._kept.close()
+        await self._fresh.close()
+
+    @asynccontextmanager
+    async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
+        if self._closing:
+            raise shutting_down()
+        response: aiohttp.ClientResponse | None = None
+        self._open += 1
+        try:
+            response = await self._answer(prompt)
+            yield self._batches(response, prompt)
+        finally:
+            self._open -= 1
+            if response is not None:
+                # One that was read to its end has given its connection back.
+                self._interrupts += not response.closed
+                response.close()
+
+    async def _answer(self, prompt: Prompt) -> aiohttp.ClientResponse:
+        """The answer to `prompt`, of which nothing was read yet."""
+        manner = self._manners.get(prompt.model, self._manner)
+        tried = {manner}
+        held = prompt.output_schema is not None
+        while True:
+            response = await self._post(chat_body(prompt, manner, progress=self._software == LLAMA_CPP))
+            if response.status == 200 and response.content_type in _ANSWERS:
+                self._learn(prompt.model, manner)
+                return response
+            rejection = await self._rejection(response)
+            other = concession(rejection, manner, held=held)
+            if other is None or other in tried:
+                raise failure(rejection, self.server, held=held, key=self._key)
+            manner = other
+            tried.add(manner)
+
+    def _learn(self, model: str, manner: Manner) -> None:
+        if manner != self._manners.get(model, self._manner):
+            log.info("backend_asked_otherwise", model=model, flat=manner.flat, effort=manner.effort)
+            self._manners[model] = manner
+
+    async def _post(self, body: bytes) -> aiohttp.ClientResponse:
+        for session in (self._kept, self._fresh):
+            seen = SimpleNamespace(reused=False)
+            try:
+                async with asyncio.timeout(QUEUE * self._idle_timeout):
+                    response = await session.post(
+                        f"{self.url}/chat/completions",
+                        data=body,
+                        headers={"Content-Type": "application/json"},
+                        # Another host is nobody who should see the key.
+                        allow_redirects=False,
+                        trace_request_ctx=seen,
+                    )
+            except (aiohttp.ClientError, TimeoutError) as error:
+                died = isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError))
+                if not (died and seen.reused) or self._closing:
+                    raise self._lost(error) from None
+            else:
+                self._software = response.headers.get("Server")
+                return response
+        raise RuntimeError("a new connection was one that is kept")
+
+    async def _rejection(self, response: aiohttp.ClientResponse) -> Rejection:
+        try:
+            async with asyncio.timeout(self._idle_timeout):
+                body = await _content(response)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise self._lost(error) from None
+        finally:
+            response.release()
+        return read_rejection(response.status, body, response.headers.get("Retry-After"))
+
+    async def _batches(self, response: aiohttp.ClientResponse, prompt: Prompt) -> AsyncIterator[Sequence[BackendEvent]]:
+        stream = ChatStream(self.server, reasoning=prompt.summary is not None, key=self._key)
+        whole = response.content_type == _JSON
+        silence = QUEUE * self._idle_timeout
+        lost: BackendError | None = None
+        data = b""
+        while stream.failed is None:
+            try:
+                async with asyncio.timeout(LAST_BYTES if stream.done else silence):
+                    data = await (_event(response) if whole else response.content.readany())
+            except (aiohttp.ClientError, TimeoutError) as error:
+                lost, data = self._lost(error), b""
+            if events := stream.receive(data) if data else stream.receive_eof():
+                silence = self._idle_timeout
+                yield events
+            if not data:
+                break
+        if stream.failed is not None:
+            response.close()
+            raise lost or stream.failed
+        response.release()
+
+    def _lost(self, error: Exception) -> BackendError:
+        """What it means that the connection failed with `error`."""
+        match error:
+            case _ if self._closing:
+                return shutting_down()
+            case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
+                return unavailable(f"{self.server} cannot be trusted: {error}.")
+            case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
+                return unavailable(f"{self.server} does not answer: {self._start}.", AGAIN)
+            case TimeoutError():
+                return BackendError(f"{self.server} was silent for too long.", **TIMEOUT)
+            case _:
+                return BackendError(f"{self.server} has ended before its answer did.", **DISCONNECTED)
+
+    async def models(self) -> Sequence[Model]:
+        try:
+            self._listed = _models(await self.look(f"{self.url}/models"))
+        except BackendError:
+            if not (self._named or self._listed):
+                raise
+        names = {model.id for model in self._named}
+        return [*self._named, *(model for model in self._listed if model.id not in names)]
+
+    async def health(self) -> Health:
+        try:
+            await self.look(f"{self.url}/models")
+        except BackendError as error:
+            # Less than that says that it does not list its models.
+            if error.status >= 500:
+                return Health(error.message)
+        return Health(None, self._software if self._software == LLAMA_CPP else None)
+
+    async def look(self, url: str, body: object = None, *, patience: float | None = None) -> Any:  # noqa: ANN401 -- JSON
+        """What the server says at `url`, when `body` is posted to it if there is one. Raises `BackendError`."""
+        data = None if body is None else orjson.dumps(body)
+        headers = {"Content-Type": "application/json"} if data else None
+        try:
+            async with asyncio.timeout(LOOK if patience is None else patience):
+                response = await self._fresh.request(
+                    "POST" if data else "GET", url, data=data, headers=headers, allow_redirects=False
+                )
+                async with response:
+                    content = await _content(response)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise self._lost(error) from None
+        self._software = response.headers.get("Server")
+        rejection = read_rejection(response.status, content, response.headers.get("Retry-After"))
+        if response.status != 200 or rejection.said is None:
+            raise failure(rejection, self.server, key=self._key)
+        return orjson.loads(content)
+
+    def load(self) -> Load:
+        return Load(self._open, interrupts=self._interrupts)
+
+
+async def _content(response: aiohttp.ClientResponse) -> bytes:
+    """What is left of it, as far as anybody would read."""
+    blocks: list[bytes] = []
+    size = 0
+    while size < MOST and (block := await response.content.readany()):
+        blocks.append(block)
+        size += len(block)
+    return b"".join(blocks)
+
+
+async def _event(response: aiohttp.ClientResponse) -> bytes:
+    """An answer that came all at once, as an event; nothing the second time."""
+    content = await _content(response)
+    return b"data: %b\n" % content.replace(b"\n", b" ") if content else b""
+
+
+async def _note_reuse(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+    if context.trace_request_ctx is not None:
+        context.trace_request_ctx.reused = True
+
+
+def _models(listed: Any) -> list[Model]:  # noqa: ANN401 -- whatever a server sends
+    rows = listed.get("data") if isinstance(listed, dict) else listed
+    rows = rows if isinstance(rows, list) else []
+    return [
+        Model(row["id"], created if isinstance(created := row.get("created"), int) else 0, "backend")
+        for row in rows
+        if isinstance(row, dict) and isinstance(row.get("id"), str) and row["id"]
+    ]

@@ -1,0 +1,204 @@
+"""Every failure of a Chat Completions server, and the answer a client gets for it.
+
+Servers agree on little: the sentence is looked at first, then the status. What is quoted in the tables' tests are the
+servers' own words. The key is the proxy's secret: no sentence that leaves here holds it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import orjson
+
+from ...errors import BackendError
+from ..answers import (
+    BAD_REQUEST,
+    BAD_SCHEMA,
+    BY_STATUS,
+    CONTEXT,
+    FAILED,
+    LOGIN,
+    NO_MODEL,
+    OVERLOAD,
+    QUOTA,
+    RATE,
+    REFUSED,
+    TIMEOUT,
+    TOO_LONG,
+    ErrorFields,
+)
+from .requests import Manner
+
+NO_IMAGES: ErrorFields = {
+    "status": 400,
+    "type": "invalid_request_error",
+    "code": "unsupported_value",
+    "param": "input",
+    "retryable": False,
+}
+
+_WHAT_IS_IT = "Is it a Chat Completions server, and is its path /v1?"
+# Characters of a server's own sentence that are repeated.
+_LONGEST = 500
+# Seconds after which a server that is still reading its model from disk is worth asking again.
+_LOADING = 5.0
+
+
+def _words(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_OF_SCHEMAS = _words(r"json.?schema|response_format|guided|grammar")
+_OF_CONTEXT = _words(
+    r"exceed_context_size|context_length_exceeded|context (?:size|length|window)|maximum context|prompt is too long"
+    r"|too many (?:input )?tokens|context (?:the )?overflow"
+)
+_OF_IMAGES = _words(
+    r"image input|mmproj|image_url|not a multimodal|\b(?:not|no) (?:\w+ ){0,4}(?:images?|vision|multimodal)\b"
+)
+_OF_MODELS = _words(
+    r"\bmodel\b.{0,300}\b(?:not found|not exist|not loaded)|no models? loaded|model_not_found"
+    r"|(?:unknown|invalid|no such|not a valid) model"
+)
+_OF_MONEY = _words(r"insufficient.{0,20}(?:credit|quota|balance|funds)|payment required")
+_BY_WORDS = (
+    (_OF_CONTEXT, CONTEXT),
+    (_OF_IMAGES, NO_IMAGES),
+    (_OF_MODELS, NO_MODEL),
+    (_OF_MONEY, QUOTA),
+    (_words(r"rate.?limit"), RATE),
+)
+_BY_STATUS = {
+    **BY_STATUS,
+    402: QUOTA,
+    404: REFUSED,
+    405: REFUSED,
+    408: TIMEOUT,
+    409: OVERLOAD,
+    502: OVERLOAD,
+    529: OVERLOAD,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """What a server answered instead of an answer. `said` is its own sentence, None when it sent no JSON."""
+
+    status: int
+    said: str | None
+    words: str
+    """All that it says, for those who look for words in it."""
+    retry_after: float | None = None
+
+
+def read_rejection(status: int, body: bytes, retry_after: str | None = None) -> Rejection:
+    """Reads an answer that is no stream. `retry_after` is the header."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return Rejection(status, None, "", _seconds(retry_after))
+    return replace(rejection_in(value, status), retry_after=_seconds(retry_after))
+
+
+def rejection_in(value: Any, status: int | None = None) -> Rejection:  # noqa: ANN401 -- whatever a server sends
+    """The rejection that a JSON value tells, which may stand in the middle of a stream and have its status in it."""
+    error = value.get("error") if isinstance(value, dict) else None
+    error = error or value
+    fields = error if isinstance(error, dict) else {}
+    said = next((text for name in ("message", "detail", "error") if isinstance(text := fields.get(name), str)), None)
+    if said is None:
+        said = error if isinstance(error, str) else orjson.dumps(error).decode()
+    if status is None:
+        code = fields.get("code") or fields.get("status")
+        status = code if isinstance(code, int) and 400 <= code <= 599 else 500
+    named = [str(word) for word in (fields.get("type"), fields.get("code")) if isinstance(word, str)]
+    return Rejection(status, said, " ".join([*named, said]))
+
+
+def failure(rejection: Rejection, server: str, *, held: bool = False, key: str | None = None) -> BackendError:
+    """The client's answer to `rejection` of `server`, which was asked with a schema if `held`."""
+    if 300 <= rejection.status < 400:
+        return BackendError(f"{server} sends its clients elsewhere: give --backend that address.", **REFUSED)
+    if rejection.said is None:
+        return _no_json(rejection, server)
+    answer = _answer(rejection, held=held)
+    said = rejection.said if key is None else rejection.said.replace(key, "***")
+    said = " ".join(said.split())[:_LONGEST]
+    match answer:
+        case _ if answer is CONTEXT:
+            said = f"{TOO_LONG} {server} says: {said}"
+        case _ if answer is LOGIN:
+            said = f"{server} refuses the key: give it one with --backend-key-file. It says: {said}"
+        case _ if answer is REFUSED:
+            said = f"{server} says: {said}. {_WHAT_IS_IT}"
+        case _:
+            said = f"{server} says: {said}"
+    wait = rejection.retry_after
+    if wait is None and answer is OVERLOAD:
+        wait = _LOADING
+    return BackendError(said, retry_after=wait, **answer)
+
+
+def _answer(rejection: Rejection, *, held: bool) -> ErrorFields:
+    if held and rejection.status in {400, 422, 500} and _OF_SCHEMAS.search(rejection.words):
+        return BAD_SCHEMA
+    # What is said of a key or of a limit may be about anything.
+    if rejection.status not in {401, 403, 429}:
+        for words, answer in _BY_WORDS:
+            if words.search(rejection.words):
+                return answer
+    elif rejection.status == 429 and _OF_MONEY.search(rejection.words):
+        return QUOTA
+    return _BY_STATUS.get(rejection.status) or (BAD_REQUEST if 400 <= rejection.status < 500 else FAILED)
+
+
+def _no_json(rejection: Rejection, server: str) -> BackendError:
+    status = rejection.status
+    if status in {429, 502, 503, 504}:
+        return BackendError(f"{server} answers {status}.", retry_after=rejection.retry_after, **_BY_STATUS[status])
+    if status in {401, 403}:
+        return BackendError(f"{server} refuses the key: give it one with --backend-key-file.", **LOGIN)
+    what = f"answers {status} and no JSON" if status >= 400 else "answers what is no JSON"
+    return BackendError(f"{server} {what}. {_WHAT_IS_IT}", **REFUSED)
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """The header, which is a number or a date."""
+    if not retry_after:
+        return None
+    try:
+        return max(0.0, float(retry_after))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds())
+    except (TypeError, ValueError):
+        return None
+
+
+# What a server would not take -> how it may take the same prompt. Each is tried once, and remembered if it helped.
+_CONCESSIONS: tuple[tuple[re.Pattern[str], Callable[[Manner], Manner]], ...] = (
+    (
+        _words(r"roles? must alternate|system role|unexpected role|jinja|chat.?template|raise_exception"),
+        lambda manner: replace(manner, flat=True),
+    ),
+    (
+        _words(r"reasoning.?effort|reasoning value|not support (?:thinking|reasoning)"),
+        lambda manner: replace(manner, effort=False),
+    ),
+)
+
+
+def concession(rejection: Rejection, manner: Manner, *, held: bool) -> Manner | None:
+    """How else to ask; None when there is nothing that this rejection is about."""
+    if rejection.status not in {400, 422, 500} or _answer(rejection, held=held) in (BAD_SCHEMA, CONTEXT):
+        return None
+    for words, change in _CONCESSIONS:
+        if words.search(rejection.words) and (other := change(manner)) != manner:
+            return other
+    return None

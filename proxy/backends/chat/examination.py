@@ -1,0 +1,131 @@
+"""What `doctor` finds out about a Chat Completions server: by asking its first model, which it may have to load."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from ...errors import BackendError
+from ..kind import Finding
+from .backend import ChatBackend
+from .servers import LocalServer
+
+# Seconds for an answer to a question of ours.
+PATIENCE = 90.0
+# Tokens of context below which instructions, tools and a note leave little room.
+ENOUGH = 8192
+# No model says this of its own accord.
+_WORD = "tagcall-7f3a"
+_SCHEMA = {
+    "type": "object",
+    "properties": {"word": {"type": "string", "enum": [_WORD]}},
+    "required": ["word"],
+    "additionalProperties": False,
+}
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "read_note",
+        "description": "Read a note.",
+        "parameters": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+    },
+}
+# Where the size of the context in use stands in what servers tell of a model: before the size it was made for.
+_CONTEXTS = (
+    ("meta", "n_ctx"), ("loaded_context_length",), ("max_model_len",), ("context_length",), ("max_context_length",),
+)  # fmt: skip
+
+
+async def examine_server(backend: ChatBackend, local: LocalServer | None) -> AsyncIterator[Finding]:
+    """`local` is what is known of the server, if its kind is."""
+    try:
+        models = await backend.models()
+    except BackendError:
+        return  # which was said
+    if not models:
+        return
+    model = models[0].id
+    yield await _schema(backend, model)
+    yield await _tools(backend, model)
+    # Last: some servers know it once they have loaded the model.
+    yield await _context(backend, model, local)
+
+
+async def _ask(backend: ChatBackend, model: str, question: str, **members: object) -> Mapping[str, Any]:
+    """The message that answers `question`. Raises `BackendError`."""
+    messages = [{"role": "user", "content": question}]
+    body = {"model": model, "messages": messages, "max_tokens": 200, "temperature": 0, **members}
+    answer = await backend.look(f"{backend.url}/chat/completions", body, patience=PATIENCE)
+    try:
+        message = answer["choices"][0]["message"]
+    except (LookupError, TypeError):
+        return {}
+    return message if isinstance(message, dict) else {}
+
+
+async def _schema(backend: ChatBackend, model: str) -> Finding:
+    held = {"type": "json_schema", "json_schema": {"name": "answer", "schema": _SCHEMA, "strict": True}}
+    try:
+        said = (await _ask(backend, model, "Say hello.", response_format=held)).get("content")
+    except BackendError as error:
+        return Finding("schema", None, f"{model} is not held to a JSON schema: {error.message}")
+    try:
+        kept = orjson.loads(said or "") == {"word": _WORD}
+    except orjson.JSONDecodeError:
+        kept = False
+    if kept:
+        return Finding("schema", True, f"{model} is held to a JSON schema")
+    return Finding("schema", None, f"{model} is not held to a JSON schema: answers are checked, and asked for again")
+
+
+async def _tools(backend: ChatBackend, model: str) -> Finding:
+    question = "What stands in a.md? Read it."
+    try:
+        message = await _ask(backend, model, question, tools=[_TOOL], tool_choice="required")
+    except BackendError as error:
+        return Finding("tools", True, f"{model} takes none here, which is what tagcall is for ({error.message})")
+    if message.get("tool_calls"):
+        return Finding("tools", None, f"this server calls tools itself: you may not need tagcall for {model}")
+    return Finding("tools", True, f"the server takes tools, but made no call of what {model} wrote")
+
+
+async def _context(backend: ChatBackend, model: str, local: LocalServer | None) -> Finding:
+    tokens = await _context_size(backend, model)
+    remedy = f"To give it more, {local.more_context if local else 'see how its server sets the context size'}."
+    if tokens is None:
+        return Finding("context", None, "the server does not tell how much it reads", remedy)
+    if tokens < ENOUGH:
+        return Finding("context", None, f"{tokens:,} tokens, which tools and notes fill soon", remedy)
+    return Finding("context", True, f"{tokens:,} tokens")
+
+
+async def _context_size(backend: ChatBackend, model: str) -> int | None:
+    root = "{0.scheme}://{0.netloc}".format(urlsplit(backend.url))
+    # What is in use, as Ollama and LM Studio tell it beside OpenAI's API; then what that API's list says.
+    for url, rows, name in (
+        (f"{root}/api/ps", "models", "name"),
+        (f"{root}/api/v0/models", "data", "id"),
+        (f"{backend.url}/models", "data", "id"),
+    ):
+        try:
+            listed = await backend.look(url)
+        except BackendError:
+            continue
+        found = listed.get(rows) if isinstance(listed, dict) else None
+        for row in found if isinstance(found, list) else []:
+            if isinstance(row, dict) and row.get(name) == model and (size := _size(row)):
+                return size
+    return None
+
+
+def _size(row: Mapping[str, Any]) -> int | None:
+    for path in _CONTEXTS:
+        value: Any = row
+        for step in path:
+            value = value.get(step) if isinstance(value, dict) else None
+        if isinstance(value, int) and value > 0:
+            return value
+    return None

@@ -1,0 +1,75 @@
+"""Chat Completions servers in the table: one at an address, and the local ones that are known by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...errors import UsageError
+from ..kind import BackendKind, BackendSettings, Finding
+from .servers import LOCAL_SERVERS
+
+if TYPE_CHECKING:
+    from .backend import ChatBackend
+
+_URL = re.compile(r"(https?://)(?P<user>[^/@]*@)?(?P<host>[^/?#@]+)(?P<path>[^?#]*)")
+
+
+def server_url(backend: str) -> str:
+    """The address that a setting means, without a slash at its end; `/v1` where it has no path. Raises `UsageError`."""
+    if backend in LOCAL_SERVERS:
+        return LOCAL_SERVERS[backend].address
+    parts = _URL.fullmatch(backend)
+    if parts is None:
+        raise UsageError(f"--backend {backend} is no address: write for instance http://127.0.0.1:8080/v1.")
+    if parts["user"]:
+        raise UsageError("--backend has a name or a key in its address: give the key with --backend-key-file.")
+    return f"{parts[1]}{parts['host']}{parts['path'].rstrip('/') or '/v1'}"
+
+
+def _key(settings: BackendSettings) -> str | None:
+    """The key that the server wants, if the settings name one. Raises `UsageError`."""
+    if settings.backend_key_file is None:
+        return settings.backend_key
+    try:
+        key = settings.backend_key_file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"The key in {settings.backend_key_file} cannot be read: {error}.") from None
+    if not key or not key.isascii() or not key.isprintable():
+        raise UsageError(f"{settings.backend_key_file} holds no key: write it into the file, and nothing else.")
+    return key
+
+
+def _make(settings: BackendSettings) -> ChatBackend:
+    from .backend import ChatBackend  # noqa: PLC0415 -- other kinds do without
+
+    local = LOCAL_SERVERS.get(settings.backend)
+    return ChatBackend(
+        server_url(settings.backend),
+        start=local.start if local else "start the model server, or give --backend another address",
+        key=_key(settings),
+        flat=settings.chat_roles == "flat",
+        models=settings.model,
+        idle_timeout=settings.idle_timeout,
+    )
+
+
+async def _examine(settings: BackendSettings) -> Sequence[Finding]:
+    from .examination import examine_server  # noqa: PLC0415 -- only doctor asks
+
+    async with _make(settings) as backend:
+        return [finding async for finding in examine_server(backend, LOCAL_SERVERS.get(settings.backend))]
+
+
+CHAT_SERVER = BackendKind(
+    help="an OpenAI-style Chat Completions server, which need not know tools",
+    address="//HOST:PORT/v1",
+    profile="small",
+    make=_make,
+    check_after=_examine,
+)
+LOCAL: Mapping[str, BackendKind] = dict.fromkeys(
+    LOCAL_SERVERS, replace(CHAT_SERVER, help="the one of that name on this machine, at its usual port", address=None)
+)

@@ -1,0 +1,98 @@
+"""A prompt as the body of `POST /chat/completions`.
+
+real    system: instructions and tools   user   assistant   user: a result   ...
+flat    user: all of that as one text, for templates that know no such roles, or not in this order
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from prompts import Image, Part, Text
+
+from ...contracts import Prompt
+
+# Of our roles, those that templates know by another name.
+_ROLES: Mapping[str, str] = {"developer": "system"}
+
+_Message = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a server takes requests, as far as it has said.
+
+    `flat`: the conversation as one text. `effort`: it may be told how hard to think.
+    """
+
+    flat: bool = False
+    effort: bool = True
+
+
+def chat_body(prompt: Prompt, manner: Manner, *, progress: bool = False) -> bytes:
+    """The request's JSON. It always asks for a stream: whoever leaves one ends the model's work.
+
+    `progress`: the server can tell how far it has read the prompt, and shall.
+    """
+    optional = {
+        "temperature": prompt.sampling.temperature,
+        "top_p": prompt.sampling.top_p,
+        "seed": prompt.sampling.seed,
+        "max_tokens": prompt.max_tokens,
+        "stop": prompt.stop or None,
+        "reasoning_effort": prompt.effort if manner.effort else None,
+        "response_format": None if prompt.output_schema is None else _held_to(prompt.output_schema),
+        "return_progress": progress or None,
+    }
+    return orjson.dumps(
+        {
+            "model": prompt.model,
+            "messages": [*(_flat(prompt) if manner.flat or _ends_in_an_answer(prompt) else _real(prompt))],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            **{name: value for name, value in optional.items() if value is not None},
+        }
+    )
+
+
+def _ends_in_an_answer(prompt: Prompt) -> bool:
+    """Some servers would go on with that answer, some begin another one, and some repeat it."""
+    return bool(prompt.items) and prompt.items[-1].role == "assistant"
+
+
+def _real(prompt: Prompt) -> Iterator[_Message]:
+    if prompt.head:
+        yield {"role": "system", "content": prompt.head}
+    for item in prompt.items:
+        yield {"role": _ROLES.get(item.role, item.role), "content": _content(item.parts)}
+
+
+def _flat(prompt: Prompt) -> Iterator[_Message]:
+    head = [Text(f"{prompt.developer}\n\n")] if prompt.developer else []
+    yield {"role": "user", "content": _content([*head, *prompt.parts])}
+
+
+def _content(parts: Iterable[Part]) -> str | list[_Message]:
+    """A string where there is only text: some servers take nothing else."""
+    parts = [*parts]
+    if all(isinstance(part, Text) for part in parts):
+        return "".join(part.text for part in parts if isinstance(part, Text))
+    return [_part(part) for part in parts]
+
+
+def _part(part: Part) -> _Message:
+    match part:
+        case Text(text):
+            return {"type": "text", "text": text}
+        case Image(url):
+            return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _held_to(schema: str) -> _Message:
+    # Its own text: numbers in it may be larger than what a parser keeps.
+    held = {"name": "answer", "schema": orjson.Fragment(schema), "strict": True}
+    return {"type": "json_schema", "json_schema": held}

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.backends.chat import stream
+from proxy.backends.chat.stream import ChatStream
+from proxy.contracts import (
+    BackendEvent,
+    MessageEnded,
+    ReasoningEnded,
+    ReasoningPiece,
+    TextPiece,
+    TurnEnded,
+    Usage,
+)
+from tests.support.backend_events import merged
+
+DONE = b"data: [DONE]\n\n"
+ENDED: list[BackendEvent] = [MessageEnded(), TurnEnded(None)]
+
+
+def event(**members: Any) -> bytes:
+    return b"data: %b\n\n" % orjson.dumps(members)
+
+
+def delta(finish: str | None = None, **members: Any) -> bytes:
+    return event(choices=[{"index": 0, "delta": members, "finish_reason": finish}])
+
+
+def read(data: Sequence[bytes], **how: Any) -> tuple[list[BackendEvent], str | None]:
+    """All events, and the code of the failure that they end in."""
+    reader = ChatStream("The server", **how)
+    events: list[BackendEvent] = []
+    for block in data:
+        events += reader.receive(block)
+        if reader.failed:
+            break
+    else:
+        events += reader.receive_eof()
+    return list(merged(events)), reader.failed.code if reader.failed else None
+
+
+USAGE = {
+    "prompt_tokens": 10,
+    "completion_tokens": 5,
+    "prompt_tokens_details": {"cached_tokens": 4},
+    "completion_tokens_details": {"reasoning_tokens": 2},
+}
+# As llama.cpp's server, OpenRouter and vLLM write.
+WHOLE = [
+    b": OPENROUTER PROCESSING\n\n",
+    delta(role="assistant", content=None),
+    delta(reasoning_content="Let me "),
+    delta(reasoning="see.", reasoning_details=[]),
+    delta(content="He"),
+    delta(content="llo"),
+    delta(finish="stop"),
+    event(choices=[], usage=USAGE),
+    DONE,
+]
+TOLD = [
+    ReasoningPiece(0, "Let me see."), ReasoningEnded(), TextPiece("Hello"), MessageEnded(),
+    TurnEnded(Usage(10, 4, 5, 2)),
+]  # fmt: skip
+
+
+def test_a_stream_is_told_as_events() -> None:
+    assert read(WHOLE) == (TOLD, None)
+
+
+@given(st.lists(st.integers(1, 60), min_size=1))
+def test_how_bytes_are_cut_does_not_show(sizes: list[int]) -> None:
+    data = b"".join(WHOLE)
+    blocks: list[bytes] = []
+    while data:
+        size = sizes[len(blocks) % len(sizes)]
+        blocks.append(data[:size])
+        data = data[size:]
+    assert read(blocks) == (TOLD, None)
+
+
+def test_pieces_that_came_together_leave_as_one() -> None:
+    assert ChatStream("s").receive(delta(content="a") + delta(content="b")) == [TextPiece("ab")]
+
+
+def test_reasoning_is_told_where_it_is_wanted() -> None:
+    assert read(WHOLE, reasoning=False) == (TOLD[1:], None)
+
+
+WAYS: dict[str, tuple[list[bytes], list[BackendEvent], str | None]] = {
+    "no [DONE]": ([delta(content="Hi", finish="stop")], [TextPiece("Hi"), *ENDED], None),
+    "no finish_reason": ([delta(content="Hi"), DONE], [TextPiece("Hi"), *ENDED], None),
+    "cut": ([delta(content="Hi")], [TextPiece("Hi")], "backend_disconnected"),
+    "cut in a line": ([delta(content="Hi"), b'data: {"cho'], [TextPiece("Hi")], "backend_error"),
+    "nothing": ([], [], "backend_disconnected"),
+    "no line end": (
+        [delta(content="Hi"), delta(finish="stop").strip()], [TextPiece("Hi"), *ENDED], None,
+    ),
+    "carriage returns": ([delta(content="Hi", finish="stop").replace(b"\n", b"\r\n")], [TextPiece("Hi"), *ENDED], None),
+    "length": (
+        [delta(content="Hi", finish="length"), DONE],
+        [TextPiece("Hi"), MessageEnded(), TurnEnded(None, "max_output_tokens")], None,
+    ),
+    "filtered": ([delta(finish="content_filter")], [TurnEnded(None, "content_filter")], None),
+    "only thoughts": (
+        [delta(content="<think>Hm"), delta(finish="length")],
+        [ReasoningPiece(0, "Hm"), ReasoningEnded(), TurnEnded(None, "max_output_tokens")], None,
+    ),
+    "thoughts in the text": (
+        [delta(content="<think>Hm</think>Hi", finish="stop")],
+        [ReasoningPiece(0, "Hm"), ReasoningEnded(), TextPiece("Hi"), *ENDED], None,
+    ),
+    "a refusal": ([delta(refusal="No.", finish="stop")], [TextPiece("No."), *ENDED], None),
+    "text as parts": (
+        [delta(content=[{"type": "text", "text": "Hi"}, 1, {"type": "thinking"}], finish="stop")],
+        [TextPiece("Hi"), *ENDED], None,
+    ),
+    "no stream": (
+        [event(choices=[{"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}])],
+        [TextPiece("Hi"), *ENDED], None,
+    ),
+    "a call of its own": (
+        [delta(content="Hi"), delta(tool_calls=[{"index": 0, "function": {"name": "f"}}]), DONE],
+        [TextPiece("Hi")], "backend_not_text_only",
+    ),
+    "an old call of its own": ([delta(function_call={"name": "f"})], [], "backend_not_text_only"),
+    "a call that is not shown": ([delta(finish="tool_calls")], [], "backend_not_text_only"),
+    "no calls": ([delta(content="Hi", tool_calls=[], finish="stop")], [TextPiece("Hi"), *ENDED], None),
+    "an error": (
+        [delta(content="Hi"), event(error={"code": 503, "message": "Provider overloaded"})],
+        [TextPiece("Hi")], "server_is_overloaded",
+    ),
+    "an error of llama.cpp once": ([b'error: {"code": 500, "message": "boom"}\n\n'], [], "backend_error"),
+    "an error in words": ([event(error="boom")], [], "backend_error"),
+    "no JSON": ([b"data: <html>\n"], [], "backend_error"),
+    "no object": ([b"data: 1\n"], [], "backend_error"),
+    "a strange choice": ([event(choices=[1])], [], "backend_error"),
+    "strange members": (
+        [event(choices=[{"delta": {"content": 1, "reasoning": {}}}], usage={"prompt_tokens": "x"}), DONE],
+        [TurnEnded(Usage())], None,
+    ),
+    "words behind the end": ([delta(content="Hi"), DONE, delta(content="!")], [TextPiece("Hi"), *ENDED], None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "events", "code"), WAYS.values(), ids=WAYS)
+def test_every_way_to_end(data: list[bytes], events: list[BackendEvent], code: str | None) -> None:
+    assert read(data) == (events, code)
+
+
+def test_a_line_without_an_end_is_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "MAX_LINE", 100)
+    assert read([b"data: " + b"x" * 60, b"x" * 60]) == ([], "backend_error")
