@@ -85,8 +85,8 @@ async def see_turn(backend: TextBackend) -> Seen:
     """Reads a turn past its end, which nothing may follow."""
     text: list[str] = []
     ends: list[str] = []
-    async with backend.stream(prompt()) as batches:
-        try:
+    try:
+        async with backend.stream(prompt()) as batches:
             async for batch in batches:
                 for event in batch:
                     assert not ends, f"{event} after the end"
@@ -94,7 +94,7 @@ async def see_turn(backend: TextBackend) -> Seen:
                         text.append(event.text)
                     elif isinstance(event, TurnEnded):
                         ends.append("ended")
-        except BackendError as error:
-            ends.append(str(error.code))
+    except BackendError as error:
+        ends.append(str(error.code))
     assert len(ends) == 1, f"ends: {ends}"
     return Seen("".join(text), ends[0])

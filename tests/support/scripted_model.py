@@ -119,6 +119,8 @@ class ScriptedModel:
     `called` is set by each request, `stream_closed` when a client left before the end of its stream.
     """
 
+    path = "/v1/responses"
+
     def __init__(self) -> None:
         self.requests: list[SeenRequest] = []
         self.default: Reply | Refusal = Reply([Message("Hello from the scripted model.")])
@@ -129,13 +131,23 @@ class ScriptedModel:
         self._script: deque[Reply | Refusal] = deque()
         self._ids = itertools.count(1)
         self.app = web.Application(client_max_size=256 * 2**20)
-        self.app.router.add_post("/v1/responses", self._responses)
+        self.app.router.add_post(self.path, self._answer)
 
     def push(self, *replies: Reply | Refusal) -> None:
         self._script.extend(replies)
 
-    async def _responses(self, request: web.Request) -> web.StreamResponse:
-        body = orjson.loads(await request.read())
+    def _read(self, body: dict[str, Any]) -> dict[str, Any]:
+        """A request's body as tests look at it."""
+        return body
+
+    def _lines(self, reply: Reply) -> Iterator[tuple[bytes, bool]]:
+        """The events of a stream as they are written, and whether each is a delta."""
+        for number, event in enumerate(_events(reply, self._ids)):
+            payload = orjson.dumps({**event, "sequence_number": number}).decode()
+            yield f"event: {event['type']}\ndata: {payload}\n\n".encode(), event["type"].endswith(".delta")
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        body = self._read(orjson.loads(await request.read()))
         self.requests.append(SeenRequest(dict(request.headers), body))
         self.called.set()
         reply = self._next_reply(body)
@@ -158,14 +170,13 @@ class ScriptedModel:
 
     async def _stream(self, request: web.Request, response: web.StreamResponse, reply: Reply) -> None:
         deltas = 0
-        for number, event in enumerate(_events(reply, self._ids)):
+        for line, is_delta in self._lines(reply):
             if reply.gate is not None and deltas == reply.hold_after:
                 await reply.gate.wait()
             if reply.pace:
                 await asyncio.sleep(reply.pace)
-            payload = orjson.dumps({**event, "sequence_number": number}).decode()
-            await response.write(f"event: {event['type']}\ndata: {payload}\n\n".encode())
-            deltas += event["type"].endswith(".delta")
+            await response.write(line)
+            deltas += is_delta
         if isinstance(reply.end, Cut) and request.transport is not None:
             request.transport.abort()
 
@@ -222,25 +233,25 @@ def _started_and_done(item: Item, number: int) -> tuple[dict[str, Any], dict[str
 def _deltas(item: Item, at: Mapping[str, object], chunk: int) -> Iterator[dict[str, Any]]:
     match item:
         case Message(text):
-            for piece in _pieces(text, chunk):
+            for piece in pieces_of(text, chunk):
                 yield {"type": "response.output_text.delta", **at, "content_index": 0, "delta": piece}
         case Reasoning(summary, raw):
             for index, part in enumerate(summary):
                 opened = {"type": "summary_text", "text": ""}
                 yield {"type": "response.reasoning_summary_part.added", **at, "summary_index": index, "part": opened}
-                for piece in _pieces(part, chunk):
+                for piece in pieces_of(part, chunk):
                     yield {
                         "type": "response.reasoning_summary_text.delta",
                         **at,
                         "summary_index": index,
                         "delta": piece,
                     }
-            for piece in _pieces(raw, chunk):
+            for piece in pieces_of(raw, chunk):
                 yield {"type": "response.reasoning_text.delta", **at, "content_index": 0, "delta": piece}
         case Call():
             pass
 
 
-def _pieces(text: str, chunk: int) -> Iterator[str]:
+def pieces_of(text: str, chunk: int) -> Iterator[str]:
     for start in range(0, len(text), chunk):
         yield text[start : start + chunk]
