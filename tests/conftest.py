@@ -14,6 +14,7 @@ from pytest_aiohttp import AiohttpServer
 
 from proxy.home import habits_file
 from proxy.settings import default_call_key_secret
+from tests.support.backends import BACKENDS_UNDER_TEST, TestBackend
 from tests.support.clock import Clock
 from tests.support.codex_programs import child_environment, installed_programs
 from tests.support.patience import no_deadlines, wait_for_codex
@@ -47,10 +48,16 @@ def _no_deadlines() -> Iterator[None]:
 
 
 @pytest.fixture
-async def model(aiohttp_server: AiohttpServer, monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
-    """What a real codex program asks."""
+def stack() -> TestBackend:
+    """What tagcall has behind it, in front of `model`: a real codex program, unless a test asks for others as well."""
+    return BACKENDS_UNDER_TEST[0]
+
+
+@pytest.fixture
+async def model(aiohttp_server: AiohttpServer, monkeypatch: pytest.MonkeyPatch, stack: TestBackend) -> ScriptedModel:
+    """What `stack` asks."""
     wait_for_codex(monkeypatch)
-    model = ScriptedModel()
+    model = stack.model()
     server = await aiohttp_server(model.app, access_log=None, shutdown_timeout=0.1)
     model.url = str(server.make_url("/v1"))
     return model

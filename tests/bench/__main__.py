@@ -4,6 +4,7 @@
 
 app_server   plays turns by recipe, as a child process
 relay        JSON-RPC to SSE and nothing else: the floor
+chat_server  plays turns by recipe as a Chat Completions server; chat_relay: the floor in front of it
 contestants  both of them as processes: start, CPU time, memory
 client       many streams at once, and when each piece of text came
 deltas       rows about text that streams
@@ -27,7 +28,7 @@ from pathlib import Path
 from tests.parser import bench as parser_bench
 
 from . import answers, deltas, lanes, leaving, requests, starts
-from .contestants import relay, tagcall
+from .contestants import over_chat, relay, tagcall
 from .report import Row, head
 
 
@@ -53,6 +54,10 @@ def main() -> None:
             show(deltas.rows(ours, floor))
             show(requests.growth(ours))
             show(leaving.rows(ours, folder))
+    with tempfile.TemporaryDirectory() as chat_in, over_chat(Path(chat_in)) as (ours, floor):
+        sys.stdout.write(f"\nThe same in front of a Chat Completions server\n{head()}\n")
+        show(deltas.rows(ours, floor))
+        sys.stdout.write("\n")
     show(answers.rows())
     show(requests.sending())
     sys.stdout.write(f"\nConversations that keep their thread, and those that do not\n{head('lanes on', 'off')}\n")

@@ -69,6 +69,20 @@ def relay(folder: Path) -> Iterator[Contestant]:
 
 
 @contextmanager
+def over_chat(folder: Path) -> Iterator[tuple[Contestant, Contestant]]:
+    """`tagcall serve` and the relay for such servers, both in front of one Chat Completions server."""
+    with _running("chat server", ["-m", "tests.bench.chat_server"], folder) as server:
+        url = f"http://127.0.0.1:{server.port}/v1"
+        command = ["-m", "proxy.cli", "serve", "--port", "0", "--backend", url]
+        command += ["--store", f"sqlite:{folder / 'responses.sqlite'}"]
+        with (
+            _running("tagcall", command, folder) as ours,
+            _running("chat relay", ["-m", "tests.bench.chat_relay", url], folder) as floor,
+        ):
+            yield ours, floor
+
+
+@contextmanager
 def _running(name: str, command: list[str], folder: Path) -> Iterator[Contestant]:
     # An installed program has its byte code; here the first start writes it.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

@@ -15,6 +15,7 @@ from proxy.backends.codex.program import release_of
 from proxy.backends.codex.session import LANES_SINCE
 from proxy.backends.codex.threads import CodexThreads
 from proxy.rpc import RpcClient
+from tests.support.backends import TestBackend
 from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.scripted_model import Incomplete, Message, Refusal, Reply, ScriptedModel
 
@@ -132,7 +133,7 @@ async def be_repaired(endpoint: Endpoint) -> None:
 async def test_a_lane_that_cannot_go_on_is_given_up_once_its_turn_has_ended(
     model: ScriptedModel, codex: TestProgram, tmp_path: Path, wire: Wire, spoil: Callable[[Endpoint], Awaitable[None]]
 ) -> None:
-    async with serving(model, codex, tmp_path / "home") as endpoint:
+    async with serving(model, TestBackend(codex), tmp_path / "home") as endpoint:
         await spoil(endpoint)
         # At once, while the turn may still be ending.
         await create(endpoint, HELLO, AND)
@@ -148,7 +149,7 @@ async def test_a_lane_that_cannot_go_on_is_given_up_once_its_turn_has_ended(
 async def test_a_lane_is_idle_before_the_end_of_its_answer_is_told(
     model: ScriptedModel, codex: TestProgram, tmp_path: Path, api: str
 ) -> None:
-    async with serving(model, codex, tmp_path / "home") as endpoint:
+    async with serving(model, TestBackend(codex), tmp_path / "home") as endpoint:
         said: list[Any] = [HELLO]
         answer: Any = {"role": "assistant", "content": "Hello from the scripted model."}
         for _ in range(5):
@@ -170,7 +171,7 @@ async def test_a_lane_is_idle_before_the_end_of_its_answer_is_told(
 async def test_two_requests_at_once_on_one_conversation_have_two_threads(
     model: ScriptedModel, codex: TestProgram, tmp_path: Path
 ) -> None:
-    async with serving(model, codex, tmp_path / "home") as endpoint:
+    async with serving(model, TestBackend(codex), tmp_path / "home") as endpoint:
         answer = await create(endpoint, HELLO)
         said = [HELLO, *(item.to_dict() for item in answer.output)]
         gate = asyncio.Event()

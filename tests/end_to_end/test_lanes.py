@@ -14,6 +14,7 @@ from parser import write_call
 from proxy.backends.codex.program import release_of
 from proxy.backends.codex.session import LANES_SINCE
 from proxy.replay.call_key import key_of
+from tests.support.backends import TestBackend
 from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.scripted_model import Message, Reply, ScriptedModel
 
@@ -78,7 +79,7 @@ def holds(body: dict[str, Any], earlier: dict[str, Any]) -> bool:
 async def test_a_tool_loop_has_one_key_and_one_growing_beginning(
     model: ScriptedModel, codex: TestProgram, tmp_path: Path, members: dict[str, Any]
 ) -> None:
-    async with serving(model, codex, tmp_path / "home") as endpoint:
+    async with serving(model, TestBackend(codex), tmp_path / "home") as endpoint:
         bodies = await loop(endpoint, **members)
     assert len(bodies) == ROUNDS
     assert len({body["prompt_cache_key"] for body in bodies}) == 1

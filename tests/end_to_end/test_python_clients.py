@@ -1,4 +1,4 @@
-"""Python clients complete the whole tool loop, against a real server and the real codex program."""
+"""Python clients complete the whole tool loop, against a real server in front of each kind of backend."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.backends import ONE_OF_EACH_KIND, TestBackend
 from tests.support.lanes import continued
 from tests.support.scripted_model import ScriptedModel
 from tests.support.tagcall_server import tagcall_server
@@ -23,11 +24,13 @@ CLIENTS: dict[str, dict[str, dict[str, Way]]] = {
 CASES = [(client, api, way) for client, apis in CLIENTS.items() for api, ways in apis.items() for way in ways]
 
 
-@pytest.mark.parametrize(("client", "api", "way"), CASES, ids=["-".join(case) for case in CASES])
+@pytest.mark.parametrize("stack", ONE_OF_EACH_KIND, ids=lambda stack: stack.name)
+@pytest.mark.parametrize("case", CASES, ids="-".join)
 async def test_a_python_client_completes_the_tool_loop(
-    model: ScriptedModel, client: str, api: str, way: str, tmp_path: Path
+    model: ScriptedModel, stack: TestBackend, case: tuple[str, str, str], tmp_path: Path
 ) -> None:
-    async with tagcall_server(model, tmp_path / "home") as url:
+    client, api, way = case
+    async with tagcall_server(model, tmp_path / "home", stack) as url:
         model.choose = librarian
         session = Session(url)
         await CLIENTS[client][api][way](session)

@@ -13,7 +13,7 @@ def continued(requests: Iterable[SeenRequest]) -> int:
     held: dict[str, list[Any]] = {}
     count = 0
     for request in requests:
-        key, shown = request.body["prompt_cache_key"], request.body["input"]
+        key, shown = request.body.get("prompt_cache_key", ""), request.body["input"]
         before = held.get(key, [])
         count += bool(before) and shown[: len(before)] == before
         held[key] = shown

@@ -255,6 +255,22 @@ async def test_what_a_server_would_not_take_is_remembered_for_that_model(
     assert ["reasoning_effort" in request.body for request in chat.requests] == [True, True, False, True, False, True]
 
 
+@pytest.mark.parametrize(("software", "asked"), [("llama.cpp", True), ("uvicorn", None)])
+async def test_a_server_that_knows_how_far_it_is_is_asked_to_tell(
+    aiohttp_server: AiohttpServer, software: str, asked: bool | None
+) -> None:
+    async def sign(_: web.Request, response: web.StreamResponse) -> None:
+        response.headers["Server"] = software
+
+    chat = ScriptedChat()
+    chat.app.on_response_prepare.append(sign)
+    server = await aiohttp_server(chat.app)
+    async with ChatBackend(str(server.make_url("/v1"))) as backend:
+        await backend.health()
+        await read_turn(backend, prompt())
+    assert chat.requests[0].body.get("return_progress") == asked
+
+
 async def test_what_helps_nothing_is_not_remembered(chat: ScriptedChat, backend: ChatBackend) -> None:
     refused = Refusal(400, {"message": "System role not supported"})
     chat.push(refused, refused)
