@@ -98,7 +98,7 @@ async def test_a_mended_history_is_the_same_in_each_request(
     merged = {"type": "function_call_output", "call_id": "call_a", "output": "one\ntwo"}
     conversation: list[Any] = [{"role": "user", "content": "Read both."}, searched, *asked, merged]
     model.choose = lambda _: Reply([Message("Well.")])
-    async with serving(model, codex, tmp_path / "home") as endpoint:
+    async with serving(model, TestBackend(codex), tmp_path / "home") as endpoint:
         for _ in range(3):
             answer = await endpoint.client.responses.create(model="gpt-5.5", input=conversation, tools=TOOLS)
             conversation += [*(item.to_dict() for item in answer.output), {"role": "user", "content": "And?"}]

@@ -43,35 +43,33 @@ NO_IMAGES: ErrorFields = {
 }
 
 _WHAT_IS_IT = "Is it a Chat Completions server, and is its path /v1?"
-# Characters of a server's own sentence that are repeated.
-_LONGEST = 500
+# Characters of a server's own sentence that are looked at, and that are repeated.
+_LOOKED_AT, _REPEATED = 4000, 500
 # Seconds after which a server that is still reading its model from disk is worth asking again.
 _LOADING = 5.0
 
-
-def _words(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
-_OF_SCHEMAS = _words(r"json.?schema|response_format|guided|grammar")
-_OF_CONTEXT = _words(
+_OF_SCHEMAS = re.compile(r"json.?schema|response_format|guided|grammar", re.IGNORECASE)
+_OF_CONTEXT = re.compile(
     r"exceed_context_size|context_length_exceeded|context (?:size|length|window)|maximum context|prompt is too long"
-    r"|too many (?:input )?tokens|context (?:the )?overflow"
+    r"|too many (?:input )?tokens|context (?:the )?overflow",
+    re.IGNORECASE,
 )
-_OF_IMAGES = _words(
-    r"image input|mmproj|image_url|not a multimodal|\b(?:not|no) (?:\w+ ){0,4}(?:images?|vision|multimodal)\b"
+_OF_IMAGES = re.compile(
+    r"image input|mmproj|image_url|not a multimodal|\b(?:not|no) (?:\w+ ){0,4}(?:images?|vision|multimodal)\b",
+    re.IGNORECASE,
 )
-_OF_MODELS = _words(
+_OF_MODELS = re.compile(
     r"\bmodel\b.{0,300}\b(?:not found|not exist|not loaded)|no models? loaded|model_not_found"
-    r"|(?:unknown|invalid|no such|not a valid) model"
+    r"|(?:unknown|invalid|no such|not a valid) model",
+    re.IGNORECASE,
 )
-_OF_MONEY = _words(r"insufficient.{0,20}(?:credit|quota|balance|funds)|payment required")
+_OF_MONEY = re.compile(r"insufficient.{0,20}(?:credit|quota|balance|funds)|payment required", re.IGNORECASE)
 _BY_WORDS = (
     (_OF_CONTEXT, CONTEXT),
     (_OF_IMAGES, NO_IMAGES),
     (_OF_MODELS, NO_MODEL),
     (_OF_MONEY, QUOTA),
-    (_words(r"rate.?limit"), RATE),
+    (re.compile(r"rate.?limit", re.IGNORECASE), RATE),
 )
 _BY_STATUS = {
     **BY_STATUS,
@@ -117,7 +115,7 @@ def rejection_in(value: Any, status: int | None = None) -> Rejection:  # noqa: A
         code = fields.get("code") or fields.get("status")
         status = code if isinstance(code, int) and 400 <= code <= 599 else 500
     named = [str(word) for word in (fields.get("type"), fields.get("code")) if isinstance(word, str)]
-    return Rejection(status, said, " ".join([*named, said]))
+    return Rejection(status, said, " ".join([*named, said])[:_LOOKED_AT])
 
 
 def failure(rejection: Rejection, server: str, *, held: bool = False, key: str | None = None) -> BackendError:
@@ -128,7 +126,7 @@ def failure(rejection: Rejection, server: str, *, held: bool = False, key: str |
         return _no_json(rejection, server)
     answer = _answer(rejection, held=held)
     said = rejection.said if key is None else rejection.said.replace(key, "***")
-    said = " ".join(said.split())[:_LONGEST]
+    said = " ".join(said.split())[:_REPEATED]
     match answer:
         case _ if answer is CONTEXT:
             said = f"{TOO_LONG} {server} says: {said}"
@@ -184,11 +182,13 @@ def _seconds(retry_after: str | None) -> float | None:
 # What a server would not take -> how it may take the same prompt. Each is tried once, and remembered if it helped.
 _CONCESSIONS: tuple[tuple[re.Pattern[str], Callable[[Manner], Manner]], ...] = (
     (
-        _words(r"roles? must alternate|system role|unexpected role|jinja|chat.?template|raise_exception"),
+        re.compile(
+            r"roles? must alternate|system role|unexpected role|jinja|chat.?template|raise_exception", re.IGNORECASE
+        ),
         lambda manner: replace(manner, flat=True),
     ),
     (
-        _words(r"reasoning.?effort|reasoning value|not support (?:thinking|reasoning)"),
+        re.compile(r"reasoning.?effort|reasoning value|not support (?:thinking|reasoning)", re.IGNORECASE),
         lambda manner: replace(manner, effort=False),
     ),
 )
