@@ -10,7 +10,8 @@ deferred      either form, made when somebody looks at it
 block         the tool block: frame, tools, rules; form, worked example, key
 call_key      what stands in place of the key in all that leaves
 profiles      which optional lines a kind of model is given
-prose         the words, in templates/*.txt; among them what asks for a summary, and what shows one
+prose         the words, in templates/*.txt
+compaction    a summary: how it is asked for, and what it stands for
 repair        the one line that a second attempt is given
 escape        tags in untrusted text made harmless, and the way back, streamed too
 canonical     when two calls are the same, and which one a conversation goes round in
@@ -20,6 +21,7 @@ guard         whether a call is a quotation from the request
 from .block import offered_tools
 from .call_key import KEY_LENGTH, MASK
 from .canonical import canonical, looping_call
+from .compaction import compacted, compaction_request, summarised, to_sum_up
 from .deferred import Deferred
 from .escape import (
     Unescaper,
@@ -33,7 +35,7 @@ from .escape import (
 from .guard import QuoteGuard, holds_word, untrusted_strings
 from .items import Item, OwnLine, chain, meaning_of_answer
 from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
-from .prose import compaction_request, no_result, nothing_said, summarised
+from .prose import no_result, nothing_said
 from .render import RenderedTurn, render_turn, text_before_key
 from .repair import (
     arguments_misfit,
@@ -94,6 +96,7 @@ __all__ = [
     "call_without_key",
     "canonical",
     "chain",
+    "compacted",
     "compaction_request",
     "escape",
     "escape_json",
@@ -110,6 +113,7 @@ __all__ = [
     "render_turn",
     "summarised",
     "text_before_key",
+    "to_sum_up",
     "unescape",
     "unescape_json",
     "untrusted_strings",

@@ -53,13 +53,3 @@ def nothing_said() -> str:
 def no_result() -> str:
     """Stands where a past call has no result."""
     return line("no_result")
-
-
-def compaction_request() -> str:
-    """The last message of a conversation that is too long and is to be summarised."""
-    return passage("compaction")
-
-
-def summarised(summary: str) -> str:
-    """A message that stands for the part of a conversation that `summary` sums up."""
-    return f"{passage('summary')}\n\n{summary}"

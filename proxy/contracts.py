@@ -239,6 +239,14 @@ class ToolCallEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class Compacted:
+    """`summary` stands for the conversation up to here. `whole`: for the user's older messages too."""
+
+    summary: str
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TurnFinished:
     usage: Usage
     incomplete: str | None = None
@@ -257,6 +265,7 @@ TurnEvent = (
     | ToolCallStarted
     | ToolCallArguments
     | ToolCallEnded
+    | Compacted
     | TurnFinished
     | TurnFailed
 )
@@ -268,6 +277,15 @@ class OutputFormat:
 
     schema: str | None = None
     name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A conversation is to be made short: before the answer when it is longer than `threshold` tokens, by estimate;
+    without a threshold at once, and that is all of the answer.
+    """
+
+    threshold: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +311,7 @@ class TurnRequest:
     sampling: Sampling = Sampling()
     truncate: bool = False
     repairs: Mapping[str, int] = field(default_factory=dict)
+    compaction: Compaction | None = None
     owner: str = ""
     names: frozenset[str] = frozenset()
 

@@ -8,15 +8,12 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from prompts import Text, Transcript, UserTurn, compaction_request
-
-from ..contracts import AnswerText, TurnEvent, TurnFinished, Usage, WireObject
-from ..errors import BackendError
+from ..contracts import Compacted, Compaction, TurnEvent, TurnFinished, Usage, WireObject
 from ..ids import mint_id
 from ..wire.builder import WireEvent
 from ..wire.json_body import parse_json_object
 from ..wire.responses.builder import response_usage
-from ..wire.responses.compaction import compaction_body, compaction_item, kept_messages
+from ..wire.responses.compaction import Summary, compaction_body, compaction_item, kept_messages
 from ..wire.responses.request import lookups, parse_responses_request
 from ..wire.responses.stored_items import stored_input
 from ..wire.sse import encode_typed
@@ -31,43 +28,35 @@ async def compact(request: web.Request) -> web.StreamResponse:
     # Only what says something about the conversation; the summary itself has no tools and no format.
     names = ("model", "input", "instructions", "previous_response_id", "reasoning")
     parsed = parse_responses_request({name: body[name] for name in names if name in body}, history)
-    entries = (*parsed.turn.transcript.entries, UserTurn((Text(compaction_request()),)))
-    turn = replace(parsed.turn, transcript=Transcript(entries, parsed.turn.transcript.instructions))
+    turn = replace(parsed.turn, compaction=Compaction())
     messages = kept_messages([*history.items, *stored_input(parsed.input, history.referred)])
     exchange = Exchange(turn, owner_of(request), SummaryBuilder(messages))
     return await answer(request, exchange, encode_typed, stream=False)
 
 
 class SummaryBuilder:
-    """Builds the compacted conversation: `messages`, and behind them all that the model writes, as their summary."""
+    """Builds the compacted conversation: `messages`, and behind them the summary. Nothing of it is streamed."""
 
     def __init__(self, messages: Sequence[WireObject]) -> None:
         self.id = mint_id("resp")
         self._messages = messages
-        self._pieces: list[str] = []
+        self._summary = ""
         self._usage = Usage()
 
     @property
     def body(self) -> dict[str, object]:
-        output = [*self._messages, compaction_item(self._summary)]
+        output = [*self._messages, compaction_item(Summary(self._summary))]
         return compaction_body(self.id, output, response_usage(self._usage), int(time.time()))
-
-    @property
-    def _summary(self) -> str:
-        return "".join(self._pieces).strip()
 
     def start(self) -> list[WireEvent]:
         return []
 
     def handle(self, event: TurnEvent) -> list[WireEvent]:
-        """Nothing of it is streamed. Raises `BackendError` when the model has ended and wrote nothing."""
         match event:
-            case AnswerText(text):
-                self._pieces.append(text)
+            case Compacted(summary):
+                self._summary = summary
             case TurnFinished(usage):
                 self._usage = usage
-                if not self._summary:
-                    raise BackendError("The model wrote no summary.", code="summary_missing")
             case _:
                 pass
         return []

@@ -1,8 +1,8 @@
 """One delivery: a turn run to its end, its events as an API's own, handed to a sink.
 
-    run_turn --batches--> builder --events--> sink     an event stream, one JSON body,
-                             |                         frames on a socket, a job in the background
-                             '-- what is to be kept is kept before the last events leave
+    turn --batches--> builder --events--> sink     an event stream, one JSON body,
+                         |                         frames on a socket, a job in the background
+                         '-- what is to be kept is kept before the last events leave
 
     the turn ends                  its last events
     it fails before any event,     raised: its caller refuses the request (an HTTP error, an `error` frame)
@@ -31,7 +31,7 @@ from structlog.typing import FilteringBoundLogger
 from ..contracts import TurnEvent, TurnFailed, TurnFinished, TurnRequest
 from ..errors import ApiError
 from ..ids import MintId, mint_id
-from ..turn import run_turn
+from ..turn import answer_request
 from ..wire.builder import AnswerBuilder, WireEvent
 from ..wire.sse import Encode
 from .bodies import fault, json_reply
@@ -158,7 +158,7 @@ async def _send_all_but_the_last(
     wanted = replace(
         asked, model=app[MODELS].behind(asked.model), owner=exchange.owner, names=asked.names | {builder.id}
     )
-    turn = run_turn(wanted, app[BACKEND], app[TURN_OPTIONS], entry.turn, mint=exchange.mint)
+    turn = answer_request(wanted, app[BACKEND], app[TURN_OPTIONS], entry.turn, mint=exchange.mint)
     batches = turn if cancellation is None else cancellation.cut(turn)
     with app[METRICS].turn(entry.turn) as clock:
         async with aclosing(batches):

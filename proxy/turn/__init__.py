@@ -1,5 +1,6 @@
 """One turn, from a client's request to what the client may see. Pure: it awaits its backend and nothing else.
 
+compaction    `answer_request`: a turn, and the summary that makes a long conversation short before it
 run           `run_turn`: prompt, answer, and the one more answer that some faults are worth
 prompting     the prompts, and what becomes of one that is refused
 reading       one answer of the model, as it comes: backend events in, turn events out
@@ -18,6 +19,7 @@ report        what happened, for logs: no text of anybody
 """
 
 from .call_key import CallKeys, Habits, KeyHabit, KeyHabits, KeyMode, NoHabits
+from .compaction import answer_request
 from .release import CallRelease
 from .report import Again, TurnReport
 from .run import TurnOptions, run_turn
@@ -33,5 +35,6 @@ __all__ = [
     "NoHabits",
     "TurnOptions",
     "TurnReport",
+    "answer_request",
     "run_turn",
 ]

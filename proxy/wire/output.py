@@ -26,6 +26,7 @@ from typing import Literal
 from ..contracts import (
     AnswerMessageEnded,
     AnswerText,
+    Compacted,
     Reasoning,
     ReasoningItemEnded,
     ToolCallArguments,
@@ -42,7 +43,7 @@ from .builder import WireEvent
 from .tools import DeclaredName
 
 # In the words of the Responses API; the other APIs' are the same.
-ItemType = Literal["message", "reasoning", "function_call", "custom_tool_call"]
+ItemType = Literal["message", "reasoning", "function_call", "custom_tool_call", "compaction"]
 
 # A call that broke off is incomplete, and so is what was open at a bad end.
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
@@ -64,6 +65,8 @@ class OutputItem:
     number: int | None = None
     status: ItemStatus = "in_progress"
     parts: list[list[str]] = field(default_factory=list)
+    content: str = ""
+    """What a compaction holds, which has no parts."""
 
     @property
     def is_call(self) -> bool:
@@ -125,6 +128,8 @@ class OutputBuilder(ABC):
             case ReasoningItemEnded():
                 _, events = self._ensure_reasoning()
                 return [*events, *self._close("completed")]
+            case Compacted():
+                return []  # asked for by the Responses API alone
             case TurnFinished(usage, incomplete):
                 events = self._close("incomplete" if incomplete else "completed")
                 return [*events, *self._finished(usage, incomplete)]

@@ -1,9 +1,11 @@
-"""Codex as a client of tagcall: it completes a task with a tool of an MCP server, over HTTP and over WebSocket."""
+"""Codex as a client of tagcall: it completes tasks with tools of an MCP server, over HTTP and over WebSocket."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,43 +13,95 @@ import pytest
 import structlog
 
 from parser import write_call
+from prompts import compaction_request
 from tests.support.codex_programs import TestProgram, installed_programs
-from tests.support.conversation import results_shown
+from tests.support.conversation import all_shown, results_shown
 from tests.support.lanes import continued
 from tests.support.scripted_model import Message, Reply, ScriptedModel
 from tests.support.tagcall_server import tagcall_server
 from tests.support.vault import ANSWER, CALLS
 
-from .clients import codex_cli
+from .clients.codex_cli import BASE_URL, CodexClient, provider
 
 # Older programs have no WebSocket transport.
 NEW = [program for program in installed_programs() if program.release >= (0, 160)]
 
+every_new_program = pytest.mark.parametrize("program", NEW, ids=lambda program: program.version)
+over_both_transports = pytest.mark.parametrize("websockets", [False, True], ids=["http", "websocket"])
 
-def librarian(body: Mapping[str, Any]) -> Reply:
-    """Makes the calls, one an answer, then answers."""
-    made = len(results_shown(body))
+
+def client_of(program: TestProgram, home: Path) -> CodexClient:
+    assert program.path is not None, "openai-codex-cli-bin is not installed"
+    return CodexClient(program.path, home)
+
+
+def transports(logs: Iterable[Mapping[str, Any]]) -> set[str]:
+    """By which turns came."""
+    return {line["method"] for line in logs if line["event"] == "request" and line.get("model")}
+
+
+def next_call(made: int) -> Reply:
+    """The call that follows so many, or the answer."""
     if made == len(CALLS):
         return Reply([Message(ANSWER)], chunk=3)
     call = write_call(f"mcp__vault__{CALLS[made].name}", json.dumps(CALLS[made].arguments))
     return Reply([Message(f"I will look.\n{call}")], chunk=3)
 
 
-@pytest.mark.parametrize("websockets", [False, True], ids=["http", "websocket"])
-@pytest.mark.parametrize("program", NEW, ids=lambda program: program.version)
+def librarian(body: Mapping[str, Any]) -> Reply:
+    """Makes the calls, one an answer, then answers."""
+    return next_call(len(results_shown(body)))
+
+
+@over_both_transports
+@every_new_program
 async def test_codex_completes_a_task_with_a_tool_of_an_mcp_server(
     model: ScriptedModel, program: TestProgram, websockets: bool, tmp_path: Path
 ) -> None:
-    assert program.path is not None, "openai-codex-cli-bin is not installed"
+    codex = client_of(program, tmp_path / "client")
     with structlog.testing.capture_logs() as logs:
         async with tagcall_server(model, tmp_path / "home", store="memory") as url:
             model.choose = librarian
-            said, calls = await codex_cli.run(
-                program.path, url, tmp_path / "client", "When does Alpha start?", websockets=websockets
-            )
-    assert said == ANSWER
-    assert calls == list(CALLS)
-    turns = [line["method"] for line in logs if line["event"] == "request" and line.get("model")]
-    assert set(turns) == {"WS" if websockets else "POST"}
+            codex.configure(provider(url, websockets=websockets))
+            assert await codex.ask("When does Alpha start?") == ANSWER
+    assert codex.calls == list(CALLS)
+    assert transports(logs) == {"WS" if websockets else "POST"}
     assert len(model.requests) == len(CALLS) + 1, "a warm-up asks for no answer"
     assert continued(model.requests) == len(CALLS)
+
+
+def forgetful(body: Mapping[str, Any]) -> Reply:
+    """A librarian who sums up how many calls there were, and has nothing else to go on from when that was asked."""
+    shown = all_shown(body)
+    summaries: list[str] = re.findall(r"I made (\d+) calls\.", shown)
+    # A compacted conversation shows no result that was there before.
+    made = int(summaries[-1] if summaries else 0) + len(results_shown(body))
+    if compaction_request() in shown:
+        return Reply([Message(f"I made {made} calls.")])
+    return next_call(made)
+
+
+@pytest.mark.parametrize(
+    ("configured", "transport"),
+    [(partial(provider, websockets=False, name="OpenAI"), "POST"), (lambda url: BASE_URL.format(url=url), "WS")],
+    ids=["http", "base-url-alone"],
+)
+@every_new_program
+async def test_codex_goes_on_behind_its_compactions_and_when_it_is_resumed(
+    model: ScriptedModel, program: TestProgram, configured: Callable[[str], str], transport: str, tmp_path: Path
+) -> None:
+    codex = client_of(program, tmp_path / "client")
+    with structlog.testing.capture_logs() as logs:
+        async with tagcall_server(model, tmp_path / "home", store="memory") as url:
+            model.choose = forgetful
+            # The model says that each answer took 120 tokens: the limit is passed each time.
+            codex.configure(configured(url), compact_at=100)
+            assert await codex.ask("When does Alpha start?") == ANSWER
+            assert codex.calls == list(CALLS)
+            summaries = [request for request in model.requests if compaction_request() in all_shown(request.body)]
+            assert len(summaries) >= 2
+            assert await codex.ask("And once more?", resume=True) == ANSWER
+    assert transports(logs) == {transport}
+    assert codex.calls == list(CALLS), "what was done is known from the summary"
+    newest = all_shown(model.requests[-1].body)
+    assert newest.index("When does Alpha start?") < newest.index(f"I made {len(CALLS)} calls.")

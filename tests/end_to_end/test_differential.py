@@ -181,7 +181,8 @@ def said(history: Sequence[Entry]) -> Iterator[Shown]:
                 if text or calls:
                     yield Shown("assistant", text, None, calls)
             case Summary(wire):
-                yield Shown("user", plain(summarised(read_summary(wire["encrypted_content"]) or "")))
+                summary = read_summary(wire["encrypted_content"])
+                yield Shown("user", plain(summarised(summary.text if summary else "")))
 
 
 def expected(instructions: str, history: Sequence[Entry], *, as_messages: bool) -> ShownHistory:

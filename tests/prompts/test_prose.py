@@ -11,9 +11,7 @@ from prompts import (
     arguments_misfit,
     call_missing,
     call_repeated,
-    compaction_request,
     named_call_missing,
-    summarised,
     unusable_markup,
 )
 
@@ -36,13 +34,3 @@ def test_no_passage_begins_with_what_could_complete_a_tag() -> None:
     """Untrusted text stands before them and may end in `<`."""
     for template in TEMPLATES:
         assert not re.match(r"[\s/]*tool_call", template.read_text("utf-8"), re.IGNORECASE)
-
-
-def test_a_summary_stands_behind_what_says_that_it_is_one() -> None:
-    before, _, shown = summarised("$name did it.").partition("\n\n")
-    assert "summary" in before
-    assert shown == "$name did it."
-
-
-def test_the_request_has_no_placeholder_left() -> None:
-    assert "$" not in compaction_request()

@@ -52,11 +52,11 @@ CHANGING = frozenset({"completed_at", "error", "incomplete_details", "output", "
 
 @dataclass(frozen=True)
 class Kind:
-    """How items of a type grow: the member that fills, and the events that fill it."""
+    """How items of a type grow: the member that fills, and the events that fill it. Without `text` it comes whole."""
 
     member: str
     prefix: str
-    text: str
+    text: str | None
     part: str | None = None
     index: str | None = None
     part_type: str | None = None
@@ -69,7 +69,11 @@ KINDS = {
     ),
     "function_call": Kind("arguments", "fc_", "function_call_arguments"),
     "custom_tool_call": Kind("input", "ctc_", "custom_tool_call_input"),
+    "compaction": Kind("encrypted_content", "cmp_", None),
 }
+
+# As at OpenAI.
+WITHOUT_STATUS = frozenset({"compaction", "reasoning"})
 
 
 @dataclass
@@ -120,11 +124,11 @@ class _Reading:
         assert item["id"].startswith(kind.prefix)
         self.take_id(item["id"])
         assert item[kind.member] == ([] if kind.part else "")
-        if item["type"] != "reasoning":
+        if item["type"] not in WITHOUT_STATUS:
             assert item["status"] == "in_progress"
         if item["type"] == "message":
             assert item["role"] == "assistant"
-        if kind.part is None:
+        if kind.part is None and kind.text is not None:
             self.take_id(item["call_id"])
             assert item["name"]
         self.open = _Open(item, kind, deltas=None if kind.part else [])
@@ -168,10 +172,13 @@ class _Reading:
     def end(self, item: _Open, done: Event) -> None:
         status = done.get("status", "completed")
         assert status in {"completed", "incomplete"}
-        assert done[item.kind.member] == item.grown(), "the item is not what its events add up to"
+        if item.kind.text is None:
+            assert done[item.kind.member], "the item holds nothing"
+        else:
+            assert done[item.kind.member] == item.grown(), "the item is not what its events add up to"
         if item.kind.part:
             assert item.deltas is None, "an item ends within a part"
-        else:
+        elif item.kind.text is not None:
             # Those who wait for `.done` must not take a call that broke off for a whole one.
             assert (item.text is not None) == (status == "completed")
         growing = {item.kind.member, "status", "encrypted_content"}

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from ...contracts import (
     AnswerMessageEnded,
     AnswerText,
+    Compacted,
     Reasoning,
     ReasoningItemEnded,
     ToolCallArguments,
@@ -170,6 +171,8 @@ class ChatBuilder:
                 return [] if self._calls[-1].custom else [self._call_chunk({"function": {"arguments": text}})]
             case ToolCallEnded(complete):
                 return self._end_custom(self._calls[-1]) if complete and self._calls[-1].custom else []
+            case Compacted():
+                return []  # asked for by the Responses API alone
             case TurnFinished(usage, incomplete):
                 return self._finish(usage, incomplete)
             case TurnFailed(error):

@@ -4,6 +4,7 @@
       message     added, content_part.added, output_text.delta*, .done, content_part.done, item.done
       call        added, function_call_arguments.delta+, .done, item.done
       custom call added, custom_tool_call_input.delta, .done, item.done
+      compaction  added, item.done
       reasoning   added, (summary_part.added, summary_text.delta+, .done, summary_part.done)*, item.done
     completed | incomplete | failed
 
@@ -19,12 +20,13 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ...contracts import Usage
+from ...contracts import Compacted, TurnEvent, Usage
 from ...errors import ApiError
 from ...ids import MintId, mint_id
 from ..builder import WireEvent
 from ..custom_tools import unwrap_input
 from ..output import ItemStatus, ItemType, OutputBuilder, OutputItem
+from .compaction import Summary, write_summary
 from .request import ResponsesRequest
 from .stored_items import ID_PREFIXES
 
@@ -36,6 +38,10 @@ RESPONSE_ERROR_CODES = frozenset({
     "invalid_image_mode", "invalid_image_url", "invalid_prompt", "rate_limit_exceeded", "server_error",
     "unsupported_image_media_type", "vector_store_timeout",
 })  # fmt: skip
+
+
+# Items beside which an answer is still expected.
+SILENT = frozenset({"compaction", "reasoning"})
 
 
 def _text_part(text: str) -> WireEvent:
@@ -99,6 +105,8 @@ def _item_object(item: OutputItem, status: ItemStatus, *, encrypted: bool = Fals
             return {**head, "status": status, **called, "input": text, **namespace}
         case "reasoning":  # without a status, as at OpenAI
             return {**head, "summary": []} if begun else {**head, **_summary(item.texts, encrypted=encrypted)}
+        case "compaction":  # without one, too
+            return {**head, "encrypted_content": "" if begun else item.content}
 
 
 def _summary(texts: list[str], *, encrypted: bool) -> WireEvent:
@@ -176,6 +184,13 @@ class ResponsesBuilder(OutputBuilder):
 
     # Items
 
+    def handle(self, event: TurnEvent) -> list[WireEvent]:
+        if not isinstance(event, Compacted):
+            return super().handle(event)
+        item = self._new("compaction")
+        item.content = write_summary(Summary(event.summary, event.whole))
+        return [*self._add(item), *self._close("completed")]
+
     def _item_opened(self, item: OutputItem) -> list[WireEvent]:
         opened = self._item_object(item, "in_progress")
         return [self._event("response.output_item.added", output_index=item.index, item=opened)]
@@ -225,7 +240,7 @@ class ResponsesBuilder(OutputBuilder):
 
     def _finished(self, usage: Usage, incomplete: str | None) -> list[WireEvent]:
         events: list[WireEvent] = []
-        if all(item.type == "reasoning" for item in self._items):
+        if not self._request.only_compacts and all(item.type in SILENT for item in self._items):
             # Clients that look for the answer's message must find one, be it empty.
             events = [*self._say(""), *self._close("incomplete" if incomplete else "completed")]
         if incomplete:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import orjson
 
@@ -20,19 +21,29 @@ from ..json_body import JsonObject
 MARK = "tagcall.summary.1"
 
 
-def write_summary(summary: str) -> str:
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """`whole`: it stands for the user's older messages too, which the client may send or leave out."""
+
+    text: str
+    whole: bool = False
+
+
+def write_summary(summary: Summary) -> str:
     """`encrypted_content` of a compaction item."""
-    return b64encode(orjson.dumps({MARK: summary})).decode()
+    whole: dict[str, object] = {"whole": True} if summary.whole else {}
+    return b64encode(orjson.dumps({MARK: summary.text, **whole})).decode()
 
 
-def read_summary(content: str | None) -> str | None:
+def read_summary(content: str | None) -> Summary | None:
     """What `write_summary` was given, or None for content that is not ours."""
     try:
         value: object = orjson.loads(b64decode(content or "", validate=True))
     except (Base64Error, ValueError):
         return None
-    summary = value.get(MARK) if isinstance(value, dict) else None
-    return summary if isinstance(summary, str) and summary.strip() else None
+    if not isinstance(value, dict) or not isinstance(text := value.get(MARK), str) or not text.strip():
+        return None
+    return Summary(text, value.get("whole") is True)
 
 
 def kept_messages(items: Iterable[WireObject]) -> list[WireObject]:
@@ -40,7 +51,7 @@ def kept_messages(items: Iterable[WireObject]) -> list[WireObject]:
     return [item for item in items if item.get("type") == "message" and item.get("role") == "user"]
 
 
-def compaction_item(summary: str, mint: MintId = mint_id) -> JsonObject:
+def compaction_item(summary: Summary, mint: MintId = mint_id) -> JsonObject:
     return {"id": mint("cmp"), "type": "compaction", "encrypted_content": write_summary(summary)}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from prompts import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, UserTurn, summarised
+from prompts import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, UserTurn, compacted
 
 from ...contracts import WireObject
 from ...errors import RequestError
@@ -100,7 +100,7 @@ class _Items:
                 raise RequestError(f"Item with id '{identifier}' not found.", status=404, param="input")
             case "compaction":
                 if (summary := read_summary(item.string("encrypted_content"))) is not None:
-                    self.entries.append(UserTurn((Text(summarised(summary)),)))
+                    self.entries = [*compacted(self.entries, summary.text, whole=summary.whole)]
             case _ if kind in FOREIGN_ITEMS:
                 self._foreign(item, kind)
             case _ if kind in SILENT_ITEMS:
@@ -230,12 +230,32 @@ def _readers(request: Reader, history: History) -> Iterator[Reader]:
         yield from request.objects("input", max_length=MAX_ITEMS)
 
 
+def ends_with_trigger(value: JsonValue) -> bool:
+    """Whether `input` asks for nothing but a summary of the conversation."""
+    match value:
+        case [*_, {"type": "compaction_trigger"}]:
+            return True
+        case _:
+            return False
+
+
 def brought_tools(request: Reader, history: History) -> Iterator[Reader]:
     """The tools that stand in `additional_tools` items; those of a request are offered besides its `tools`."""
     for item in _readers(request, history):
         if item.get("type") == "additional_tools":
             item.require("tools")
             yield from item.objects("tools")
+
+
+def _check_trigger(request: Reader) -> None:
+    value = request.get("input")
+    for index, item in enumerate(value[:-1] if isinstance(value, list) else []):
+        if isinstance(item, dict) and item.get("type") == "compaction_trigger":
+            raise RequestError(
+                "A 'compaction_trigger' must be the last item of 'input'.",
+                code="invalid_value",
+                param=f"input[{index}]",
+            )
 
 
 def parse_input(request: Reader, tools: ToolSet, history: History) -> Paired:
@@ -246,6 +266,7 @@ def parse_input(request: Reader, tools: ToolSet, history: History) -> Paired:
     items = _Items(tools, history)
     for item in _readers(request, history):
         items.add(item)
+    _check_trigger(request)
     match value := request.get("input"):
         case str():
             items.entries.append(UserTurn((Text(value),)))

@@ -12,13 +12,13 @@ import orjson
 
 from prompts import Transcript
 
-from ...contracts import OutputFormat, Sampling, TurnRequest
+from ...contracts import Compaction, OutputFormat, Sampling, TurnRequest
 from ...errors import RequestError
 from ..json_body import JsonObject, JsonValue
 from ..parameters import EFFORTS, MODEL_NAME, SERVICE_TIERS, VERBOSITIES, parse_metadata
 from ..reader import Reader, wrong_prefix, wrong_type, wrong_value
 from ..tools import TOOL_NAME, ToolSet, parse_tool_choice, parse_tools
-from .input_items import NO_HISTORY, History, brought_tools, parse_input, referred_ids
+from .input_items import NO_HISTORY, History, brought_tools, ends_with_trigger, parse_input, referred_ids
 
 # What `reasoning.summary` may say, and `reasoning.generate_summary` before it.
 SUMMARIES = ("auto", "concise", "detailed")
@@ -76,6 +76,11 @@ class ResponsesRequest:
     service_tier: str
     include: frozenset[str]
     input: JsonValue
+
+    @property
+    def only_compacts(self) -> bool:
+        """Whether a summary is all that is asked for."""
+        return self.turn.compaction == Compaction()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +183,19 @@ def _check_ignored(request: Reader) -> None:
         request.object(name)
     if (options := request.object("stream_options")) is not None:
         options.boolean("include_obfuscation")
+
+
+def _compaction(request: Reader) -> Compaction | None:
+    """What the last item of `input` asks for, or else `context_management`."""
+    thresholds: list[int] = []
     for entry in request.objects("context_management"):
         entry.required_string("type")
         entry.choice("type", ("compaction",))
-        entry.integer("compact_threshold", minimum=1)
+        entry.require("compact_threshold")
+        thresholds.append(entry.integer("compact_threshold", minimum=1) or 1)
+    if ends_with_trigger(request.get("input")):
+        return Compaction()
+    return Compaction(min(thresholds)) if thresholds else None
 
 
 def _include(request: Reader) -> frozenset[str]:
@@ -259,6 +273,7 @@ def parse_responses_request(body: JsonObject, history: History = NO_HISTORY) -> 
             sampling=Sampling(temperature, top_p),
             truncate=truncation == "auto",
             repairs=conversation.repairs,
+            compaction=_compaction(request),
             names=frozenset(filter(None, [echo["prompt_cache_key"], found.previous_response_id, found.conversation])),
         ),
         tools=tools,

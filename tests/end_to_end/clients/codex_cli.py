@@ -1,30 +1,36 @@
-"""Codex itself as a client: `codex exec` with tagcall as its model provider and the vault as its MCP server."""
+"""Codex itself as a client: `codex exec` with tagcall as its provider and the vault as its MCP server."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.codex_programs import ROOT, child_environment
 from tests.support.conversation import ToolCall
 from tests.support.patience import PATIENCE
 
-# A name that codex has no entry for. Of models that it knows it defers MCP tools behind a tool of its own.
-MODEL = "some-model"
+# A name that codex has no entry for, and one that it has. Of models that it knows it defers MCP tools behind a search.
+UNKNOWN_MODEL = "some-model"
+KNOWN_MODEL = "gpt-5.5"
 
-# A server that is not `required` has no tools in a turn that begins before it is up.
-CONFIG = """
-model = "{model}"
+# What a person changes to come here: the one line, which means a WebSocket, or a provider.
+BASE_URL = 'openai_base_url = "{url}"\n'
+PROVIDER = """
 model_provider = "tagcall"
 [model_providers.tagcall]
-name = "tagcall"
+name = "{name}"
 base_url = "{url}"
 wire_api = "responses"
 supports_websockets = {websockets}
 request_max_retries = 0
 stream_max_retries = 0
+"""
+
+# A server that is not `required` has no tools in a turn that begins before it is up.
+MCP_SERVER = """
 [mcp_servers.vault]
 command = {command}
 args = ["-m", "tests.support.vault_mcp", {log}]
@@ -36,36 +42,59 @@ tool_timeout_sec = {patience}
 """
 
 
-async def run(program: Path, url: str, home: Path, prompt: str, *, websockets: bool) -> tuple[str, list[ToolCall]]:
-    """What codex says in the end, and the calls that reached the MCP server."""
-    log, work = home / "calls.jsonl", home / "work"
-    work.mkdir(parents=True)
-    config = CONFIG.format(
-        model=MODEL,
-        url=url,
-        websockets=str(websockets).lower(),
-        command=json.dumps(sys.executable),
-        log=json.dumps(str(log)),
-        root=json.dumps(str(ROOT)),
-        patience=PATIENCE,
-    )
-    (home / "config.toml").write_text(config, "utf-8")
-    process = await asyncio.create_subprocess_exec(
-        str(program),
-        *("exec", "--skip-git-repo-check", "--color", "never", prompt),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=work,
-        env={**child_environment(home), "CODEX_HOME": str(home)},
-    )
-    try:
-        async with asyncio.timeout(PATIENCE):
-            out, err = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    assert process.returncode == 0, err.decode()
-    lines = log.read_text("utf-8").splitlines() if log.exists() else []
-    return out.decode().strip(), [ToolCall(**json.loads(line)) for line in lines]
+def provider(url: str, *, websockets: bool, name: str = "tagcall") -> str:
+    """Codex compacts at its provider only where the provider's name is OpenAI."""
+    return PROVIDER.format(name=name, url=url, websockets=str(websockets).lower())
+
+
+@dataclass(frozen=True, slots=True)
+class CodexClient:
+    """An installation of codex whose sessions are kept in `home`."""
+
+    program: Path
+    home: Path
+
+    def configure(self, provider: str, *, model: str = UNKNOWN_MODEL, compact_at: int | None = None) -> None:
+        """`compact_at`: tokens of a conversation that is compacted."""
+        limit = "" if compact_at is None else f"model_auto_compact_token_limit = {compact_at}\n"
+        server = MCP_SERVER.format(
+            command=json.dumps(sys.executable),
+            log=json.dumps(str(self._log)),
+            root=json.dumps(str(ROOT)),
+            patience=PATIENCE,
+        )
+        (self.home / "work").mkdir(parents=True)
+        (self.home / "config.toml").write_text(f'model = "{model}"\n{limit}{provider}{server}', "utf-8")
+
+    @property
+    def _log(self) -> Path:
+        return self.home / "calls.jsonl"
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """Those that reached the MCP server, in all sessions."""
+        lines = self._log.read_text("utf-8").splitlines() if self._log.exists() else []
+        return [ToolCall(**json.loads(line)) for line in lines]
+
+    async def ask(self, prompt: str, *, resume: bool = False) -> str:
+        """What codex says in the end. `resume`: in its last session."""
+        process = await asyncio.create_subprocess_exec(
+            str(self.program),
+            *("exec", "--skip-git-repo-check", "--color", "never"),
+            *(("resume", "--last") if resume else ()),
+            prompt,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=self.home / "work",
+            env={**child_environment(self.home), "CODEX_HOME": str(self.home), "CODEX_API_KEY": "any"},
+        )
+        try:
+            async with asyncio.timeout(PATIENCE):
+                out, err = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        assert process.returncode == 0, err.decode()
+        return out.decode().strip()
