@@ -35,7 +35,7 @@ from .escape import (
 from .guard import QuoteGuard, holds_word, untrusted_strings
 from .items import Item, OwnLine, chain, meaning_of_answer
 from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
-from .prose import no_result, nothing_said
+from .prose import no_result, nothing_said, tools_found
 from .render import RenderedTurn, render_turn, text_before_key
 from .repair import (
     arguments_misfit,
@@ -114,6 +114,7 @@ __all__ = [
     "summarised",
     "text_before_key",
     "to_sum_up",
+    "tools_found",
     "unescape",
     "unescape_json",
     "untrusted_strings",

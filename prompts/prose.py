@@ -6,6 +6,7 @@ those of `string.Template`; `$open` and `$close` are always filled from the pars
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.resources import files
 from string import Template
 
@@ -43,6 +44,11 @@ def passage(name: str, /, **values: str) -> str:
 def line(name: str, /, form: str = "", **values: str) -> str:
     """The text of one line of `templates/lines.txt`, with `form` as the form of a call where it shows one."""
     return _LINES[name].substitute(values, open=OPEN_TAG, close=CLOSE_TAG, form=form)
+
+
+def tools_found(names: Sequence[str]) -> str:
+    """The result of a search for tools."""
+    return line("tools_found", names=", ".join(names)) if names else line("no_tools_found")
 
 
 def nothing_said() -> str:

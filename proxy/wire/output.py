@@ -40,10 +40,14 @@ from ..contracts import (
 from ..errors import ApiError
 from ..ids import MintId
 from .builder import WireEvent
-from .tools import DeclaredName
+from .tools import CallKind, DeclaredName
 
 # In the words of the Responses API; the other APIs' are the same.
-ItemType = Literal["message", "reasoning", "function_call", "custom_tool_call", "compaction"]
+ItemType = Literal["message", "reasoning", "function_call", "custom_tool_call", "tool_search_call", "compaction"]
+
+CALL_ITEMS: Mapping[CallKind, ItemType] = {
+    "function": "function_call", "custom": "custom_tool_call", "tool_search": "tool_search_call",
+}  # fmt: skip
 
 # A call that broke off is incomplete, and so is what was open at a bad end.
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
@@ -178,7 +182,7 @@ class OutputBuilder(ABC):
 
     def _start_call(self, call_id: str, name: str) -> list[WireEvent]:
         tool = self._client_name(name)
-        item = self._new("custom_tool_call" if tool.custom else "function_call")
+        item = self._new(CALL_ITEMS[tool.kind])
         item.call_id, item.name, item.namespace = call_id, tool.name, tool.namespace
         item.number = sum(before.is_call for before in self._items)
         item.parts.append([])

@@ -1,7 +1,8 @@
 """`tools` and `tool_choice` of the Responses API.
 
 Functions are offered to the model, and so are custom tools, as functions of one string. A namespace's
-members are offered under one flat name each and come back with `name` and `namespace`. Hosted tools
+members are offered under one flat name each and come back with `name` and `namespace`. A `tool_search`
+that the client executes is offered as well: what it finds comes with the next requests' input. Hosted tools
 are accepted, echoed and not offered: real clients list them always, and nothing here could run them.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import orjson
 
@@ -40,7 +42,13 @@ HOSTED_TOOLS = frozenset({
     "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11",
 })  # fmt: skip
 
-# What a client may say of a function or a custom tool that means nothing here, and must find in the echo.
+# The tool by which a client lets the model look for more tools.
+SEARCH = "tool_search"
+
+# What a tool's calls come back as.
+CallKind = Literal["function", "custom", "tool_search"]
+
+# What a client may say of a function or a custom tool, and must find in the echo.
 ECHOED_MEMBERS = ("allowed_callers", "defer_loading", "output_schema")
 
 
@@ -50,7 +58,7 @@ class DeclaredName:
 
     name: str
     namespace: str | None = None
-    custom: bool = False
+    kind: CallKind = "function"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +87,32 @@ def _flat_name(namespace: str, name: str) -> str:
     return f"{namespace.rstrip('_')}__{name}"
 
 
-class _Collector:
-    """Gathers tools in order and keeps count of what they weigh."""
+def found_names(tools: Iterable[Reader]) -> list[str]:
+    """The names by which the model calls what a search has found."""
+    names: list[str] = []
+    for tool in tools:
+        if tool.string("type") == "namespace":
+            namespace = tool.required_string("name")
+            names += [_flat_name(namespace, member.required_string("name")) for member in tool.objects("tools")]
+        else:
+            body = tool.object(tool.required_string("type")) or tool
+            names.append(body.required_string("name"))
+    return names
 
-    def __init__(self) -> None:
+
+def _is_search(tool: Reader) -> bool:
+    """Whether the client executes it. A hosted one has nothing to look for: deferred tools are offered at once."""
+    return tool.string("type") == SEARCH and tool.choice("execution", ("server", "client")) == "client"
+
+
+class _Collector:
+    """Gathers tools in order and keeps count of what they weigh.
+
+    `deferring`: what is declared as deferred is not offered before a search has found it.
+    """
+
+    def __init__(self, *, deferring: bool) -> None:
+        self._deferring = deferring
         self.tools: list[Tool] = []
         self.echo: list[JsonObject] = []
         self.declared: dict[str, DeclaredName] = {}
@@ -101,6 +131,9 @@ class _Collector:
                 for member in self._namespace_members(tool)
             ]
             echo = {**tool.raw, "description": tool.string("description") or "", "tools": members}
+        elif _is_search(tool):
+            self._offer(SEARCH, DeclaredName(SEARCH, kind="tool_search"), tool, tool.get("parameters"), late=late)
+            echo = tool.raw
         elif kind in HOSTED_TOOLS:
             self.hosted.add(kind)
             echo = tool.raw
@@ -118,35 +151,44 @@ class _Collector:
 
     def _add_callable(self, tool: Reader, kind: str, namespace: str | None, *, late: bool) -> JsonObject:
         """Adds a function or a custom tool; returns its echo."""
-        if len(self.tools) == MAX_TOOLS:
-            raise RequestError(
-                f"Invalid 'tools': more than {MAX_TOOLS} functions, those in namespaces included.",
-                code="array_above_max_length",
-                param="tools",
-            )
         # Chat's nested shape is taken as well: clients are seen to send it to either endpoint.
         body = tool.object(kind) or tool
         name = body.matching("name", TOOL_NAME)
         description = body.string("description")
         form = parse_format(body) if kind == "custom" else None
-        parameters = self._schema(body, body.get("parameters") if form is None else input_schema(form))
+        parameters = body.get("parameters") if form is None else input_schema(form)
         strict = body.boolean("strict")
-        flat = name if namespace is None else _flat_name(namespace, name)
-        if flat not in self.declared:
-            self.declared[flat] = DeclaredName(name, namespace, custom=form is not None)
-            self.tools.append(Tool(flat, description, parameters, strict=strict is True and form is None))
-        elif not late:
-            raise RequestError(
-                f"Invalid '{body.at('name')}': tool names must be unique, but '{name}' is declared twice.",
-                code="invalid_value",
-                param=body.at("name"),
-            )
+        deferred = body.boolean("defer_loading") is True
+        if late or not (deferred and self._deferring):
+            flat = name if namespace is None else _flat_name(namespace, name)
+            known = DeclaredName(name, namespace, "function" if form is None else "custom")
+            self._offer(flat, known, body, parameters, strict=strict is True and form is None, late=late)
         echo: JsonObject = {"type": kind, "name": name, "description": description}
         if form is None:
             echo |= {"parameters": body.get("parameters"), "strict": strict is not False}
         else:
             echo["format"] = form
         return echo | {key: body.get(key) for key in ECHOED_MEMBERS if body.get(key) is not None}
+
+    def _offer(
+        self, flat: str, known: DeclaredName, body: Reader, parameters: JsonValue, *, late: bool, strict: bool = False
+    ) -> None:
+        if flat in self.declared:
+            if late:
+                return
+            raise RequestError(
+                f"Invalid '{body.at('name')}': tool names must be unique, but '{known.name}' is declared twice.",
+                code="invalid_value",
+                param=body.at("name"),
+            )
+        if len(self.tools) == MAX_TOOLS:
+            raise RequestError(
+                f"Invalid 'tools': more than {MAX_TOOLS} functions, those in namespaces included.",
+                code="array_above_max_length",
+                param="tools",
+            )
+        self.declared[flat] = known
+        self.tools.append(Tool(flat, body.string("description"), self._schema(body, parameters), strict=strict))
 
     def _schema(self, body: Reader, schema: JsonValue) -> str | None:
         if schema is None:
@@ -171,7 +213,8 @@ def parse_tools(request: Reader, late: Iterable[Reader] = ()) -> ToolSet:
 
 
 def collect_tools(tools: Iterable[Reader], late: Iterable[Reader] = ()) -> ToolSet:
-    collector = _Collector()
+    tools = list(tools)
+    collector = _Collector(deferring=any(map(_is_search, tools)))
     for tool in tools:
         collector.add(tool)
     for tool in late:
@@ -189,7 +232,12 @@ def _named(choice: Reader, tools: ToolSet) -> str | None:
     """The model's name of the function or custom tool that `choice` names, or None when it is not declared."""
     name = tools.model_name(choice.required_string("name"), choice.string("namespace"))
     declared = tools.declared.get(name)
-    return name if declared and declared.custom == (choice.string("type") == "custom") else None
+    return name if declared and declared.kind == choice.string("type") else None
+
+
+def _search_of(tools: ToolSet) -> tuple[str, ...]:
+    """The model's name of the search that the client executes, if there is one."""
+    return tuple(flat for flat, declared in tools.declared.items() if declared.kind == SEARCH)
 
 
 def _allowed_names(entry: Reader, tools: ToolSet) -> tuple[str, ...]:
@@ -206,6 +254,8 @@ def _allowed_names(entry: Reader, tools: ToolSet) -> tuple[str, ...]:
         if not names:
             raise _not_in_tools(shown(namespace))
         return names
+    if kind == SEARCH and _search_of(tools):
+        return _search_of(tools)
     if kind not in HOSTED_TOOLS:
         raise wrong_value(entry.at("type"), kind, (*CALLABLE_TOOLS, "namespace", *sorted(HOSTED_TOOLS)))
     if kind not in tools.hosted:
@@ -249,6 +299,8 @@ def parse_tool_choice(request: Reader, tools: ToolSet) -> ToolChoice:
                     return ToolChoice(ChoiceMode.REQUIRED, (name,))
                 case "allowed_tools":
                     return _allowed(reader, tools)
+                case "tool_search" if names := _search_of(tools):
+                    return ToolChoice(ChoiceMode.REQUIRED, names)
                 case _ if kind in HOSTED_TOOLS:
                     if kind not in tools.hosted:
                         raise _not_in_tools(kind)

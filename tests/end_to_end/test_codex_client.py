@@ -21,7 +21,7 @@ from tests.support.scripted_model import Message, Reply, ScriptedModel
 from tests.support.tagcall_server import tagcall_server
 from tests.support.vault import ANSWER, CALLS
 
-from .clients.codex_cli import BASE_URL, CodexClient, provider
+from .clients.codex_cli import BASE_URL, CODING_MODEL, SEARCHING_MODEL, CodexClient, provider
 
 # Older programs have no WebSocket transport.
 NEW = [program for program in installed_programs() if program.release >= (0, 160)]
@@ -105,3 +105,50 @@ async def test_codex_goes_on_behind_its_compactions_and_when_it_is_resumed(
     assert codex.calls == list(CALLS), "what was done is known from the summary"
     newest = all_shown(model.requests[-1].body)
     assert newest.index("When does Alpha start?") < newest.index(f"I made {len(CALLS)} calls.")
+
+
+def searcher(body: Mapping[str, Any]) -> Reply:
+    """A librarian who looks for the tools first, and makes no call of one that is not offered."""
+    results, offered = results_shown(body), all_shown(body)
+    if not results:
+        query = json.dumps({"query": "search_vault read_note list_tags of the vault", "limit": 8})
+        return Reply([Message(write_call("tool_search", query))], chunk=3)
+    made = len(results) - 1
+    if made < len(CALLS) and f'{{"name":"mcp__vault__{CALLS[made].name}"' not in offered:
+        return Reply([Message("There is no such tool.")])
+    return next_call(made)
+
+
+@over_both_transports
+@every_new_program
+async def test_under_a_name_that_codex_knows_the_model_searches_for_its_tools(
+    model: ScriptedModel, program: TestProgram, websockets: bool, tmp_path: Path
+) -> None:
+    codex = client_of(program, tmp_path / "client")
+    async with tagcall_server(model, tmp_path / "home", store="memory") as url:
+        model.choose = searcher
+        codex.configure(provider(url, websockets=websockets), model=SEARCHING_MODEL)
+        assert await codex.ask("When does Alpha start?") == ANSWER
+    assert codex.calls == list(CALLS)
+
+
+def programmer(body: Mapping[str, Any]) -> Reply:
+    """A librarian who makes the calls in the code that some models are to write."""
+    made = len(results_shown(body))
+    if made == len(CALLS):
+        return Reply([Message(ANSWER)], chunk=3)
+    call = f"tools.mcp__vault__{CALLS[made].name}({json.dumps(CALLS[made].arguments)})"
+    return Reply([Message(write_call("functions__exec", json.dumps({"input": f"text(await {call})"})))], chunk=3)
+
+
+@over_both_transports
+@every_new_program
+async def test_under_a_name_for_which_codex_wants_code_the_model_writes_it(
+    model: ScriptedModel, program: TestProgram, websockets: bool, tmp_path: Path
+) -> None:
+    codex = client_of(program, tmp_path / "client")
+    async with tagcall_server(model, tmp_path / "home", store="memory") as url:
+        model.choose = programmer
+        codex.configure(provider(url, websockets=websockets), model=CODING_MODEL)
+        assert await codex.ask("When does Alpha start?") == ANSWER
+    assert codex.calls == list(CALLS)

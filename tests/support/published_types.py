@@ -25,7 +25,7 @@ def _validator(name: str) -> Draft202012Validator:
 def _in_open_responses(response: Mapping[str, Any]) -> bool:
     """Whether Open Responses has words for all of it: it knows functions alone, and echoes no schema of an answer."""
     tools = all(tool["type"] == "function" for tool in response["tools"])
-    items = all(item["type"] != "custom_tool_call" for item in response["output"])
+    items = all(item["type"] in ("message", "reasoning", "function_call") for item in response["output"])
     choice = response["tool_choice"] in ("auto", "none", "required") or response["tool_choice"]["type"] in (
         "function", "allowed_tools",
     )  # fmt: skip

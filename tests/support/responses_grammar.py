@@ -70,6 +70,7 @@ KINDS = {
     "function_call": Kind("arguments", "fc_", "function_call_arguments"),
     "custom_tool_call": Kind("input", "ctc_", "custom_tool_call_input"),
     "compaction": Kind("encrypted_content", "cmp_", None),
+    "tool_search_call": Kind("arguments", "tsc_", None),
 }
 
 # As at OpenAI.
@@ -123,13 +124,15 @@ class _Reading:
         kind = KINDS[item["type"]]
         assert item["id"].startswith(kind.prefix)
         self.take_id(item["id"])
-        assert item[kind.member] == ([] if kind.part else "")
+        assert not item[kind.member], "it begins with something in it"
         if item["type"] not in WITHOUT_STATUS:
             assert item["status"] == "in_progress"
         if item["type"] == "message":
             assert item["role"] == "assistant"
-        if kind.part is None and kind.text is not None:
+        if "call_id" in item:
             self.take_id(item["call_id"])
+        if kind.part is None and kind.text is not None:
+            assert item["call_id"]
             assert item["name"]
         self.open = _Open(item, kind, deltas=None if kind.part else [])
 

@@ -163,7 +163,7 @@ class ChatBuilder:
             case ToolCallStarted(call_id, name):
                 # What comes behind it would else run into what stood in front of it.
                 self._content.broken = True
-                self._calls.append(_Call(call_id, name, self._request.tools.client_name(name).custom))
+                self._calls.append(_Call(call_id, name, self._request.tools.client_name(name).kind == "custom"))
                 return [self._call_chunk(self._calls[-1].tool_call())]
             case ToolCallArguments(text):
                 self._calls[-1].pieces.append(text)

@@ -6,6 +6,7 @@ foreign_items  calls and results of tools that ran elsewhere
 builder        turn events -> Response events and the Response object
 stored_items   `input` as it is kept: ids, types, parts
 compaction     summaries in place of items
+tool_search    a client's search for tools: its call and its output
 conversations  bodies of /v1/conversations
 pages          lists that are asked for page by page
 frames         what Responses over WebSocket have besides events

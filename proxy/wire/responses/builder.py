@@ -4,6 +4,7 @@
       message     added, content_part.added, output_text.delta*, .done, content_part.done, item.done
       call        added, function_call_arguments.delta+, .done, item.done
       custom call added, custom_tool_call_input.delta, .done, item.done
+      tool search added, item.done
       compaction  added, item.done
       reasoning   added, (summary_part.added, summary_text.delta+, .done, summary_part.done)*, item.done
     completed | incomplete | failed
@@ -29,6 +30,7 @@ from ..output import ItemStatus, ItemType, OutputBuilder, OutputItem
 from .compaction import Summary, write_summary
 from .request import ResponsesRequest
 from .stored_items import ID_PREFIXES
+from .tool_search import search_arguments
 
 # The codes a Response's own `error` may carry; strict clients check the list.
 RESPONSE_ERROR_CODES = frozenset({
@@ -103,6 +105,9 @@ def _item_object(item: OutputItem, status: ItemStatus, *, encrypted: bool = Fals
         case "custom_tool_call":
             text = unwrap_input(item.text) if status == "completed" else ""
             return {**head, "status": status, **called, "input": text, **namespace}
+        case "tool_search_call":
+            found = {} if status != "completed" else search_arguments(item.text)
+            return {**head, "status": status, "call_id": item.call_id, "execution": "client", "arguments": found}
         case "reasoning":  # without a status, as at OpenAI
             return {**head, "summary": []} if begun else {**head, **_summary(item.texts, encrypted=encrypted)}
         case "compaction":  # without one, too
@@ -211,7 +216,7 @@ class ResponsesBuilder(OutputBuilder):
         ]
 
     def _arguments_grew(self, call: OutputItem, text: str) -> list[WireEvent]:
-        if call.type == "custom_tool_call":
+        if call.type != "function_call":
             return []  # what has come of it is JSON, which is no input before it is whole
         return [self._event("response.function_call_arguments.delta", **_place(call), delta=text)]
 

@@ -20,21 +20,32 @@ from ..json_body import JsonValue
 from ..pairing import Paired, missing_result, paired
 from ..parameters import MAX_ITEMS
 from ..reader import Reader, missing, shown, wrong_type, wrong_value
-from ..tools import ToolSet
+from ..tools import SEARCH, ToolSet
 from .compaction import read_summary
 from .foreign_items import CLIENT_CALLS, CLIENT_OUTPUTS, HOSTED_CALLS, ForeignIds, client_call, client_result
+from .tool_search import executed_by_client, past_arguments, search_result
 
 # Of messages.
 INPUT_ROLES = ("assistant", "developer", "system", "user")
 
 # Calls, and what OpenAI calls them in its errors.
-CALL_NOUNS = {"function_call": "function call", "custom_tool_call": "custom tool call"}
+CALL_NOUNS = {
+    "function_call": "function call", "custom_tool_call": "custom tool call", "tool_search_call": "tool search call",
+}  # fmt: skip
+
+# What gives back what such a call gave.
+OUTPUTS = {
+    "function_call_output": "function_call", "custom_tool_call_output": "custom_tool_call",
+    "tool_search_output": "tool_search_call",
+}  # fmt: skip
+
+# Items that bring tools.
+BRINGING_ITEMS = frozenset({"additional_tools", "tool_search_output"})
 
 # Kinds that are part of a real client's history but say nothing to a text model.
 SILENT_ITEMS = frozenset({
     "additional_tools", "compaction_trigger", "configuration_update", "image_generation_call", "mcp_approval_request",
-    "mcp_approval_response", "mcp_list_tools", "program", "program_output", "reasoning", "tool_search_call",
-    "tool_search_output",
+    "mcp_approval_response", "mcp_list_tools", "program", "program_output", "reasoning",
 })  # fmt: skip
 
 # Calls and results of tools that are not offered here, which are shown all the same.
@@ -42,7 +53,7 @@ FOREIGN_ITEMS = frozenset({*CLIENT_CALLS, *CLIENT_OUTPUTS, *HOSTED_CALLS})
 
 # All that is accepted, in the order in which errors name it.
 ITEM_KINDS = (
-    "message", *CALL_NOUNS, *(f"{kind}_output" for kind in CALL_NOUNS), "compaction", "item_reference",
+    "message", *CALL_NOUNS, *OUTPUTS, "compaction", "item_reference",
     *sorted(FOREIGN_ITEMS | SILENT_ITEMS),
 )  # fmt: skip
 
@@ -87,14 +98,12 @@ class _Items:
                 raise missing(item.at("type"))
             case "message":
                 self._message(item)
-            case "function_call":
-                item.require("arguments")
-                self._call(item, kind, item.string("arguments") or "{}")
-            case "custom_tool_call":
-                item.require("input")
-                self._call(item, kind, wrap_input(item.string("input") or ""))
-            case "function_call_output" | "custom_tool_call_output":
-                self._output(item, CALL_NOUNS[kind.removesuffix("_output")])
+            case "tool_search_call" | "tool_search_output" if not executed_by_client(item):
+                pass
+            case _ if kind in CALL_NOUNS:
+                self._call(item, kind)
+            case _ if kind in OUTPUTS:
+                self._output(item, kind)
             case "item_reference":
                 identifier = shown(item.required_string("id"))
                 raise RequestError(f"Item with id '{identifier}' not found.", status=404, param="input")
@@ -138,19 +147,22 @@ class _Items:
             case _:
                 raise wrong_value(item.at("role"), role, INPUT_ROLES)
 
-    def _call(self, item: Reader, kind: str, arguments: str) -> None:
+    def _call(self, item: Reader, kind: str) -> None:
+        arguments = _arguments(item, kind)
         call_id = item.matching("call_id", CALL_ID)
-        name = item.required_string("name")
+        name = SEARCH if kind == "tool_search_call" else item.required_string("name")
         if call_id in self._calls:
             raise RequestError(f"Duplicate {CALL_NOUNS[kind]} found with call_id {call_id}.", param="input")
         self._calls[call_id] = CALL_NOUNS[kind]
         self.entries.append(PastCall(call_id, self._tools.model_name(name, item.string("namespace")), arguments))
 
-    def _output(self, item: Reader, noun: str) -> None:
-        """An output of either kind answers a call of either kind: the id leaves no doubt."""
+    def _output(self, item: Reader, kind: str) -> None:
+        """An output of any kind answers a call of any kind: the id leaves no doubt."""
         call_id = item.matching("call_id", CALL_ID)
-        item.require("output")
-        self._result(ToolResult(call_id, parse_parts(item, "output")), item.get("output"), noun)
+        given = "tools" if kind == "tool_search_output" else "output"
+        item.require(given)
+        parts = search_result(item) if given == "tools" else parse_parts(item, given)
+        self._result(ToolResult(call_id, parts), item.get(given), CALL_NOUNS[OUTPUTS[kind]])
 
     def _result(self, result: ToolResult, output: JsonValue, noun: str) -> None:
         call_id = result.call_id
@@ -205,6 +217,19 @@ def _uncalled(call_id: str, noun: str) -> RequestError:
     return RequestError(f"No tool call found for {noun} output with call_id {call_id}.", param="input")
 
 
+def _arguments(call: Reader, kind: str) -> str:
+    """What the model is shown of a call that has it in this member."""
+    match kind:
+        case "custom_tool_call":
+            call.require("input")
+            return wrap_input(call.string("input") or "")
+        case "tool_search_call":
+            return past_arguments(call)
+        case _:
+            call.require("arguments")
+            return call.string("arguments") or "{}"
+
+
 def referred_id(item: JsonValue) -> str | None:
     """The id of an `item_reference`, whose `type` clients may leave out."""
     match item:
@@ -240,9 +265,9 @@ def ends_with_trigger(value: JsonValue) -> bool:
 
 
 def brought_tools(request: Reader, history: History) -> Iterator[Reader]:
-    """The tools that stand in `additional_tools` items; those of a request are offered besides its `tools`."""
+    """The tools that items bring, a search's output among them; they are offered besides the request's `tools`."""
     for item in _readers(request, history):
-        if item.get("type") == "additional_tools":
+        if item.get("type") in BRINGING_ITEMS:
             item.require("tools")
             yield from item.objects("tools")
 

@@ -16,12 +16,14 @@ from .input_items import referred_id
 # Of items that come without an id.
 ID_PREFIXES = {
     "compaction": "cmp", "custom_tool_call": "ctc", "custom_tool_call_output": "ctco", "function_call": "fc",
-    "function_call_output": "fco", "message": "msg", "reasoning": "rs",
+    "function_call_output": "fco", "message": "msg", "reasoning": "rs", "tool_search_call": "tsc",
+    "tool_search_output": "tso",
 }  # fmt: skip
 
 # Kinds that are listed with a status.
 KINDS_WITH_STATUS = frozenset({
     "custom_tool_call", "custom_tool_call_output", "function_call", "function_call_output", "message",
+    "tool_search_call", "tool_search_output",
 })  # fmt: skip
 
 

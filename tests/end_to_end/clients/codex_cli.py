@@ -12,9 +12,10 @@ from tests.support.codex_programs import ROOT, child_environment
 from tests.support.conversation import ToolCall
 from tests.support.patience import PATIENCE
 
-# A name that codex has no entry for, and one that it has. Of models that it knows it defers MCP tools behind a search.
+# Of a model without an entry codex lists the tools of MCP servers; of others it hides them behind a search, or in code.
 UNKNOWN_MODEL = "some-model"
-KNOWN_MODEL = "gpt-5.5"
+SEARCHING_MODEL = "gpt-5.5"
+CODING_MODEL = "gpt-6.1-sol"
 
 # What a person changes to come here: the one line, which means a WebSocket, or a provider.
 BASE_URL = 'openai_base_url = "{url}"\n'

@@ -24,6 +24,7 @@ from tests.support.responses_grammar import check_events, without_identity
 TOOLS: list[dict[str, Any]] = [
     {"type": "function", "name": "read_note", "parameters": {"type": "object"}, "strict": False},
     {"type": "custom", "name": "patch", "description": "Patch a file."},
+    {"type": "tool_search", "execution": "client", "parameters": {"type": "object"}},
     {"type": "namespace", "name": "mcp__notes", "description": "", "tools": [{"type": "custom", "name": "write"}]},
 ]
 READ = write_call("read_note", '{"path": "a.md"}')
@@ -35,6 +36,7 @@ ANSWERS: dict[str, Sequence[BackendEvent]] = {
     "one call": [TextPiece(READ), END],
     "text and parallel calls": [TextPiece(f"I look.\n{READ}\n{write_call('read_note', '{}')}"), END],
     "a custom call": [TextPiece(PATCH), END],
+    "a search for tools": [TextPiece(write_call("tool_search", '{"query": "notes"}')), END],
     "a custom call of a namespace": [TextPiece(write_call("mcp__notes__write", '{"input": ""}')), END],
     "reasoning and a call": [ReasoningPiece(0, "Hm."), ReasoningEnded(), TextPiece(READ), END],
     "a cut answer": [TextPiece("Hel"), TurnEnded(Usage(1, 0, 1), "max_output_tokens")],

@@ -63,7 +63,7 @@ def test_the_members_of_a_namespace_are_offered_under_flat_names() -> None:
     request = parse(tools=[NOTES])
     assert [tool.name for tool in request.turn.registry] == ["notes__find", "notes__write"]
     write = request.tools.client_name("notes__write")
-    assert (write.name, write.namespace, write.custom) == ("write", "notes", True)
+    assert (write.name, write.namespace, write.kind) == ("write", "notes", "custom")
 
 
 def test_a_past_custom_call_is_shown_in_the_form_that_is_asked_for() -> None:
@@ -167,3 +167,55 @@ def test_a_choice_that_is_none_is_refused(choice: Any, param: str, code: str | N
     with pytest.raises(RequestError) as caught:
         parse(tools=TOOLS, tool_choice=choice)
     assert (caught.value.status, caught.value.param, caught.value.code) == (400, param, code)
+
+
+SEARCH: dict[str, Any] = {
+    "type": "tool_search",
+    "execution": "client",
+    "description": "Finds tools.",
+    "parameters": {"type": "object", "properties": {"query": {"type": "string"}}},
+}
+
+
+def test_a_search_that_the_client_executes_is_offered() -> None:
+    request = parse(tools=[SEARCH, READ])
+    search, _ = request.turn.registry
+    assert (search.name, search.description, search.strict) == ("tool_search", "Finds tools.", False)
+    assert search.parameters == orjson.dumps(SEARCH["parameters"]).decode()
+    assert request.tools.client_name("tool_search").kind == "tool_search"
+    assert request.echo["tools"][0] == SEARCH
+
+
+@pytest.mark.parametrize("execution", [{}, {"execution": "server"}, {"execution": None}])
+def test_with_a_hosted_search_deferred_tools_are_offered_at_once(execution: dict[str, Any]) -> None:
+    request = parse(tools=[{"type": "tool_search", **execution}, {**READ, "defer_loading": True}])
+    assert [tool.name for tool in request.turn.registry] == ["read"]
+
+
+def test_beside_a_search_of_the_client_deferred_tools_are_offered_once_they_are_found() -> None:
+    namespace = {**NOTES, "tools": [{"type": "function", "name": "find", "defer_loading": True}]}
+    tools = [SEARCH, {**READ, "defer_loading": True}, PATCH, namespace]
+    request = parse(tools=tools)
+    assert [tool.name for tool in request.turn.registry] == ["tool_search", "patch"]
+    assert [tool["type"] for tool in request.echo["tools"]] == ["tool_search", "function", "custom", "namespace"]
+    searched = [
+        {"type": "tool_search_call", "call_id": "c", "execution": "client", "arguments": {}},
+        {"type": "tool_search_output", "call_id": "c", "execution": "client", "tools": [namespace]},
+    ]
+    assert [tool.name for tool in parse(tools=tools, input=searched).turn.registry] == [
+        "tool_search", "patch", "notes__find",
+    ]  # fmt: skip
+
+
+def test_a_search_may_be_demanded_and_allowed() -> None:
+    wanted = ToolChoice(ChoiceMode.REQUIRED, ("tool_search",))
+    assert parse(tools=[SEARCH, READ], tool_choice={"type": "tool_search"}).turn.choice == wanted
+    allowed = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "tool_search"}]}
+    assert parse(tools=[SEARCH, READ], tool_choice=allowed).turn.choice == wanted
+    # A hosted one is of no consequence.
+    assert parse(tools=[{"type": "tool_search"}, READ], tool_choice={"type": "tool_search"}).turn.choice == ToolChoice()
+
+
+def test_a_search_has_its_name_alone() -> None:
+    with pytest.raises(RequestError, match="declared twice"):
+        parse(tools=[SEARCH, {"type": "function", "name": "tool_search"}])

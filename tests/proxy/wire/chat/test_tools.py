@@ -39,7 +39,7 @@ def test_tools_are_offered_in_the_clients_order_whatever_their_shape() -> None:
     ]  # fmt: skip
     assert tools[0].description == "Read a note."
     assert tools[0].parameters == orjson.dumps(FUNCTION["parameters"]).decode()
-    assert chat.tools.client_name("patch").custom
+    assert chat.tools.client_name("patch").kind == "custom"
     assert not chat.legacy
 
 

@@ -17,6 +17,16 @@ CALL: dict[str, Any] = {"type": "function_call", "call_id": "call_1", "name": "r
 OUTPUT: dict[str, Any] = {"type": "function_call_output", "call_id": "call_1", "output": "text"}
 CUSTOM: dict[str, Any] = {"type": "custom_tool_call", "call_id": "call_1", "name": "patch", "input": "x"}
 CUSTOM_OUTPUT: dict[str, Any] = {"type": "custom_tool_call_output", "call_id": "call_1", "output": "text"}
+SEARCH: dict[str, Any] = {
+    "type": "tool_search_call", "call_id": "call_1", "execution": "client", "arguments": {"query": "notes"},
+}  # fmt: skip
+FOUND: dict[str, Any] = {
+    "type": "tool_search_output", "call_id": "call_1", "execution": "client",
+    "tools": [
+        {"type": "function", "name": "read", "defer_loading": True},
+        {"type": "namespace", "name": "mcp__notes", "tools": [{"type": "function", "name": "find"}]},
+    ],
+}  # fmt: skip
 USER: dict[str, Any] = {"role": "user", "content": "Go on."}
 PAST, RESULT = PastCall("call_1", "read", "{}"), ToolResult("call_1", (Text("text"),))
 NO_RESULT = ToolResult("call_1", (Text("(no separate result)"),))
@@ -51,6 +61,9 @@ REFUSED: list[tuple[list[dict[str, Any]], str]] = [
     ([CALL, USER], "No tool output found for function call call_1."),
     ([CALL, call(2), output(2)], "No tool output found for function call call_1."),
     ([CUSTOM], "No tool output found for custom tool call call_1."),
+    ([SEARCH], "No tool output found for tool search call call_1."),
+    ([FOUND], "No tool call found for tool search call output with call_id call_1."),
+    ([CALL, SEARCH, FOUND], "Duplicate tool search call found with call_id call_1."),
     ([{**CALL, "id": "fc_1"}, OUTPUT, {**USER, "id": "fc_1"}], DUPLICATE),
     ([{**CALL, "id": "fc_1"}, {**CALL, "id": "fc_1"}, OUTPUT], DUPLICATE),
     ([CALL, CALL, OUTPUT], "Duplicate function call found with call_id call_1."),
@@ -139,6 +152,31 @@ def test_a_reference_stands_for_its_item(reference: dict[str, Any]) -> None:
     assert entries(reference, history=History(referred={"msg_1": said})) == (AssistantText("Hi."),)
     error = refusal({"type": "item_reference", "id": "msg_1"})
     assert (error.status, error.message) == (404, "Item with id 'msg_1' not found.")
+
+
+def test_a_search_is_a_call_whose_result_is_the_names_of_what_it_found() -> None:
+    for arguments in ({"query": "notes"}, '{"query":"notes"}'):
+        past, result = entries({**SEARCH, "arguments": arguments}, FOUND)
+        assert past == PastCall("call_1", "tool_search", '{"query":"notes"}')
+        assert result == ToolResult("call_1", (Text("These tools are among yours now: read, mcp__notes__find"),))
+    _, nothing = entries(SEARCH, {**FOUND, "tools": []})
+    assert nothing == ToolResult("call_1", (Text("No tool was found."),))
+
+
+def test_a_search_that_ran_at_openai_is_no_call_and_its_tools_are_offered_all_the_same() -> None:
+    hosted = {"execution": "server", "call_id": None}
+    body: dict[str, Any] = {"model": "m", "input": [{**SEARCH, **hosted}, {**FOUND, **hosted}, USER]}
+    turn = parse_responses_request(body).turn
+    assert turn.transcript.entries == (UserTurn((Text("Go on."),)),)
+    assert [tool.name for tool in turn.registry] == ["read", "mcp__notes__find"]
+
+
+def test_what_a_search_found_is_offered_in_all_that_follows() -> None:
+    stored = History(items=(SEARCH, FOUND, call(2), output(2)))
+    tools = [{"type": "function", "name": "a"}]
+    body: dict[str, Any] = {"model": "m", "input": [USER], "previous_response_id": "resp_1", "tools": tools}
+    turn = parse_responses_request(body, stored).turn
+    assert [tool.name for tool in turn.registry] == ["a", "read", "mcp__notes__find"]
 
 
 def test_every_kind_of_item_of_the_official_client_is_known() -> None:

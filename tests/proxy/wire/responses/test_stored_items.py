@@ -33,7 +33,8 @@ def test_an_answer_that_comes_back_is_kept_as_it_was() -> None:
 def test_each_kind_gets_an_id_of_its_own_prefix() -> None:
     kinds = [
         ("function_call", "fc"), ("function_call_output", "fco"), ("custom_tool_call", "ctc"), ("compaction", "cmp"),
-        ("custom_tool_call_output", "ctco"), ("reasoning", "rs"), ("web_search_call", "item"),
+        ("custom_tool_call_output", "ctco"), ("reasoning", "rs"), ("tool_search_call", "tsc"),
+        ("tool_search_output", "tso"), ("web_search_call", "item"),
     ]  # fmt: skip
     for kind, prefix in kinds:
         (item,) = stored_input([{"type": kind, "id": None}], mint=lambda prefix: f"{prefix}_1")
