@@ -6,10 +6,11 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 
 # Programs that the tests also run with, besides the one from PyPI.
 CODEX_VERSIONS := 0.89.0 0.169.0
-# JavaScript clients that the tests run.
+# JavaScript clients and coding agents that the tests run.
 CLIENTS := tests/end_to_end/clients
+AGENTS := tests/end_to_end/agents
 
-.PHONY: demo serve test test-clients test-llama test-growth test-install lint format docs plugin-pages bench soak real-model codex-versions clients clean
+.PHONY: demo serve test test-clients test-llama test-growth test-install lint format docs plugin-pages bench soak real-model codex-versions clients agents clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(BIN)/tagcall demo
@@ -18,10 +19,10 @@ serve: .venv/.codex      ## the server, with the codex program from PyPI
 	@$(BIN)/tagcall serve
 
 test: .venv/.dev         ## the core of the test suite, a process a core: all that needs nothing else installed
-	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not (browser or clients or growth or install or llama)'
+	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not (agents or browser or clients or growth or install or llama)'
 
-test-clients: .venv/.dev ## the tests with JavaScript clients, in Node.js and in Chromium
-	@$(BIN)/python -m pytest -n logical -m 'browser or clients'
+test-clients: .venv/.dev ## the tests with JavaScript clients, in Node.js and in Chromium, and with coding agents
+	@$(BIN)/python -m pytest -n logical -m 'agents or browser or clients'
 
 test-llama: .venv/.dev .venv/.model  ## the tests with llama.cpp's own server and a small model that they make
 	@$(BIN)/python -m pytest -n logical -m llama
@@ -70,6 +71,12 @@ $(CLIENTS)/node_modules/.installed: $(CLIENTS)/package.json
 	@npm install --prefix $(CLIENTS) --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@
 
+agents: $(AGENTS)/node_modules/.installed    ## the coding agents to test with; needs npm
+
+$(AGENTS)/node_modules/.installed: $(AGENTS)/package.json
+	@npm install --prefix $(AGENTS) --no-package-lock --no-audit --no-fund --loglevel=error
+	@touch $@
+
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "tagcall needs Python 3.11 or newer: call make with PYTHON=python3.12, for instance."; exit 1; }
@@ -91,4 +98,4 @@ $(CLIENTS)/node_modules/.installed: $(CLIENTS)/package.json
 	@$(INSTALL) --editable '.[model]' && touch $@
 
 clean:
-	@rm -rf .venv .node $(CLIENTS)/node_modules build dist
+	@rm -rf .venv .node $(CLIENTS)/node_modules $(AGENTS)/node_modules build dist

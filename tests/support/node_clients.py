@@ -50,9 +50,9 @@ def installed_node() -> str:
     """The node program, once it can run the clients."""
     node = shutil.which("node")
     if node is None:
-        _missing("There is no node on PATH: install Node.js 20 or newer.")
+        missing("There is no node on PATH: install Node.js 20 or newer.")
     if not (PACKAGES / ".installed").is_file():
-        _missing("The JavaScript clients are not installed: run `make clients`.")
+        missing("The JavaScript clients are not installed: run `make clients`.")
     return node
 
 
@@ -60,10 +60,11 @@ def installed_browser() -> str:
     """Chromium; TAGCALL_TEST_BROWSER names another one."""
     named = os.environ.get("TAGCALL_TEST_BROWSER")
     found = filter(None, map(shutil.which, [named] if named else BROWSERS))
-    return next(found, None) or _missing("There is no browser on PATH: install for instance Debian's chromium.")
+    return next(found, None) or missing("There is no browser on PATH: install for instance Debian's chromium.")
 
 
-def _missing(reason: str) -> NoReturn:
+def missing(reason: str) -> NoReturn:
+    """Skips the test, or fails it where nothing may be missing."""
     if os.environ.get("TAGCALL_TEST_CLIENTS") == "required":
         pytest.fail(reason)
     pytest.skip(reason)
