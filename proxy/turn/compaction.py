@@ -5,15 +5,15 @@
                   no summary came of it: a warning, and the turn on the whole conversation
     else          the turn
 
-A summary is a turn of its own, without tools and without a format. The client sees nothing of it but what it became,
-and its usage.
+A summary is a turn of its own. The client sees nothing of it but what it became, and its usage. A model that calls a
+tool in place of writing one is asked once more, without tools.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from parser import ToolRegistry
 from prompts import ChoiceMode, Guidance, Image, ToolChoice, Transcript, compacted, offered_tools, to_sum_up
@@ -23,6 +23,7 @@ from ..contracts import (
     Compacted,
     Prompt,
     TextBackend,
+    ToolCallStarted,
     TurnEvent,
     TurnFailed,
     TurnFinished,
@@ -42,6 +43,7 @@ BYTES_PER_TOKEN = 4
 NOT_COMPACTED = "The conversation was not compacted: no summary of it came."
 
 Batches = AsyncGenerator[list[TurnEvent], None]
+Run = Callable[[TurnRequest, TurnReport], Batches]
 
 
 def answer_request(
@@ -67,61 +69,43 @@ def answer_request(
     return _summary_first(request, report, run)
 
 
-async def _only_summary(
-    request: TurnRequest, report: TurnReport, run: Callable[[TurnRequest, TurnReport], Batches]
-) -> Batches:
-    summary = _Summary()
-    await summary.read(run(_summing_up(request), report))
-    if isinstance(summary.end, TurnFinished):
-        yield [Compacted(summary.text, whole=False), summary.end]
+async def _only_summary(request: TurnRequest, report: TurnReport, run: Run) -> Batches:
+    summary = await _summary_of(request, report, run)
+    if summary.failure is None:
+        yield [Compacted(summary.text, whole=False), TurnFinished(summary.usage)]
     else:
-        yield [summary.end]
+        yield [summary.failure]
 
 
-async def _summary_first(
-    request: TurnRequest, report: TurnReport, run: Callable[[TurnRequest, TurnReport], Batches]
-) -> Batches:
-    summary, transcript = _Summary(), request.transcript
-    # What becomes of it says nothing of the answer.
-    await summary.read(run(_summing_up(request), TurnReport()))
-    spent = Usage()
-    if isinstance(summary.end, TurnFinished):
-        entries = compacted(transcript.entries, summary.text, whole=True)
-        request, spent = replace(request, transcript=replace(transcript, entries=entries)), summary.end.usage
+async def _summary_first(request: TurnRequest, report: TurnReport, run: Run) -> Batches:
+    # How the conversation was found then says nothing of the answer.
+    summary = await _summary_of(request, TurnReport(), run)
+    if summary.failure is None:
+        entries = compacted(request.transcript.entries, summary.text, whole=True)
+        request = replace(request, transcript=replace(request.transcript, entries=entries))
         yield [Compacted(summary.text, whole=True)]
     else:
         report.warn(NOT_COMPACTED)
     async with aclosing(run(request, report)) as batches:
         async for batch in batches:
-            yield [*batch[:-1], _with_usage(batch[-1], spent)]
+            match batch[-1]:
+                case TurnFinished(usage, incomplete):
+                    yield [*batch[:-1], TurnFinished(usage + summary.usage, incomplete)]
+                case _:
+                    yield batch
 
 
-def _with_usage(event: TurnEvent, spent: Usage) -> TurnEvent:
-    return replace(event, usage=event.usage + spent) if isinstance(event, TurnFinished) else event
-
-
-def _summing_up(request: TurnRequest) -> TurnRequest:
-    """The turn whose answer is the summary."""
-    return replace(
-        request,
-        transcript=Transcript(to_sum_up(request.transcript.entries), request.transcript.instructions),
-        registry=ToolRegistry(),
-        choice=ToolChoice(ChoiceMode.NONE),
-        output_format=None,
-        max_output_tokens=None,
-        stop=(),
-        compaction=None,
-    )
-
-
+@dataclass(slots=True)
 class _Summary:
-    """What the model wrote for one, and how it ended: a cut summary is none."""
+    """What the model wrote for one. `usage` is that of all attempts; `called`: it made a call, so it did not sum up."""
 
-    def __init__(self) -> None:
-        self.text = ""
-        self.end: TurnFinished | TurnFailed = TurnFailed(_no_summary("The model wrote no summary."))
+    text: str = ""
+    usage: Usage = field(default_factory=Usage)
+    failure: TurnFailed | None = None
+    called: bool = False
 
     async def read(self, turn: Batches) -> None:
+        self.text, self.failure, self.called = "", None, False
         pieces: list[str] = []
         async with aclosing(turn) as batches:
             async for batch in batches:
@@ -129,21 +113,56 @@ class _Summary:
                     match event:
                         case AnswerText(text):
                             pieces.append(text)
-                        case TurnFinished(_, incomplete) if incomplete is not None:
-                            self.end = TurnFailed(
-                                _no_summary(f"The summary of the conversation was cut: {incomplete}.")
-                            )
-                        case TurnFinished() | TurnFailed():
-                            self.end = event
+                        case ToolCallStarted():
+                            self.called = True
+                        case TurnFinished(usage, incomplete):
+                            self.usage += usage
+                            self.text = "".join(pieces).strip()
+                            self.failure = self._fault(incomplete)
+                        case TurnFailed():
+                            self.failure = event
                         case _:
                             pass
-        self.text = "".join(pieces).strip()
-        if isinstance(self.end, TurnFinished) and not self.text:
-            self.end = TurnFailed(_no_summary("The model wrote no summary."))
+
+    def _fault(self, incomplete: str | None) -> TurnFailed | None:
+        if incomplete is not None:
+            message = f"The summary of the conversation was cut: {incomplete}."
+        elif self.called or not self.text:
+            message = "The model wrote no summary."
+        else:
+            return None
+        return TurnFailed(BackendError(message, code="summary_missing"))
 
 
-def _no_summary(message: str) -> BackendError:
-    return BackendError(message, code="summary_missing")
+async def _summary_of(request: TurnRequest, report: TurnReport, run: Run) -> _Summary:
+    """Asks for it with the tools as they are, so that the backend can go on from what it holds, and then without."""
+    summary, attempts = _Summary(), _attempts(request)
+    for attempt in attempts:
+        seen = TurnReport()
+        await summary.read(run(attempt, seen))
+        report.go_on(seen.lane, seen.spoilt)
+        report.leave_out(seen.truncated)
+        if not (summary.called or seen.refused):
+            break
+    return summary
+
+
+def _attempts(request: TurnRequest) -> Iterator[TurnRequest]:
+    plain = replace(
+        request,
+        transcript=Transcript(to_sum_up(request.transcript.entries), request.transcript.instructions),
+        registry=ToolRegistry(),
+        choice=ToolChoice(ChoiceMode.NONE),
+        output_format=None,
+        max_output_tokens=None,
+        stop=(),
+        truncate=True,  # else a conversation that has become too long could never be made shorter
+        compaction=None,
+    )
+    if len(offered_tools(request.registry, request.choice)):
+        choice = ToolChoice(ChoiceMode.AUTO, request.choice.names)
+        yield replace(plain, registry=request.registry, choice=choice)
+    yield plain
 
 
 def _is_longer(request: TurnRequest, threshold: int, options: TurnOptions) -> bool:

@@ -100,6 +100,7 @@ async def test_codex_goes_on_behind_its_compactions_and_when_it_is_resumed(
             assert codex.calls == list(CALLS)
             summaries = [request for request in model.requests if compaction_request() in all_shown(request.body)]
             assert len(summaries) >= 2
+            assert continued(model.requests) == len(summaries), "what is summed up is in the provider's cache"
             assert await codex.ask("And once more?", resume=True) == ANSWER
     assert transports(logs) == {transport}
     assert codex.calls == list(CALLS), "what was done is known from the summary"
