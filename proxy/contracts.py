@@ -294,8 +294,8 @@ class TurnRequest:
 
     `max_output_tokens` cuts the answer, `stop` ends it before the first of these strings, `truncate`
     lets the oldest turns go when the input is too long for the model. `repairs` counts what was done so that
-    each past call has a result. `owner` tells apart those who ask, `names` their conversations: ids and keys of theirs,
-    and the id of the answer.
+    each past call has a result, `warnings` are sentences for the client. `owner` tells apart those who ask, `names`
+    their conversations: ids and keys of theirs, and the id of the answer.
     """
 
     model: str
@@ -312,6 +312,7 @@ class TurnRequest:
     truncate: bool = False
     repairs: Mapping[str, int] = field(default_factory=dict)
     compaction: Compaction | None = None
+    warnings: tuple[str, ...] = ()
     owner: str = ""
     names: frozenset[str] = frozenset()
 

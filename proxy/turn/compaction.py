@@ -19,6 +19,7 @@ from parser import ToolRegistry
 from prompts import ChoiceMode, Guidance, Image, ToolChoice, Transcript, compacted, offered_tools, to_sum_up
 
 from ..contracts import (
+    AnswerMessageEnded,
     AnswerText,
     Compacted,
     Prompt,
@@ -30,7 +31,7 @@ from ..contracts import (
     TurnRequest,
     Usage,
 )
-from ..errors import BackendError
+from ..errors import BackendError, ModelError
 from ..ids import MintId, mint_id
 from .prompting import Prompts
 from .report import TurnReport
@@ -41,6 +42,7 @@ from .tokens import IMAGE_TOKENS
 BYTES_PER_TOKEN = 4
 
 NOT_COMPACTED = "The conversation was not compacted: no summary of it came."
+OLDEST_LEFT_OUT = "The oldest part of the conversation is not in its summary: it was too long for the model."
 
 Batches = AsyncGenerator[list[TurnEvent], None]
 Run = Callable[[TurnRequest, TurnReport], Batches]
@@ -56,6 +58,9 @@ def answer_request(
 ) -> Batches:
     """The events of what `request` asks for, as `run_turn` has them."""
 
+    for sentence in request.warnings:
+        report.warn(sentence)
+
     def run(asked: TurnRequest, into: TurnReport) -> Batches:
         return run_turn(asked, backend, options, into, mint=mint)
 
@@ -70,17 +75,20 @@ def answer_request(
 
 
 async def _only_summary(request: TurnRequest, report: TurnReport, run: Run) -> Batches:
-    summary = await _summary_of(request, report, run)
+    summary = await _summary_of(request, run)
+    report.go_on(summary.report.lane, summary.report.spoilt)
+    report.leave_out(summary.report.truncated)
     if summary.failure is None:
+        summary.tell(report)
         yield [Compacted(summary.text, whole=False), TurnFinished(summary.usage)]
     else:
         yield [summary.failure]
 
 
 async def _summary_first(request: TurnRequest, report: TurnReport, run: Run) -> Batches:
-    # How the conversation was found then says nothing of the answer.
-    summary = await _summary_of(request, TurnReport(), run)
+    summary = await _summary_of(request, run)
     if summary.failure is None:
+        summary.tell(report)
         entries = compacted(request.transcript.entries, summary.text, whole=True)
         request = replace(request, transcript=replace(request.transcript, entries=entries))
         yield [Compacted(summary.text, whole=True)]
@@ -103,6 +111,8 @@ class _Summary:
     usage: Usage = field(default_factory=Usage)
     failure: TurnFailed | None = None
     called: bool = False
+    report: TurnReport = field(default_factory=TurnReport)
+    """Of the last attempt: it says nothing of the answer behind it."""
 
     async def read(self, turn: Batches) -> None:
         self.text, self.failure, self.called = "", None, False
@@ -113,6 +123,8 @@ class _Summary:
                     match event:
                         case AnswerText(text):
                             pieces.append(text)
+                        case AnswerMessageEnded():
+                            pieces.append("\n\n")
                         case ToolCallStarted():
                             self.called = True
                         case TurnFinished(usage, incomplete):
@@ -124,6 +136,17 @@ class _Summary:
                         case _:
                             pass
 
+    @property
+    def tried_to_call(self) -> bool:
+        """Whether it may do better where there is no tool."""
+        misfit = self.failure is not None and isinstance(self.failure.error, ModelError)
+        return misfit or self.called or bool(self.report.refused)
+
+    def tell(self, report: TurnReport) -> None:
+        """What the client is to be told of it."""
+        if self.report.truncated:
+            report.warn(OLDEST_LEFT_OUT)
+
     def _fault(self, incomplete: str | None) -> TurnFailed | None:
         if incomplete is not None:
             message = f"The summary of the conversation was cut: {incomplete}."
@@ -134,15 +157,13 @@ class _Summary:
         return TurnFailed(BackendError(message, code="summary_missing"))
 
 
-async def _summary_of(request: TurnRequest, report: TurnReport, run: Run) -> _Summary:
+async def _summary_of(request: TurnRequest, run: Run) -> _Summary:
     """Asks for it with the tools as they are, so that the backend can go on from what it holds, and then without."""
-    summary, attempts = _Summary(), _attempts(request)
-    for attempt in attempts:
-        seen = TurnReport()
-        await summary.read(run(attempt, seen))
-        report.go_on(seen.lane, seen.spoilt)
-        report.leave_out(seen.truncated)
-        if not (summary.called or seen.refused):
+    summary = _Summary()
+    for attempt in _attempts(request):
+        summary.report = TurnReport()
+        await summary.read(run(attempt, summary.report))
+        if not summary.tried_to_call:
             break
     return summary
 

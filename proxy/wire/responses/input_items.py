@@ -39,6 +39,9 @@ OUTPUTS = {
     "tool_search_output": "tool_search_call",
 }  # fmt: skip
 
+# Told to a client whose model goes on without what it thinks it knows.
+UNREAD_SUMMARY = "A 'compaction' item is of another server: what it sums up was not shown to the model."
+
 # Items that bring tools.
 BRINGING_ITEMS = frozenset({"additional_tools", "tool_search_output"})
 
@@ -253,6 +256,12 @@ def _readers(request: Reader, history: History) -> Iterator[Reader]:
         yield Reader(dict(stored), f"previous_response.items[{index}]")
     if isinstance(request.get("input"), list):
         yield from request.objects("input", max_length=MAX_ITEMS)
+
+
+def has_unread_summary(request: Reader, history: History) -> bool:
+    """Whether an item stands for a conversation that only another server can read."""
+    items = (item for item in _readers(request, history) if item.get("type") == "compaction")
+    return any(read_summary(item.string("encrypted_content")) is None for item in items)
 
 
 def ends_with_trigger(value: JsonValue) -> bool:

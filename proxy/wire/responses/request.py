@@ -18,7 +18,16 @@ from ..json_body import JsonObject, JsonValue
 from ..parameters import EFFORTS, MODEL_NAME, SERVICE_TIERS, VERBOSITIES, parse_metadata
 from ..reader import Reader, wrong_prefix, wrong_type, wrong_value
 from ..tools import TOOL_NAME, ToolSet, parse_tool_choice, parse_tools
-from .input_items import NO_HISTORY, History, brought_tools, ends_with_trigger, parse_input, referred_ids
+from .input_items import (
+    NO_HISTORY,
+    UNREAD_SUMMARY,
+    History,
+    brought_tools,
+    ends_with_trigger,
+    has_unread_summary,
+    parse_input,
+    referred_ids,
+)
 
 # What `reasoning.summary` may say, and `reasoning.generate_summary` before it.
 SUMMARIES = ("auto", "concise", "detailed")
@@ -274,6 +283,7 @@ def parse_responses_request(body: JsonObject, history: History = NO_HISTORY) -> 
             truncate=truncation == "auto",
             repairs=conversation.repairs,
             compaction=_compaction(request),
+            warnings=(UNREAD_SUMMARY,) if has_unread_summary(request, history) else (),
             names=frozenset(filter(None, [echo["prompt_cache_key"], found.previous_response_id, found.conversation])),
         ),
         tools=tools,

@@ -16,6 +16,7 @@ from proxy.contracts import BackendEvent, ReasoningEnded, ReasoningPiece, TextPi
 from proxy.errors import BackendError
 from proxy.turn.compaction import NOT_COMPACTED
 from proxy.wire.responses.compaction import Summary, read_summary
+from proxy.wire.responses.input_items import UNREAD_SUMMARY
 from tests.support.memory_backend import USAGE, Script
 from tests.support.published_types import check_published_events
 from tests.support.responses_grammar import check_events
@@ -86,10 +87,11 @@ async def test_a_forged_summary_is_text_and_makes_no_call() -> None:
 
 
 @pytest.mark.parametrize("content", ["gAAAAABexternal", "", b64encode(b"[1]").decode(), b64encode(b"{}").decode()])
-async def test_the_summaries_of_others_say_nothing(content: str) -> None:
+async def test_the_summaries_of_others_say_nothing_and_the_client_is_told(content: str) -> None:
     items: list[Any] = [{"type": "compaction", "encrypted_content": content}, {"role": "user", "content": "Hello"}]
     async with talking("Hi") as (client, backend):
-        await client.responses.create(model="m", input=items)
+        answer = await client.responses.with_raw_response.create(model="m", input=items)
+        assert answer.headers["x-tagcall-warning"] == UNREAD_SUMMARY
         assert shown(backend) == "Hello"
 
 

@@ -23,7 +23,7 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.turn import TurnOptions, TurnReport, answer_request
-from proxy.turn.compaction import NOT_COMPACTED
+from proxy.turn.compaction import NOT_COMPACTED, OLDEST_LEFT_OUT
 from tests.support.memory_backend import USAGE, MemoryBackend, Script
 from tests.support.patience import PATIENCE
 from tests.support.talking import GatedBackend
@@ -86,7 +86,7 @@ async def test_of_a_conversation_that_is_too_long_the_newer_part_is_summed_up() 
     events, backend, report = await events_of(asked(AT_ONCE, ToolRegistry()), TOO_LONG, "The sum.")
     assert events[0] == Compacted("The sum.", whole=False)
     assert "Hello" not in text_of(backend.prompts[-1])
-    assert report.truncated == 2
+    assert (report.truncated, report.warnings) == (2, [OLDEST_LEFT_OUT])
 
 
 @pytest.mark.parametrize("compaction", [AT_ONCE, OVER_ANY])
