@@ -42,9 +42,6 @@ OUTPUTS = {
 # Told to a client whose model goes on without what it thinks it knows.
 UNREAD_SUMMARY = "A 'compaction' item is of another server: what it sums up was not shown to the model."
 
-# Items that bring tools.
-BRINGING_ITEMS = frozenset({"additional_tools", "tool_search_output"})
-
 # Kinds that are part of a real client's history but say nothing to a text model.
 SILENT_ITEMS = frozenset({
     "additional_tools", "compaction_trigger", "configuration_update", "image_generation_call", "mcp_approval_request",
@@ -276,9 +273,12 @@ def ends_with_trigger(value: JsonValue) -> bool:
 def brought_tools(request: Reader, history: History) -> Iterator[Reader]:
     """The tools that items bring, a search's output among them; they are offered besides the request's `tools`."""
     for item in _readers(request, history):
-        if item.get("type") in BRINGING_ITEMS:
-            item.require("tools")
-            yield from item.objects("tools")
+        match item.get("type"):
+            case "additional_tools" | "tool_search_output":
+                item.require("tools")
+                yield from item.objects("tools")
+            case _:
+                pass
 
 
 def _check_trigger(request: Reader) -> None:
