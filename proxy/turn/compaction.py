@@ -78,6 +78,7 @@ async def _only_summary(request: TurnRequest, report: TurnReport, run: Run) -> B
     summary = await _summary_of(request, run)
     report.go_on(summary.report.lane, summary.report.spoilt)
     report.leave_out(summary.report.truncated)
+    report.pair(request.repairs)
     if summary.failure is None:
         summary.tell(report)
         yield [Compacted(summary.text, whole=False), TurnFinished(summary.usage)]
