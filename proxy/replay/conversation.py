@@ -9,7 +9,8 @@ version to the next. There are two forms:
                          indented, the proxy's own lines at the end in column 0
 
 In the first form nothing tells a line of the proxy's own from a message of the user: behind a question or a
-result it may be either. So there may be more than one answer to what is asked, see `Conversation.askings`.
+result it may be either. Nor does anything tell two messages of the user from two parts of one. So there may be more
+than one answer to what is asked, see `Conversation.askings`.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ class Said:
     tool: str = ""
     open_end: bool = False
     doubtful: bool = False
+    parts: tuple[str, ...] = ()
+    """Those of a text that may be several messages, each but the first as well the beginning of the newest."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ class Conversation:
                 tools.insert(0, said.tool)
             elif said.by == "user":
                 askings.append(Asking(place, said.text, tuple(tools)))
+                later = ("\n".join(said.parts[first:]) for first in range(1, len(said.parts)))
+                askings += [Asking(place, text, tuple(tools)) for text in later]
                 if not said.doubtful:
                     return tuple(askings)
         return (*askings, Asking(-1, "", tuple(tools)))
@@ -138,7 +143,8 @@ def _read_parts(message: ThreadMessage, before: Sequence[Said]) -> list[Said]:
         if header := _HEADER.match(text):
             said.append(Said("tool", text[header.end() :].strip()))
         elif previous is not None and previous.by == "user":
-            said[-1] = Said("user", f"{previous.text}\n{text}", "", open_end=True, doubtful=previous.doubtful)
+            parts = (*(previous.parts or (previous.text,)), text)
+            said[-1] = Said("user", "\n".join(parts), "", open_end=True, doubtful=previous.doubtful, parts=parts)
         else:
             # Behind an answer somebody must have said something, or the model would not be asked.
             last = previous or (before[-1] if before else None)

@@ -105,6 +105,8 @@ class Recorder:
         if wanted.previous_response_id or wanted.referred:
             body, answer = with_history(body, await find_history(request, wanted)), without_previous(answer)
         last_user = last_user_of(path, body)
+        if body.get("context_management") and len(recorded.turns) > 1:
+            raise NotRecordedError("its conversation may have been summed up first: leave 'context_management' out.")
         if any(turn.stopped for turn in recorded.turns):
             raise NotRecordedError("the server was stopped before it was answered.")
         health = await self.backend.health()

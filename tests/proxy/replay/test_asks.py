@@ -45,6 +45,15 @@ def test_more_lines_may_follow_the_question_but_not_more_words() -> None:
     assert not fits(Ask(QUESTION), Seen(shown(f"{QUESTION} And where?")))
 
 
+def test_of_messages_of_the_user_in_a_row_any_may_begin_the_newest() -> None:
+    """They are parts of one input, as those of one message are."""
+    seen = Seen((ThreadMessage("user", ("It is Monday.", QUESTION, "Remember: tools are called with tags.")),))
+    assert fits(Ask(QUESTION), seen)
+    assert not fits(Ask("Monday."), seen)
+    asks = {"newest": Ask(QUESTION), "whole": Ask(f"It is Monday.\n{QUESTION}")}
+    assert choose(asks, seen) == ("whole",)
+
+
 def test_the_longer_question_goes_first() -> None:
     asks = {"short": Ask(QUESTION), "long": Ask(f"{QUESTION}\nAnd where?")}
     assert choose(asks, Seen(shown(f"{QUESTION}\nAnd where?"))) == ("long",)

@@ -147,8 +147,9 @@ def test_what_may_be_the_proxys_own_is_asked_first_and_passed_over_then() -> Non
     assert [(asked.last_user, asked.after_tools) for asked in conversation.askings] == [
         ("Go on.", ()),
         (QUESTION, ("search", "read_note")),
+        (QUESTION.splitlines()[1], ("search", "read_note")),
     ]
-    assert [conversation.own_lines(asked, 2) for asked in conversation.askings] == [0, 1]
+    assert [conversation.own_lines(asked, 2) for asked in conversation.askings] == [0, 1, 1]
 
 
 def test_values_are_compared_from_the_end() -> None:

@@ -194,6 +194,26 @@ async def test_what_continues_a_stored_response_needs_no_store_to_be_replayed(
     assert await run_replay(folder, ReplayOptions()) == 0
 
 
+async def test_messages_of_the_user_in_a_row_are_recorded_and_so_is_a_compaction(tmp_path: Path) -> None:
+    folder = tmp_path / "fixtures"
+    said = [{"role": "user", "content": "It is Monday."}, {"role": "user", "content": QUESTION}]
+    async with recording_memory(folder, MemoryBackend(["It is empty.", "The sum."])) as server:
+        await server.ask("/v1/responses", {"model": "m", "input": said})
+        await server.ask("/v1/responses", {"model": "m", "input": [*said, {"type": "compaction_trigger"}]})
+    assert len(kept(folder)) == 2
+    assert await run_replay(folder, ReplayOptions()) == 0
+
+
+async def test_a_conversation_that_was_summed_up_on_the_way_is_not_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = [{"role": "user", "content": "It is Monday."}, {"role": "user", "content": QUESTION}]
+    management = [{"type": "compaction", "compact_threshold": 1}]
+    async with recording_memory(tmp_path / "fixtures", MemoryBackend(["The sum.", "It is empty."])) as server:
+        await server.ask("/v1/responses", {"model": "m", "input": said, "context_management": management})
+    assert "leave 'context_management' out" in capsys.readouterr().err
+
+
 async def test_what_cannot_be_asked_again_is_not_written(
     model: ScriptedModel, program: TestProgram, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
