@@ -21,6 +21,8 @@ log: FilteringBoundLogger = structlog.get_logger(__name__)
 READ_SIZE = 2**16
 # Bytes kept to explain an early end.
 KEPT = 4096
+# Reads that a thread may be ahead of the loop that keeps them.
+READS_AHEAD = 16
 # Lines that are logged; the others are counted.
 LINES_PER_SECOND = 20
 
@@ -75,9 +77,16 @@ class StderrTail:
                 self.close()
 
     def _read_to_the_end(self, loop: asyncio.AbstractEventLoop) -> None:
+        ahead = threading.Semaphore(READS_AHEAD)
+
+        def keep(data: bytes) -> None:
+            self._keep(data)
+            ahead.release()
+
         with suppress(RuntimeError):  # the loop is closed
             while data := os.read(self._read_end, READ_SIZE):
-                loop.call_soon_threadsafe(self._keep, data)
+                ahead.acquire()
+                loop.call_soon_threadsafe(keep, data)
         os.close(self._read_end)  # by nobody else: closing waits for a read that waits
 
     def _keep(self, data: bytes) -> None:

@@ -50,8 +50,9 @@ async def test_a_loop_that_watches_no_pipes_is_told_by_a_thread(monkeypatch: pyt
     with monkeypatch.context() as patch:
         take_unix_away(patch)
         tail = StderrTail()
-        os.write(tail.write_end, b"first\n  refused sk-12345678 \n")
-        tail.close_write_end()
+        flood = b"noise\n" * 500_000 + b"  refused sk-12345678 \n"
+        with os.fdopen(tail.write_end, "wb") as child:
+            await asyncio.to_thread(child.write, flood)
         async with asyncio.timeout(PATIENCE):
             while not tail.last_line().startswith("refused"):  # noqa: ASYNC110 -- nobody reports it
                 await asyncio.sleep(0)
