@@ -148,9 +148,10 @@ class TestPagesAboutPlugins:
 
     def test_flags_and_commands_exist(self, path: Path) -> None:
         text = path.read_text("utf-8")
-        assert flags(text) <= {setting.flag for setting in SETTINGS}
         (commands,) = (action for action in build_parser()._actions if action.dest == "command")
-        assert set(re.findall(r"(?:`|    )tagcall ([a-z]+)", text)) <= set(commands.choices or ())
+        choices = dict(commands.choices or {})
+        assert flags(text) <= {setting.flag for setting in SETTINGS} | flags(choices["service"].format_help())
+        assert set(re.findall(r"(?:`|    )tagcall ([a-z]+)", text)) <= set(choices)
 
     def test_links_lead_somewhere(self, path: Path) -> None:
         for target in re.findall(r"\]\((?!http)([^)#]+)", path.read_text("utf-8")):
@@ -170,7 +171,7 @@ def test_the_names_that_choose_copilots_api_do() -> None:
 
 def test_the_path_that_is_typed_by_hand_is_served() -> None:
     text = (OBSIDIAN / "smart-connections.md").read_text("utf-8")
-    values = dict(re.findall(r"^\| ([\w ]+) \| `([^`]+)` \|$", text, re.MULTILINE))
+    values = dict(re.findall(r"^\| \*([\w ]+)\* \| `([^`]+)` \|$", text, re.MULTILINE))
     assert f"{values['Protocol']}://{values['Hostname']}:{values['Port']}" == URL.removesuffix("/v1")
     assert "POST" in ROUTES[canonical_path(values["Path"])]
 
@@ -180,4 +181,4 @@ def test_what_serve_prints_is_what_the_pages_say() -> None:
     page = (OBSIDIAN / "copilot.md").read_text("utf-8")
     for field in ("Base URL", "API key", "Enable CORS"):
         (value,) = re.findall(rf"^ +{field} +(.+)$", printed, re.MULTILINE)
-        assert re.search(rf"^\| {field} \| `?{re.escape(value)}`? \|$", page, re.MULTILINE)
+        assert re.search(rf"^\| \*{field}\* \| `?{re.escape(value)}`? \|$", page, re.MULTILINE)
