@@ -16,6 +16,7 @@ backends    codex, replay, remote: one row a kind
 stores      where Responses are kept
 replay      the small app-server that plays fixtures
 ingress     HTTP: who is let in, routes, streams
+aside       work that takes long, beside the event loop
 home        the secret of the call keys, and which models write them
 server      settings to a running server
 logs        one harmless line an event

@@ -15,6 +15,7 @@ from aiohttp.typedefs import Middleware
 
 from prompts import PROFILES
 
+from .aside import BesideTheLoop
 from .backends import make_backend
 from .contracts import TextBackend
 from .errors import UsageError
@@ -96,7 +97,8 @@ def turn_options(settings: Settings, habits: KeyHabits | None = None) -> TurnOpt
     else:
         kept = habits or KeptHabits(habits_file(settings.call_key_secret))
         keys = CallKeys(mode, read_secret(settings.call_key_secret), kept)
-    return TurnOptions(release=CallRelease(settings.calls), profile=PROFILES[settings.profile_name], call_keys=keys)
+    release, profile = CallRelease(settings.calls), PROFILES[settings.profile_name]
+    return TurnOptions(release=release, profile=profile, call_keys=keys, aside=BesideTheLoop())
 
 
 async def _listen(runner: web.AppRunner, bound: socket.socket) -> asyncio.Server:

@@ -9,6 +9,7 @@ Of every request
     bodies        its body, and JSON and errors as HTTP answers
     routes        the tables: which handler serves a path and a method, in which dialect, and what is not served
     request_log   its line in the log; metrics: what the server does, as numbers
+    loop_lag      how late the event loop is
     activity      how many are being served; state: what handlers find on the application
 
 Of every turn

@@ -19,6 +19,7 @@ from .connections import connection_of
 from .cors import answer_headers, preflight_headers
 from .health import greet
 from .locks import ConversationLocks
+from .loop_lag import LoopLag
 from .metrics import METRICS, Metrics
 from .models import MODELS, ModelList
 from .readiness import READINESS, Readiness
@@ -161,7 +162,8 @@ def create_app(
     app[ACTIVITY] = Activity()
     app[STOPPING] = asyncio.Event()
     app[BACKEND] = backend
-    app[METRICS] = Metrics(backend)
+    app[METRICS] = metrics = Metrics(backend)
+    app.cleanup_ctx.append(LoopLag(metrics.loop_lag).run)
     app[READINESS] = readiness = Readiness(backend)
     app.cleanup_ctx.append(readiness.run)
     app[MODELS] = ModelList(backend, dict(settings.alias), settings.model)

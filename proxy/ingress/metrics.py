@@ -57,6 +57,7 @@ TIERS = {Tier.VALID.value: "valid", Tier.REPAIRED.value: "repaired", Tier.BARE.v
 
 # Seconds. A turn takes from a moment to the hour after which it is interrupted.
 FIRST_EVENT_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300)
+LAG_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 TURN_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
 
 
@@ -115,6 +116,12 @@ class Metrics:
         )
         self._duration = Histogram(
             "tagcall_turn_duration_seconds", "From a turn's begin to its end.", buckets=TURN_BUCKETS, registry=registry
+        )
+        self.loop_lag = Histogram(
+            "tagcall_loop_lag_seconds",
+            "How late the event loop was, ten times a second.",
+            buckets=LAG_BUCKETS,
+            registry=registry,
         )
         registry.register(BackendCollector(backend))
 

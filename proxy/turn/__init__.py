@@ -22,10 +22,11 @@ from .call_key import CallKeys, Habits, KeyHabit, KeyHabits, KeyMode, NoHabits
 from .compaction import answer_request
 from .release import CallRelease
 from .report import Again, TurnReport
-from .run import TurnOptions, run_turn
+from .run import Aside, TurnOptions, run_turn
 
 __all__ = [
     "Again",
+    "Aside",
     "CallKeys",
     "CallRelease",
     "Habits",

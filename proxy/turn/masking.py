@@ -7,6 +7,7 @@ else's making, so it leaves nowhere: not in text, nor in arguments, not whole an
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from prompts import MASK
 
@@ -33,6 +34,18 @@ def _begun(key: str) -> str:
     return pattern
 
 
+@lru_cache(maxsize=256)
+def _patterns(key: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """For the key, for its telling beginning, and for any beginning of it where the text ends."""
+    written = [_written(char) for char in key]
+    return (
+        re.compile("".join(written), re.IGNORECASE),
+        re.compile("".join(written[:_TELLING]), re.IGNORECASE),
+        # It begins with a character that is in few texts, so this is hardly ever asked.
+        re.compile(rf"(?=[{key[0]}\\]){_begun(key)}\Z", re.IGNORECASE),
+    )
+
+
 class Mask:
     """`MASK` for each `key` in text that arrives in pieces; how it is cut does not show.
 
@@ -42,11 +55,7 @@ class Mask:
     __slots__ = ("_begun", "_first", "_held", "_key", "_reach", "_telling")
 
     def __init__(self, key: str) -> None:
-        written = [_written(char) for char in key]
-        self._key = re.compile("".join(written), re.IGNORECASE)
-        self._telling = re.compile("".join(written[:_TELLING]), re.IGNORECASE)
-        # Where the text ends; it begins with a character that is in few texts, so this is hardly ever asked.
-        self._begun = re.compile(rf"(?=[{key[0]}\\]){_begun(key)}\Z", re.IGNORECASE)
+        self._key, self._telling, self._begun = _patterns(key)
         self._first = key[0]
         self._reach = len(key) * _LONGEST
         self._held = ""

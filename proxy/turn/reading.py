@@ -195,6 +195,11 @@ class Reading:
         )
 
     @property
+    def characters(self) -> int:
+        """How much was read of it."""
+        return self._characters
+
+    @property
     def estimated_tokens(self) -> int:
         """What was read of it, for want of the backend's own count."""
         return self._characters // CHARACTERS_PER_TOKEN if self._meter is None else self._meter.spent

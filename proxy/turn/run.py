@@ -14,14 +14,26 @@ backend refuses before it answers may be asked again (`prompting`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, TypeVar
 
 from parser import ToolRegistry
 from prompts import PROFILES, ChoiceMode, PromptProfile, offered_tools, text_before_key, untrusted_strings
 
-from ..contracts import Prompt, TextBackend, TurnEvent, TurnFailed, TurnFinished, TurnRequest, Usage
+from ..contracts import (
+    BackendEvent,
+    Prompt,
+    TextBackend,
+    TextPiece,
+    TurnEvent,
+    TurnFailed,
+    TurnFinished,
+    TurnRequest,
+    Usage,
+)
 from ..errors import BackendError, RequestError
 from ..ids import MintId, mint_id
 from .call_key import CallKeys, KeyMode, TurnKey
@@ -37,6 +49,23 @@ from .strictness import StrictTools
 from .tokens import TokenMeter
 from .verdict import Demands, end_of, fault_of, held_to_format, names_of_calls, nothing_left, settled
 
+# Characters of an answer that are read where they come; and of a request, beside which a call in the answer may take
+# long to judge. What is more is read aside.
+READ_AT_ONCE = 8_192
+JUDGED_AT_ONCE = 32_768
+
+R = TypeVar("R")
+
+
+class Aside(Protocol):
+    """Does work that takes long where it holds up nobody else; of one `owner` at a time."""
+
+    async def __call__(self, owner: str, work: Callable[[], R], /) -> R: ...
+
+
+async def in_place(owner: str, work: Callable[[], R], /) -> R:
+    return work()
+
 
 @dataclass(frozen=True, slots=True)
 class TurnOptions:
@@ -45,6 +74,7 @@ class TurnOptions:
     release: CallRelease = CallRelease.WHOLE
     profile: PromptProfile = PROFILES["frontier"]
     call_keys: CallKeys = field(default_factory=CallKeys)
+    aside: Aside = in_place
 
 
 class Turn:
@@ -77,6 +107,8 @@ class Turn:
             output=JsonOutput(request.output_format, report) if request.output_format else None,
         )
         self._prompts = Prompts(request, registry, options.profile, key, report)
+        sent = sum(map(len, untrusted_strings(request.transcript, request.registry))) if offered else 0
+        self._long_request = sent > JUDGED_AT_ONCE
         self._usage = Usage()
         self._given = Given()
         self._prompt: Prompt | None = None
@@ -194,6 +226,15 @@ class Turn:
         """Whether one more answer would be cut before its first word."""
         return self._tokens_left == 0
 
+    async def _received(self, reading: Reading, batch: Sequence[BackendEvent]) -> list[TurnEvent]:
+        """What `reading` makes of `batch`, read aside where that may take long."""
+        texts = [event.text for event in batch if isinstance(event, TextPiece)]
+        # A call is judged where it ends, by all that the request holds.
+        judges = self._long_request and any(">" in text for text in texts)
+        if judges or sum(map(len, texts)) > READ_AT_ONCE:
+            return await self._options.aside(self._request.owner, partial(reading.receive, batch))
+        return reading.receive(batch)
+
     async def _read(
         self, reading: Reading, *, fault: str | None = None, plain: bool = False
     ) -> AsyncGenerator[list[TurnEvent], None]:
@@ -209,7 +250,7 @@ class Turn:
                         answered = True
                         if self._kept:
                             self._given.hear(batch)
-                        if events := reading.receive(batch):
+                        if events := await self._received(reading, batch):
                             yield events
                         if reading.stop and not self._ends_by_itself(reading, prompt):
                             self._report.interrupt(reading.stop)
@@ -226,7 +267,11 @@ class Turn:
                     prompt = self._prompt = self._prompts.prompt(fault, plain=plain, max_tokens=self._tokens_left)
                 else:
                     failure = error
-        if events := reading.finish(failure):
+        if self._long_request or reading.characters > READ_AT_ONCE:
+            events = await self._options.aside(self._request.owner, partial(reading.finish, failure))
+        else:
+            events = reading.finish(failure)
+        if events:
             yield events
         # A turn that was left early is not counted by the backend, and costs all the same.
         self._usage += reading.usage or estimated_usage(prompt, reading.estimated_tokens)

@@ -6,10 +6,14 @@ import asyncio
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from parser import Tool, ToolRegistry
+from prompts import QuoteGuard
+from proxy.aside import BesideTheLoop
 from proxy.backends import supervision
 from proxy.backends.codex.backend import CodexBackend
 from proxy.backends.codex.options import Deadlines
@@ -145,14 +149,27 @@ def test_every_fault_has_its_row() -> None:
 
 @pytest.mark.parametrize("fault", ROWS)
 async def test_a_fault_costs_its_own_turn_at_most(fault: str, tmp_path: Path, clock: Clock) -> None:
+    """Also beside somebody else's flood of half blocks, which is read meanwhile."""
     row, server = ROWS[fault], FaultyAppServer(fault, tmp_path)
     async with server.backend(row.deadlines, idle_timeout=row.idle_timeout) as backend, asyncio.TaskGroup() as group:
         waiting = group.create_task(let_time_pass(server, clock), name="time")
+        flooding = group.create_task(read_floods(), name="flood")
         assert await see_turn(backend) == row.seen
         assert await see_turn(backend) == (row.seen if fault in PERSISTENT else WHOLE if row.lives > 1 else row.seen)
         waiting.cancel()
+        flooding.cancel()
     assert server.lives == row.lives
     await all_gone(server.pids)
+
+
+async def read_floods() -> None:
+    """As a server reads what calls stand in the requests of one client, without an end."""
+    aside = BesideTheLoop()
+    half = '<tool_call>{"name": "read_note", "arguments": {"path": "a'
+    registry = ToolRegistry([Tool("read_note", None, None)])
+    while True:
+        guard = QuoteGuard([f"{half}\n" * 500], registry)
+        assert not await aside("flood", partial(guard.is_quotation, "read_note", '{"path": "b"}'))
 
 
 async def let_time_pass(server: FaultyAppServer, clock: Clock) -> None:

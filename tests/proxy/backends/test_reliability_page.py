@@ -16,6 +16,7 @@ from proxy.ingress import background, bodies, connections, event_stream
 from proxy.ingress.websocket import socket
 from proxy.rpc import child_records, client, connection, stderr, stdio
 from proxy.schema import check_budget
+from proxy.turn import run
 from proxy.wire import json_body, parameters, reader, tools
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "reliability.md").read_text("utf-8")
@@ -23,7 +24,7 @@ MODULES = {
     module.__name__.rpartition(".")[2]: module
     for module in (
         child_records, client, backend, connection, event_queue, proxy.server, restart_policy, options, stderr,
-        stdio, supervision, lanes, threads,
+        stdio, supervision, lanes, threads, run,
         background, bodies, budget, check_budget, errors, connections, parameters, json_body, logs, proxy_settings,
         reader, socket, event_stream, tools,
     )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
 
 import pytest
 
@@ -29,13 +32,17 @@ from proxy.contracts import (
     ToolCallStarted,
     TurnEnded,
     TurnFinished,
+    TurnRequest,
     Usage,
 )
 from proxy.errors import BackendError
 from proxy.replay.call_key import key_of
 from proxy.turn import CallRelease, TurnOptions, TurnReport, run_turn
+from proxy.turn.run import JUDGED_AT_ONCE, READ_AT_ONCE
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, ask, play
 from tests.support.memory_backend import USAGE, MemoryBackend
+
+R = TypeVar("R")
 
 
 @pytest.mark.parametrize("chunk", [0, 1, 3, 7])
@@ -60,6 +67,30 @@ async def test_an_id_that_the_model_wrote_is_kept_while_it_is_new() -> None:
     ids = [event.call_id for event in outcome.events if isinstance(event, ToolCallStarted)]
     assert ids[0] == "call_7"
     assert ids[1] != "call_7"
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer", "pieces"),
+    [
+        (ask(), f"I look.\n{READ_A}", 0),
+        (ask(), f"I look.\n{READ_A}" + "x" * READ_AT_ONCE, 2),
+        (ask("x" * JUDGED_AT_ONCE), f"I look.\n{READ_A}", 2),
+        (ask("x" * JUDGED_AT_ONCE), "I look.", 1),
+    ],
+    ids=["short", "long answer", "long request", "long request, no call"],
+)
+async def test_what_takes_long_is_read_aside(request_: TurnRequest, answer: str, pieces: int) -> None:
+    """A long answer, the end of one, and a call beside a long request; of one owner each time."""
+    owners: list[str] = []
+
+    async def aside(owner: str, work: Callable[[], R], /) -> R:
+        owners.append(owner)
+        return work()
+
+    request = replace(request_, owner="ann")
+    apart = await play(answer, request=request, options=TurnOptions(aside=aside))
+    assert owners == ["ann"] * pieces
+    assert apart.text == (await play(answer, request=request)).text
 
 
 async def test_without_tools_the_answer_is_text_as_it_is() -> None:
