@@ -53,6 +53,13 @@ def test_an_answer_that_is_nothing_but_a_call_is_that_call(text: str, rules: lis
         assert received(events) == text
 
 
+@pytest.mark.parametrize("arguments", ['{"path": "a.md", "path": "b.md"}', r'{"path": "\ud800"}'])
+def test_a_call_that_readers_take_differently_is_none(arguments: str) -> None:
+    text = f'{{"name": "read_note", "arguments": {arguments}}}'
+    for events in every_size(text):
+        assert answer_of(events) == Answer(text, [], "ok")
+
+
 @pytest.mark.parametrize("text", [*(text for text, _ in CALLS.values()), "So.", f"So: {TAGGED}"])
 def test_arguments_that_are_not_wanted_are_not_told(text: str) -> None:
     for size in (1, 3, 7, 0):
