@@ -2,8 +2,8 @@
 
     read              what an answer is made of
     harmless          passed over: nobody acts by them, and they say nothing to a client
-    acting            codex does something on this machine or elsewhere, or to the conversation that was sent: the turn is
-                      ended, whatever its owner says
+    acting            codex does something on this machine or elsewhere, or to the conversation that was sent: the
+                      turn is ended, whatever its owner says
     any other         of a newer codex, and so unknown: the turn is ended, unless its owner allows the kind
 
 Those of codex 0.89 to 0.169 are known, from the schemas that these programs write themselves.
@@ -25,8 +25,9 @@ from .program import ANSWER_TIMEOUT
 READ = frozenset({"agentMessage", "reasoning", "userMessage"})
 HARMLESS = frozenset({"enteredReviewMode", "exitedReviewMode", "hookPrompt"})
 ACTING = frozenset({
-    "collabAgentToolCall", "commandExecution", "contextCompaction", "dynamicToolCall", "fileChange", "functionCallOutput",
-    "imageGeneration", "imageView", "mcpToolCall", "plan", "sleep", "subAgentActivity", "webSearch",
+    "collabAgentToolCall", "commandExecution", "contextCompaction", "dynamicToolCall", "fileChange",
+    "functionCallOutput", "imageGeneration", "imageView", "mcpToolCall", "plan", "sleep", "subAgentActivity",
+    "webSearch",
 })  # fmt: skip
 
 
