@@ -88,7 +88,7 @@ def _setting(
     return field(default=default, metadata=metadata)
 
 
-BACKEND_COMMANDS = ("serve", "doctor", "login")
+BACKEND_COMMANDS = ("serve", "doctor", "login", "eval")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class Settings:
         f"What answers. {backend_help()}",
         default="auto",
         metavar="|".join(backend_forms()),
-        commands=("serve", "doctor"),
+        commands=("serve", "doctor", "eval"),
     )
     codex: str | None = _setting(
         "The codex program to start as `PATH app-server`. Default: `codex` on PATH, else the one that the `codex` "
@@ -141,27 +141,27 @@ class Settings:
         "The key that a Chat Completions server wants. Other programs see flags: use the environment, or a file.",
         default=None,
         metavar="KEY",
-        commands=("serve", "doctor"),
+        commands=("serve", "doctor", "eval"),
     )
     backend_key_file: Path | None = _setting(
         "Read that key from FILE.",
         default=None,
         parse=lambda text: Path(text).expanduser(),
         metavar="FILE",
-        commands=("serve", "doctor"),
+        commands=("serve", "doctor", "eval"),
     )
     chat_roles: str = _setting(
         "How a Chat Completions server is shown the conversation: `real`, as messages, or `flat`, as one text, which "
         "is tried anyway when its chat template refuses the messages.",
         default="real",
         choices=("real", "flat"),
-        commands=("serve", "doctor"),
+        commands=("serve", "doctor", "eval"),
     )
     model: tuple[str, ...] = _setting(
         "A model to list first, also when codex does not know it.",
         default=(),
         metavar="NAME",
-        commands=("serve", "doctor"),
+        commands=("serve", "doctor", "eval"),
     )
     alias: tuple[tuple[str, str], ...] = _setting(
         "List MODEL as NAME as well, and answer under that name. Plugins choose the API by the name.",
@@ -174,13 +174,14 @@ class Settings:
         "Replace codex's own base instructions by the text of FILE, or by nothing with `none`. Left alone by default.",
         default=None,
         metavar="FILE|none",
+        commands=("serve", "eval"),
     )
     allow_item: tuple[str, ...] = _setting(
         "A kind of item of a newer codex that is harmless and is to be passed over. An unknown one ends the turn; "
         "`tagcall doctor` names them.",
         default=(),
         metavar="KIND",
-        commands=("serve", "doctor"),
+        commands=("serve", "doctor", "eval"),
     )
     lanes: str = _setting(
         "`on`: a conversation keeps its thread at codex, so that the provider reads what it holds from its cache. "
@@ -246,12 +247,14 @@ class Settings:
         "Completions servers, else `frontier`.",
         default="auto",
         choices=("auto", *PROFILES),
+        commands=("serve", "eval"),
     )
     call_key: str = _setting(
         "The key that the model is told to write into each call. `auto`: a call with it is meant, one without it is "
         "judged by where else it stands. `required`: a block without it is text. `off`: there is none.",
         default="auto",
         choices=("auto", "required", "off"),
+        commands=("serve", "eval"),
     )
     require_nonce: bool = _setting(
         "Another name for `--call-key required`.",
@@ -265,7 +268,7 @@ class Settings:
         parse=lambda text: Path(text).expanduser(),
         metavar="FILE",
         shown="~/.local/share/tagcall/call-key",
-        commands=("serve", "doctor"),
+        commands=("serve", "doctor", "eval"),
     )
     reasoning_content: bool = _setting(
         "Send the model's reasoning summary in Chat Completions too, as `reasoning_content`, which some clients show.",
@@ -289,6 +292,7 @@ class Settings:
         default=300.0,
         parse=float,
         metavar="SECONDS",
+        commands=("serve", "eval"),
     )
     max_body: int = _setting(
         "The largest request body that is read.", default=16 << 20, parse=byte_size, metavar="SIZE", shown="16MiB"
@@ -297,7 +301,7 @@ class Settings:
         "How much is logged, to standard error.",
         default="info",
         choices=("debug", "info", "warning", "error"),
-        commands=("serve", "doctor"),
+        commands=("serve", "doctor", "eval"),
     )
     log_format: str = _setting("How it is logged.", default="console", choices=("console", "json"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from openai.types.responses.response_create_params import ResponseCreateParamsBase
 
+from proxy.cli.eval.cases import CATEGORIES, load_cases
 from proxy.cli.main import build_parser
 from proxy.errors import RequestError
 from proxy.ingress.routes import ROUTES
@@ -36,13 +38,21 @@ def test_the_settings_page_is_made_from_the_table() -> None:
 def test_every_flag_of_the_commands_is_a_setting_or_on_the_page_of_its_command() -> None:
     parser = build_parser()
     known = {setting.flag for setting in SETTINGS} | {"--help", "-h", "--version"}
-    known |= set(re.findall(r"^\| `(--[a-z]+)", page("fixtures.md"), re.MULTILINE))
+    for name in ("fixtures.md", "prompts.md"):
+        known |= set(re.findall(r"^\| `(--[a-z]+)", page(name), re.MULTILINE))
     known |= set(re.findall(r"tagcall service install (--\w+)", page("../howto/service/README.md")))
     (commands,) = (action for action in parser._actions if action.dest == "command")
     assert isinstance(commands.choices, dict)
     for command in commands.choices.values():
         for action in command._actions:
             assert set(action.option_strings) <= known
+
+
+def test_the_set_that_is_documented_is_the_one_that_is_asked() -> None:
+    rows = re.findall(r"^\| ([a-z ]+) \| (\d+) \| ", page("prompts.md"), re.MULTILINE)
+    asked = Counter(CATEGORIES[case.category] for case in load_cases())
+    assert {name: int(count) for name, count in rows} == asked
+    assert f"{asked.total()} cases" in page("prompts.md")
 
 
 SECTION = page("parameters.md").split("\n## ")[0]
@@ -159,7 +169,7 @@ def test_the_readme_names_every_command_and_reference_page() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     for command in (
         "make demo", "make serve", "make test", "tagcall login", "tagcall serve", "tagcall doctor", "tagcall record",
-        "tagcall replay",
+        "tagcall replay", "tagcall eval",
     ):  # fmt: skip
         assert command in readme
     for name in sorted(path.name for path in REFERENCE.glob("*.md")):

@@ -6,7 +6,10 @@ doctor   what works and what to do about what does not
 record   the server, which writes each turn as a fixture
 replay   fixtures through the whole proxy, held against what they promise
 service  the server after each login, by the system itself
+eval     whether a model calls tools rightly, as a table
 demo     one whole tool loop on recorded answers
+
+progress is what a terminal shows meanwhile.
 """
 
 from .main import main

@@ -19,7 +19,7 @@ from .replay import add_replay_flags, replay_options, run_replay
 USAGE = 2
 
 # Command -> whose flags it has in the table of settings.
-SETTINGS_OF = {"serve": "serve", "login": "login", "doctor": "doctor", "record": "serve"}
+SETTINGS_OF = {"serve": "serve", "login": "login", "doctor": "doctor", "record": "serve", "eval": "eval"}
 
 
 class _ShowVersion(argparse.Action):
@@ -82,6 +82,15 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     service.add_argument("action", choices=("install", "status", "remove"))
     service.add_argument("--start", action="store_true", help="with install: put it in force at once")
     service.add_argument("serve_flags", nargs="*", metavar="FLAG", help="for `tagcall serve`")
+    evaluation = commands.add_parser(
+        "eval",
+        help="say whether a model calls tools rightly",
+        description="Ask the backend's model questions that need tools, and show what came of it as a table.",
+    )
+    if only in {None, "eval"}:
+        from .eval import add_eval_flags
+
+        add_eval_flags(evaluation)
     for command, table in SETTINGS_OF.items():
         if only in {None, command}:
             from ..settings import add_flags
@@ -141,6 +150,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 with loading():
                     from .record import run_record
                 return asyncio.run(run_record(settings, arguments["folder"]))
+            case "eval":
+                from .eval import eval_options, run_eval
+
+                return asyncio.run(run_eval(settings, eval_options(arguments)))
             case "replay":
                 return asyncio.run(run_replay(arguments["folder"], replay_options(arguments)))
             case _:

@@ -57,7 +57,8 @@ def _count(text: str) -> int:
 async def run_replay(folder: Path, options: ReplayOptions) -> int:
     """0: everything came as promised, or was updated; 1: something did not. Raises `UsageError`."""
     # All commands load this module for its flags, and need no second server.
-    from .printing import Progress, print_outcomes, write_junit
+    from ..progress import Progress
+    from .printing import print_outcomes, write_junit
     from .run import load_cases, run_cases
 
     configure("error", "console")
@@ -68,9 +69,13 @@ async def run_replay(folder: Path, options: ReplayOptions) -> int:
         which = "fixture of such a name" if options.only else "fixture"
         raise UsageError(f"Nothing in {folder} can be run: no {which} has a request.json.")
     begin = time.monotonic()
-    progress = Progress(len(cases))
+    progress = Progress(len(cases), "differ")
+
+    def on_outcome(outcome: Outcome) -> None:
+        progress.count(outcome.case.fixture.name, bad=not outcome.good)
+
     try:
-        outcomes = await run_cases(folder, cases, jobs=options.jobs, on_outcome=progress.count)
+        outcomes = await run_cases(folder, cases, jobs=options.jobs, on_outcome=on_outcome)
     finally:
         progress.clear()
     updated = sum(map(_update, outcomes)) if options.update else None

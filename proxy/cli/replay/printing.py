@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -11,27 +10,6 @@ from .run import Outcome
 
 # Lines that are shown of one fixture.
 _SHOWN = 40
-
-
-class Progress:
-    """One line at the bottom of a terminal; nothing where there is none."""
-
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self._done = 0
-        self._differ = 0
-        self._visible = sys.stderr.isatty()
-
-    def count(self, outcome: Outcome) -> None:
-        self._done += 1
-        self._differ += not outcome.good
-        if self._visible:
-            differ = f", {self._differ} differ" if self._differ else ""
-            print(f"\r\x1b[K{self._done}/{self._total}{differ}  {outcome.case.fixture.name}", end="", file=sys.stderr)
-
-    def clear(self) -> None:
-        if self._visible:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def print_outcomes(outcomes: Sequence[Outcome], unasked: Sequence[str], seconds: float, updated: int | None) -> None:

@@ -1,0 +1,141 @@
+"""`tagcall eval`: does this model call tools rightly through tagcall, and with which profile?
+
+    cases --play--> run_turn --> any backend
+              |
+              '---> grade --> results --> report
+
+cases    the set, which lies beside it as data
+grade    whether an answer is right
+play     one case through the turn
+run      all of them, a few at a time
+results  what came of them, counted and compared
+report   tables, and JSON
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from prompts import PROFILES
+
+from ...backends import make_backend
+from ...contracts import TextBackend
+from ...errors import UsageError
+from ...server import turn_options
+from ...settings import Settings
+from ...turn import NoHabits, TurnOptions
+from ..progress import Progress
+from .cases import CATEGORIES, HALVES, EvalCase, chosen, load_cases
+from .report import document, legend, side_by_side, table, wrong
+from .results import CaseResult, EvalRun
+from .run import model_of, run_eval_cases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalOptions:
+    """`compare` are profiles and models; no `half` or `category`: all of them."""
+
+    compare: Sequence[str] = ()
+    half: str | None = None
+    category: Sequence[str] = ()
+    every: int = 1
+    jobs: int = 1
+    wrong: bool = False
+    json: Path | None = None
+
+
+def add_eval_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--compare", action="append", default=[], metavar="PROFILE|MODEL", help="run the cases with this one as well"
+    )
+    parser.add_argument("--half", choices=HALVES, help="only one half of the set: tune on one, confirm on the other")
+    parser.add_argument("--category", action="append", default=[], choices=CATEGORIES, help="only cases of this one")
+    parser.add_argument(
+        "--every", type=_count, default=1, metavar="N", help="only every Nth case of each category and half [1]"
+    )
+    parser.add_argument("--jobs", type=_count, default=1, metavar="N", help="cases at a time [1]")
+    parser.add_argument("--wrong", action="store_true", help="show the answers that are not right, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all that was found as JSON, too")
+
+
+def eval_options(arguments: Mapping[str, Any]) -> EvalOptions:
+    return EvalOptions(**{item.name: arguments[item.name] for item in fields(EvalOptions)})
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 on")
+    return int(text)
+
+
+async def run_eval(settings: Settings, options: EvalOptions, backend: TextBackend | None = None) -> int:
+    """0: all cases were answered, rightly or not; 1: some were not. Raises `UsageError`.
+
+    `backend` replaces the one that the settings name. What there is so far is told also when it ends early.
+    """
+    cases = chosen(load_cases(), half=options.half, categories=options.category, every=options.every)
+    # With habits an answer would depend on those before it.
+    turn = turn_options(settings, NoHabits())
+    started = time.time()
+    runs: list[EvalRun] = []
+    async with backend or make_backend(settings) as entered:
+        try:
+            for run in _runs(await model_of(entered, settings.model), settings.profile_name, options.compare):
+                runs.append(run)
+                await _play(run, cases, entered, turn, options)
+        finally:
+            _tell([run for run in runs if run.results], settings, options, started)
+    return 1 if any(result.played.failed for run in runs for result in run.results) else 0
+
+
+def _runs(model: str, profile: str, compare: Sequence[str]) -> list[EvalRun]:
+    """One for the settings, and one for each profile or model that it is compared with."""
+    ways = [(model, profile), *((model, name) if name in PROFILES else (name, profile) for name in compare)]
+    return [EvalRun(*way) for way in dict.fromkeys(ways)]
+
+
+async def _play(
+    run: EvalRun, cases: Sequence[EvalCase], backend: TextBackend, turn: TurnOptions, options: EvalOptions
+) -> None:
+    progress = Progress(len(cases), "not right")
+
+    def on_result(result: CaseResult) -> None:
+        progress.count(f"{run.model} {run.profile} {result.case.id}", bad=not result.right)
+
+    try:
+        await run_eval_cases(cases, backend, turn, run, jobs=options.jobs, on_result=on_result)
+    finally:
+        progress.clear()
+
+
+def _tell(runs: Sequence[EvalRun], settings: Settings, options: EvalOptions, started: float) -> None:
+    kind = settings.backend.partition(":")[0]
+    for run in runs:
+        print(f"{run.model}, backend {kind}, --profile {run.profile}, --call-key {settings.key_mode}\n")
+        print(table(run), end="\n\n")
+        if options.wrong:
+            print(wrong(run), end="\n\n")
+    if runs:
+        print(legend())
+    if len(runs) > 1:
+        print(f"\n{side_by_side(runs)}")
+    sys.stdout.flush()
+    if options.json is not None:
+        about = {
+            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+            "backend": kind,
+            "call_key": settings.key_mode,
+            "base_instructions": settings.base_instructions,
+        }
+        try:
+            options.json.write_bytes(orjson.dumps(document(runs, about), option=orjson.OPT_INDENT_2))
+        except OSError as error:
+            raise UsageError(f"{options.json} cannot be written: {error.strerror}.") from None

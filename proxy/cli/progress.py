@@ -1,0 +1,27 @@
+"""How far a command has come that does many things one after the other."""
+
+from __future__ import annotations
+
+import sys
+
+
+class Progress:
+    """One line at the bottom of a terminal; nothing where there is none. `word` says how many are `bad`."""
+
+    def __init__(self, total: int, word: str) -> None:
+        self._total = total
+        self._word = word
+        self._done = 0
+        self._bad = 0
+        self._visible = sys.stderr.isatty()
+
+    def count(self, name: str, *, bad: bool) -> None:
+        self._done += 1
+        self._bad += bad
+        if self._visible:
+            told = f", {self._bad} {self._word}" if self._bad else ""
+            print(f"\r\x1b[K{self._done}/{self._total}{told}  {name}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        if self._visible:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,20 @@
+"""What a terminal shows while a command does one thing after the other."""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.cli.progress import Progress
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_has_one_line_that_counts_and_a_file_has_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: bool
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    progress = Progress(3, "differ")
+    progress.count("one", bad=False)
+    progress.count("two", bad=True)
+    progress.clear()
+    shown = capsys.readouterr().err.split("\r\x1b[K")
+    assert shown == (["", "1/3  one", "2/3, 1 differ  two", ""] if terminal else [""])
