@@ -10,7 +10,7 @@ CODEX_VERSIONS := 0.89.0 0.169.0
 CLIENTS := tests/end_to_end/clients
 AGENTS := tests/end_to_end/agents
 
-.PHONY: demo serve test test-clients test-llama test-growth test-install lint format docs plugin-pages bench soak real-model codex-versions clients agents clean
+.PHONY: demo serve test test-clients test-llama test-growth test-install lint format docs plugin-pages bench soak eval-model real-model codex-versions clients agents clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(BIN)/tagcall demo
@@ -55,8 +55,11 @@ bench: .venv/.dev        ## what parser and proxy cost beside a floor, measured 
 soak: .venv/.dev         ## a quarter of an hour of load, clients that leave, and crashes
 	@$(BIN)/python -m tests.soak
 
-real-model: .venv/.model ## calls and copied calls of a real model: MODEL=PATH of its GGUF, more in ARGS
-	@$(BIN)/python -m tests.real_model $(MODEL) $(ARGS)
+eval-model: .venv/.model ## `tagcall eval` on a real model: MODEL=PATH of its GGUF, more in ARGS
+	@$(BIN)/python -m tests.real_model eval $(MODEL) $(ARGS)
+
+real-model: .venv/.model ## which calls a real model copies from notes, likewise
+	@$(BIN)/python -m tests.real_model copies $(MODEL) $(ARGS)
 
 codex-versions: $(CODEX_VERSIONS:%=.node/%/installed)  ## more codex programs to test with; needs npm
 
@@ -95,7 +98,7 @@ $(AGENTS)/node_modules/.installed: $(AGENTS)/package.json
 	@$(INSTALL) --editable '.[install]' && touch $@
 
 .venv/.model: .venv/bin/python pyproject.toml constraints.txt
-	@$(INSTALL) --editable '.[model]' && touch $@
+	@$(INSTALL) --editable '.[codex,model]' && touch $@
 
 clean:
 	@rm -rf .venv .node $(CLIENTS)/node_modules $(AGENTS)/node_modules build dist

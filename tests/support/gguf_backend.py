@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,21 +25,10 @@ _ROLES = {"developer": "system"}
 KEPT_PROMPTS = 512
 
 
-@dataclass(slots=True)
-class Written:
-    """What the model was given and what it wrote, and what that cost. `cut`: at the limit of tokens."""
-
-    prompt: Prompt
-    text: str = ""
-    cut: bool = False
-    usage: Usage = field(default_factory=Usage)
-    seconds: float = 0.0
-
-
 class GgufBackend:
-    """Answers greedily, one turn after the other, with `most_tokens` an answer; `written` are all of them.
+    """Answers greedily, one turn after the other, with `most_tokens` an answer.
 
-    It is shown the conversation as messages, or with `flat` as one text.
+    It is shown the conversation as messages, or with `flat` as one text, behind the text `base` if there is one.
 
     Some vocabularies have each of our tags as one token, which not every model with that vocabulary has learnt to use.
     Such tags are shown in ordinary tokens and the one token is forbidden, as if there were none; `tag_tokens` leaves
@@ -57,6 +44,7 @@ class GgufBackend:
         context: int = 8192,
         flat: bool = False,
         tag_tokens: bool = False,
+        base: str | None = None,
     ) -> None:
         self._path = path
         self._threads = threads
@@ -64,8 +52,8 @@ class GgufBackend:
         self._context = context
         self._flat = flat
         self._tag_tokens = tag_tokens
+        self._base = base
         self._split: list[str] = []
-        self.written: list[Written] = []
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.to_thread(self._start)
@@ -112,7 +100,7 @@ class GgufBackend:
         """The prompt in the model's own template: tokens, then texts that no token reaches across."""
         shown = prompt.developer if self._flat else prompt.head
         said = [("user", prompt.parts)] if self._flat else [(item.role, item.parts) for item in prompt.items]
-        messages = [{"role": "system", "content": shown}] if shown else []
+        messages = [{"role": "system", "content": text} for text in (self._base, shown) if text]
         messages += [{"role": _ROLES.get(role, role), "content": _text(parts)} for role, parts in said]
         templated: str = (await self._ask("/apply-template", messages=messages))["prompt"]
         if self._split:
@@ -125,9 +113,6 @@ class GgufBackend:
 
     @asynccontextmanager
     async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
-        written = Written(prompt)
-        self.written.append(written)
-        begun = time.perf_counter()
         body = {
             "prompt": await self._input(prompt),
             "stream": True,
@@ -135,14 +120,11 @@ class GgufBackend:
             "n_predict": self._most_tokens,
             "logit_bias": [[tag, False] for tag in self._split],
         }
-        try:
-            # Leaving this closes the connection, which ends the turn at the server.
-            async with self._client.post("/completion", json=body) as response:
-                if response.status != 200:
-                    raise BackendError(f"llama.cpp says {response.status}: {await response.text()}")
-                yield _batches(response, written)
-        finally:
-            written.seconds = time.perf_counter() - begun
+        # Leaving this closes the connection, which ends the turn at the server.
+        async with self._client.post("/completion", json=body) as response:
+            if response.status != 200:
+                raise BackendError(f"llama.cpp says {response.status}: {await response.text()}")
+            yield _batches(response)
 
     async def models(self) -> Sequence[Model]:
         return [Model(self._path.stem, 0, "local")]
@@ -158,17 +140,15 @@ def _text(parts: Sequence[Part]) -> str:
     return "".join(part.text for part in parts if isinstance(part, Text))
 
 
-async def _batches(response: aiohttp.ClientResponse, written: Written) -> AsyncIterator[Sequence[BackendEvent]]:
+async def _batches(response: aiohttp.ClientResponse) -> AsyncIterator[Sequence[BackendEvent]]:
     async for line in response.content:
         if not line.startswith(b"data: "):
             continue
         event = orjson.loads(line.removeprefix(b"data: "))
         if text := event["content"]:
-            written.text += text
             yield [TextPiece(text)]
         if event["stop"]:
             timings = event["timings"]
             cached = timings["cache_n"]
-            written.usage = Usage(cached + timings["prompt_n"], cached, timings["predicted_n"])
-            written.cut = event["stop_type"] == "limit"
-            yield [TurnEnded(written.usage, "max_output_tokens" if written.cut else None)]
+            usage = Usage(cached + timings["prompt_n"], cached, timings["predicted_n"])
+            yield [TurnEnded(usage, "max_output_tokens" if event["stop_type"] == "limit" else None)]
