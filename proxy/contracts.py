@@ -273,10 +273,14 @@ TurnEvent = (
 
 @dataclass(frozen=True, slots=True)
 class OutputFormat:
-    """What the answer's text must be: a JSON object, or JSON that fits `schema` (JSON text)."""
+    """What the answer's text must be: a JSON object, or JSON that fits `schema` (JSON text).
+
+    `strict`: what cannot be held against the schema does not leave.
+    """
 
     schema: str | None = None
     name: str | None = None
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,9 +297,10 @@ class TurnRequest:
     """What a client wants of one turn, free of its wire format.
 
     `max_output_tokens` cuts the answer, `stop` ends it before the first of these strings, `truncate`
-    lets the oldest turns go when the input is too long for the model. `repairs` counts what was done so that
-    each past call has a result, `warnings` are sentences for the client. `owner` tells apart those who ask, `names`
-    their conversations: ids and keys of theirs, and the id of the answer.
+    lets the oldest turns go when the input is too long for the model. `streamed`: its client reads the answer while it
+    is written. `repairs` counts what was done so that each past call has a result, `warnings` are sentences for the
+    client. `owner` tells apart those who ask, `names` their conversations: ids and keys of theirs, and the id of the
+    answer.
     """
 
     model: str
@@ -313,6 +318,7 @@ class TurnRequest:
     repairs: Mapping[str, int] = field(default_factory=dict)
     compaction: Compaction | None = None
     warnings: tuple[str, ...] = ()
+    streamed: bool = True
     owner: str = ""
     names: frozenset[str] = frozenset()
 

@@ -238,7 +238,7 @@ class Settings:
         metavar="fast|recorded|20ms",
     )
     calls: str = _setting(
-        "`whole`: a tool call leaves once it is complete and checked. `live`: as it is being written.",
+        "`whole`: a tool call leaves once it is complete and checked. `live`: as it is being written, on streams.",
         default="whole",
         choices=("whole", "live"),
     )

@@ -15,7 +15,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
@@ -192,7 +192,8 @@ class Jobs:
     async def _work(self, app: web.Application, job: Job, entry: RequestLog) -> None:
         began = time.monotonic()
         draft = job.draft
-        exchange = Exchange(draft.request.turn, draft.owner, draft.builder, cancellation=job.cancellation)
+        turn = replace(draft.request.turn, streamed=draft.request.stream)
+        exchange = Exchange(turn, draft.owner, draft.builder, cancellation=job.cancellation)
         await deliver(app, exchange, JobSink(job, self._store_end), entry)
         seconds = round(time.monotonic() - began, 1)
         status = draft.builder.response["status"]

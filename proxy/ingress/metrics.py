@@ -104,6 +104,7 @@ class Metrics:
         self._refusals = counter("refusals", "Blocks that did not leave as calls.", "reason")
         self._again = counter("second_answers", "Answers that were asked for once more.", "reason")
         self._paired = counter("paired_results", "Results that did not pair with their calls.", "kind")
+        self._unheld = counter("unheld", "Calls and answers that left without fitting their schema.", "reason")
         self._interrupts = counter("interrupts", "Answers that were ended before the model ended them.", "reason")
         self._lanes = counter("lanes", "How turns found their conversation at the backend.", "state", "reason")
         self._spoilt = counter("lanes_spoilt", "Conversations that cannot go on at the backend.", "reason")
@@ -153,6 +154,9 @@ class Metrics:
             self._refusals.labels(REFUSALS.get(reason, MALFORMED)).inc(count)
         for kind, count in report.paired.items():
             self._paired.labels(_known(kind, PAIRING)).inc(count)
+        for reason, count in (("misfit", report.misfits.total()), ("unchecked", report.unchecked.total())):
+            if count:
+                self._unheld.labels(reason).inc(count)
         for reason in report.again:
             self._again.labels(reason.value).inc()
         if report.lane is not None:

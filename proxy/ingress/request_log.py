@@ -91,6 +91,7 @@ class RequestLog:
                 "refused": dict(turn.refused),
                 "again": turn.again,
                 "interrupted": turn.interrupted,
+                "misfits": dict(turn.misfits),
                 "unchecked": dict(turn.unchecked),
                 "paired": dict(turn.paired),
                 "truncated": turn.truncated,

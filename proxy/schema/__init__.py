@@ -15,8 +15,8 @@ check_budget    what one check may take
 
 `format` and unknown keywords say nothing.
 
-All of it is loaded when a name of it is first asked for, as `schema.read_schema`: many servers never see a schema that
-is to be checked, and the package takes 20 ms of a start and 3 MB.
+All of it is loaded when a name of it is first asked for, as `schema.read_schema`: a server is ready without, and the
+package takes 20 ms of a start and 3 MB.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .check_budget import SchemaUnusable
-    from .schema import Schema, SchemaError, read_schema
+    from .schema import Schema, SchemaError, pattern_problem, read_schema
 
-__all__ = ["Schema", "SchemaError", "SchemaUnusable", "read_schema"]
+__all__ = ["Schema", "SchemaError", "SchemaUnusable", "pattern_problem", "read_schema"]
 
 
 def __getattr__(name: str) -> object:

@@ -80,6 +80,19 @@ class _Condition:
     wanted: bool
 
 
+def usable(pattern: str, budget: CheckBudget) -> bool:
+    """Whether texts can be held against `pattern`. Raises `SchemaUnusable` when to look costs too much."""
+    conditions = _conditions(pattern)
+    if conditions is None:
+        return False
+    budget.spend(_price(conditions))
+    return True
+
+
+def _price(conditions: Sequence[_Condition]) -> int:
+    return sum(condition.compiled.programsize for condition in conditions) // COMPILED_A_STEP
+
+
 class Patterns:
     """Those of one check, which pays for each of them once, whatever is still known of earlier checks."""
 
@@ -105,7 +118,7 @@ class Patterns:
         conditions = _conditions(pattern)
         if conditions is None:
             raise SchemaUnusable("a pattern cannot be used")
-        self._budget.spend(sum(condition.compiled.programsize for condition in conditions) // COMPILED_A_STEP)
+        self._budget.spend(_price(conditions))
         return conditions
 
 

@@ -10,8 +10,9 @@ from referencing.exceptions import Unresolvable
 
 from .check import LONGEST_VALUE, MAX_DEPTH, cut, extent_of, problem_of
 from .check_budget import CheckBudget, SchemaUnusable
-from .dialects import Document, dialect_of
-from .validator import REFERENCE, Json, price_of_reference
+from .dialects import dialect_of
+from .patterns import usable
+from .validator import REFERENCE, Json, Resolver, price_of_reference
 
 # Characters of a schema, and values in it, of any kind and in one another.
 MAX_CHARACTERS = 256 * 1024
@@ -73,8 +74,24 @@ class Schema:
             self._document = dialect.document(root, crawled=named)
         except Exception as error:
             raise SchemaError("its identifiers cannot be read") from error
+        self.unusable_pattern: str | None = None
+        """One that no text can be held against, if one was found."""
         with suppress(SchemaUnusable):
-            _check_references(self._document, budget)
+            self._check_references_and_patterns(budget)
+
+    def _check_references_and_patterns(self, budget: CheckBudget) -> None:
+        waiting = [(self._document.resource, self._document.registry.resolver(self._document.name))]
+        while waiting:
+            resource, resolver = waiting.pop()
+            here = resource.contents if isinstance(resource.contents, dict) else {}
+            budget.spend(REFERENCE)
+            if isinstance(reference := here.get("$ref"), str):
+                budget.spend(price_of_reference(reference))
+                _check_reference(resolver, reference)
+            for pattern in _patterns(here):
+                if self.unusable_pattern is None and not usable(pattern, budget):
+                    self.unusable_pattern = pattern
+            waiting += [(each, resolver.in_subresource(each)) for each in resource.subresources()]
 
     def misfit(self, value: Json) -> str | None:
         """Why the JSON value does not fit, as a short sentence without its stop; None when it fits.
@@ -111,19 +128,24 @@ def _longest_under(name: str, root: Json) -> int:
     return longest
 
 
-def _check_references(document: Document, budget: CheckBudget) -> None:
-    waiting = [(document.resource, document.registry.resolver(document.name))]
-    while waiting:
-        resource, resolver = waiting.pop()
-        reference = resource.contents.get("$ref") if isinstance(resource.contents, dict) else None
-        budget.spend(REFERENCE)
-        if isinstance(reference, str):
-            budget.spend(price_of_reference(reference))
-            try:
-                leads = isinstance(resolver.lookup(reference).contents, dict | bool)
-            except (Unresolvable, LookupError, TypeError, ValueError):
-                leads = False
-            if not leads:
-                shown = cut(reference, LONGEST_VALUE)
-                raise SchemaError(f"'{shown}' must lead to a schema in the same document, as '#/$defs/name'")
-        waiting += [(each, resolver.in_subresource(each)) for each in resource.subresources()]
+def _check_reference(resolver: Resolver, reference: str) -> None:
+    try:
+        leads = isinstance(resolver.lookup(reference).contents, dict | bool)
+    except (Unresolvable, LookupError, TypeError, ValueError):
+        leads = False
+    if not leads:
+        shown = cut(reference, LONGEST_VALUE)
+        raise SchemaError(f"'{shown}' must lead to a schema in the same document, as '#/$defs/name'")
+
+
+def pattern_problem(pattern: str) -> str:
+    """What is wrong with a pattern that no text can be held against."""
+    shown = cut(pattern, LONGEST_VALUE)
+    return f"the pattern '{shown}' cannot be used: it looks ahead or behind, refers back to a group, or is too large"
+
+
+def _patterns(schema: Json) -> list[str]:
+    """Those that stand directly in a schema of any shape."""
+    named = schema.get("patternProperties")
+    patterns = [schema.get("pattern"), *(named if isinstance(named, dict) else ())]
+    return [pattern for pattern in patterns if isinstance(pattern, str)]

@@ -34,7 +34,7 @@ from ..contracts import TurnRequest
 from ..ids import CALL_ID
 from .call_key import Carried, KeyHabit, KeyMode, TurnKey
 from .masking import masked
-from .strictness import StrictTools
+from .strictness import Misfit, ToolSchemas
 
 
 class Refusal(Enum):
@@ -63,19 +63,12 @@ class Doubted:
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
-    """A call of a strict tool whose arguments do not fit, and why."""
-
-    name: str
-    problem: str
-
-
-@dataclass(frozen=True, slots=True)
 class Accepted:
     """A call for the client.
 
     `arguments` are the model's own characters, escaped tags restored and the call key masked, but for the `coercions`
-    that the tool's schema took. `repeated`: the conversation goes round in this very call.
+    that the tool's schema took. `repeated`: the conversation goes round in this very call. `misfit`: what is wrong with
+    them, where the tool is not strict.
     """
 
     call_id: str
@@ -83,6 +76,7 @@ class Accepted:
     arguments: str
     repeated: bool
     coercions: tuple[str, ...] = ()
+    misfit: Misfit | None = None
 
 
 class CallGate:
@@ -97,12 +91,13 @@ class CallGate:
         registry: ToolRegistry,
         *,
         mint: Callable[[str], str],
-        strict: StrictTools,
+        schemas: ToolSchemas,
         key: TurnKey,
         demanded: bool = False,
     ) -> None:
         self.registry = registry
-        self._strict = strict
+        self._schemas = schemas
+        self._streamed = request.streamed
         self._mint = mint
         self._key = key
         self._demanded = demanded
@@ -131,7 +126,7 @@ class CallGate:
         if suspicion is not None:
             return suspicion
         arguments = self._without_key(arguments)
-        # Before the check, for a strict tool is called rightly when its schema says what a "3" is.
+        # Before the check, for a tool is called rightly when its schema says what a "3" is.
         coerced = fit(
             arguments,
             read_parameter_types(tool.parameters or ""),
@@ -140,13 +135,14 @@ class CallGate:
         )
         if isinstance(coerced, Doubtful):
             return coerced
-        if (problem := self._strict.problem(tool.name, coerced.arguments)) is not None:
-            return Misfit(tool.name, problem)
+        misfit = self._schemas.misfit(tool, coerced.arguments)
+        if misfit is not None and misfit.strict:
+            return misfit
         # A call of before was passed on coerced, so it may come again in either form.
         repeated = self._looping is not None and any(
             self._looping == (tool.name, canonical(told)) for told in {arguments, coerced.arguments}
         )
-        return Accepted(self.take_id(call.id), tool.name, coerced.arguments, repeated, coerced.coercions)
+        return Accepted(self.take_id(call.id), tool.name, coerced.arguments, repeated, coerced.coercions, misfit)
 
     def _suspicion(self, call: CallCompleted, arguments: str, before: str, *, may_ask: bool) -> Refusal | Doubt | None:
         """Why it may not be meant, as the table above has it."""
@@ -188,8 +184,8 @@ class CallGate:
 
     def may_leave_unfinished(self, call: CallStarted) -> bool:
         """Whether the end of a call that has begun can bring nothing that changes or stops it."""
-        # A schema, a quotation or an escaped tag are seen at the end only, and so is a key behind the name.
-        if self._strict.offered or self._guard.is_suspect():
+        # A misfit, a quotation or an escaped tag are seen at the end only, and so is a key behind the name.
+        if self._schemas.strict or self._guard.is_suspect():
             return False
         match self._key.carried(call.extra):
             case Carried.RIGHT:
@@ -205,8 +201,8 @@ class CallGate:
 
     @property
     def keeps_calls_together(self) -> bool:
-        """Whether one call of an answer may be the reason to refuse all: some tool is strict."""
-        return self._strict.offered
+        """Whether one call may be the reason to refuse all: some tool is strict, or none is seen before the end."""
+        return self._schemas.strict or not self._streamed
 
     def is_quoted_text(self, raw: str) -> bool:
         """Whether a block that cannot be read stands just so in the request."""

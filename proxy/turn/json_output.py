@@ -34,11 +34,10 @@ class JsonOutput:
         try:
             self._schema = None if wanted.schema is None else schema.read_schema(wanted.schema)
         except schema.SchemaError as error:
-            raise RequestError(
-                f"Invalid schema for response_format '{wanted.name or 'json_schema'}': {error}.",
-                code="invalid_json_schema",
-                param="text.format.schema",
-            ) from error
+            raise _invalid(wanted, str(error)) from error
+        self._strict = wanted.strict
+        if self._schema is not None and self._strict and self._schema.unusable_pattern is not None:
+            raise _invalid(wanted, schema.pattern_problem(self._schema.unusable_pattern))
         # Without a schema JSON mode is asked for, and that is an object.
         self._object = wanted.schema is None
 
@@ -62,8 +61,19 @@ class JsonOutput:
         try:
             return None if self._schema is None else self._schema.misfit(value)
         except schema.SchemaUnusable as error:
+            if self._strict:
+                # What was asked to fit and may not is no better than what does not.
+                return f"whether it fits cannot be told, as {error}"
             self._report.give_up_check(str(error))
             return None
+
+
+def _invalid(wanted: OutputFormat, problem: str) -> RequestError:
+    return RequestError(
+        f"Invalid schema for response_format '{wanted.name or 'json_schema'}': {problem}.",
+        code="invalid_json_schema",
+        param="text.format.schema",
+    )
 
 
 def _candidates(answer: str) -> Iterator[str]:

@@ -46,10 +46,11 @@ from ..contracts import (
     Usage,
 )
 from ..errors import BackendError
-from .calls import Accepted, CallGate, Doubted, Misfit, Refusal
+from .calls import Accepted, CallGate, Doubted, Refusal
 from .masking import Mask, masked
 from .release import CallRelease, Cue, Hold, Release
 from .report import TurnReport
+from .strictness import Misfit
 from .tokens import CHARACTERS_PER_TOKEN, TokenMeter
 from .verdict import Answer, names_of_calls
 from .visible_text import VisibleText
@@ -136,7 +137,8 @@ class Reading:
         self._malformed: str | None = None
         self._doubtful: Doubted | None = None
         self._repeated: str | None = None
-        self._misfit: Misfit | None = None
+        self._misfits: list[Misfit] = []
+        self._refused_misfit = False
         self._broken: str | None = None
         self._incomplete: str | None = None
         self._error: BackendError | None = None
@@ -170,7 +172,7 @@ class Reading:
         self._close_message()
         self._end_message()
         self._end_thought()
-        if not (self._misfit or error):
+        if not (self._refused_misfit or error):
             self._leave(self._release.meet(Cue.END))
         return self._taken()
 
@@ -187,7 +189,7 @@ class Reading:
             malformed=self._malformed,
             doubtful=self._doubtful,
             repeated=self._repeated,
-            misfit=self._misfit,
+            misfits=tuple(self._misfits),
             broken=self._broken,
             incomplete=self._incomplete,
             ended_by_stop_string=self._visible.stopped,
@@ -409,8 +411,8 @@ class Reading:
             case Misfit():
                 self._report.refuse("arguments_misfit")
                 # Calls go together: nothing more may leave.
-                self._misfit = verdict
-                self._over = True
+                self._misfits.append(verdict)
+                self._refused_misfit = self._over = True
             case Accepted(coercions=coercions) if live and Coercion.LIFTED in coercions:
                 self._break("a part of the arguments came when they had ended")
             case Accepted():
@@ -422,6 +424,8 @@ class Reading:
         if live:
             # Its arguments have left as they were written.
             self._calls += 1
+            if verdict.misfit is not None:
+                self._report.let_misfit(verdict.name)
             self._report.pass_on([verdict.name])
             self._end_live(ToolCallEnded())
         else:
@@ -437,6 +441,14 @@ class Reading:
     def _pass_on(self, call: Accepted) -> None:
         """A whole call leaves, or is held with the others or on suspicion."""
         events = (ToolCallStarted(call.call_id, call.name), ToolCallArguments(call.arguments), ToolCallEnded())
+        if call.misfit is not None:
+            # Behind a call that has left nothing is asked for once more: that call would come twice.
+            if not (self._final or self._release.hold is Hold.ANSWERED):
+                self._misfits.append(call.misfit)
+                self._calls += 1
+                self._leave(self._release.meet(Cue.MISFIT, events))
+                return
+            self._report.let_misfit(call.name)
         # Behind a call that leaves anyway this one repeats nothing any worse, and holding it would hold both.
         if call.repeated and not (self._may_repeat or self._calls):
             self._repeated = call.name

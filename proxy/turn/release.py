@@ -8,6 +8,7 @@ on where that is possible its events are held, and released or dropped when it i
     any hold --- a good call --------------------------> ANSWERED: what was held leaves before it
     any --------- a good call, some tool is strict ----> STRICT
     STRICT ------ the answer is over, all calls fit ---> ANSWERED
+    any hold --- a call that does not fit its schema --> MISFIT
 
 and an answer begins as REQUIRED (the request demands a call), as FORMAT (its text must be JSON), as SHOWN (it was
 asked for anew, and the client has seen text of the first one) or FREE.
@@ -48,6 +49,9 @@ class Hold(Enum):
     STRICT = "strict"
     """The calls of an answer leave together or not at all, so that a second answer, asked for because one of them
     does not fit its schema, repeats none that has left."""
+    MISFIT = "misfit"
+    """A call of a tool that is not strict does not fit: from there on the answer is held, and leaves if no second one
+    is better."""
 
 
 class Cue(Enum):
@@ -56,6 +60,7 @@ class Cue(Enum):
     CALL = "a good call"
     JOINT_CALL = "a good call where some tool is strict"
     REPEAT = "a call that already has its result"
+    MISFIT = "a call that does not fit the schema of a tool that is not strict"
     DOUBT = "a block that cannot be read, or a call that may not be meant"
     END = "the answer is over, and nothing was wrong with its calls"
 
@@ -88,6 +93,7 @@ TRANSITIONS: Mapping[tuple[Hold, Cue], tuple[Hold, Move]] = {
     (Hold.SHOWN, Cue.CALL): (Hold.ANSWERED, Move.REPLACE),
     (Hold.SHOWN, Cue.JOINT_CALL): (Hold.STRICT, Move.KEEP_ALONE),
     (Hold.STRICT, Cue.END): (Hold.ANSWERED, Move.RELEASE),
+    **{(hold, Cue.MISFIT): (Hold.MISFIT, Move.KEEP) for hold in Hold if hold not in {Hold.ANSWERED, Hold.SHOWN}},
 }
 
 # The states in which nothing is held back.

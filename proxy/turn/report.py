@@ -30,7 +30,8 @@ class TurnReport:
 
     `tiers` counts calls by how much they had to be helped, `repairs` the rules that helped, by name;
     `refused` counts blocks that did not leave as calls, by reason; `again` why one more answer was
-    asked for; `unchecked` the checks against a schema that could not be made, by reason.
+    asked for; `misfits` the calls that left though they do not fit their tool's schema, by tool; `unchecked` what left
+    though nobody can tell whether it fits, by reason.
     `paired` counts what was done so that each past call has a result, by name.
     `truncated` counts the entries of the conversation that were left out because it was too long. `warnings` are
     sentences for the client, about what it may miss. `lane` is how the backend found the conversation, if it keeps any.
@@ -43,6 +44,7 @@ class TurnReport:
     refused: Counter[str] = field(default_factory=Counter)
     again: list[Again] = field(default_factory=list)
     interrupted: str | None = None
+    misfits: Counter[str] = field(default_factory=Counter)
     unchecked: Counter[str] = field(default_factory=Counter)
     paired: Counter[str] = field(default_factory=Counter)
     truncated: int = 0
@@ -103,6 +105,11 @@ class TurnReport:
     def leave_out(self, entries: int) -> None:
         """So much of the conversation was not shown."""
         self.truncated += entries
+
+    def let_misfit(self, tool: str) -> None:
+        """A call leaves though it does not fit."""
+        self.misfits[tool] += 1
+        self.warn(f"A call of the tool '{tool}' left with arguments that do not fit its schema.")
 
     def give_up_check(self, reason: str) -> None:
         """Nobody can tell whether something fits its schema."""

@@ -1,7 +1,7 @@
 """`run_turn`: one turn from request to answer, with the one more answer that some faults are worth.
 
     first answer --- good -------------------------------------------> finished
-         |---------- unusable markup, required call missing, a strict call that does not fit, a call that
+         |---------- unusable markup, required call missing, a call that does not fit its schema or
          |           may not be meant, text that is not the JSON it should be, a call that goes round
          |                \\--- second answer, same prompt + one line -> finished | failed
          '---------- nothing but calls of undeclared tools
@@ -45,7 +45,7 @@ from .prompting import Prompts, estimated_usage
 from .reading import Reading
 from .release import CallRelease, Hold
 from .report import Again, TurnReport
-from .strictness import StrictTools
+from .strictness import ToolSchemas
 from .tokens import TokenMeter
 from .verdict import Demands, end_of, fault_of, held_to_format, names_of_calls, nothing_left, settled
 
@@ -94,11 +94,13 @@ class Turn:
         offered = len(registry) > 0
         keys = options.call_keys
         key = self._key = _key(request, registry, keys) if offered else None
-        strict = StrictTools(registry, report)
+        schemas = ToolSchemas(registry, report)
         demanded = offered and request.choice.mode is ChoiceMode.REQUIRED
         turn_key = TurnKey(keys.mode, key, request.model, keys.habits)
         self._gate = (
-            CallGate(request, registry, mint=mint, strict=strict, key=turn_key, demanded=demanded) if offered else None
+            CallGate(request, registry, mint=mint, schemas=schemas, key=turn_key, demanded=demanded)
+            if offered
+            else None
         )
         self._demands = Demands(
             key=key,
@@ -167,7 +169,7 @@ class Turn:
             async with aclosing(self._read(reading, fault=fault.line)) as batches:
                 async for events in batches:
                     yield events
-            second = reading.answer
+            second = held_to_format(reading.answer, self._demands.output)
             answer = held_to_format(settled(first, second, self._demands), self._demands.output)
             if first.doubtful and first.held and answer.held is first.held:
                 self._report.warn(f"A call of the tool '{first.doubtful.name}' left as text: it may not be meant.")
@@ -178,6 +180,9 @@ class Turn:
                 async for events in batches:
                     yield events
             answer = held_to_format(reading.answer, self._demands.output)
+        if answer.hold is Hold.MISFIT and not (answer.error or answer.refusal):
+            for misfit in answer.misfits:
+                self._report.let_misfit(misfit.name)
         last = end_of(answer, self._demands, self._usage)
         self._report.pass_on(names_of_calls(last))
         yield [self._without_key(event) for event in last]
@@ -196,7 +201,8 @@ class Turn:
             None if plain else self._gate,
             self._report,
             hold=hold,
-            release=self._options.release,
+            # Whoever gets the answer as a whole gains nothing by a call that has begun, and loses it if it breaks.
+            release=self._options.release if self._request.streamed else CallRelease.WHOLE,
             parallel=self._request.parallel,
             may_repeat=may_repeat,
             final=final,

@@ -32,10 +32,11 @@ from ..contracts import (
     Usage,
 )
 from ..errors import BackendError, ModelError
-from .calls import Doubt, Doubted, Misfit
+from .calls import Doubt, Doubted
 from .json_output import JsonOutput, Unfit
 from .release import Hold
 from .report import Again
+from .strictness import Misfit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +47,8 @@ class Answer:
     left. `calls` counts the good ones, `undeclared` those of tools that nobody offered, which are taken out.
     `written` is the text as the model wrote it where it has to be JSON, and `unfit` why it is not.
     `malformed` is why a block could not be read, `doubtful` a call that may not be meant, `repeated` the tool of a
-    call that the conversation goes round in, `misfit` a strict call that does not fit, `broken` why a call broke that
-    was leaving live.
+    call that the conversation goes round in, `misfits` are calls that do not fit their schemas, of which `calls` counts
+    those that may leave all the same, `broken` is why a call broke that was leaving live.
     It was cut as `incomplete` says, ended by a stop string, or its stream failed with `error`.
     """
 
@@ -61,7 +62,7 @@ class Answer:
     malformed: str | None = None
     doubtful: Doubted | None = None
     repeated: str | None = None
-    misfit: Misfit | None = None
+    misfits: tuple[Misfit, ...] = ()
     broken: str | None = None
     incomplete: str | None = None
     ended_by_stop_string: bool = False
@@ -71,6 +72,16 @@ class Answer:
     def empty(self) -> bool:
         """Nothing was shown, nothing is held: the client would get an empty answer."""
         return not (self.shown or self.held or self.calls)
+
+    @property
+    def misfit(self) -> Misfit | None:
+        """The first; where it is strict nothing more was read."""
+        return self.refusal or next(iter(self.misfits), None)
+
+    @property
+    def refusal(self) -> Misfit | None:
+        """The strict call that does not fit."""
+        return next((misfit for misfit in self.misfits if misfit.strict), None)
 
     @property
     def settled(self) -> bool:
@@ -161,12 +172,15 @@ def settled(first: Answer, second: Answer, demands: Demands) -> Answer:
     What is held of the first is worth something only where it is text that anybody may see: never the calls of an
     answer with a misfit in it, never text that should have been JSON.
     """
-    # Of an answer with a misfit not even the good calls: they were held to go together with it.
+    if first.hold is Hold.MISFIT and not first.refusal and _no_better(second, demands):
+        # The call that there is: its tool says itself what it cannot use.
+        return first
+    # Of an answer with a strict misfit not even the good calls: they were held to go together with it.
     fallback = () if first.misfit else first.held
     worthless = bool(first.misfit) or first.hold is Hold.FORMAT or demands.call
-    if first.misfit and not (second.calls or second.error) and (second.empty or second.malformed):
+    if first.refusal and not (second.calls or second.error) and (second.empty or second.malformed):
         # It gave up: the client is told why, instead of being shown nothing or a broken block.
-        return replace(second, misfit=first.misfit)
+        return replace(second, misfits=(first.refusal,))
     if second.error and not (second.shown or second.calls or worthless):
         # The first answer was whole. That the second one failed is no reason to lose it.
         return replace(second, error=None, held=fallback)
@@ -179,10 +193,19 @@ def settled(first: Answer, second: Answer, demands: Demands) -> Answer:
     return second
 
 
+def _no_better(second: Answer, demands: Demands) -> bool:
+    """Whether the client gets less of it than a call that does not fit."""
+    if second.calls or second.refusal:
+        return False
+    if second.error:
+        return not second.shown
+    return bool(second.empty or second.malformed or second.unfit or demands.call)
+
+
 def nothing_left(first: Answer, last: Answer, demands: Demands) -> bool:
     """Whether only calls of undeclared tools were written, so that taking them out leaves nothing."""
     # Where a call is demanded, plain words would be refused as well.
-    decided = last.settled or last.misfit or demands.call
+    decided = last.settled or last.misfits or demands.call
     left = first.shown or not last.empty
     return bool(first.undeclared + last.undeclared) and not (left or decided)
 
@@ -193,7 +216,7 @@ def end_of(answer: Answer, demands: Demands, usage: Usage) -> tuple[TurnEvent, .
     if error is None:
         return (*answer.held, TurnFinished(usage, answer.incomplete))
     # Where more than text was asked for, text that goes before its refusal would look like an answer.
-    refused = demands.call or demands.output or answer.misfit or answer.hold is Hold.STRICT
+    refused = demands.call or demands.output or answer.misfits or answer.hold is Hold.STRICT
     return (*(() if refused else answer.held), TurnFailed(error))
 
 
@@ -205,10 +228,10 @@ def _error_of(answer: Answer, demands: Demands) -> BackendError | None:
             f"The model broke off a tool call that had already begun to leave: {answer.broken}.",
             code="tool_call_broken",
         )
-    if answer.misfit:
+    if refused := answer.refusal:
         return ModelError(
-            f"The model called the strict tool '{answer.misfit.name}' with arguments that do not fit its schema: "
-            f"{answer.misfit.problem}.",
+            f"The model called the strict tool '{refused.name}' with arguments that do not fit its schema: "
+            f"{refused.problem}.",
             code="tool_arguments_invalid",
         )
     if demands.call and not (answer.calls or answer.incomplete):

@@ -165,7 +165,7 @@ class _Collector:
             self._offer(flat, known, body, parameters, strict=strict is True and form is None, late=late)
         echo: JsonObject = {"type": kind, "name": name, "description": description}
         if form is None:
-            echo |= {"parameters": body.get("parameters"), "strict": strict is not False}
+            echo |= {"parameters": body.get("parameters"), "strict": strict is True}
         else:
             echo["format"] = form
         return echo | {key: body.get(key) for key in ECHOED_MEMBERS if body.get(key) is not None}

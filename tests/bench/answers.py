@@ -11,7 +11,7 @@ from proxy.turn import KeyMode, NoHabits, TurnReport
 from proxy.turn.call_key import TurnKey
 from proxy.turn.calls import CallGate
 from proxy.turn.reading import Reading
-from proxy.turn.strictness import StrictTools
+from proxy.turn.strictness import ToolSchemas
 from proxy.wire.responses.builder import ResponsesBuilder
 from proxy.wire.responses.request import parse_responses_request
 from proxy.wire.sse import encode_typed
@@ -53,5 +53,5 @@ def _builder() -> ResponsesBuilder:
 def _gate() -> CallGate:
     numbers = count()
     request = parse_responses_request({"model": "m", "input": "hi"}).turn
-    strict = StrictTools(TOOLS, TurnReport())
-    return CallGate(request, TOOLS, mint=lambda prefix: f"{prefix}_{next(numbers)}", strict=strict, key=KEY)
+    schemas = ToolSchemas(TOOLS, TurnReport())
+    return CallGate(request, TOOLS, mint=lambda prefix: f"{prefix}_{next(numbers)}", schemas=schemas, key=KEY)

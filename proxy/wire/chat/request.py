@@ -177,8 +177,8 @@ def _output_format(request: Reader) -> OutputFormat | None:
             form.require("json_schema")
             nested = Reader.of(form.get("json_schema"), form.at("json_schema"))
             name = nested.matching("name", TOOL_NAME)
-            nested.boolean("strict")
+            strict = nested.boolean("strict") is True
             schema = nested.object("schema")
-            return OutputFormat(orjson.dumps(schema.raw).decode() if schema is not None else None, name)
+            return OutputFormat(orjson.dumps(schema.raw).decode() if schema is not None else None, name, strict)
         case _:
             raise wrong_value("response_format.type", kind, FORMATS)

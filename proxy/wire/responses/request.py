@@ -170,7 +170,7 @@ def _format(form: Reader | None) -> tuple[JsonObject, OutputFormat | None]:
             schema = Reader.of(form.get("schema"), form.at("schema")).raw
             description, strict = form.string("description"), form.boolean("strict") is True
             echo: JsonObject = {"type": kind, "name": name, "description": description, "schema": schema}
-            return {**echo, "strict": strict}, OutputFormat(orjson.dumps(schema).decode(), name)
+            return {**echo, "strict": strict}, OutputFormat(orjson.dumps(schema).decode(), name, strict)
         case _:
             raise wrong_value(form.at("type"), kind, ("text", "json_object", "json_schema"))
 

@@ -11,8 +11,10 @@ from typing import Any
 
 import aiohttp
 import pytest
+from openai import APIError
 from structlog.testing import capture_logs
 
+from parser import write_call
 from proxy.contracts import BackendEvent, TextPiece, TurnEnded
 from proxy.errors import ApiError, BackendError, StoreError
 from proxy.ingress import background, create_app
@@ -28,7 +30,7 @@ from proxy.wire.responses.request import parse_responses_request
 from tests.support.memory_backend import USAGE, MemoryBackend
 from tests.support.patience import PATIENCE
 from tests.support.sockets import Talk
-from tests.support.talking import GatedBackend
+from tests.support.talking import TOOLS, GatedBackend, talking
 
 BODY: dict[str, Any] = {"model": "m", "input": "hi"}
 WORDS: list[BackendEvent | BackendError] = [TextPiece("one "), TextPiece("two"), TurnEnded(USAGE)]
@@ -387,3 +389,30 @@ async def test_a_task_that_is_cancelled_without_a_wish_is_just_left() -> None:
         task.cancel()
     assert sink.entries == ["open", "send", "close"]
     assert backend.left_early == 1
+
+
+BROKEN_CALL = '<tool_call>{"name": "read_note", "arguments": {"path": }}</tool_call>'
+READ = write_call("read_note", '{"path": "a.md"}')
+
+
+@pytest.mark.parametrize("background", [False, True])
+async def test_a_json_answer_is_whole_also_where_calls_are_live(background: bool) -> None:
+    """Its client gains nothing by a call that has begun, and a second try where the first one broke."""
+    async with talking(BROKEN_CALL, READ, calls="live") as (openai, backend):
+        answer = await openai.responses.create(model="m", input="hi", tools=TOOLS, background=background)
+        while answer.status in {"queued", "in_progress"}:
+            answer = await openai.responses.retrieve(answer.id)
+        assert [item.type for item in answer.output] == ["function_call"]
+        assert not backend.answers
+    async with talking(BROKEN_CALL, READ, calls="live") as (openai, _):
+        messages: list[Any] = [{"role": "user", "content": "hi"}]
+        tools: list[Any] = [{"type": "function", "function": {"name": "read_note", "parameters": {"type": "object"}}}]
+        completion = await openai.chat.completions.create(model="m", messages=messages, tools=tools)
+        assert completion.choices[0].finish_reason == "tool_calls"
+
+
+async def test_a_stream_has_its_live_calls_all_the_same() -> None:
+    async with talking(BROKEN_CALL, calls="live") as (openai, _):
+        with pytest.raises(APIError, match="broke off a tool call"):
+            async for _event in await openai.responses.create(model="m", input="hi", tools=TOOLS, stream=True):
+                pass

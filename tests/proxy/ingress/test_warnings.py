@@ -44,6 +44,26 @@ async def test_a_stream_warns_in_a_comment_where_readers_know_comments(api: str,
     assert next(line["refused"] for line in lines if line["event"] == "request") == {"quoted": 1}
 
 
+WRONG = write_call("read_note", '{"path": 5}')
+HELD = {**TOOL, "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}
+
+
+async def test_a_call_that_does_not_fit_is_told_counted_and_logged_by_its_tool() -> None:
+    body = {"model": "m", "input": "Read it.", "tools": [{"type": "function", **HELD}]}
+    async with client(WRONG, WRONG) as (session, url):
+        with capture_logs() as lines:
+            async with session.post(f"{url}/responses", json=body) as response:
+                answer = await response.json()
+                told = response.headers["x-tagcall-warning"]
+        async with session.get(f"{url.removesuffix('/v1')}/metrics") as response:
+            counted = await response.text()
+    assert told == "A call of the tool 'read_note' left with arguments that do not fit its schema."
+    assert answer["output"][0]["arguments"] == '{"path": 5}'
+    assert answer["tools"][0]["strict"] is False
+    assert next(line["misfits"] for line in lines if line["event"] == "request") == {"read_note": 1}
+    assert 'tagcall_unheld_total{reason="misfit"} 1.0' in counted
+
+
 async def test_an_answer_without_such_a_block_warns_of_nothing() -> None:
     async with client("Hello.") as (session, url):
         async with session.post(f"{url}/responses", json=BODIES["responses"]) as response:

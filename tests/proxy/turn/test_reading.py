@@ -30,7 +30,7 @@ from proxy.turn.call_key import KeyMode, NoHabits, TurnKey
 from proxy.turn.calls import CallGate
 from proxy.turn.reading import Reading
 from proxy.turn.release import Hold
-from proxy.turn.strictness import StrictTools
+from proxy.turn.strictness import ToolSchemas
 from proxy.turn.verdict import Answer
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, TOOLS, ask
 from tests.support.memory_backend import USAGE, pieces
@@ -40,9 +40,9 @@ NO_KEY = TurnKey(KeyMode.OFF, None, "m", NoHabits())
 
 def gate(registry: ToolRegistry = TOOLS, transcript: Transcript | None = None) -> CallGate:
     request = ask(registry=registry) if transcript is None else ask(registry=registry, transcript=transcript)
-    strict = StrictTools(registry, TurnReport())
+    schemas = ToolSchemas(registry, TurnReport())
     numbers = iter(range(1, 100))
-    return CallGate(request, registry, mint=lambda prefix: f"{prefix}_{next(numbers)}", strict=strict, key=NO_KEY)
+    return CallGate(request, registry, mint=lambda prefix: f"{prefix}_{next(numbers)}", schemas=schemas, key=NO_KEY)
 
 
 def read(reading: Reading, events: Sequence[BackendEvent], error: BackendError | None = None) -> list[TurnEvent]:

@@ -11,7 +11,7 @@ from proxy.turn.release import KEEPING, NOT_HOLDING, TRANSITIONS, Cue, Hold, Rel
 
 TEXT = AnswerText("Well.")
 CALL = (ToolCallStarted("call_1", "read_note"), ToolCallEnded())
-CALLS = (Cue.CALL, Cue.JOINT_CALL, Cue.REPEAT)
+CALLS = (Cue.CALL, Cue.JOINT_CALL, Cue.REPEAT, Cue.MISFIT)
 HOLDING = sorted(set(Hold) - NOT_HOLDING, key=str)
 
 
@@ -43,13 +43,22 @@ def test_text_that_would_say_again_what_was_shown_does_not_leave_with_a_call() -
     assert release.held == CALL
 
 
-@pytest.mark.parametrize("hold", sorted(set(Hold) - {Hold.ANSWERED}, key=str))
+@pytest.mark.parametrize("hold", sorted(set(Hold) - {Hold.ANSWERED, Hold.MISFIT}, key=str))
 def test_calls_that_go_together_wait_for_the_end_of_the_answer(hold: Hold) -> None:
     release = Release(hold)
     assert release.meet(Cue.JOINT_CALL, CALL) == []
     assert release.meet(Cue.JOINT_CALL, CALL) == []
     assert release.hold is Hold.STRICT
     assert release.meet(Cue.END) == [*CALL, *CALL]
+
+
+@pytest.mark.parametrize("hold", sorted(set(HOLDING) - {Hold.SHOWN}, key=str))
+def test_from_a_call_that_does_not_fit_on_all_is_held_whatever_follows(hold: Hold) -> None:
+    release = holding(hold)
+    for cue in (Cue.MISFIT, Cue.CALL, Cue.JOINT_CALL, Cue.DOUBT, Cue.END):
+        assert release.meet(cue, CALL if cue in CALLS else ()) == []
+    assert release.hold is Hold.MISFIT
+    assert release.held == (TEXT, *CALL, *CALL, *CALL)
 
 
 @pytest.mark.parametrize("hold", sorted(set(HOLDING) - {Hold.STRICT}, key=str))

@@ -1,7 +1,8 @@
-"""Strict tools: a call leaves only if its arguments fit."""
+"""A strict tool's call leaves only if its arguments fit, another's is asked for once more."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from proxy.contracts import TextPiece, ToolCallStarted, TurnEnded, TurnFinished
 from proxy.errors import BackendError, RequestError
 from proxy.turn import CallRelease, TurnOptions
 from tests.proxy.turn.playing import BROKEN, READ_A, ask, play
-from tests.support.memory_backend import USAGE
+from tests.support.memory_backend import USAGE, Script
 
 COUNT = '{"type":"object","properties":{"count":{"type":"integer"}},"required":["count"],"additionalProperties":false}'
 STRICT = ToolRegistry(
@@ -121,10 +122,98 @@ async def test_a_strict_call_does_not_leave_live() -> None:
     assert sum(isinstance(event, ToolCallStarted) for event in outcome.events) == 1
 
 
-async def test_a_tool_that_is_not_strict_is_not_held_to_its_schema() -> None:
-    registry = ToolRegistry([Tool("reserve", None, COUNT)])
-    outcome = await play(BAD, request=ask(registry=registry))
-    assert outcome.calls == [("reserve", '{"count": "two"}')]
+LENIENT = ask(
+    registry=ToolRegistry([Tool("read_note", "Read a note.", '{"type":"object"}'), Tool("reserve", None, COUNT)])
+)
+UNFIT = ("reserve", '{"count": "two"}')
+LEFT = "A call of the tool 'reserve' left with arguments that do not fit its schema."
+
+
+@pytest.mark.parametrize("chunk", [0, 1, 7])
+async def test_a_lenient_call_that_does_not_fit_is_asked_for_once_more(chunk: int) -> None:
+    outcome = await play(f"I reserve.\n{BAD}", f"I reserve.\n{GOOD}", request=LENIENT, chunk=chunk)
+    assert outcome.text == "I reserve.\n"
+    assert outcome.calls == [("reserve", '{"count": 2}')]
+    assert outcome.report.again == ["arguments_misfit"]
+    assert (outcome.report.misfits, outcome.report.warnings) == ({}, [])
+
+
+@pytest.mark.parametrize("choice", [ToolChoice(), ToolChoice(ChoiceMode.REQUIRED, ("reserve",))])
+async def test_if_it_comes_again_it_is_handed_on_with_a_warning(choice: ToolChoice) -> None:
+    outcome = await play(BAD, BAD, request=replace(LENIENT, choice=choice))
+    assert outcome.finished
+    assert outcome.calls == [UNFIT]
+    assert outcome.report.misfits == {"reserve": 1}
+    assert outcome.report.warnings == [LEFT]
+    assert outcome.report.calls == ["reserve"]
+
+
+@pytest.mark.parametrize("second", [BROKEN, "", BackendError("gone"), write_call("rm_rf", "{}")])
+async def test_it_is_handed_on_too_if_what_comes_instead_is_no_better(second: Script) -> None:
+    outcome = await play(f"I reserve. {BAD} Done.", second, request=LENIENT)
+    assert outcome.finished
+    assert (outcome.text, outcome.calls) == ("I reserve.  Done.", [UNFIT])
+    assert outcome.report.misfits == {"reserve": 1}
+
+
+async def test_an_answer_in_text_is_taken_instead_of_it_but_where_a_call_is_demanded() -> None:
+    outcome = await play(BAD, "How many seats?", request=LENIENT)
+    assert (outcome.text, outcome.calls, outcome.report.warnings) == ("How many seats?", [], [])
+    demanding = replace(LENIENT, choice=ToolChoice(ChoiceMode.REQUIRED))
+    outcome = await play(BAD, "How many seats?", request=demanding)
+    assert (outcome.text, outcome.calls, outcome.report.warnings) == ("", [UNFIT], [LEFT])
+
+
+async def test_of_two_lenient_calls_neither_leaves_before_the_second_answer() -> None:
+    outcome = await play(BAD + READ_A, GOOD + READ_A, request=LENIENT)
+    assert outcome.calls == [("reserve", '{"count": 2}'), ("read_note", '{"path": "a.md"}')]
+    outcome = await play(BAD + READ_A + BAD, "", request=LENIENT)
+    assert outcome.calls == [UNFIT, ("read_note", '{"path": "a.md"}'), UNFIT]
+    assert outcome.report.misfits == {"reserve": 2}
+
+
+async def test_behind_a_call_that_has_left_nothing_is_asked_for_again() -> None:
+    """That call would come twice. Where nobody reads along nothing has left before the end."""
+    outcome = await play(READ_A + BAD, request=LENIENT)
+    assert outcome.calls == [("read_note", '{"path": "a.md"}'), UNFIT]
+    assert outcome.report.warnings == [LEFT]
+    outcome = await play(READ_A + BAD, READ_A + GOOD, request=replace(LENIENT, streamed=False))
+    assert outcome.calls == [("read_note", '{"path": "a.md"}'), ("reserve", '{"count": 2}')]
+
+
+async def test_a_lenient_call_that_left_live_has_left() -> None:
+    outcome = await play(BAD, request=LENIENT, options=TurnOptions(release=CallRelease.LIVE), chunk=3)
+    assert (outcome.calls, outcome.report.misfits) == ([UNFIT], {"reserve": 1})
+
+
+async def test_beside_a_strict_tool_a_lenient_call_keeps_its_own_rule() -> None:
+    registry = ToolRegistry([*LENIENT.registry, Tool("book", None, COUNT, strict=True)])
+    outcome = await play(BAD, BAD, request=ask(registry=registry))
+    assert outcome.calls == [UNFIT]
+    book = write_call("book", '{"count": "two"}')
+    outcome = await play(BAD + book, BAD + book, request=ask(registry=registry))
+    assert outcome.calls == []
+    assert "'book'" in outcome.error.message
+
+
+async def test_a_cut_answer_keeps_its_lenient_call() -> None:
+    outcome = await play([TextPiece(BAD), TurnEnded(USAGE, "max_output_tokens")], request=LENIENT)
+    assert outcome.calls == [UNFIT]
+    assert outcome.end == TurnFinished(USAGE, "max_output_tokens")
+    assert outcome.report.warnings == [LEFT]
+
+
+async def test_the_client_is_told_of_a_failure_and_not_of_a_call_that_was_held() -> None:
+    outcome = await play([TextPiece(BAD), BackendError("gone")], request=LENIENT)
+    assert (outcome.calls, outcome.report.warnings) == ([], [])
+    assert outcome.error.message == "gone"
+
+
+@pytest.mark.parametrize("schema", ['{"type": "strng"}', '{"$ref": "https://example.com/schema.json"}'])
+async def test_a_lenient_tool_may_have_any_schema(schema: str) -> None:
+    outcome = await play(BAD, request=ask(registry=ToolRegistry([Tool("reserve", None, schema)])))
+    assert outcome.calls == [UNFIT]
+    assert outcome.report.unchecked == {"the schema is none": 1}
 
 
 async def test_a_strict_tool_without_parameters_takes_any() -> None:
@@ -144,6 +233,8 @@ async def test_a_cut_answer_with_a_call_that_does_not_fit_fails_at_once() -> Non
         '{"$ref": "https://example.com/schema.json"}',
         '{"$ref": "file:///etc/passwd"}',
         '{"multipleOf": 0}',
+        '{"properties": {"a": {"pattern": "(?<=a)b"}}}',
+        '{"$defs": {"a": {"patternProperties": {"(a)\\\\1": {}}}}}',
     ],
 )
 async def test_a_strict_tool_whose_schema_is_none_is_refused_before_the_turn(schema: str) -> None:
@@ -157,10 +248,31 @@ async def test_a_strict_tool_whose_schema_is_none_is_refused_before_the_turn(sch
     assert outcome.error.message.startswith("Invalid schema for function 'reserve': ")
 
 
-async def test_a_call_that_cannot_be_checked_in_bounds_leaves_and_is_counted() -> None:
-    registry = ToolRegistry(
-        [Tool("reserve", None, '{"properties": {"count": {"$ref": "#"}}, "$ref": "#"}', strict=True)]
-    )
-    outcome = await play(BAD, request=ask(registry=registry))
+ROUND = '{"properties": {"count": {"$ref": "#"}}, "$ref": "#"}'
+
+
+async def test_a_strict_call_that_cannot_be_checked_in_bounds_does_not_leave() -> None:
+    outcome = await play(BAD, BAD, request=ask(registry=ToolRegistry([Tool("reserve", None, ROUND, strict=True)])))
+    assert outcome.calls == []
+    assert outcome.error.code == "tool_arguments_invalid"
+    assert "whether they fit cannot be told, as the check goes too deep" in outcome.error.message
+
+
+async def test_a_lenient_call_that_cannot_be_checked_in_bounds_leaves_and_is_counted() -> None:
+    outcome = await play(BAD, request=ask(registry=ToolRegistry([Tool("reserve", None, ROUND)])))
     assert len(outcome.calls) == 1
     assert outcome.report.unchecked == {"the check goes too deep": 1}
+
+
+ROWS = """{"type":"object","properties":{"rows":{"type":"array","items":{"type":"object","properties":{
+    "id":{"type":"integer"},"state":{"enum":["open","closed"]}},"required":["id","state"],
+    "additionalProperties":false}}}}"""
+
+
+@pytest.mark.parametrize("count", [20, 40, 100, 10_000])
+async def test_of_many_rows_a_wrong_one_is_seen_wherever_it_stands(count: int) -> None:
+    rows = [{"id": n, "state": "open"} for n in range(count - 1)] + [{"id": count, "state": "gone"}]
+    call = write_call("put", json.dumps({"rows": rows}))
+    outcome = await play(call, call, request=ask(registry=ToolRegistry([Tool("put", None, ROWS, strict=True)])))
+    assert outcome.calls == []
+    assert f"at 'rows[{count - 1}].state': 'gone' is not one of" in outcome.error.message

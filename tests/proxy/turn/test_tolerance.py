@@ -119,8 +119,9 @@ async def test_a_repaired_call_without_what_is_required_is_asked_for_again() -> 
 
 
 async def test_as_the_model_wrote_it_that_is_the_clients_to_judge() -> None:
-    outcome = await play(write_call("read_note", '{"line": 3}'), request=ask(registry=TOOLS))
-    assert (outcome.calls, outcome.report.again) == ([("read_note", '{"line": 3}')], [])
+    written = write_call("read_note", '{"line": 3}')
+    outcome = await play(written, written, request=ask(registry=TOOLS))
+    assert (outcome.calls, outcome.report.again) == ([("read_note", '{"line": 3}')], ["arguments_misfit"])
 
 
 async def test_a_call_that_a_sentence_mentions_is_not_asked_for() -> None:

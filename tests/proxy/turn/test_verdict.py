@@ -19,13 +19,13 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.turn import Again, TurnReport
-from proxy.turn.calls import Misfit
 from proxy.turn.json_output import JsonOutput, Unfit
 from proxy.turn.release import Hold
+from proxy.turn.strictness import Misfit
 from proxy.turn.verdict import Answer, Demands, end_of, fault_of, held_to_format, nothing_left, settled
 
 GONE = BackendError("gone", code="backend_disconnected")
-MISFIT = Misfit("read_note", "'path' is a required property")
+MISFIT = Misfit("read_note", "'path' is a required property", strict=True)
 TEXT = (AnswerText("Well."),)
 CALL = (ToolCallStarted("call_1", "search"),)
 FREE = Demands()
@@ -36,7 +36,7 @@ NOTHING = Answer()
 SAID = Answer(shown=True)
 MALFORMED = Answer(hold=Hold.DOUBTFUL, held=TEXT, malformed="it is cut off")
 REPEATED = Answer(hold=Hold.REPEATED, held=CALL, repeated="search")
-MISFITTING = Answer(hold=Hold.STRICT, held=CALL, calls=1, misfit=MISFIT)
+MISFITTING = Answer(hold=Hold.STRICT, held=CALL, calls=1, misfits=(MISFIT,))
 CALLED = Answer(hold=Hold.ANSWERED, calls=1)
 UNDECLARED = Answer(undeclared=1)
 
@@ -67,7 +67,7 @@ def test_text_that_is_no_json_stays_and_says_why() -> None:
         {"ended_by_stop_string": True},
         {"error": GONE},
         {"broken": "it broke"},
-        {"misfit": MISFIT},
+        {"misfits": (MISFIT,)},
         {"held": CALL},
         {"hold": Hold.ANSWERED},
     ],
@@ -253,7 +253,7 @@ ANSWERS = st.builds(
     written=st.sampled_from(["", "Well.", '{"a": 1}']),
     malformed=st.none() | st.just("it is cut off"),
     repeated=st.none() | st.just("search"),
-    misfit=st.none() | st.just(MISFIT),
+    misfits=st.just(()) | st.just((MISFIT,)),
     broken=st.none() | st.just("it broke"),
     incomplete=st.none() | st.just("max_output_tokens"),
     error=st.none() | st.just(GONE),
@@ -272,5 +272,5 @@ def test_whatever_two_answers_were_the_turn_has_one_end(first: Answer, second: A
 
 @given(ANSWERS, st.sampled_from([FREE, CALL_DEMANDED, JSON]))
 def test_an_answer_with_calls_that_left_is_never_asked_for_again(answer: Answer, demands: Demands) -> None:
-    if answer.calls and not answer.misfit:
+    if answer.calls and not answer.misfits:
         assert fault_of(answer, demands) is None

@@ -86,7 +86,7 @@ def test_both_names_of_the_token_limit_count(members: dict[str, Any], expected: 
         ({"type": "json_object"}, OutputFormat()),
         (
             {"type": "json_schema", "json_schema": {"name": "note", "schema": {"type": "object"}, "strict": True}},
-            OutputFormat('{"type":"object"}', "note"),
+            OutputFormat('{"type":"object"}', "note", strict=True),
         ),
         ({"type": "json_schema", "json_schema": {"name": "note"}}, OutputFormat(None, "note")),
     ],

@@ -245,7 +245,7 @@ def test_both_tool_shapes_are_offered_in_the_clients_order() -> None:
 
 def test_an_echoed_tool_has_every_member() -> None:
     (echo,) = parse(tools=[{"type": "function", "name": "ping"}]).echo["tools"]
-    assert echo == {"type": "function", "name": "ping", "description": None, "parameters": None, "strict": True}
+    assert echo == {"type": "function", "name": "ping", "description": None, "parameters": None, "strict": False}
 
 
 def test_a_follow_up_needs_no_tools() -> None:
@@ -261,7 +261,7 @@ def test_the_names_of_values_are_the_official_clients() -> None:
 def test_a_schema_is_passed_on_as_json_text_and_echoed_in_full() -> None:
     schema = {"type": "object", "properties": {"z": {"type": "string"}, "a": {"type": "number"}}}
     request = parse(text={"format": {"type": "json_schema", "name": "note", "schema": schema, "strict": True}})
-    assert request.turn.output_format == OutputFormat(orjson.dumps(schema).decode(), "note")
+    assert request.turn.output_format == OutputFormat(orjson.dumps(schema).decode(), "note", strict=True)
     assert request.echo["text"]["format"] == {
         "type": "json_schema", "name": "note", "description": None, "schema": schema, "strict": True,
     }  # fmt: skip
