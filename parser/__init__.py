@@ -34,11 +34,13 @@ from .events import (
     Tier,
 )
 from .grammar import CLOSE_TAG, KEY, OPEN_TAG, write_call
+from .json_scan import BLANKS, ValueScanner
 from .registry import Tool, ToolRegistry
 from .rules import Rule
 from .sentinel import SentinelParser
 
 __all__ = [
+    "BLANKS",
     "CLOSE_TAG",
     "KEY",
     "OPEN_TAG",
@@ -57,6 +59,7 @@ __all__ = [
     "Tier",
     "Tool",
     "ToolRegistry",
+    "ValueScanner",
     "coerce",
     "fit",
     "read_parameter_types",

@@ -24,6 +24,7 @@ from .canonical import canonical, looping_call
 from .compaction import compacted, compaction_request, summarised, to_sum_up
 from .deferred import Deferred
 from .escape import (
+    JsonUnescaper,
     Unescaper,
     escape,
     escape_json,
@@ -77,6 +78,7 @@ __all__ = [
     "Image",
     "Item",
     "JsonAnswer",
+    "JsonUnescaper",
     "OwnLine",
     "Part",
     "PastCall",

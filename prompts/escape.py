@@ -130,6 +130,39 @@ def unescape_json(raw: str) -> str:
     return _edit_strings(raw, _ESCAPED, lambda written, place: written.__delitem__(place + 1))
 
 
+# In a string: what an escaped tag begins with, or may begin with, where the text ends; and the string up to its end.
+_JSON_TAG_BEGUN = re.compile(r"(?:<|\\u003[cC])(?:\\\\|\\u005[cC]|\Z)")
+_JSON_INSIDE = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+
+
+class JsonUnescaper:
+    """`unescape_json` for JSON text that arrives in pieces, none of which ends within an escape.
+
+    From what may be an escaped tag on, a string waits for its end. `held` is what waits, as it was written.
+    """
+
+    __slots__ = ("held",)
+
+    def __init__(self) -> None:
+        self.held = ""
+
+    def feed(self, text: str) -> str:
+        if not self.held and "<" not in text and "\\u" not in text:
+            return text
+        text, self.held = self.held + text, ""
+        ready: list[str] = []
+        while begun := _JSON_TAG_BEGUN.search(text):
+            inside = _JSON_INSIDE.match(text, begun.start())
+            end = len(text) if inside is None else inside.end()
+            ready.append(text[: begun.start()])
+            if end == len(text):
+                self.held = text[begun.start() :]
+                return "".join(ready)
+            ready.append(unescape_json(f'"{text[begun.start() : end]}"')[1:-1])
+            text = text[end:]
+        return "".join((*ready, text))
+
+
 def normalise_newlines(text: str) -> str:
     r"""`text` with CR, CRLF, VT, FF, FS, GS, RS, NEL, U+2028 and U+2029 as `\n`: all that `str.splitlines` knows."""
     # The mark keeps a last line that is empty.

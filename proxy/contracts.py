@@ -187,6 +187,10 @@ class TextBackend(Protocol):
 
     def stream(self, prompt: Prompt) -> AbstractAsyncContextManager[AsyncIterator[Sequence[BackendEvent]]]: ...
 
+    def holds(self, schema: str) -> bool:
+        """Whether a prompt's `output_schema`, should it be this one, leaves its model nothing else to write."""
+        return False
+
     async def models(self) -> Sequence[Model]: ...
 
     async def health(self) -> Health: ...

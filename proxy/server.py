@@ -27,7 +27,7 @@ from .ingress.connections import Connections, HttpProtocol
 from .ingress.state import ACTIVITY, STOPPING
 from .settings import Settings
 from .stores import make_store
-from .turn import CallKeys, CallRelease, KeyHabits, KeyMode, TurnOptions
+from .turn import CallKeys, CallRelease, HeldFormats, KeyHabits, KeyMode, StreamJson, TurnOptions
 
 # Connections that the system keeps until they are accepted.
 BACKLOG = 128
@@ -97,8 +97,14 @@ def turn_options(settings: Settings, habits: KeyHabits | None = None) -> TurnOpt
     else:
         kept = habits or KeptHabits(habits_file(settings.call_key_secret))
         keys = CallKeys(mode, read_secret(settings.call_key_secret), kept)
-    release, profile = CallRelease(settings.calls), PROFILES[settings.profile_name]
-    return TurnOptions(release=release, profile=profile, call_keys=keys, aside=BesideTheLoop())
+    return TurnOptions(
+        release=CallRelease(settings.calls),
+        profile=PROFILES[settings.profile_name],
+        call_keys=keys,
+        aside=BesideTheLoop(),
+        stream_json=StreamJson(settings.stream_json),
+        formats=HeldFormats() if habits is None else HeldFormats(most=0),
+    )
 
 
 async def _listen(runner: web.AppRunner, bound: socket.socket) -> asyncio.Server:

@@ -242,6 +242,13 @@ class Settings:
         default="whole",
         choices=("whole", "live"),
     )
+    stream_json: str = _setting(
+        "How structured output is streamed. `held`: as it is written where the backend holds the model to the schema, "
+        "else once it is whole and checked. `early`: always as it is written; what does not fit then fails without a "
+        "second try.",
+        default="held",
+        choices=("held", "early"),
+    )
     profile: str = _setting(
         "How much the prompt helps the model: `frontier`, or `small` for small models. `auto`: `small` for Chat "
         "Completions servers, else `frontier`.",

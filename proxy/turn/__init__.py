@@ -13,6 +13,7 @@ visible_text  text on its way to the client, up to a stop string
 strictness    the schemas of strict tools
 given         what of an answer the client was given
 json_output   an answer that has to be JSON
+json_stream   the same, told while it is written
 tokens        how many tokens a text is, estimated
 truncation    a conversation without its oldest part
 report        what happened, for logs: no text of anybody
@@ -20,6 +21,7 @@ report        what happened, for logs: no text of anybody
 
 from .call_key import CallKeys, Habits, KeyHabit, KeyHabits, KeyMode, NoHabits
 from .compaction import answer_request
+from .json_stream import HeldFormats, StreamJson
 from .release import CallRelease
 from .report import Again, TurnReport
 from .run import Aside, TurnOptions, run_turn
@@ -30,10 +32,12 @@ __all__ = [
     "CallKeys",
     "CallRelease",
     "Habits",
+    "HeldFormats",
     "KeyHabit",
     "KeyHabits",
     "KeyMode",
     "NoHabits",
+    "StreamJson",
     "TurnOptions",
     "TurnReport",
     "answer_request",

@@ -41,10 +41,14 @@ class JsonOutput:
         # Without a schema JSON mode is asked for, and that is an object.
         self._object = wanted.schema is None
 
-    def read(self, answer: str) -> str | Unfit:
-        """The JSON text in `answer`, in the model's own characters but for escaped tags, or why none fits."""
+    def read(self, answer: str, *, alone: bool = False) -> str | Unfit:
+        """The JSON text in `answer`, in the model's own characters but for escaped tags, or why none fits.
+
+        `alone`: nothing but blanks stands round it.
+        """
         unfit = Unfit("it is not one JSON value")
-        for text in dict.fromkeys(map(unescape_json, _candidates(answer))):
+        candidates = [answer.strip()] if alone else _candidates(answer)
+        for text in dict.fromkeys(map(unescape_json, candidates)):
             try:
                 value = orjson.loads(text)
             except orjson.JSONDecodeError:

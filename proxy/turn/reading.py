@@ -47,6 +47,7 @@ from ..contracts import (
 )
 from ..errors import BackendError
 from .calls import Accepted, CallGate, Doubted, Refusal
+from .json_stream import JsonStream
 from .masking import Mask, masked
 from .release import CallRelease, Cue, Hold, Release
 from .report import TurnReport
@@ -115,6 +116,7 @@ class Reading:
         self._live_mask = None if key is None else Mask(key)
         self._before: deque[str] = deque(maxlen=_CONTEXT)
         self._release = Release(hold)
+        self._json: JsonStream | None = None
         self._out: list[TurnEvent] = []
         # Whether the parser is in the middle of a call: its text is of the arguments.
         self._in_call = False
@@ -147,8 +149,14 @@ class Reading:
         """Nothing more is wanted, but the model is likely to end the answer here by itself."""
         self.goes_on = False
         """It did not: more came than white space."""
+        self.left_json = False
+        """The text that was to be told as the JSON that it is did not begin as such."""
         self.usage: Usage | None = None
         """As the backend counted it; None when it did not come to that."""
+
+    def tell_json(self, *, early: bool) -> None:
+        """Before the first text: whether what must be JSON leaves as it comes, where it is JSON."""
+        self._json = JsonStream(self._key) if early and self._release.hold is Hold.FORMAT else None
 
     def receive(self, batch: Sequence[BackendEvent]) -> list[TurnEvent]:
         """Turn events for a batch of backend events; adjacent text is read in one piece."""
@@ -349,18 +357,32 @@ class Reading:
         self._before.append(text)
         if self._release.holds and self._release.hold is Hold.FORMAT:
             self._written.append(text)
+            if self._json is not None:
+                self._tell_json(self._json.feed(text))
+                if not self._json.held:
+                    return
+                text, self._json, self.left_json = self._json.text, None, True
         if text := self._visible.feed(text):
             self._show(AnswerText(text))
         if self._visible.stopped:
             self._end("a stop string came", winds_down=True)
 
+    def _tell_json(self, text: str) -> None:
+        if text:
+            self._shown = True
+            self._out.append(AnswerText(text))
+
     def _flush_text(self) -> None:
+        if self._json is not None:
+            self._tell_json(self._json.flush())
         if text := self._visible.flush():
             self._show(AnswerText(text))
         if self._visible.stopped:
             self._end("a stop string came", winds_down=True)
 
     def _show(self, event: AnswerText | AnswerMessageEnded) -> None:
+        if self._json is not None and self._release.hold is Hold.FORMAT:
+            return  # its end is that of the answer
         if self._release.holds:
             self._release.keep(event)
         else:

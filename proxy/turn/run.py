@@ -40,6 +40,7 @@ from .call_key import CallKeys, KeyMode, TurnKey
 from .calls import CallGate
 from .given import Given
 from .json_output import JsonOutput
+from .json_stream import HeldFormats, StreamJson
 from .masking import masked
 from .prompting import Prompts, estimated_usage
 from .reading import Reading
@@ -75,6 +76,8 @@ class TurnOptions:
     profile: PromptProfile = PROFILES["frontier"]
     call_keys: CallKeys = field(default_factory=CallKeys)
     aside: Aside = in_place
+    stream_json: StreamJson = StreamJson.HELD
+    formats: HeldFormats = field(default_factory=HeldFormats)
 
 
 class Turn:
@@ -114,6 +117,8 @@ class Turn:
         self._usage = Usage()
         self._given = Given()
         self._prompt: Prompt | None = None
+        # Whether the backend holds its model to the format of the answer.
+        self._held = False
         report.offer(tool.name for tool in registry)
         report.pair(request.repairs)
 
@@ -159,11 +164,13 @@ class Turn:
             async for events in batches:
                 yield events
         first = answer = held_to_format(reading.answer, self._demands.output)
+        if (first.unfit or reading.left_json) and self._held:
+            self._options.formats.note_break(self._request.model)
         fault = None if self._exhausted else fault_of(first, self._demands)
         if fault is not None:
             self._report.ask_again(fault.reason)
             # What demands hold anyway is not seen before it is judged, so there is nothing that it could repeat.
-            again = Hold.SHOWN if hold is Hold.FREE and first.shown else hold
+            again = Hold.SHOWN if first.shown else hold
             # A model that repeats its call although it was told means it.
             reading = self._reading(again, may_repeat=True, final=True)
             async with aclosing(self._read(reading, fault=fault.line)) as batches:
@@ -222,6 +229,15 @@ class Turn:
             prompt.continuation.wind_down = None
         return True
 
+    def _tells_json(self, prompt: Prompt) -> bool:
+        """Whether text that must be JSON leaves while it is written; stop strings are not looked for there."""
+        if not self._request.streamed or self._request.stop:
+            return False
+        schema, model = prompt.output_schema, self._request.model
+        self._held = schema is not None and self._backend.holds(schema)
+        trusted = self._held and not self._options.formats.broken_by(model)
+        return trusted or self._options.stream_json is StreamJson.EARLY
+
     @property
     def _tokens_left(self) -> int | None:
         limit = self._request.max_output_tokens
@@ -250,6 +266,7 @@ class Turn:
         self._settle("second_try")
         prompt = self._prompt = self._prompts.prompt(fault, plain=plain, max_tokens=self._tokens_left)
         while failure is None:
+            reading.tell_json(early=fault is None and not plain and self._tells_json(prompt))
             try:
                 async with self._backend.stream(prompt) as batches:
                     async for batch in batches:

@@ -120,9 +120,11 @@ def held_to_format(answer: Answer, output: JsonOutput | None) -> Answer:
     excused = answer.settled or answer.misfit or answer.ended_by_stop_string or names_of_calls(answer.held)
     if output is None or answer.hold is not Hold.FORMAT or excused:
         return answer
-    match output.read(answer.written):
+    match output.read(answer.written, alone=answer.shown):
         case Unfit() as unfit:
             return replace(answer, unfit=unfit)
+        case _ if answer.shown:
+            return replace(answer, hold=Hold.FREE)
         case text:
             # What looked like a block that cannot be read is a tag in one of its strings.
             return replace(answer, hold=Hold.FREE, held=(AnswerText(text),), malformed=None)
@@ -134,8 +136,8 @@ def fault_of(answer: Answer, demands: Demands) -> Fault | None:
     The order matters: the line names one fault, and the model mends what it is told. A block that cannot be read
     goes before the call that is missing because of it.
     """
-    if answer.settled:
-        # A second answer would be cut just so; and what broke live has been seen.
+    if answer.settled or (answer.hold is Hold.FORMAT and answer.shown):
+        # A second answer would be cut just so; and what broke live, or is half a JSON text, has been seen.
         return None
     if answer.misfit:
         return Fault(Again.ARGUMENTS_MISFIT, arguments_misfit(answer.misfit.name, answer.misfit.problem))

@@ -102,6 +102,9 @@ class Sink:
     async def _end(self) -> AsyncIterator[Sequence[BackendEvent]]:
         yield [TurnEnded(None)]
 
+    def holds(self, schema: str) -> bool:
+        return False
+
     async def models(self) -> Sequence[Model]:
         return ()
 

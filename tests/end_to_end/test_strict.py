@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -150,6 +151,21 @@ async def test_with_structured_output_tools_can_still_be_called(endpoint: Endpoi
     response = await endpoint.ask(tools=TOOLS, text=FORMAT)
     assert calls_of(response) == ['{"count": 2}']
     assert response.output_text == "I reserve.\n"
+
+
+async def test_structured_output_leaves_while_it_is_written_where_the_service_holds_the_model_to_it(
+    endpoint: Endpoint,
+) -> None:
+    gate = asyncio.Event()
+    endpoint.model.push(Reply([Message('{"x": 1234567}')], chunk=3, hold_after=2, gate=gate))
+    stream = await endpoint.client.responses.create(model="gpt-5.5", input="Where?", stream=True, text=FORMAT)
+    told = []
+    async for event in stream:
+        if event.type == "response.output_text.delta":
+            told.append(event.delta)
+            gate.set()
+    assert len(told) > 1, "the first left before the model had ended"
+    assert "".join(told) == '{"x": 1234567}'
 
 
 async def test_output_that_stays_wrong_is_a_clear_error(endpoint: Endpoint) -> None:

@@ -126,6 +126,9 @@ class GgufBackend:
                 raise BackendError(f"llama.cpp says {response.status}: {await response.text()}")
             yield _batches(response)
 
+    def holds(self, schema: str) -> bool:
+        return False
+
     async def models(self) -> Sequence[Model]:
         return [Model(self._path.stem, 0, "local")]
 

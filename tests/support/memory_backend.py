@@ -30,6 +30,7 @@ class MemoryBackend:
     prompts: list[Prompt] = field(default_factory=list)
     left_early: int = 0
     open_turns: int = 0
+    holds_schemas: bool = False
     problem: str | None = None
 
     async def __aenter__(self) -> Self:
@@ -68,6 +69,9 @@ class MemoryBackend:
         finally:
             self.open_turns -= 1
             self.left_early += not ended
+
+    def holds(self, schema: str) -> bool:
+        return self.holds_schemas
 
     async def models(self) -> Sequence[Model]:
         return [Model("scripted", 1_700_000_000, "tests")]

@@ -7,10 +7,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from parser import write_call
 from proxy.backends import BackendKind, BackendSettings, Finding
-from proxy.contracts import BackendEvent, Health, Load, MessageEnded, Model, Prompt, TextPiece, TurnEnded, Usage
+from proxy.contracts import BackendEvent, Health, Load, Model, Prompt, TextBackend, TextPiece, TurnEnded, Usage
 
 
-class ScriptedBackend(AbstractAsyncContextManager["ScriptedBackend"]):
+class ScriptedBackend(AbstractAsyncContextManager["ScriptedBackend"], TextBackend):
     def __init__(self, settings: BackendSettings) -> None:
         self._call = write_call("read", f'{{"note": "{settings.backend.partition(":")[2]}"}}')
 
@@ -21,7 +21,7 @@ class ScriptedBackend(AbstractAsyncContextManager["ScriptedBackend"]):
         yield self._batches("I have read it." if "[tool:" in str(prompt.parts) else self._call)
 
     async def _batches(self, text: str) -> AsyncIterator[Sequence[BackendEvent]]:
-        yield [TextPiece(text), MessageEnded(), TurnEnded(Usage(input_tokens=100, output_tokens=9))]
+        yield [TextPiece(text), TurnEnded(Usage(input_tokens=100, output_tokens=9))]
 
     async def models(self) -> Sequence[Model]:
         return [Model("scripted", 0, "tests")]

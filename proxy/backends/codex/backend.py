@@ -24,6 +24,7 @@ from .config import Provider
 from .home import empty_folder, prepare_home
 from .item_kinds import HARMLESS
 from .options import Deadlines, LaneBounds, SessionOptions
+from .output_schema import output_schema
 from .program import locate_program
 from .running_turn import RunningTurn, TurnLostError
 from .session import CodexSession, open_session
@@ -130,6 +131,9 @@ class CodexBackend:
                 log.info("turn_started_again", why=lost.failure.code)
             else:
                 return
+
+    def holds(self, schema: str) -> bool:
+        return output_schema(schema) is not None
 
     async def models(self) -> Sequence[Model]:
         try:

@@ -50,6 +50,9 @@ class RecordingBackend:
         async with self._backend.stream(prompt) as batches:
             yield _noted(batches, turn)
 
+    def holds(self, schema: str) -> bool:
+        return self._backend.holds(schema)
+
     async def models(self) -> Sequence[Model]:
         return await self._backend.models()
 

@@ -86,6 +86,9 @@ class RecordedBackend:
             turn.over = time.monotonic()
             turn.stopped = self._stopping
 
+    def holds(self, schema: str) -> bool:
+        return self._backend.holds(schema)
+
     async def models(self) -> Sequence[Model]:
         return await self._backend.models()
 

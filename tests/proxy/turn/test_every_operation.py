@@ -86,6 +86,9 @@ class Backend:
             yield [event]
         await self._operation()
 
+    def holds(self, schema: str) -> bool:
+        return False
+
     async def models(self) -> Sequence[Model]:
         return []
 

@@ -1,0 +1,103 @@
+"""An answer that has to be JSON, told while it is written, where there is reason to trust that it will be.
+
+    BEGINNING --"{" or "["--> TELLING --the value is whole--> WHOLE      what follows but blanks is told to nobody
+        |                        '------no JSON any more----> BROKEN     nothing more is told
+        '-------a code fence, prose----> HELD                            all of it is given back: it is held as it was
+
+What has left cannot be asked for once more, so what is trusted is only what a backend holds its model to, and of
+those models that broke it once nothing any more (`HeldFormats`).
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from parser import BLANKS, ValueScanner
+from prompts import JsonUnescaper
+
+from .masking import Mask
+
+# Models whose broken formats are remembered: their names are the clients'.
+MOST_MODELS = 256
+
+
+class StreamJson(Enum):
+    """When text that has to be JSON leaves: only where it is held to its schema before it is whole, or always."""
+
+    HELD = "held"
+    EARLY = "early"
+
+
+class HeldFormats:
+    """The models that wrote something else than the schema which their backend should hold them to; `most` of them."""
+
+    def __init__(self, most: int = MOST_MODELS) -> None:
+        self._broken: dict[str, None] = {}
+        self._most = most
+
+    def broken_by(self, model: str) -> bool:
+        return model in self._broken
+
+    def note_break(self, model: str) -> None:
+        self._broken[model] = None
+        while len(self._broken) > self._most:
+            del self._broken[next(iter(self._broken))]
+
+
+class _State(Enum):
+    BEGINNING = auto()
+    TELLING = auto()
+    WHOLE = auto()
+    BROKEN = auto()
+    HELD = auto()
+
+
+class JsonStream:
+    """Feed it the text of the answer; what it returns may leave, with escaped tags restored and `key` masked."""
+
+    def __init__(self, key: str | None) -> None:
+        self._state = _State.BEGINNING
+        self._scanner = ValueScanner()
+        self._unescaper = JsonUnescaper()
+        self._mask = None if key is None else Mask(key)
+        self._read: list[str] = []
+        self._released = 0
+
+    @property
+    def held(self) -> bool:
+        """It does not begin as JSON does: nothing has left, and all of it is in `text`."""
+        return self._state is _State.HELD
+
+    @property
+    def text(self) -> str:
+        """All that was fed."""
+        return "".join(self._read)
+
+    def feed(self, text: str) -> str:
+        self._read.append(text)
+        if self._state is _State.BEGINNING:
+            text = text.lstrip(BLANKS)
+            if not text:
+                return ""
+            self._state = _State.TELLING if text[0] in "{[" else _State.HELD
+            self._released = len(self.text) - len(text)
+        if self._state is not _State.TELLING:
+            return ""
+        told = self._scanner.feed(text)
+        self._released += len(told)
+        if self._scanner.done or self._scanner.broken:
+            self._state = _State.WHOLE if self._scanner.done else _State.BROKEN
+        return self._restored(told)
+
+    def flush(self) -> str:
+        """What was held back of it, where the answer ends or is cut."""
+        if self._state is _State.TELLING:
+            # Half a token, which is no more wrong than half a value.
+            self._state = _State.BROKEN
+            rest = self._unescaper.held + self.text[self._released :]
+            return rest if self._mask is None else self._mask.feed(rest) + self._mask.flush()
+        return "" if self._mask is None else self._mask.flush()
+
+    def _restored(self, told: str) -> str:
+        told = self._unescaper.feed(told)
+        return told if self._mask is None else self._mask.feed(told)

@@ -1,0 +1,179 @@
+"""Structured output while it is written: where a backend holds its model to the schema, or wherever it is wanted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parser import Tool, ToolRegistry, write_call
+from prompts import escape_json
+from proxy.contracts import AnswerText, MessageEnded, OutputFormat, TextPiece, TurnEnded, TurnFinished, TurnRequest
+from proxy.errors import BackendError
+from proxy.turn import HeldFormats, StreamJson, TurnOptions
+from proxy.turn.json_stream import JsonStream
+from tests.proxy.turn.playing import BROKEN, READ_A, Outcome, ask, outcome_of
+from tests.support.memory_backend import USAGE, MemoryBackend, Script
+
+SCHEMA = '{"type":"object","properties":{"x":{"type":"string"}},"required":["x"],"additionalProperties":false}'
+REQUEST = ask(registry=ToolRegistry(), output_format=OutputFormat(SCHEMA, "point"))
+BESIDE_TOOLS = ask(output_format=OutputFormat(SCHEMA, "point"))
+FIT = '{"x": "one two three"}'
+EARLY = TurnOptions(stream_json=StreamJson.EARLY)
+
+
+async def play(
+    *answers: Script, options: TurnOptions | None = None, request: TurnRequest = REQUEST, chunk: int = 3
+) -> Outcome:
+    """On a backend that holds its model to schemas."""
+    backend = MemoryBackend(list(answers), chunk, holds_schemas=True)
+    outcome = await outcome_of(request, backend, options)
+    assert not backend.answers, "an answer was not asked for"
+    return outcome
+
+
+def deltas(outcome: Outcome) -> list[str]:
+    return [event.text for event in outcome.events if isinstance(event, AnswerText)]
+
+
+async def test_what_is_held_to_its_schema_leaves_as_it_is_written() -> None:
+    outcome = await play(FIT)
+    assert deltas(outcome)[0] == '{"x'
+    assert len(deltas(outcome)) > 5
+    assert outcome.text == FIT
+    assert outcome.end == TurnFinished(USAGE)
+
+
+@pytest.mark.parametrize("chunk", [0, 1, 3, 5])
+async def test_blanks_round_it_do_not_leave(chunk: int) -> None:
+    assert (await play(f"\n {FIT}\n\n", chunk=chunk)).text == FIT
+
+
+async def test_where_it_is_not_held_it_leaves_as_a_whole() -> None:
+    for request in (BESIDE_TOOLS, replace(REQUEST, output_format=OutputFormat()), replace(REQUEST, streamed=False)):
+        assert deltas(await play(FIT, request=request)) == [FIT]
+    assert deltas(await outcome(FIT, holds=False)) == [FIT]
+
+
+async def outcome(*answers: Script, holds: bool, options: TurnOptions | None = None) -> Outcome:
+    return await outcome_of(REQUEST, MemoryBackend(list(answers), 3, holds_schemas=holds), options)
+
+
+async def test_it_leaves_early_everywhere_where_that_is_wanted() -> None:
+    for request in (REQUEST, BESIDE_TOOLS, replace(REQUEST, output_format=OutputFormat())):
+        told = await play(FIT, request=request, options=EARLY)
+        assert (told.text, len(deltas(told)) > 5) == (FIT, True)
+    assert len(deltas(await outcome(FIT, holds=False, options=EARLY))) > 5
+
+
+@pytest.mark.parametrize("wrapped", [f"```json\n{FIT}\n```", f"Sure: {FIT}"])
+async def test_a_fence_or_words_before_it_are_taken_off_and_the_model_is_not_trusted_again(wrapped: str) -> None:
+    options = TurnOptions()
+    assert deltas(await play(wrapped, options=options)) == [FIT]
+    assert deltas(await play(FIT, options=options)) == [FIT]
+    other = replace(REQUEST, model="another")
+    assert len(deltas(await play(FIT, options=options, request=other))) > 5
+
+
+@pytest.mark.parametrize("behind", [" Done.", "\n```", FIT, "}"])
+@pytest.mark.parametrize("chunk", [0, 3])
+async def test_text_behind_it_is_refused(behind: str, chunk: int) -> None:
+    options = TurnOptions()
+    told = await play(FIT + behind, options=options, chunk=chunk)
+    assert told.text == FIT
+    assert told.error.code == "output_invalid"
+    assert deltas(await play(FIT, options=options)) == [FIT], "it is held from then on"
+
+
+@pytest.mark.parametrize("wrong", ['{"y": "one"}', '{"x": "one"', '{"x": one}', "{}"])
+async def test_what_does_not_fit_is_refused_without_a_second_try(wrong: str) -> None:
+    options = TurnOptions()
+    told = await play(wrong, options=options)
+    assert wrong.startswith(told.text)
+    assert told.error.code == "output_invalid"
+    assert told.report.again == []
+    assert options.formats.broken_by("m")
+
+
+async def test_where_nothing_has_left_there_is_a_second_try() -> None:
+    told = await play("I cannot.", FIT)
+    assert deltas(told) == [FIT]
+    assert told.report.again == ["output_invalid"]
+
+
+@pytest.mark.parametrize("cut", ["", " ", '{"x', '{"x": "one"', '{"x": 1', FIT])
+async def test_a_cut_answer_leaves_as_far_as_it_came(cut: str) -> None:
+    told = await play([TextPiece(cut[:2]), TextPiece(cut[2:]), TurnEnded(USAGE, "max_output_tokens")])
+    assert told.text == cut.strip()
+    assert told.end == TurnFinished(USAGE, "max_output_tokens")
+
+
+async def test_with_stop_strings_it_is_held() -> None:
+    assert (await play(FIT, request=replace(REQUEST, stop=("two",)))).text == '{"x": "one '
+    assert deltas(await play(FIT, request=replace(REQUEST, stop=("four",)))) == [FIT]
+
+
+async def test_commentary_before_it_is_not_shown() -> None:
+    pieces: Script = [TextPiece("Let me think."), MessageEnded(), TextPiece(FIT), MessageEnded(), TurnEnded(USAGE)]
+    assert (await play(pieces)).text == FIT
+
+
+async def test_a_message_that_ends_leaves_no_trace() -> None:
+    told = await play([TextPiece(FIT), MessageEnded(), TextPiece("\n"), MessageEnded(), TurnEnded(USAGE)])
+    assert list(told.events) == [AnswerText(FIT), TurnFinished(USAGE)]
+
+
+async def test_a_backend_that_refuses_the_schema_does_not_hold_to_it() -> None:
+    refusal = BackendError("Invalid schema", status=400, code="invalid_json_schema")
+    assert deltas(await play(refusal, FIT)) == [FIT]
+
+
+async def test_a_call_behind_json_that_left_early_leaves_too() -> None:
+    told = await play(f"{FIT}\n{READ_A}", request=BESIDE_TOOLS, options=EARLY)
+    assert (told.text.strip(), len(told.calls)) == (FIT, 1)
+    assert told.finished
+
+
+async def test_behind_json_that_left_early_nothing_is_asked_for_again() -> None:
+    told = await play(FIT + BROKEN, request=BESIDE_TOOLS, options=EARLY)
+    assert told.error.code == "output_invalid"
+    assert told.report.again == []
+    schema = '{"type":"object","properties":{"n":{"type":"integer"}}}'
+    request = replace(BESIDE_TOOLS, registry=ToolRegistry([Tool("put", None, schema)]))
+    wrong, right = (write_call("put", arguments) for arguments in ('{"n": "x"}', '{"n": 1}'))
+    told = await play(FIT + wrong, right, request=request, options=EARLY)
+    assert (told.text, told.calls) == (FIT, [("put", '{"n": 1}')])
+
+
+def test_only_so_many_models_are_remembered() -> None:
+    formats = HeldFormats(most=2)
+    for model in "abc":
+        formats.note_break(model)
+    assert [formats.broken_by(model) for model in "abc"] == [False, True, True]
+
+
+TAGS = st.lists(st.sampled_from(["<", "\\", "/", "tool_call", ">", '"', "a", "\n", "é"]), max_size=9).map("".join)
+VALUES = st.recursive(
+    st.none() | st.integers() | TAGS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TAGS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(TAGS, VALUES, max_size=3), st.booleans(), st.integers(1, 9))
+def test_whatever_the_json_is_it_leaves_as_it_would_as_a_whole(value: object, ascii_only: bool, size: int) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only)
+    written = escape_json(text)
+    stream = JsonStream(None)
+    told = [stream.feed(written[start : start + size]) for start in range(0, len(written), size)]
+    assert "".join([*told, stream.flush()]) == text
+
+
+def test_the_key_is_masked_in_it() -> None:
+    stream = JsonStream("5f8a9e0c1d")
+    told = "".join(stream.feed(char) for char in '{"x": "5f8a9e0c1d"}') + stream.flush()
+    assert "5f8a9e0c1d" not in told
+    assert json.loads(told)
