@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import orjson
 from aiohttp import web
 
 from ..errors import ApiError, RequestError
+from ..wire.pdf import holds_pdf
+
+Parsed = TypeVar("Parsed")
 
 # Seconds from the last byte of a request's head to the last of its body.
 BODY_DEADLINE = 20.0
@@ -35,6 +39,11 @@ async def read_json_body(request: web.Request) -> bytes:
             return await request.read()
     except TimeoutError:
         raise RequestError("The body of the request took too long.", status=408) from None
+
+
+async def in_its_time(parse: Callable[[], Parsed], *read: object) -> Parsed:
+    """What `parse` makes of what it will `read`; beside the others' requests where a document takes long to be read."""
+    return await asyncio.to_thread(parse) if any(map(holds_pdf, read)) else parse()
 
 
 def fault() -> ApiError:

@@ -16,7 +16,8 @@ from ..wire.responses.builder import ResponsesBuilder
 from ..wire.responses.input_items import History
 from ..wire.responses.request import Lookups, ResponsesRequest
 from .admission import key_of
-from .state import REQUEST_LOG, STORE, STRICT_HISTORY
+from .request_log import RequestLog
+from .state import STORE, STRICT_HISTORY
 
 # A chain of Responses that is longer than this is not followed further back.
 MAX_CHAIN = 1_000
@@ -126,7 +127,7 @@ class Draft:
         )
 
 
-async def keep(request: web.Request, draft: Draft) -> None:
+async def keep(request: web.Request, draft: Draft, entry: RequestLog) -> None:
     """Stores a Response that is over, before its last event leaves. A store that fails does not fail the answer: its
     client is warned.
     """
@@ -137,5 +138,5 @@ async def keep(request: web.Request, draft: Draft) -> None:
         elif draft.conversation is not None:
             await store.add_items(draft.conversation, draft.owner, [*stored.input, *stored.output])
     except StoreError as error:
-        request[REQUEST_LOG].turn.warn(NOT_STORED)
+        entry.turn.warn(NOT_STORED)
         log.warning("not_stored", response=stored.id, error=error.message)

@@ -108,12 +108,11 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
     origin = request.headers.get("Origin")
     allowed = origin is not None and request.app[ADMISSION].allows_origin(origin)
     response.headers.update(answer_headers(origin, allowed=allowed))
-    warnings: list[str] = []
     if (entry := request.get(REQUEST_LOG)) is not None:
         response.headers["x-request-id"] = entry.id
-        warnings += entry.turn.warnings
-    if warnings:
-        response.headers[WARNING] = "; ".join(warnings)
+        response.headers["openai-processing-ms"] = str(round(entry.elapsed_ms))
+        if entry.turn.warnings:
+            response.headers[WARNING] = "; ".join(entry.turn.warnings)
     response.headers["Server"] = "tagcall"
     if request.app[STOPPING].is_set():  # its client should ask on elsewhere, or later
         response.force_close()

@@ -38,6 +38,10 @@ class RequestLog:
     _started: float = field(default_factory=time.monotonic)
     _first: float | None = None
 
+    @property
+    def elapsed_ms(self) -> float:
+        return _milliseconds(time.monotonic() - self._started)
+
     def reached(self, route: str) -> None:
         self.route = route
 
@@ -91,6 +95,7 @@ class RequestLog:
                 "refused": dict(turn.refused),
                 "again": turn.again,
                 "interrupted": turn.interrupted,
+                "warnings": turn.warnings,
                 "misfits": dict(turn.misfits),
                 "unchecked": dict(turn.unchecked),
                 "paired": dict(turn.paired),
@@ -107,7 +112,7 @@ class RequestLog:
                 line["origin"] = self.origin  # the page itself cannot read why
         if self._first is not None:
             line["first_event_ms"] = _milliseconds(self._first - self._started)
-        line["duration_ms"] = _milliseconds(time.monotonic() - self._started)
+        line["duration_ms"] = self.elapsed_ms
         log.info("request", **line)
 
 

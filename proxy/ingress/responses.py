@@ -14,7 +14,7 @@ from ..wire.responses.request import lookups, parse_responses_request
 from ..wire.responses.stored_items import stored_input
 from ..wire.sse import encode_typed
 from .background import BACKGROUND_JOBS
-from .bodies import json_reply, read_json_body
+from .bodies import in_its_time, json_reply, read_json_body
 from .delivery import Exchange, answer
 from .event_stream import stream_subscription
 from .history import Draft, Library, find_history, keep, owner_of
@@ -28,7 +28,9 @@ async def create_response(request: web.Request) -> web.StreamResponse:
         parsed = draft.request
         if parsed.echo["background"]:
             return await _in_background(request, draft, held)
-        exchange = Exchange(parsed.turn, draft.owner, draft.builder, partial(keep, request, draft))
+        exchange = Exchange(
+            parsed.turn, draft.owner, draft.builder, partial(keep, request, draft, request[REQUEST_LOG])
+        )
         return await answer(request, exchange, encode_typed, stream=parsed.stream, comments=True)
 
 
@@ -41,7 +43,7 @@ async def begin_draft(request: web.Request, body: JsonObject, held: ExitStack, l
     if wanted.conversation is not None:
         held.enter_context(request.app[CONVERSATION_LOCKS].lock(owner, wanted.conversation))
     history = await find_history(request, wanted, library)
-    parsed = parse_responses_request(body, history)
+    parsed = await in_its_time(partial(parse_responses_request, body, history), body, history.items)
     return Draft(owner, parsed, ResponsesBuilder(parsed), stored_input(parsed.input, history.referred))
 
 

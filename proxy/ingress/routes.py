@@ -164,8 +164,7 @@ def _not_served(request: web.Request, path: str) -> RequestError:
             f"tagcall does not serve /v1/{name}: {UNSERVED[name]}", status=404, code="unsupported_endpoint"
         )
     return RequestError(
-        f"Unknown request URL: {request.method} {request.path[:200]}. The base URL is the address of this server with "
-        f"/v1 and nothing behind it. tagcall serves {', '.join('/v1' + path for path in ROUTES if path != '/')}.",
+        f"Invalid URL ({request.method} {request.path[:200]}). The base URL is the address of this server with /v1 and "
+        f"nothing behind it. tagcall serves {', '.join('/v1' + path for path in ROUTES if path != '/')}.",
         status=404,
-        code="unknown_url",
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from prompts import Image, Part, Text
 
 from ..errors import RequestError
+from .pdf import MAGIC, PdfError, pdf_text
 from .reader import Reader, missing, shown, wrong_type, wrong_value
 
 # Types of content parts: those of the Responses API, then those of Chat alone.
@@ -67,18 +68,32 @@ def _file(part: Reader) -> Text:
             raise _unsupported_file(part.at(key), why)
     data = part.required_string("file_data")
     name = part.string("filename")
-    head, comma, payload = data.partition(",")
-    if not (comma and head.startswith("data:") and head.endswith(";base64")):
-        raise _not_a_data_url(part)
+    head, payload = "", data
+    if data.startswith("data:"):
+        head, _, payload = data.partition(",")
+        if not head.endswith(";base64"):
+            raise _not_a_data_url(part)
     try:
-        text = b64decode(payload, validate=True).decode()
-    except UnicodeDecodeError:
-        text = "\0"
+        content = b64decode(payload, validate=True)
     except ValueError:
         raise _not_a_data_url(part) from None
-    if "\0" in text or head.startswith("data:application/pdf"):
-        raise _unsupported_file(part.at("file_data"), "Only files of UTF-8 text can be shown to this backend")
+    text = _text_of(part, content, head)
     return Text(f"File '{name}':\n{text}" if name else text)
+
+
+def _text_of(part: Reader, content: bytes, head: str) -> str:
+    if content.startswith(MAGIC) or head.startswith("data:application/pdf"):
+        try:
+            return pdf_text(content)
+        except PdfError as error:
+            raise _unsupported_file(part.at("file_data"), str(error)) from error
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise _unsupported_file(part.at("file_data"), "Only PDFs and files of UTF-8 text can be shown to this backend")
+    return text
 
 
 def _unsupported_file(param: str, why: str) -> RequestError:
@@ -91,7 +106,7 @@ def _unsupported_file(param: str, why: str) -> RequestError:
 
 def _not_a_data_url(part: Reader) -> RequestError:
     return RequestError(
-        f"Invalid '{part.at('file_data')}'. Expected a base64-encoded data URL (e.g. 'data:text/plain;base64,aGk=').",
+        f"Invalid '{part.at('file_data')}'. Expected base64, alone or in a data URL ('data:text/plain;base64,aGk=').",
         code="invalid_value",
         param=part.at("file_data"),
     )

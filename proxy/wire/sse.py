@@ -25,10 +25,15 @@ DONE = b"data: [DONE]\n\n"
 Encode = Callable[[Iterable[Mapping[str, object]]], list[bytes]]
 
 
+def named(events: Iterable[tuple[str, Mapping[str, object]]]) -> list[bytes]:
+    """Events by their names, in one piece."""
+    lines = [b"event: %b\ndata: %b\n\n" % (name.encode(), _quiet(orjson.dumps(event))) for name, event in events]
+    return [b"".join(lines)] if lines else []
+
+
 def encode_typed(events: Iterable[Mapping[str, object]]) -> list[bytes]:
     """Events of the Responses API: `event:` equals `data.type`. What arrived together leaves together."""
-    lines = [b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), orjson.dumps(event)) for event in events]
-    return [b"".join(lines)] if lines else []
+    return named((str(event["type"]), event) for event in events)
 
 
 def encode_chunks(events: Iterable[Mapping[str, object]]) -> list[bytes]:

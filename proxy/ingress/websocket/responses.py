@@ -221,14 +221,14 @@ class ResponsesSession:
             entry.answers(draft.request.turn.model, draft.builder.id, stream=True)
             if warm_up:
                 events = [*draft.builder.start(), *draft.builder.warm_up()]
-                await self._keep(draft)
+                await self._keep(draft, entry)
                 await self._socket.send(in_lane(event, lane) for event in events)
             else:
-                exchange = Exchange(draft.request.turn, draft.owner, draft.builder, partial(self._keep, draft))
+                exchange = Exchange(draft.request.turn, draft.owner, draft.builder, partial(self._keep, draft, entry))
                 await deliver(self._request.app, exchange, LaneSink(self._socket, lane), entry)
 
-    async def _keep(self, draft: Draft) -> None:
-        await keep(self._request, draft)
+    async def _keep(self, draft: Draft, entry: RequestLog) -> None:
+        await keep(self._request, draft, entry)
         self._recent.add(draft.stored())
 
 

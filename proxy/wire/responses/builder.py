@@ -247,7 +247,9 @@ class ResponsesBuilder(OutputBuilder):
         events: list[WireEvent] = []
         if not self._request.only_compacts and all(item.type in SILENT for item in self._items):
             # Clients that look for the answer's message must find one, be it empty.
-            events = [*self._say(""), *self._close("incomplete" if incomplete else "completed")]
+            item = self._new("message")
+            events = [*self._add(item), *self._add_part(item)]
+            events += self._close("incomplete" if incomplete else "completed")
         if incomplete:
             self.response = self._snapshot("incomplete", usage, incomplete_details={"reason": incomplete})
             return [*events, self._event("response.incomplete", response=self.response)]

@@ -19,7 +19,7 @@ CLIENT_FRAMES = ("response.create", "response.steer")
 SILENT_FRAMES = frozenset({"response.processed"})
 
 # Members of `response.create` that are no parameters of the request: how it travels says what they would.
-ENVELOPE = frozenset({"type", "stream_id", "generate", "stream", "stream_options"})
+ENVELOPE = frozenset({"type", "stream_id", "stream", "stream_options"})
 
 
 def error_frame(error: ApiError) -> WireEvent:

@@ -295,23 +295,39 @@ def _check_trigger(request: Reader) -> None:
 def parse_input(request: Reader, tools: ToolSet, history: History) -> Paired:
     """What stands in `history` and then in `input`, a string or an array of items, as transcript entries.
 
-    `input` may be missing where the request continues something.
+    `input` may be missing or empty where the request continues something.
     """
     items = _Items(tools, history)
     for item in _readers(request, history):
         items.add(item)
     _check_trigger(request)
-    match value := request.get("input"):
+    value = request.get("input")
+    if value is None and not _goes_on(request):
+        raise missing("input")
+    if value in ("", []) and not _goes_on(request):
+        raise RequestError(
+            "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided.",
+            code="missing_required_parameter",
+            param="input",
+        )
+    match value:
+        case "":
+            pass
         case str():
             items.entries.append(UserTurn((Text(value),)))
         case list():
             pass
         case None:
-            if request.get("previous_response_id") is None and request.get("conversation") is None:
-                raise missing("input")
+            pass
         case _:
             raise wrong_type("input", "a string or an array of input items", value)
     return items.finish()
+
+
+def _goes_on(request: Reader) -> bool:
+    """Whether it continues something, or only prepares what will be asked."""
+    continued = ("previous_response_id", "conversation")
+    return any(request.get(name) is not None for name in continued) or request.get("generate") is False
 
 
 def check_added(request: Reader, history: History, *, max_length: int) -> None:

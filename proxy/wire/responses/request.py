@@ -105,6 +105,8 @@ def lookups(body: JsonObject) -> Lookups:
     """What `body` refers to; nothing else of it is looked at."""
     request = Reader(body)
     previous, conversation = request.string("previous_response_id"), _conversation(request)
+    if previous is not None and not previous.startswith("resp"):
+        raise wrong_prefix("previous_response_id", previous, "resp")
     if previous is not None and conversation is not None:
         raise RequestError(
             "Mutually exclusive parameters: Ensure you are only providing one of: 'previous_response_id' or "

@@ -18,8 +18,6 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-import orjson
-
 from ...contracts import Usage
 from ...errors import ApiError
 from ...ids import MintId
@@ -27,6 +25,7 @@ from ..builder import WireEvent
 from ..json_body import JsonObject, JsonValue
 from ..output import ItemStatus, OutputBuilder, OutputItem
 from ..responses.builder import response_usage
+from ..sse import named
 
 # What the dialect takes for the id of a call; what the model wrote otherwise is given one.
 DIALECT_CALL_ID = re.compile(r"call_[0-9]+")
@@ -39,10 +38,7 @@ def mint_digits(prefix: str) -> str:
 
 def encode_dialect(events: Iterable[Mapping[str, object]]) -> list[bytes]:
     """Events with their types, and pings, which have none. What arrived together leaves together."""
-    lines = [
-        b"event: %b\ndata: %b\n\n" % (str(event.get("type", "ping")).encode(), orjson.dumps(event)) for event in events
-    ]
-    return [b"".join(lines)] if lines else []
+    return named((str(event.get("type", "ping")), event) for event in events)
 
 
 def _text_part(text: str) -> JsonObject:

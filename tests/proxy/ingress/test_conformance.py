@@ -167,6 +167,7 @@ Row = tuple[Any, int, str, str | None, str | None, str]
 INVALID = "invalid_request_error"
 CALL = {"type": "function_call", "call_id": "call_x", "name": "f", "arguments": "{}"}
 OUTPUT = {"type": "function_call_output", "call_id": "call_x", "output": "o"}
+NO_INPUT = "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided."
 ERRORS: list[Row] = [
     (b"{", 400, INVALID, None, None, "We could not parse the JSON body of your request."),
     (
@@ -175,6 +176,8 @@ ERRORS: list[Row] = [
     ),
     ({"input": "hi"}, 400, INVALID, "missing_required_parameter", "model", "Missing required parameter: 'model'."),
     ({"model": "m"}, 400, INVALID, "missing_required_parameter", "input", "Missing required parameter: 'input'."),
+    (body(input=[]), 400, INVALID, "missing_required_parameter", "input", NO_INPUT),
+    (body(input=""), 400, INVALID, "missing_required_parameter", "input", NO_INPUT),
     (
         body(stream="x"), 400, INVALID, "invalid_type", "stream",
         "Invalid type for 'stream': expected a boolean, but got a string instead.",
@@ -194,6 +197,10 @@ ERRORS: list[Row] = [
     (
         body(previous_response_id="resp_x"), 400, INVALID, "previous_response_not_found", "previous_response_id",
         "Previous response with id 'resp_x' not found.",
+    ),
+    (
+        body(previous_response_id="abc"), 400, INVALID, "invalid_value", "previous_response_id",
+        "Invalid 'previous_response_id': 'abc'. Expected an ID that begins with 'resp'.",
     ),
     (
         body(previous_response_id="resp_x", conversation="conv_x"), 400, INVALID, "mutually_exclusive_parameters", None,
@@ -238,6 +245,7 @@ async def test_every_error_is_openais(row: Row, stream: bool) -> None:
     ):
         assert response.content_type == "application/json"
         assert response.headers["x-request-id"].startswith("req_")
+        assert response.headers["openai-processing-ms"].isdigit()
         assert ("retry-after" in response.headers) == (status == 429)
         error = (await response.json())["error"]
     assert (response.status, error["type"], error["code"], error["param"]) == (status, kind, code, param)

@@ -14,6 +14,7 @@ from openai import BadRequestError, InternalServerError, NotFoundError
 from parser import write_call
 from proxy.errors import StoreError
 from proxy.ingress.history import Draft, keep
+from proxy.ingress.request_log import RequestLog
 from proxy.server import running_server
 from proxy.settings import Settings
 from proxy.stores.keyed import KeyedStore
@@ -233,10 +234,10 @@ async def test_by_default_nothing_is_kept_but_in_the_data_folder(
 async def test_an_answer_is_not_over_before_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     to_be_stored, may_be_stored = asyncio.Event(), asyncio.Event()
 
-    async def keep_later(request: web.Request, draft: Draft) -> None:
+    async def keep_later(request: web.Request, draft: Draft, entry: RequestLog) -> None:
         to_be_stored.set()
         await may_be_stored.wait()
-        await keep(request, draft)
+        await keep(request, draft, entry)
 
     monkeypatch.setattr("proxy.ingress.responses.keep", keep_later)
     async with talking("Hello") as (client, _), aiohttp.ClientSession() as session:

@@ -6,6 +6,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from parser import write_call
+from proxy.errors import StoreError
+from proxy.stores.keyed import KeyedStore
 from tests.support.http_client import client
 
 QUOTED = write_call("read_note", '{"path": "a.md"}')
@@ -30,6 +32,19 @@ async def test_a_json_answer_warns_in_its_header(api: str) -> None:
             assert "tool_call>" in await response.text()
 
 
+async def test_a_stream_of_an_answer_that_is_not_stored_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(KeyedStore, "save", fail)
+    async with client("Hello.") as (session, url):
+        with capture_logs() as lines:
+            async with session.post(f"{url}/responses", json={"model": "m", "input": "x", "stream": True}) as response:
+                text = await response.text()
+    assert text.index(": x-tagcall-warning: not stored\n\n") < text.index("event: response.completed")
+    assert next(line["warnings"] for line in lines if line["event"] == "request") == ["not stored"]
+
+
 @pytest.mark.parametrize(("api", "told"), [("responses", True), ("chat/completions", False)])
 async def test_a_stream_warns_in_a_comment_where_readers_know_comments(api: str, told: bool) -> None:
     async with client(QUOTED) as (session, url):
@@ -41,7 +56,8 @@ async def test_a_stream_warns_in_a_comment_where_readers_know_comments(api: str,
     if told:
         assert text.index(comment) < text.index("event: response.completed")
     assert all(line.startswith("data: ") for line in text.splitlines() if line) or told
-    assert next(line["refused"] for line in lines if line["event"] == "request") == {"quoted": 1}
+    logged = next(line for line in lines if line["event"] == "request")
+    assert (logged["refused"], logged["warnings"]) == ({"quoted": 1}, [TOLD])
 
 
 WRONG = write_call("read_note", '{"path": 5}')

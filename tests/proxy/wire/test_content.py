@@ -11,7 +11,9 @@ from proxy.errors import RequestError
 from proxy.wire.content import joined_text, parse_parts
 from proxy.wire.json_body import JsonObject, JsonValue
 from proxy.wire.reader import Reader
+from tests.support.pdf import pdf
 
+PDF = pdf("One page.", "Another (page)")
 PNG = "data:image/png;base64,iVBORw0KGgo="
 
 
@@ -75,6 +77,17 @@ def test_a_file_without_a_name_is_its_text() -> None:
     assert parsed({"type": "input_file", "file_data": data_url(b"x")}) == (Text("x"),)
 
 
+@pytest.mark.parametrize("url", ["data:text/plain;base64,aGk=", "data:;base64,aGk=", "aGk="])
+def test_the_data_may_stand_alone(url: str) -> None:
+    assert parsed({"type": "input_file", "filename": "a", "file_data": url}) == (Text("File 'a':\nhi"),)
+
+
+@pytest.mark.parametrize("url", [data_url(PDF, "application/pdf"), data_url(PDF), b64encode(PDF).decode()])
+def test_a_pdf_is_shown_as_its_text(url: str) -> None:
+    part: JsonObject = {"type": "input_file", "filename": "a.pdf", "file_data": url}
+    assert parsed(part) == (Text("File 'a.pdf':\nOne page.\n\nAnother (page)"),)
+
+
 def test_chats_file_part_is_the_same() -> None:
     part: JsonObject = {"type": "file", "file": {"filename": "a", "file_data": data_url(b"x")}}
     assert parsed(part) == (Text("File 'a':\nx"),)
@@ -86,9 +99,10 @@ def test_chats_file_part_is_the_same() -> None:
         ({"file_id": "file_1"}, "content[0].file_id", "unsupported_value"),
         ({"file_url": "https://x/y.txt"}, "content[0].file_url", "unsupported_value"),
         ({"file_data": data_url(b"%PDF-1.7", "application/pdf")}, "content[0].file_data", "unsupported_value"),
+        ({"file_data": data_url(b"%PDF-1.7")}, "content[0].file_data", "unsupported_value"),
         ({"file_data": data_url(b"\xff\xfe")}, "content[0].file_data", "unsupported_value"),
         ({"file_data": data_url(b"a\0b")}, "content[0].file_data", "unsupported_value"),
-        ({"file_data": "aGk="}, "content[0].file_data", "invalid_value"),
+        ({"file_data": "aGk"}, "content[0].file_data", "invalid_value"),
         ({"file_data": "data:text/plain,hi"}, "content[0].file_data", "invalid_value"),
         ({"file_data": "data:text/plain;base64,a!"}, "content[0].file_data", "invalid_value"),
         ({"file_data": "data:text/plain;base64,é"}, "content[0].file_data", "invalid_value"),

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.wire.sse import encode_chunks, encode_typed
+from proxy.wire.tokligence.builder import encode_dialect
 
 AWKWARD = ["data: ", "data:", " ", "[DONE]", "\n", "\r\n", "\x85", "\u2028", "\u2029", "\\", '"']
 TEXTS = st.lists(st.sampled_from(AWKWARD) | st.text(max_size=3)).map("".join)
@@ -32,6 +33,16 @@ def test_a_chunk_is_one_line_for_everybody(text: str) -> None:
     (piece,) = encode_chunks([event])
     assert cut_at_data(piece) == event
     assert list(cut_at_line_ends(piece)) == [event]
+
+
+@given(TEXTS)
+def test_a_typed_event_is_two_lines_for_everybody(text: str) -> None:
+    event = {"type": "x", "delta": text}
+    for encode in (encode_typed, encode_dialect):
+        (piece,) = encode([event])
+        name, data = filter(None, piece.decode().splitlines())
+        assert name == "event: x"
+        assert orjson.loads(data.removeprefix("data: ")) == event
 
 
 def test_each_chunk_is_a_piece_of_its_own() -> None:

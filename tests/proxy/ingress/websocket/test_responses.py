@@ -144,6 +144,12 @@ async def test_what_is_wrong_with_a_message_is_told_with_a_status_and_the_next_i
         assert text_of(await ask(socket)) == "Hello"
 
 
+async def test_what_only_prepares_the_next_needs_no_input() -> None:
+    async with socket_to("/responses", "Hello") as (socket, _):
+        prepared = (await ask(socket, [], generate=False))[-1]["response"]
+        assert text_of(await ask(socket, previous_response_id=prepared["id"])) == "Hello"
+
+
 @pytest.mark.parametrize("text", ["", "nothing", "[1]", "\ufeff{}", '{"type":' + "[" * 70 + "]" * 70 + "}"])
 async def test_what_is_no_message_is_told_too(text: str) -> None:
     async with socket_to("/responses", "Hello") as (socket, _):

@@ -147,8 +147,10 @@ def test_two_messages_are_two_items() -> None:
 
 @pytest.mark.parametrize("before", [[], [Reasoning(0, "Hm."), ReasoningItemEnded()]])
 def test_an_answer_that_says_nothing_is_an_empty_message(before: list[TurnEvent]) -> None:
-    _, response = build([*before, TurnFinished(USAGE)])
+    events, response = build([*before, TurnFinished(USAGE)])
     assert response["output"][-1]["content"][0]["text"] == ""
+    assert "output_text.delta" not in types(events)
+    assert "output_text.done" in types(events)
 
 
 def test_a_cut_answer_is_incomplete() -> None:

@@ -1,0 +1,90 @@
+"""The text of a PDF, for a model that reads nothing else: by pypdf, which the extra `pdf` brings.
+
+What it may cost is counted and not timed: pages, bytes of what is drawn on them, characters. What is over a bound is
+refused, for nobody would notice the end that is missing.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import logging
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pypdf import PdfReader
+
+# Of one document. A page takes 5 to 50 ms; what is drawn on it, without images, a second for a megabyte.
+MOST_PAGES = 200
+MOST_DRAWN = 4 << 20
+MOST_CHARACTERS = 500_000
+
+# What every PDF begins with, as it stands in base64.
+MAGIC = b"%PDF-"
+_MAGIC_BASE64 = base64.b64encode(MAGIC + b"1").decode()[:7]
+
+# Documents whose text is kept: a conversation sends its own with each request.
+_KEPT = 4
+
+# It tells of each fault that it reads over.
+logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+
+
+class PdfError(Exception):
+    """A PDF whose text cannot be had; the message is a sentence without its final stop."""
+
+
+def holds_pdf(value: object) -> bool:
+    """Whether some string in a JSON value is a PDF in base64, as a data URL or alone: to read it takes long."""
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case str(text):
+                if text.startswith("data:"):
+                    text = text[:200].partition(",")[2]
+                if text.startswith(_MAGIC_BASE64):
+                    return True
+            case dict() as members:
+                waiting += members.values()
+            case list() | tuple() as items:
+                waiting += items
+            case _:
+                pass
+    return False
+
+
+@lru_cache(_KEPT)
+def pdf_text(data: bytes) -> str:
+    """The text of all pages, an empty line between two. Raises `PdfError`."""
+    try:
+        from pypdf import PdfReader  # noqa: PLC0415 -- an extra, and 0.2 s that only a PDF is worth
+    except ImportError:
+        raise PdfError("PDFs are read by pypdf, which is not installed here (pip install 'tagcall[pdf]')") from None
+    try:
+        text = "\n\n".join(filter(None, _pages(PdfReader(io.BytesIO(data)))))
+    except PdfError:
+        raise
+    except Exception as error:  # of any kind: the file is somebody else's
+        raise PdfError(f"The PDF cannot be read ({type(error).__name__})") from error
+    if not text:
+        raise PdfError("The PDF has no text in it: it may be scanned")
+    return text
+
+
+def _pages(reader: PdfReader) -> Iterator[str]:
+    """The text of each page, as long as all together stay within the bounds."""
+    if (count := len(reader.pages)) > MOST_PAGES:
+        raise PdfError(f"The PDF has {count} pages, more than the {MOST_PAGES} that are read")
+    drawn = characters = 0
+    for page in reader.pages:
+        contents = page.get_contents()
+        drawn += 0 if contents is None else len(contents.get_data())
+        if drawn > MOST_DRAWN:
+            raise PdfError(f"More is drawn on the pages of the PDF than the {MOST_DRAWN} bytes that are read")
+        text = page.extract_text().strip()
+        characters += len(text)
+        if characters > MOST_CHARACTERS:
+            raise PdfError(f"The PDF has more text than the {MOST_CHARACTERS} characters that are read")
+        yield text

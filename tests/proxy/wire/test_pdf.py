@@ -1,0 +1,66 @@
+"""PDFs: their text, and what is refused instead of being cut."""
+
+from __future__ import annotations
+
+import sys
+from base64 import b64encode
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.wire import pdf as room
+from proxy.wire.pdf import PdfError, holds_pdf, pdf_text
+from tests.support.pdf import pdf
+
+ENCODED = b64encode(pdf("One")).decode()
+
+
+def test_pages_have_an_empty_line_between_them() -> None:
+    assert pdf_text(pdf("One page.", "Another (page)")) == "One page.\n\nAnother (page)"
+
+
+@pytest.mark.parametrize(
+    ("bound", "value", "problem"),
+    [
+        ("MOST_PAGES", 1, "has 2 pages, more than the 1 that are read"),
+        ("MOST_CHARACTERS", 5, "more text than the 5 characters"),
+        ("MOST_DRAWN", 50, "More is drawn on the pages"),
+    ],
+)
+def test_what_is_over_a_bound_is_refused(monkeypatch: pytest.MonkeyPatch, bound: str, value: int, problem: str) -> None:
+    monkeypatch.setattr(room, bound, value)
+    with pytest.raises(PdfError, match=problem):
+        pdf_text.__wrapped__(pdf("One", "Two more"))
+
+
+def test_pages_without_text_are_refused() -> None:
+    with pytest.raises(PdfError, match="no text in it"):
+        pdf_text(pdf(drawing=[b"0 0 m 10 10 l S"]))
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    with pytest.raises(PdfError, match=r"pip install 'tagcall\[pdf\]'"):
+        pdf_text.__wrapped__(pdf("One"))
+
+
+@given(st.binary(max_size=200), st.integers(0, 600))
+def test_nothing_else_is_ever_raised(noise: bytes, place: int) -> None:
+    whole = pdf("One", "Two")
+    with suppress(PdfError):
+        pdf_text.__wrapped__(whole[:place] + noise + whole[place + len(noise) :])
+
+
+@pytest.mark.parametrize(
+    ("value", "held"),
+    [
+        (ENCODED, True),
+        ({"input": [{"content": [{"file_data": f"data:application/pdf;base64,{ENCODED}"}]}]}, True),
+        (({"a": f"data:;base64,{ENCODED}"},), True),
+        ({"a": ["data:text/plain;base64,aGk=", f"see {ENCODED}", 1, None]}, False),
+    ],
+)
+def test_a_value_that_holds_one_is_known(value: object, held: bool) -> None:
+    assert holds_pdf(value) is held
