@@ -85,6 +85,7 @@ class Prompt:
 
     The conversation comes in two forms: `developer` with `parts`, or `head` with `items`, as messages. What is not
     looked at need not be made.
+    `tier` and `verbosity` are the API's too, where they are not the usual ones.
     `output_schema` is a JSON schema as JSON text, for a backend that can hold its model to it. `max_tokens` and `stop`
     say what would be cut off the answer anyway. A conversation is kept for its `owner` alone; `names` are those by
     which a request knows its conversation, and that of the answer.
@@ -103,6 +104,8 @@ class Prompt:
     sampling: Sampling = Sampling()
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
+    tier: str | None = None
+    verbosity: str | None = None
     continuation: Continuation = field(default_factory=Continuation, compare=False, repr=False)
 
 
@@ -314,6 +317,8 @@ class TurnRequest:
     parallel: bool = True
     effort: str | None = None
     summary: str | None = None
+    tier: str | None = None
+    verbosity: str | None = None
     output_format: OutputFormat | None = None
     max_output_tokens: int | None = None
     stop: tuple[str, ...] = ()

@@ -83,6 +83,8 @@ class Prompts:
             max_tokens,
             # In a call's JSON such a string ends nothing.
             () if len(registry) else request.stop,
+            tier=request.tier,
+            verbosity=request.verbosity,
         )
 
     def ease(self, refused: Prompt, error: BackendError) -> bool:

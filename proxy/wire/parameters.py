@@ -17,7 +17,7 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 # How long its answers are to be.
 VERBOSITIES = ("low", "medium", "high")
 
-# Accepted; they change nothing here.
+# How fast an answer is to come, and at what price. The first two are what comes when nothing is asked for.
 SERVICE_TIERS = ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast")
 
 # Items of one input, or messages, and items of a Realtime conversation.
@@ -25,6 +25,12 @@ MAX_ITEMS = 10_000
 
 # Members that `metadata` may have.
 MAX_METADATA = 16
+
+
+def parse_tier(request: Reader) -> str | None:
+    """`service_tier` of a request, checked, where it is not the usual one."""
+    tier = request.choice("service_tier", SERVICE_TIERS)
+    return None if tier in SERVICE_TIERS[:2] else tier
 
 
 def parse_metadata(request: Reader) -> JsonObject:

@@ -29,7 +29,7 @@ REMINDED_FOR = 20_000
 # Characters of a token, for an answer that is known by its tokens.
 _TOKEN = 4
 
-Identity = tuple[str, str, str | None]
+Identity = tuple[str, str, str | None, str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,8 @@ class HeldThread:
 
 
 def identity(prompt: Prompt) -> Identity:
-    """Whose a thread is, and what it is given at its start and never loses."""
-    return prompt.owner, prompt.model, prompt.head
+    """Whose a thread is, and what it is given at its start, or by its first turn, and never loses."""
+    return prompt.owner, prompt.model, prompt.head, prompt.tier, prompt.verbosity
 
 
 def conversation(prompt: Prompt) -> Sequence[Item]:

@@ -53,6 +53,7 @@ def thread_params(prompt: Prompt, cwd: str | None, base_instructions: str | None
         "developerInstructions": prompt.developer or None,
         "baseInstructions": base_instructions,
         "cwd": cwd,
+        "config": None if prompt.verbosity is None else {"model_verbosity": prompt.verbosity},
     }
     return {
         "model": prompt.model,
@@ -67,6 +68,7 @@ def turn_params(thread_id: str, prompt: Prompt, parts: Iterable[Part]) -> RpcObj
     """Of `turn/start` with `parts` as its input. What it does not name codex takes from the turn before."""
     optional = {
         "effort": prompt.effort,
+        "serviceTier": prompt.tier,
         "outputSchema": None if prompt.output_schema is None else output_schema(prompt.output_schema),
     }
     return {

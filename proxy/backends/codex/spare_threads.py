@@ -21,7 +21,7 @@ from .running_turn import TurnLostError
 # Seconds that a thread waits at most. What it was started with is not looked at again.
 GOOD_FOR = 600.0
 
-Key = tuple[str, str | None]
+Key = tuple[str, str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,4 +63,4 @@ class SpareThreads:
 
 
 def _key(prompt: Prompt) -> Key:
-    return prompt.model, prompt.developer
+    return prompt.model, prompt.developer, prompt.verbosity

@@ -14,7 +14,7 @@ from prompts import Transcript
 from ...contracts import OutputFormat, Sampling, TurnRequest
 from ...errors import RequestError
 from ..json_body import JsonObject
-from ..parameters import EFFORTS, MODEL_NAME, SERVICE_TIERS, VERBOSITIES
+from ..parameters import EFFORTS, MODEL_NAME, VERBOSITIES, parse_tier
 from ..reader import Reader, shown, wrong_type, wrong_value
 from ..tools import TOOL_NAME, ToolSet
 from .messages import parse_messages
@@ -72,6 +72,8 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None, strict_h
             parallel=not chat.legacy and request.boolean("parallel_tool_calls") is not False,
             effort=request.choice("reasoning_effort", EFFORTS),
             summary=summary,
+            tier=parse_tier(request),
+            verbosity=request.choice("verbosity", VERBOSITIES),
             output_format=_output_format(request),
             max_output_tokens=_max_tokens(request),
             stop=_stop(request),
@@ -118,8 +120,6 @@ def _check_ignored(request: Reader) -> None:
     request.boolean("store")
     request.object("metadata")
     _check_logit_bias(request.object("logit_bias"))
-    request.choice("service_tier", SERVICE_TIERS)
-    request.choice("verbosity", VERBOSITIES)
 
 
 def _check_logit_bias(bias: Reader | None) -> None:

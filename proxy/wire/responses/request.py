@@ -15,7 +15,7 @@ from prompts import Transcript
 from ...contracts import Compaction, OutputFormat, Sampling, TurnRequest
 from ...errors import RequestError
 from ..json_body import JsonObject, JsonValue
-from ..parameters import EFFORTS, MODEL_NAME, SERVICE_TIERS, VERBOSITIES, parse_metadata
+from ..parameters import EFFORTS, MODEL_NAME, SERVICE_TIERS, VERBOSITIES, parse_metadata, parse_tier
 from ..reader import Reader, wrong_prefix, wrong_type, wrong_value
 from ..tools import TOOL_NAME, ToolSet, parse_tool_choice, parse_tools
 from .input_items import (
@@ -150,12 +150,12 @@ def _refuse_unserved(request: Reader) -> None:
         )
 
 
-def _text(request: Reader) -> tuple[JsonObject, OutputFormat | None]:
-    """`text` with its defaults filled in, and what it demands of the answer."""
+def _text(request: Reader) -> tuple[JsonObject, str | None, OutputFormat | None]:
+    """`text` with its defaults filled in; how long the answer is to be, and of what form."""
     text = request.object("text")
     verbosity = text.choice("verbosity", VERBOSITIES) if text else None
     form, demand = _format(text.object("format") if text else None)
-    return {"format": form, "verbosity": verbosity or "medium"}, demand
+    return {"format": form, "verbosity": verbosity or "medium"}, verbosity, demand
 
 
 def _format(form: Reader | None) -> tuple[JsonObject, OutputFormat | None]:
@@ -239,7 +239,7 @@ def parse_responses_request(body: JsonObject, history: History = NO_HISTORY) -> 
     temperature = request.number("temperature", minimum=0, maximum=2)
     top_p = request.number("top_p", minimum=0, maximum=1)
     store = request.boolean("store")
-    text, output_format = _text(request)
+    text, verbosity, output_format = _text(request)
     max_output_tokens = request.integer("max_output_tokens", minimum=16)
     truncation = request.choice("truncation", ("auto", "disabled")) or "disabled"
     retention = request.choice("prompt_cache_retention", CACHE_RETENTIONS)
@@ -279,6 +279,8 @@ def parse_responses_request(body: JsonObject, history: History = NO_HISTORY) -> 
             parallel=parallel is not False,
             effort=effort,
             summary=summary,
+            tier=parse_tier(request),
+            verbosity=verbosity,
             output_format=output_format,
             max_output_tokens=max_output_tokens,
             sampling=Sampling(temperature, top_p),

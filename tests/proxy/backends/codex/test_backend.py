@@ -87,6 +87,26 @@ async def test_reasoning_comes_by_its_parts_before_the_message(backend: CodexBac
     ]
 
 
+async def test_the_service_tier_reaches_the_model(
+    backend: CodexBackend, model: ScriptedModel, program: TestProgram
+) -> None:
+    """codex sends `flex` for every model, and `priority` for those that its table says it of."""
+    if program.release < (0, 160):
+        pytest.skip("this version knows no tiers, and passes over them")
+    async with backend:
+        for name, tier in (("gpt-5.5", "priority"), ("gpt-5.5", None), ("any", "flex"), ("any", None)):
+            await read_turn(backend, Prompt(name, None, (Text("hi"),), tier=tier))
+    assert [request.body.get("service_tier") for request in model.requests] == ["priority", None, "flex", None]
+
+
+async def test_the_verbosity_reaches_the_models_that_have_one(backend: CodexBackend, model: ScriptedModel) -> None:
+    async with backend:
+        for name, verbosity in (("gpt-5.5", "high"), ("gpt-5.5", "medium"), ("any", "high")):
+            await read_turn(backend, Prompt(name, None, (Text("hi"),), verbosity=verbosity))
+    sent = [request.body.get("text", {}).get("verbosity") for request in model.requests]
+    assert sent == ["high", "medium", None]
+
+
 async def test_effort_and_summary_reach_the_model(
     backend: CodexBackend, model: ScriptedModel, program: TestProgram
 ) -> None:

@@ -133,6 +133,15 @@ def test_a_lane_is_for_its_owner_model_and_developer_text_alone(change: dict[str
     assert table.reason == "none_idle"
 
 
+def test_a_tier_or_verbosity_that_was_asked_for_stays_so_the_lane_is_another() -> None:
+    for asked in (replace(prompt(*SECOND), tier="flex"), replace(prompt(*SECOND), verbosity="high")):
+        before = replace(prompt(*FIRST), tier=asked.tier, verbosity=asked.verbosity)
+        held = lane(before, CALL)
+        table = lanes(held)
+        assert table.take(prompt(*SECOND)) is None
+        assert table.take(asked) is held
+
+
 def test_an_effort_that_was_sent_stays_so_none_is_another_lane() -> None:
     held = lane(prompt(*FIRST, effort="high"), CALL)
     table = lanes(held)

@@ -45,7 +45,7 @@ def test_nulls_and_unknown_members_are_accepted() -> None:
 def test_what_has_no_effect_here_has_none() -> None:
     request = parse(
         logprobs=True, top_logprobs=3, logit_bias={"1": 2}, presence_penalty=1,
-        frequency_penalty=1, n=1, user="u", metadata={"a": "b"}, store=True, service_tier="flex", verbosity="low",
+        frequency_penalty=1, n=1, user="u", metadata={"a": "b"}, store=True, service_tier="auto",
         prediction={"type": "content", "content": "x"}, web_search_options={}, modalities=["text"],
         safety_identifier="s",
     )  # fmt: skip
@@ -165,3 +165,8 @@ def test_a_bad_request_is_refused_in_openais_words(
     error = caught.value
     assert (error.status, error.type, error.param, error.code) == (400, "invalid_request_error", param, code)
     assert message in error.message
+
+
+def test_a_tier_and_a_verbosity_are_passed_on() -> None:
+    turn = parse(service_tier="flex", verbosity="low").turn
+    assert (turn.tier, turn.verbosity) == ("flex", "low")

@@ -156,6 +156,7 @@ MEMBERS = [
             {"type": st.sampled_from(sorted({*CLIENT_CALLS, *CLIENT_OUTPUTS, *HOSTED_CALLS}))},
             optional=dict.fromkeys(MEMBERS, JSON),
         ),
+        min_size=1,
         max_size=4,
     )
 )

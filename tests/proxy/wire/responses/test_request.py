@@ -282,3 +282,12 @@ def test_limits_of_the_answer_and_of_the_input_reach_the_turn() -> None:
 def test_the_retention_of_a_cache_is_echoed_when_it_is_asked_for() -> None:
     assert "prompt_cache_retention" not in parse().echo
     assert parse(prompt_cache_retention="in-memory").echo["prompt_cache_retention"] == "in_memory"
+
+
+@pytest.mark.parametrize(
+    ("tier", "asked"), [("priority", "priority"), ("flex", "flex"), ("auto", None), ("default", None)]
+)
+def test_a_tier_and_a_verbosity_are_passed_on_where_they_are_asked_for(tier: str, asked: str | None) -> None:
+    request = parse(service_tier=tier, text={"verbosity": "low"})
+    assert (request.turn.tier, request.turn.verbosity) == (asked, "low")
+    assert parse().turn.verbosity is None
