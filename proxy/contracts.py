@@ -184,6 +184,11 @@ class TextBackend(Protocol):
     `BackendError`; one raised before the first batch was yielded has cost nothing.
     """
 
+    @property
+    def heeds(self) -> frozenset[str]:
+        """Those of a request's `wishes` that have an effect."""
+        return frozenset()
+
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(self, *exc: object) -> None: ...
@@ -306,8 +311,8 @@ class TurnRequest:
     `max_output_tokens` cuts the answer, `stop` ends it before the first of these strings, `truncate`
     lets the oldest turns go when the input is too long for the model. `streamed`: its client reads the answer while it
     is written. `repairs` counts what was done so that each past call has a result, `warnings` are sentences for the
-    client. `owner` tells apart those who ask, `names` their conversations: ids and keys of theirs, and the id of the
-    answer.
+    client, `wishes` the parameters that some backends heed and others do not. `owner` tells apart those who ask,
+    `names` their conversations: ids and keys of theirs, and the id of the answer.
     """
 
     model: str
@@ -328,6 +333,7 @@ class TurnRequest:
     compaction: Compaction | None = None
     warnings: tuple[str, ...] = ()
     streamed: bool = True
+    wishes: tuple[str, ...] = ()
     owner: str = ""
     names: frozenset[str] = frozenset()
 

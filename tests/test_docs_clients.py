@@ -29,7 +29,8 @@ URL = base_url(Settings().host, Settings().port)
 # Parameters of Chat Completions
 
 TABLE = (DOCS / "reference" / "chat-parameters.md").read_text("utf-8").split("\n## ")[0]
-PARAMETERS = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", TABLE, re.MULTILINE))
+# As codex has them.
+PARAMETERS = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", TABLE, re.MULTILINE))
 
 FUNCTION = {"name": "read_note"}
 TOOLS = [{"type": "function", "function": FUNCTION}]
@@ -87,7 +88,9 @@ def read(members: dict[str, Any]) -> dict[str, object]:
         orjson.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}], **members})
     )
     request = parse_chat_request(body)
-    turn = {field.name: getattr(request.turn, field.name) for field in fields(request.turn)}
+    # As codex has it: what is there only to be told does nothing.
+    told = {"sampling", "wishes", "warnings"}
+    turn = {field.name: getattr(request.turn, field.name) for field in fields(request.turn) if field.name not in told}
     chat = {field.name: getattr(request, field.name) for field in fields(request)}
     return {**chat, "turn": {**turn, "registry": [tool.name for tool in request.turn.registry]}, "tools": None}
 

@@ -120,6 +120,8 @@ class Turn:
         # Whether the backend holds its model to the format of the answer.
         self._held = False
         report.offer(tool.name for tool in registry)
+        if ignored := [name for name in request.wishes if name not in backend.heeds]:
+            report.warn(f"Without effect here: {', '.join(ignored)}.")
         report.pair(request.repairs)
 
     async def run(self) -> AsyncGenerator[list[TurnEvent], None]:

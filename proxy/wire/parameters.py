@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from ..errors import RequestError
-from .json_body import JsonObject
+from .json_body import JsonObject, JsonValue
 from .reader import Reader, wrong_type
 
 # Wide enough for every name in use; what is no name at all is not worth a turn.
@@ -31,6 +32,26 @@ def parse_tier(request: Reader) -> str | None:
     """`service_tier` of a request, checked, where it is not the usual one."""
     tier = request.choice("service_tier", SERVICE_TIERS)
     return None if tier in SERVICE_TIERS[:2] else tier
+
+
+# What changes an answer, where a backend heeds it -> the values that ask for nothing.
+WISHES: Mapping[str, tuple[JsonValue, ...]] = {
+    "frequency_penalty": (0,),
+    "logit_bias": ({},),
+    "logprobs": (False,),
+    "presence_penalty": (0,),
+    "seed": (),
+    "temperature": (1,),
+    "top_logprobs": (0,),
+    "top_p": (1,),
+    "verbosity": (),
+    "web_search_options": (),
+}
+
+
+def wishes(request: Reader) -> tuple[str, ...]:
+    """The names of those that a request has."""
+    return tuple(name for name, idle in WISHES.items() if request.get(name) not in (None, *idle))
 
 
 def parse_metadata(request: Reader) -> JsonObject:

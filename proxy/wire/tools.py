@@ -70,6 +70,13 @@ class ToolSet:
     declared: Mapping[str, DeclaredName] = field(default_factory=dict)
     hosted: frozenset[str] = frozenset()
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the client is to be told."""
+        if not self.hosted:
+            return ()
+        return (f"Not offered to the model, as nothing here could run it: {', '.join(sorted(self.hosted))}.",)
+
     def client_name(self, name: str) -> DeclaredName:
         return self.declared.get(name) or DeclaredName(name)
 

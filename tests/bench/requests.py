@@ -102,6 +102,8 @@ class Sink:
     async def _end(self) -> AsyncIterator[Sequence[BackendEvent]]:
         yield [TurnEnded(None)]
 
+    heeds: frozenset[str] = frozenset()
+
     def holds(self, schema: str) -> bool:
         return False
 

@@ -126,6 +126,8 @@ class GgufBackend:
                 raise BackendError(f"llama.cpp says {response.status}: {await response.text()}")
             yield _batches(response)
 
+    heeds: frozenset[str] = frozenset()
+
     def holds(self, schema: str) -> bool:
         return False
 

@@ -31,6 +31,7 @@ class MemoryBackend:
     left_early: int = 0
     open_turns: int = 0
     holds_schemas: bool = False
+    heeds: frozenset[str] = frozenset()
     problem: str | None = None
 
     async def __aenter__(self) -> Self:

@@ -215,6 +215,13 @@ class ChatBackend:
             case _:
                 return BackendError(f"{self.server} has ended before its answer did.", **DISCONNECTED)
 
+    @property
+    def heeds(self) -> frozenset[str]:
+        return frozenset({"temperature", "top_p", "seed"})
+
+    def holds(self, schema: str) -> bool:
+        return True  # or it refuses the schema; one that passes over it is soon found out
+
     async def models(self) -> Sequence[Model]:
         try:
             self._listed = _models(await self.look(f"{self.url}/models"))

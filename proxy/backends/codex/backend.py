@@ -132,6 +132,10 @@ class CodexBackend:
             else:
                 return
 
+    @property
+    def heeds(self) -> frozenset[str]:
+        return frozenset({"verbosity"})
+
     def holds(self, schema: str) -> bool:
         return output_schema(schema) is not None
 

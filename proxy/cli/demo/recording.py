@@ -50,6 +50,10 @@ class RecordingBackend:
         async with self._backend.stream(prompt) as batches:
             yield _noted(batches, turn)
 
+    @property
+    def heeds(self) -> frozenset[str]:
+        return self._backend.heeds
+
     def holds(self, schema: str) -> bool:
         return self._backend.holds(schema)
 

@@ -86,6 +86,10 @@ class RecordedBackend:
             turn.over = time.monotonic()
             turn.stopped = self._stopping
 
+    @property
+    def heeds(self) -> frozenset[str]:
+        return self._backend.heeds
+
     def holds(self, schema: str) -> bool:
         return self._backend.holds(schema)
 

@@ -14,7 +14,7 @@ from prompts import Transcript
 from ...contracts import OutputFormat, Sampling, TurnRequest
 from ...errors import RequestError
 from ..json_body import JsonObject
-from ..parameters import EFFORTS, MODEL_NAME, VERBOSITIES, parse_tier
+from ..parameters import EFFORTS, MODEL_NAME, VERBOSITIES, parse_tier, wishes
 from ..reader import Reader, shown, wrong_type, wrong_value
 from ..tools import TOOL_NAME, ToolSet
 from .messages import parse_messages
@@ -73,6 +73,8 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None, strict_h
             effort=request.choice("reasoning_effort", EFFORTS),
             summary=summary,
             tier=parse_tier(request),
+            wishes=wishes(request),
+            warnings=chat.tools.warnings,
             verbosity=request.choice("verbosity", VERBOSITIES),
             output_format=_output_format(request),
             max_output_tokens=_max_tokens(request),

@@ -15,7 +15,7 @@ from prompts import Transcript
 from ...contracts import Compaction, OutputFormat, Sampling, TurnRequest
 from ...errors import RequestError
 from ..json_body import JsonObject, JsonValue
-from ..parameters import EFFORTS, MODEL_NAME, SERVICE_TIERS, VERBOSITIES, parse_metadata, parse_tier
+from ..parameters import EFFORTS, MODEL_NAME, SERVICE_TIERS, VERBOSITIES, parse_metadata, parse_tier, wishes
 from ..reader import Reader, wrong_prefix, wrong_type, wrong_value
 from ..tools import TOOL_NAME, ToolSet, parse_tool_choice, parse_tools
 from .input_items import (
@@ -280,6 +280,7 @@ def parse_responses_request(body: JsonObject, history: History = NO_HISTORY) -> 
             effort=effort,
             summary=summary,
             tier=parse_tier(request),
+            wishes=(*wishes(request), *(("verbosity",) if verbosity else ())),
             verbosity=verbosity,
             output_format=output_format,
             max_output_tokens=max_output_tokens,
@@ -287,7 +288,7 @@ def parse_responses_request(body: JsonObject, history: History = NO_HISTORY) -> 
             truncate=truncation == "auto",
             repairs=conversation.repairs,
             compaction=_compaction(request),
-            warnings=(UNREAD_SUMMARY,) if has_unread_summary(request, history) else (),
+            warnings=(*((UNREAD_SUMMARY,) if has_unread_summary(request, history) else ()), *tools.warnings),
             names=frozenset(filter(None, [echo["prompt_cache_key"], found.previous_response_id, found.conversation])),
         ),
         tools=tools,

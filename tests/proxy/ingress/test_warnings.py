@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from aiohttp import ClientSession
 from structlog.testing import capture_logs
 
 from parser import write_call
 from proxy.errors import StoreError
+from proxy.server import running_server
+from proxy.settings import Settings
 from proxy.stores.keyed import KeyedStore
 from tests.support.http_client import client
+from tests.support.memory_backend import MemoryBackend
 
 QUOTED = write_call("read_note", '{"path": "a.md"}')
 TOOL = {"name": "read_note", "parameters": {"type": "object", "properties": {}}}
@@ -78,6 +82,30 @@ async def test_a_call_that_does_not_fit_is_told_counted_and_logged_by_its_tool()
     assert answer["tools"][0]["strict"] is False
     assert next(line["misfits"] for line in lines if line["event"] == "request") == {"read_note": 1}
     assert 'tagcall_unheld_total{reason="misfit"} 1.0' in counted
+
+
+async def test_what_has_no_effect_is_told() -> None:
+    tools = [{"type": "web_search"}, {"type": "mcp", "server_label": "a", "server_url": "http://a"}]
+    async with client("Hello.", "Hello.", "Hello.") as (session, url):
+        body = {"model": "m", "input": "x", "temperature": 0.2, "top_p": 1, "tools": tools}
+        async with session.post(f"{url}/responses", json=body) as response:
+            assert response.headers["x-tagcall-warning"] == (
+                "Not offered to the model, as nothing here could run it: mcp, web_search.; "
+                "Without effect here: temperature."
+            )
+        chat = {"model": "m", "messages": [{"role": "user", "content": "x"}], "seed": 1, "logit_bias": {"1": 2}}
+        async with session.post(f"{url}/chat/completions", json=chat) as response:
+            assert response.headers["x-tagcall-warning"] == "Without effect here: logit_bias, seed."
+        usual = {"model": "m", "input": "x", "temperature": 1.0, "top_logprobs": 0}
+        async with session.post(f"{url}/responses", json=usual) as response:
+            assert "x-tagcall-warning" not in response.headers
+
+
+async def test_where_a_backend_heeds_it_nothing_is_told() -> None:
+    backend = MemoryBackend(["Hello."], heeds=frozenset({"temperature"}))
+    async with running_server(Settings(port=0), backend) as url, ClientSession() as session:
+        async with session.post(f"{url}/responses", json={"model": "m", "input": "x", "temperature": 0.2}) as response:
+            assert "x-tagcall-warning" not in response.headers
 
 
 async def test_an_answer_without_such_a_block_warns_of_nothing() -> None:

@@ -86,6 +86,8 @@ class Backend:
             yield [event]
         await self._operation()
 
+    heeds: frozenset[str] = frozenset()
+
     def holds(self, schema: str) -> bool:
         return False
 

@@ -12,6 +12,7 @@ from proxy.contracts import OutputFormat
 from proxy.errors import RequestError
 from proxy.wire.chat.request import ChatRequest, parse_chat_request
 from proxy.wire.json_body import parse_json_object
+from proxy.wire.parameters import WISHES
 
 FUNCTION = {"name": "read_note"}
 
@@ -49,7 +50,8 @@ def test_what_has_no_effect_here_has_none() -> None:
         prediction={"type": "content", "content": "x"}, web_search_options={}, modalities=["text"],
         safety_identifier="s",
     )  # fmt: skip
-    assert same(request, parse())
+    assert same(replace(request, turn=replace(request.turn, wishes=())), parse())
+    assert set(request.turn.wishes) == WISHES.keys() - {"seed", "temperature", "top_p", "verbosity"}
 
 
 def test_how_tokens_are_chosen_is_for_the_backend() -> None:
