@@ -5,6 +5,7 @@ reader        typed reads from a JSON object, with OpenAI's error for each kind 
 tools         `tools` and `tool_choice` -> registry and choice
 custom_tools  tools of free text, as functions of one string
 content       a string or parts -> text and images; files as text
+pdf           the text of a PDF
 pairing       results that do not pair with their calls, made to
 parameters    parameters that several APIs have
 models        the model list

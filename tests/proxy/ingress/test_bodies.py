@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from base64 import b64encode
 from collections.abc import Callable
+from threading import current_thread, main_thread
 from typing import Any
 from urllib.parse import urlsplit
 
+import aiohttp
 import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prompts import Text
 from proxy.errors import RequestError
 from proxy.server import running_server
 from proxy.settings import Settings
+from proxy.wire import content
 from proxy.wire.chat.request import parse_chat_request
 from proxy.wire.json_body import MAX_DEPTH, JsonObject, JsonValue, parse_json_object
+from proxy.wire.pdf import pdf_text
 from proxy.wire.responses.request import parse_responses_request
 from tests.support.cpu_time import cpu_seconds
 from tests.support.http_client import client, error_of
 from tests.support.memory_backend import MemoryBackend
 from tests.support.patience import PATIENCE
+from tests.support.pdf import pdf
+from tests.support.talking import talking
 
 BODY: dict[str, Any] = {"model": "m", "input": "hi"}
 
@@ -290,3 +298,29 @@ async def test_no_error_repeats_more_than_200_characters_of_what_was_sent() -> N
 def test_any_bytes_as_a_body_are_a_request_error_or_an_object(body: bytes) -> None:
     refusal = refusal_of(lambda read: read, body)
     assert refusal is None or refusal.status == 400
+
+
+@pytest.mark.parametrize("api", ["responses", "chat/completions"])
+async def test_a_pdf_is_read_beside_the_other_requests(api: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    readers: list[str] = []
+    real = pdf_text
+
+    def noted(data: bytes) -> str:
+        readers.append(current_thread().name)
+        return real(data)
+
+    monkeypatch.setattr(content, "pdf_text", noted)
+    data = b64encode(pdf("The answer is 42.")).decode()
+    file = {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{data}"}
+    bodies: dict[str, Any] = {
+        "responses": {"input": [{"role": "user", "content": [{"type": "input_file", **file}]}]},
+        "chat/completions": {"messages": [{"role": "user", "content": [{"type": "file", "file": file}]}]},
+    }
+    async with talking("Read.") as (openai, backend), aiohttp.ClientSession() as session:
+        async with session.post(f"{openai.base_url}{api}", json={"model": "m", **bodies[api]}) as response:
+            assert response.status == 200
+    shown = "".join(part.text for part in backend.prompts[0].parts if isinstance(part, Text))
+    assert "File 'a.pdf':" in shown
+    assert "The answer is 42." in shown
+    assert readers != [main_thread().name]
+    assert len(readers) == 1
