@@ -9,8 +9,8 @@ asked --head--> answering --its first word--> told --the end of its bytes--> ove
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import orjson
 import structlog
+from cachetools import LRUCache
 from structlog.typing import FilteringBoundLogger
 
 from ...contracts import BackendEvent, Health, Load, Model, Prompt
@@ -42,6 +43,8 @@ QUEUE = 6
 LAST_BYTES = 0.25
 # When to come again where nothing answers.
 AGAIN = 5.0
+# Of which is known how they are asked: clients choose the names.
+MODELS = 256
 # Bytes of an answer that is no stream.
 MOST = 16 * 2**20
 
@@ -80,7 +83,7 @@ class ChatBackend:
         self._listed: list[Model] = []
         self._idle_timeout = idle_timeout
         self._manner = Manner(flat=flat)
-        self._manners: dict[str, Manner] = {}  # what was learnt of a model, by its name
+        self._manners: LRUCache[str, Manner] = LRUCache(MODELS)  # what was learnt of a model, by its name
         self._software: str | None = None
         self._open = 0
         self._interrupts = 0
@@ -117,7 +120,8 @@ class ChatBackend:
         self._open += 1
         try:
             response = await self._answer(prompt)
-            yield self._batches(response, prompt)
+            async with aclosing(self._batches(response, prompt)) as batches:
+                yield batches
         finally:
             self._open -= 1
             if response is not None:
@@ -179,7 +183,9 @@ class ChatBackend:
             response.release()
         return read_rejection(response.status, body, response.headers.get("Retry-After"))
 
-    async def _batches(self, response: aiohttp.ClientResponse, prompt: Prompt) -> AsyncIterator[Sequence[BackendEvent]]:
+    async def _batches(
+        self, response: aiohttp.ClientResponse, prompt: Prompt
+    ) -> AsyncGenerator[Sequence[BackendEvent], None]:
         stream = ChatStream(self.server, reasoning=prompt.summary is not None, key=self._key)
         whole = response.content_type == _JSON
         silence = QUEUE * self._idle_timeout
