@@ -198,6 +198,18 @@ async def test_500_requests_that_are_left_keep_no_slot_busy(llama: LlamaServer) 
     assert response.output_text == "It is done."
 
 
+async def test_who_waits_for_a_slot_is_answered_when_it_is_free(gguf: Path) -> None:
+    async with llama_server(gguf, n_parallel=1) as llama, talking(llama) as client, asyncio.TaskGroup() as group:
+        async with await client.responses.create(model="m", input="Write on.", stream=True) as stream:
+            async for event in stream:
+                if event.type == "response.output_text.delta":
+                    break
+            second = group.create_task(client.responses.create(model="m", input="Think first."))
+            assert await llama.busy_slots() == 1
+            assert not second.done()
+        assert (await second).output_text == "It is done."
+
+
 async def test_killed_in_the_middle_of_an_answer_it_ends_once_and_the_next_request_is_told(llama: LlamaServer) -> None:
     events: list[Any] = []
     async with talking(llama) as client:
