@@ -13,6 +13,7 @@ import json
 import re
 
 from .beginnings import beginnings
+from .headers import RESULT_OPENER
 
 OPEN_TAG = "<tool_call>"
 CLOSE_TAG = "</tool_call>"
@@ -24,7 +25,7 @@ THINK_TAGS = {"<think>": "</think>", "<thinking>": "</thinking>"}
 
 # How a model begins to invent the result of its own call, at the start of a line, in lower case.
 RESULT_OPENERS = (
-    "[tool:",
+    RESULT_OPENER,
     "[tool_result",
     "[tool_output",
     "<tool_response",

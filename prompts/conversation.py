@@ -20,6 +20,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from parser import write_call
+from parser.headers import ASSISTANT, USER, WORDS, header_like, result_header
 
 from .canonical import canonical
 from .escape import INVISIBLE, escape, escape_json, indent, normalise_newlines
@@ -28,10 +29,8 @@ from .transcript import AssistantText, Entry, Guidance, Image, Part, PastCall, T
 
 _UNSEEN = rf"(?:[^\S\n]|[{INVISIBLE}])*+"
 # Most texts have none of these, and to look for brackets is less work than to look at the start of every line.
-_HEADER_WORD = re.compile(rf"\[{_UNSEEN}(?:user|assistant|tool)", re.IGNORECASE)
-_HEADER_LIKE = re.compile(
-    rf"^{_UNSEEN}\[{_UNSEEN}(?:(?:user|assistant){_UNSEEN}\]|tool{_UNSEEN}:)", re.IGNORECASE | re.MULTILINE
-)
+_HEADER_WORD = re.compile(rf"\[{_UNSEEN}(?:{'|'.join(WORDS)})", re.IGNORECASE)
+_HEADER_LIKE = re.compile(rf"^{_UNSEEN}{header_like(_UNSEEN)}", re.IGNORECASE | re.MULTILINE)
 # Outside its strings JSON has no line break but these first two, and inside them the others may stand unescaped.
 _ONE_LINE = str.maketrans(
     {"\n": " ", "\r": " ", "\t": " ", "\x85": r"\u0085", "\u2028": r"\u2028", "\u2029": r"\u2029"}
@@ -186,13 +185,13 @@ def write_conversation(page: PageWriter, transcript: Transcript, key: str | None
     for entry in in_call_order(entries):
         match entry:
             case UserTurn(parts):
-                _write_message(page, "[user]", parts)
+                _write_message(page, USER, parts)
             case AssistantText(text):
-                _write_message(page, "[assistant]", (Text(text),))
+                _write_message(page, ASSISTANT, (Text(text),))
             case ToolResult(call_id, parts):
-                _write_message(page, f"[tool:{call_id}]", parts)
+                _write_message(page, result_header(call_id), parts)
             case PastCall():
-                page.write("\n" if assistant_speaks else "\n\n[assistant]\n")
+                page.write("\n" if assistant_speaks else f"\n\n{ASSISTANT}\n")
                 page.write(past_call(entry, key))
             case Guidance():
                 pass

@@ -21,6 +21,8 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import Literal
 
+from parser.headers import result_header
+
 from .canonical import canonical
 from .conversation import PageWriter, harmless, in_call_order, is_blank, merged, past_call, text_length
 from .escape import normalise_newlines
@@ -90,7 +92,7 @@ def conversation_items(transcript: Transcript, key: str | None = None) -> Iterat
                     yield Item("user", _shown(said), _digest("user", *_content(said)))
             case ToolResult(call_id, parts):
                 said = _said(parts)
-                shown = _shown(said, header=f"[tool:{call_id}]")
+                shown = _shown(said, header=result_header(call_id))
                 yield Item("user", shown, _digest("result", call_id, *_content(said)))
             case Guidance(text):
                 if said := _said((Text(text),)):

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from parser import OPEN_TAG, ToolRegistry
+from parser.headers import HEADER
 
 from ..block import tool_line
 from ..conversation import PageWriter, past_call, write_conversation
@@ -119,7 +120,7 @@ def borders(strings: Sequence[str]) -> Iterator[str]:
 
 
 # Only our own words stand in column 0: no untrusted line can be mistaken for these.
-_HEADER = re.compile(r"^\[(?:user|assistant|tool:[^\]\n]*)\][ \n]?", re.MULTILINE)
+_HEADER = re.compile(rf"^{HEADER}[ \n]?", re.MULTILINE)
 _PAST_CALL = re.compile(rf"^{OPEN_TAG}.*\n?", re.MULTILINE)
 _INDENT = re.compile(r"^  ", re.MULTILINE)
 

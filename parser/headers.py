@@ -1,0 +1,37 @@
+"""The headers of a conversation: only we write them, at the start of a line.
+
+    [user] What is in a.md?
+    [assistant] I will look.
+    [tool:call_1] output
+
+One table, since what renders them, what keeps somebody else's lines from passing for one, what knows a copy of them and
+what takes them out of an answer have to mean the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+USER = "[user]"
+ASSISTANT = "[assistant]"
+# How a line begins that tells a result, and how a model imitates it.
+RESULT_OPENER = "[tool:"
+
+# The word behind the bracket, and what ends it. The last one we never write: models make it of ours and the tag.
+WORDS: Mapping[str, str] = {"user": "]", "assistant": "]", "tool": ":", "tool_call": "]"}
+
+
+def result_header(call_id: str) -> str:
+    """The header of the result of that call."""
+    return f"{RESULT_OPENER}{call_id}]"
+
+
+def header_like(gap: str) -> str:
+    """A pattern for what could be read as a header, with what `gap` matches between its pieces. Ignore case."""
+    words = "|".join(f"{word}{gap}{re.escape(end)}" for word, end in WORDS.items())
+    return rf"\[{gap}(?:{words})"
+
+
+# As we write them. Of an id anything may stand there but the bracket.
+HEADER = r"\[(?:user|assistant|tool:[^\]\n]*)\]"
