@@ -19,6 +19,7 @@ repair    body           a block that is not well-formed, collected up to its en
           call_shape     which members its object may have
           foreign        other notations
           bare_answer    another parser, for answers that are nothing but a call without its tags
+          headed_call    a third one, for calls that have a header in place of the tags, too
 tools     registry       the declared tools, and which of them a name means
           coercion       arguments as a tool's schema wants them
 """
@@ -35,6 +36,7 @@ from .events import (
     Tier,
 )
 from .grammar import CLOSE_TAG, KEY, OPEN_TAG, write_call
+from .headed_call import HeadedCallParser
 from .json_scan import BLANKS, ValueScanner
 from .registry import Tool, ToolRegistry
 from .rules import Rule
@@ -52,6 +54,7 @@ __all__ = [
     "Coerced",
     "Coercion",
     "Doubtful",
+    "HeadedCallParser",
     "ParserEvent",
     "ReadingEnded",
     "Rule",

@@ -216,7 +216,7 @@ class _BareCall:
         call = calls[0].after(frame)
         repairs = tuple(rule.value for rule in call.rules)
         return [
-            CallStarted(0, call.name, call.id, call.extra),
+            CallStarted(0, call.name, call.id, call.extra, bare=True),
             *([call.arguments] if self._tells else []),
             CallCompleted(0, call.name, call.arguments, call.id, raw, Tier.BARE, repairs, call.extra),
         ]
@@ -271,6 +271,8 @@ class _FencedCalls:
                 repairs = (Rule.FENCED_ANSWER.value, *event.repairs)
                 raw, opening = opening + event.before + event.raw, ""
                 events.append(replace(event, raw=raw, before="", tier=Tier.BARE, repairs=repairs))
+            elif isinstance(event, CallStarted):
+                events.append(replace(event, bare=True))
             else:
                 events.append(event)
         if not any(isinstance(event, CallCompleted) for event in events):

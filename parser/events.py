@@ -43,13 +43,14 @@ class CallStarted:
 
     `index` counts the calls of one answer from 0 and ties the events of a call together.
     `id` is what the model wrote as `id` or `call_id` so far, if it did, and `extra` the other members that stood
-    before the name, as in `CallCompleted`.
+    before the name, as in `CallCompleted`. `bare`: it is one of `Tier.BARE`, which are told when they are whole.
     """
 
     index: int
     name: str
     id: str | None
     extra: tuple[tuple[str, str], ...] = ()
+    bare: bool = False
 
 
 @_event

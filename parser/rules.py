@@ -28,6 +28,7 @@ class Rule(StrEnum):
 
     BARE_ANSWER = "bare-answer", Stage.FRAME
     FENCED_ANSWER = "fenced-answer", Stage.FRAME
+    HEADED_ANSWER = "headed-answer", Stage.FRAME
     TAG_SPELLING = "tag-spelling", Stage.FRAME
     DOUBLED_OPENER = "doubled-opener", Stage.FRAME
     UNCLOSED = "unclosed", Stage.FRAME

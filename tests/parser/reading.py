@@ -11,6 +11,7 @@ from parser import (
     CallCompleted,
     CallMalformed,
     CallStarted,
+    HeadedCallParser,
     ParserEvent,
     ReadingEnded,
     SentinelParser,
@@ -19,7 +20,9 @@ from parser import (
 )
 
 
-def read(pieces: Iterable[str], parser: SentinelParser | BareAnswerParser | None = None) -> list[ParserEvent]:
+def read(
+    pieces: Iterable[str], parser: SentinelParser | BareAnswerParser | HeadedCallParser | None = None
+) -> list[ParserEvent]:
     """The events of an answer. To the rest of a reading that ended, the pieces that came later are joined."""
     parser = parser or SentinelParser()
     events: list[ParserEvent] = []
