@@ -3,6 +3,7 @@
     [user] What is in a.md?
     [assistant] I will look.
     [tool:call_1] output
+    Result of read_note (call_1): output      where each message stands by itself, for small models
 
 One table, since what renders them, what keeps somebody else's lines from passing for one, what knows a copy of them and
 what takes them out of an answer have to mean the same.
@@ -35,3 +36,16 @@ def header_like(gap: str) -> str:
 
 # As we write them. Of an id anything may stand there but the bracket.
 HEADER = r"\[(?:user|assistant|tool:[^\]\n]*)\]"
+
+# Names and ids have no parentheses.
+NAMED_RESULT = r"Result of [^\n()]{1,128} \([^\n()]{1,128}\):"
+
+
+def named_result_header(tool: str, call_id: str) -> str:
+    """The header of a result that names the tool, too."""
+    return f"Result of {tool} ({call_id}):"
+
+
+def named_result_like(gap: str) -> str:
+    """As `header_like`, for what could be read as that one."""
+    return rf"result{gap}of\b[^\n(]{{0,300}}+\([^\n)]{{0,300}}+\){gap}:"

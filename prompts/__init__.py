@@ -20,8 +20,9 @@ guard         whether a call is a quotation from the request
 
 from .block import offered_tools
 from .call_key import KEY_LENGTH, MASK
-from .canonical import canonical, looping_call
+from .canonical import canonical, looping_calls
 from .compaction import compacted, compaction_request, summarised, to_sum_up
+from .conversation import shows_header
 from .deferred import Deferred
 from .escape import (
     JsonUnescaper,
@@ -39,10 +40,11 @@ from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
 from .prose import no_result, nothing_said, tools_found
 from .render import RenderedTurn, render_turn, text_before_key
 from .repair import (
+    answer_now,
     arguments_misfit,
+    call_forbidden,
     call_in_output,
     call_missing,
-    call_repeated,
     call_without_key,
     named_call_missing,
     output_misfit,
@@ -91,10 +93,11 @@ __all__ = [
     "Transcript",
     "Unescaper",
     "UserTurn",
+    "answer_now",
     "arguments_misfit",
+    "call_forbidden",
     "call_in_output",
     "call_missing",
-    "call_repeated",
     "call_without_key",
     "canonical",
     "chain",
@@ -104,7 +107,7 @@ __all__ = [
     "escape_json",
     "holds_word",
     "indent",
-    "looping_call",
+    "looping_calls",
     "meaning_of_answer",
     "named_call_missing",
     "no_result",
@@ -113,6 +116,7 @@ __all__ = [
     "offered_tools",
     "output_misfit",
     "render_turn",
+    "shows_header",
     "summarised",
     "text_before_key",
     "to_sum_up",

@@ -60,11 +60,12 @@ def worked_example(registry: ToolRegistry, key: str | None = None) -> str:
 # Two functions, since the key is made from what stands in front of it.
 
 
-def offer(tools: ToolRegistry, *, parallel: bool) -> str:
-    """The first part of the block: the tools, and the rules for calling them."""
+def offer(tools: ToolRegistry, *, parallel: bool, named_results: bool = False) -> str:
+    """The first part of the block: the tools, and the rules for calling them. `named_results`: as results are shown."""
     return passage(
         "tools",
         tools="\n".join(map(tool_line, tools)),
+        results=line("named_results" if named_results else "results"),
         blocks=line("blocks_many" if parallel else "blocks_one"),
     )
 

@@ -55,26 +55,30 @@ def canonical(arguments: str) -> str | None:
         return None
 
 
-def looping_call(transcript: Transcript) -> tuple[str, str] | None:
-    """Name and `canonical` arguments of the call that was made twice in a row just now and answered both times.
+def looping_calls(transcript: Transcript, times: int) -> frozenset[tuple[str, str]]:
+    """Name and `canonical` arguments of each call with which the conversation goes round if it comes now.
 
-    A loop has no new message of the user in it and no other call: "read it again, it changed" is none.
+    Those are calls that were made in each of the last `times` rounds, each time with a result. A loop has no new
+    message of the user in it and no other call: "read it again, it changed" is none.
     """
-    calls: list[PastCall] = []
-    answered: set[str] = set()
+    rounds: list[set[tuple[str, str]]] = []
+    calls: dict[str, PastCall] = {}
+    made: set[tuple[str, str]] = set()
     for entry in transcript.entries:
         match entry:
             case UserTurn():
-                calls, answered = [], set()
-            case PastCall():
-                calls.append(entry)
-            case ToolResult(call_id=call_id):
-                answered.add(call_id)
+                rounds, calls, made = [], {}, set()
+            case PastCall(call_id=call_id):
+                if made:
+                    rounds.append(made)
+                    made = set()
+                calls[call_id] = entry
+            case ToolResult(call_id=call_id) if call_id in calls:
+                call = calls.pop(call_id)
+                if (arguments := canonical(call.arguments)) is not None:
+                    made.add((call.name, arguments))
             case _:
                 pass
-    newest = [(call.name, canonical(call.arguments)) for call in calls[-2:] if call.call_id in answered]
-    match newest:
-        case [(name, str(arguments)), again] if again == (name, arguments):
-            return name, arguments
-        case _:
-            return None
+    rounds.append(made)
+    newest = rounds[-times:]
+    return frozenset(set.intersection(*newest)) if len(newest) == times else frozenset()

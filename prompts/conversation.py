@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from parser import write_call
-from parser.headers import ASSISTANT, USER, WORDS, header_like, result_header
+from parser.headers import ASSISTANT, USER, WORDS, header_like, named_result_like, result_header
 
 from .canonical import canonical
 from .escape import INVISIBLE, escape, escape_json, indent, normalise_newlines
@@ -31,6 +31,7 @@ _UNSEEN = rf"(?:[^\S\n]|[{INVISIBLE}])*+"
 # Most texts have none of these, and to look for brackets is less work than to look at the start of every line.
 _HEADER_WORD = re.compile(rf"\[{_UNSEEN}(?:{'|'.join(WORDS)})", re.IGNORECASE)
 _HEADER_LIKE = re.compile(rf"^{_UNSEEN}{header_like(_UNSEEN)}", re.IGNORECASE | re.MULTILINE)
+_NAMED_RESULT_LIKE = re.compile(rf"^{_UNSEEN}{named_result_like(_UNSEEN)}", re.IGNORECASE | re.MULTILINE)
 # Outside its strings JSON has no line break but these first two, and inside them the others may stand unescaped.
 _ONE_LINE = str.maketrans(
     {"\n": " ", "\r": " ", "\t": " ", "\x85": r"\u0085", "\u2028": r"\u2028", "\u2029": r"\u2029"}
@@ -42,9 +43,13 @@ def move_headers(text: str) -> str:
     return _HEADER_LIKE.sub(r"  \g<0>", text) if _HEADER_WORD.search(text) else text
 
 
-def harmless(text: str) -> str:
-    """Untrusted `text` for a place where a header or a tag of ours in it would count. Wants normalised newlines."""
-    return move_headers(escape(text))
+def harmless(text: str, *, named_results: bool = False) -> str:
+    """Untrusted `text` for a place where a header or a tag of ours in it would count. Wants normalised newlines.
+
+    `named_results`: where one that names its tool would, too.
+    """
+    text = move_headers(escape(text))
+    return _NAMED_RESULT_LIKE.sub(r"  \g<0>", text) if named_results else text
 
 
 def one_line(raw: str) -> str:
@@ -157,6 +162,24 @@ def in_call_order(entries: Sequence[Entry]) -> Iterator[Entry]:
         yield entry
     yield from ordered()
     yield from guidance
+
+
+def shows_header(transcript: Transcript) -> bool:
+    """Whether a line that could be read as a header of ours stands in what somebody else than the assistant wrote."""
+    words = map(normalise_newlines, _words(transcript))
+    return any(_HEADER_LIKE.search(text) or _NAMED_RESULT_LIKE.search(text) for text in words)
+
+
+def _words(transcript: Transcript) -> Iterator[str]:
+    yield transcript.instructions or ""
+    for entry in transcript.entries:
+        match entry:
+            case Guidance(text):
+                yield text
+            case UserTurn(parts) | ToolResult(parts=parts):
+                yield from (part.text for part in parts if isinstance(part, Text))
+            case _:
+                pass
 
 
 def _lone_message(entries: Sequence[Entry]) -> list[Part] | None:

@@ -21,11 +21,11 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import Literal
 
-from parser.headers import result_header
+from parser.headers import named_result_header, result_header
 
 from .canonical import canonical
 from .conversation import PageWriter, harmless, in_call_order, is_blank, merged, past_call, text_length
-from .escape import normalise_newlines
+from .escape import escape, normalise_newlines
 from .transcript import AssistantText, Guidance, Image, Part, PastCall, Text, ToolResult, Transcript, UserTurn
 
 # Bytes of a digest: nobody finds two contents of one digest, and a long conversation has few of them.
@@ -70,8 +70,21 @@ def leading_guidance(transcript: Transcript) -> tuple[Guidance, ...]:
     return tuple(entry for entry in entries if isinstance(entry, Guidance))
 
 
-def conversation_items(transcript: Transcript, key: str | None = None) -> Iterator[Item]:
-    """The messages of `transcript`, past calls with `key`."""
+def conversation_items(
+    transcript: Transcript, key: str | None = None, *, named_results: bool = False
+) -> Iterator[Item]:
+    """The messages of `transcript`, past calls with `key`, and results that name their tool if they are to."""
+    names = {entry.call_id: entry.name for entry in transcript.entries if isinstance(entry, PastCall)}
+
+    def header(call_id: str) -> str:
+        if not named_results:
+            return result_header(call_id)
+        # A name is the client's own word, and may be anything.
+        return named_result_header(" ".join(escape(names.get(call_id, "a tool")).split()), call_id)
+
+    def shown(said: Iterable[Part], of: str = "") -> tuple[Part, ...]:
+        return _shown(said, of, named_results=named_results)
+
     first = _first_user(transcript)
     entries = [
         entry
@@ -84,19 +97,19 @@ def conversation_items(transcript: Transcript, key: str | None = None) -> Iterat
             answer.append(entry)
             continue
         if answer:
-            yield Item("assistant", (Text(_answer_text(answer, key)),), meaning_of_answer(answer))
+            text = _answer_text(answer, key, named_results=named_results)
+            yield Item("assistant", (Text(text),), meaning_of_answer(answer))
             answer = []
         match entry:
             case UserTurn(parts):
                 if said := _said(parts):
-                    yield Item("user", _shown(said), _digest("user", *_content(said)))
+                    yield Item("user", shown(said), _digest("user", *_content(said)))
             case ToolResult(call_id, parts):
                 said = _said(parts)
-                shown = _shown(said, header=result_header(call_id))
-                yield Item("user", shown, _digest("result", call_id, *_content(said)))
+                yield Item("user", shown(said, header(call_id)), _digest("result", call_id, *_content(said)))
             case Guidance(text):
                 if said := _said((Text(text),)):
-                    yield Item("developer", _shown(said), _digest("developer", *_content(said)))
+                    yield Item("developer", shown(said), _digest("developer", *_content(said)))
             case None:
                 pass
 
@@ -132,12 +145,12 @@ def _said(parts: Iterable[Part]) -> list[Part]:
     return [part for part in merged(parts) if isinstance(part, Image) or part.text.strip()]
 
 
-def _shown(said: Iterable[Part], header: str = "") -> tuple[Part, ...]:
+def _shown(said: Iterable[Part], header: str = "", *, named_results: bool = False) -> tuple[Part, ...]:
     page = PageWriter()
     page.write(header)
     gap = " " if header else ""
     for part in said:
-        page.add(Text(gap + harmless(part.text)) if isinstance(part, Text) else part)
+        page.add(Text(gap + harmless(part.text, named_results=named_results)) if isinstance(part, Text) else part)
         gap = ""
     return page.parts()
 
@@ -148,7 +161,7 @@ def _content(said: Iterable[Part]) -> Iterator[str]:
         yield from ("text", part.text.strip()) if isinstance(part, Text) else ("image", part.url)
 
 
-def _answer_text(answer: Iterable[AssistantText | PastCall], key: str | None) -> str:
+def _answer_text(answer: Iterable[AssistantText | PastCall], key: str | None, *, named_results: bool) -> str:
     written: list[str] = []
     texts: list[str] = []
     for entry in (*answer, None):
@@ -157,7 +170,7 @@ def _answer_text(answer: Iterable[AssistantText | PastCall], key: str | None) ->
             continue
         if texts:
             # Escaped as a whole: no border may complete a tag.
-            written.append(harmless(_GAP.join(texts)))
+            written.append(harmless(_GAP.join(texts), named_results=named_results))
             texts = []
         if entry is not None:
             written.append(past_call(entry, key))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,7 @@ from .escape import escape, normalise_newlines
 from .items import Item, OwnLine, conversation_items, leading_guidance
 from .profiles import PromptProfile
 from .prose import call_form, line
+from .repair import after_named_results
 from .transcript import (
     ChoiceMode,
     Entry,
@@ -42,6 +44,7 @@ class RenderedTurn:
     parts: Sequence[Part]
     head: str | None
     items: Sequence[Item]
+    lines: Sequence[str]
 
     @property
     def length(self) -> int:
@@ -59,24 +62,26 @@ def render_turn(
     key: str | None = None,
     fault: str | None = None,
     json_answer: JsonAnswer | None = None,
+    plain: bool = False,
 ) -> RenderedTurn:
     """The text of one turn.
 
     `developer` is the client's instructions, its guidance in order, then the tool block, then what form the
     answer must have; `head` is the same, but guidance behind the first user message is among the items, so that
     it does not change. The conversation ends in lines of ours, if there are any: what `choice` demands, what
-    `profile` adds, and `fault`, a line of `prompts.repair`. With `key` every call must carry that key.
-    The same arguments give the same text, and of `head` only what stands behind `text_before_key` depends on `key`.
+    `profile` adds, and `fault`, a line of `prompts.repair`; where that asks for a `plain` answer it says enough. With
+    `key` every call must carry that key. The same arguments give the same text, and of `head` only what stands behind
+    `text_before_key` depends on `key`.
     """
     tools = offered_tools(registry, choice)
     if not len(tools):
         key = None
     calls = notation(tools, profile, key) if len(tools) else ""
     answer_form = json_passage(json_answer, beside_calls=bool(calls)) if json_answer else ""
-    offered = _offer(tools, parallel)
-    head = _joined(_guidance(transcript, leading_guidance(transcript)), offered, calls, answer_form)
-    developer = _joined(_guidance(transcript, transcript.entries), offered, calls, answer_form)
-    closing = partial(_closing_lines, transcript, tools, choice, profile, form=call_form(key), fault=fault)
+    before_key = text_before_key(transcript, tools, parallel=parallel, profile=profile)
+    head = _joined(before_key, calls, answer_form)
+    developer = _joined(_guidance(transcript, transcript.entries), _offer(tools, parallel), calls, answer_form)
+    closing = partial(_closing_lines, transcript, tools, choice, profile, form=call_form(key), fault=fault, plain=plain)
 
     def parts() -> Iterable[Part]:
         page = PageWriter()
@@ -86,24 +91,29 @@ def render_turn(
         return page.parts()
 
     def items() -> Iterable[Item]:
-        said = [*conversation_items(transcript, key)]
-        lines = closing(length=sum(item.length for item in said))
+        said = [*conversation_items(transcript, key, named_results=profile.named_results)]
+        lines = closing(length=sum(item.length for item in said), as_items=True)
         return [*said, *(Item("user", (Text(text),), ours=ours) for ours, text in lines)]
 
-    return RenderedTurn(developer or None, Deferred(parts), head or None, Deferred(items))
+    # Whatever its length: a line that was not shown is not repeated.
+    lines = Deferred(
+        lambda: [text for as_items in (False, True) for _, text in closing(length=sys.maxsize, as_items=as_items)]
+    )
+    return RenderedTurn(developer or None, Deferred(parts), head or None, Deferred(items), lines)
 
 
-def text_before_key(transcript: Transcript, tools: ToolRegistry, *, parallel: bool) -> str:
+def text_before_key(transcript: Transcript, tools: ToolRegistry, *, parallel: bool, profile: PromptProfile) -> str:
     """The beginning of `head`: what the client told the model in front of the conversation, and the tools on offer."""
-    return _joined(_guidance(transcript, leading_guidance(transcript)), _offer(tools, parallel))
+    offered = _offer(tools, parallel, named_results=profile.named_results)
+    return _joined(_guidance(transcript, leading_guidance(transcript)), offered)
 
 
 def _joined(*passages: str) -> str:
     return "\n\n".join(filter(None, passages))
 
 
-def _offer(tools: ToolRegistry, parallel: bool) -> str:
-    return offer(tools, parallel=parallel) if len(tools) else ""
+def _offer(tools: ToolRegistry, parallel: bool, *, named_results: bool = False) -> str:
+    return offer(tools, parallel=parallel, named_results=named_results) if len(tools) else ""
 
 
 def _guidance(transcript: Transcript, entries: Iterable[Entry]) -> str:
@@ -122,11 +132,13 @@ def _closing_lines(
     length: int,
     form: str,
     fault: str | None,
+    plain: bool,
+    as_items: bool = False,
 ) -> Iterator[tuple[OwnLine, str]]:
     """The lines of ours at the end of the conversation, `length` characters long, in which calls look like `form`."""
     entries = visible(transcript)
     if not len(tools):
-        if any(isinstance(entry, PastCall) for entry in entries):
+        if any(isinstance(entry, PastCall) for entry in entries) and not (plain and fault):
             yield OwnLine.NO_TOOLS, line("no_tools")
     elif choice.mode is ChoiceMode.REQUIRED:
         names = ", ".join(escape(tool.name) for tool in tools)
@@ -134,7 +146,8 @@ def _closing_lines(
         yield OwnLine.DEMAND, line(demand, form, names=names)
     else:
         if profile.after_results and entries and isinstance(entries[-1], ToolResult):
-            yield OwnLine.AFTER_RESULTS, line("after_results")
+            named = as_items and profile.named_results
+            yield OwnLine.AFTER_RESULTS, after_named_results(transcript) if named else line("after_results")
         if profile.remind_after is not None and length > profile.remind_after:
             yield OwnLine.REMINDER, line("reminder", form)
     if fault:

@@ -6,13 +6,18 @@ newest turn (`render_turn(fault=...)`) and is never stored. What it quotes is un
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
-from .escape import escape
+from .conversation import one_line, visible
+from .escape import escape, escape_json
 from .prose import call_form, line
+from .transcript import Text, ToolResult, Transcript, UserTurn
 
 # Characters: enough for a validator's sentence, too little to take the prompt over.
 LONGEST_QUOTE = 300
+# Of the user's request, which stands in the conversation as a whole.
+LONGEST_REQUEST = 2000
 
 
 def _quoted(text: str) -> str:
@@ -40,9 +45,33 @@ def named_call_missing(names: Sequence[str]) -> str:
     return line("named_call_missing", names=_quoted(" or ".join(names)))
 
 
-def call_repeated(name: str) -> str:
-    """The loop guard: a call that already has its result came again."""
-    return line("call_repeated", name=_quoted(name))
+def answer_now(transcript: Transcript) -> str | None:
+    """An attempt without tools where results are the newest entry, with the user's last words; elsewhere None."""
+    entries = visible(transcript)
+    if not (entries and isinstance(entries[-1], ToolResult)):
+        return None
+    return _with_request("answer_now", transcript)
+
+
+def after_named_results(transcript: Transcript) -> str:
+    """What a small model is told behind results that are messages: no fault, but the same words of the user."""
+    return _with_request("after_named_results", transcript)
+
+
+def _with_request(name: str, transcript: Transcript) -> str:
+    entries = transcript.entries
+    request = next((entry for entry in reversed(entries) if isinstance(entry, UserTurn)), UserTurn(()))
+    text = "\n".join(part.text for part in request.parts if isinstance(part, Text)).strip()
+    if not text:
+        return line(name)
+    if len(text) > LONGEST_REQUEST:
+        text = text[: LONGEST_REQUEST - 1] + "…"
+    return f"{line(name)} {line('request', request=one_line(escape_json(json.dumps(text, ensure_ascii=False))))}"
+
+
+def call_forbidden() -> str:
+    """A call came where no tool is on offer."""
+    return line("call_forbidden")
 
 
 def call_without_key(name: str, key: str) -> str:

@@ -102,6 +102,8 @@ class Metrics:
         self._calls = counter("calls", "Tool calls that were read, by how much they had to be helped.", "tier")
         self._repairs = counter("repairs", "Rules that helped to read a call.", "rule")
         self._refusals = counter("refusals", "Blocks that did not leave as calls.", "reason")
+        self._taken_out = counter("taken_out", "What was taken out of answers, as nobody is to see it.", "what")
+        self._markup = counter("markup_shown", "Blocks that left as text.", "why")
         self._again = counter("second_answers", "Answers that were asked for once more.", "reason")
         self._paired = counter("paired_results", "Results that did not pair with their calls.", "kind")
         self._unheld = counter("unheld", "Calls and answers that left without fitting their schema.", "reason")
@@ -157,6 +159,7 @@ class Metrics:
         for reason, count in (("misfit", report.misfits.total()), ("unchecked", report.unchecked.total())):
             if count:
                 self._unheld.labels(reason).inc(count)
+        self._count_shown(report)
         for reason in report.again:
             self._again.labels(reason.value).inc()
         if report.lane is not None:
@@ -166,6 +169,12 @@ class Metrics:
                 self._spoilt.labels(_known(report.spoilt, SPOILING)).inc()
         if report.interrupted is not None:
             self._interrupts.labels(INTERRUPTIONS.get(report.interrupted, OTHER)).inc()
+
+    def _count_shown(self, report: TurnReport) -> None:
+        for what, count in report.taken_out.items():
+            self._taken_out.labels(what).inc(count)
+        for why, count in report.markup.items():
+            self._markup.labels(why).inc(count)
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

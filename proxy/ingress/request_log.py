@@ -93,6 +93,8 @@ class RequestLog:
                 "tiers": dict(turn.tiers) if turn.tiers.keys() - {Tier.VALID.value} else None,
                 "repaired": dict(turn.repairs),
                 "refused": dict(turn.refused),
+                "taken_out": dict(turn.taken_out),
+                "markup_shown": dict(turn.markup),
                 "again": turn.again,
                 "interrupted": turn.interrupted,
                 "warnings": turn.warnings,

@@ -4,11 +4,14 @@ compaction    `answer_request`: a turn, and the summary that makes a long conver
 run           `run_turn`: prompt, answer, and the one more answer that some faults are worth
 prompting     the prompts, and what becomes of one that is refused
 reading       one answer of the model, as it comes: backend events in, turn events out
+blocks        what is no whole call, and what a client is told of it
 call_key      the key that a call carries when it is meant, and which models write it
 calls         which calls may leave: declared, meant, fitting if strict, not going round
 masking       the key taken out of what leaves
 release       what leaves at once and what is held back, as a table of states
 verdict       what an answer was, and what follows from that
+own_notation  what only we write, taken out of answers
+shown_text    the text of one answer: which of it is shown
 visible_text  text on its way to the client, up to a stop string
 strictness    the schemas of strict tools
 given         what of an answer the client was given

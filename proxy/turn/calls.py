@@ -3,14 +3,15 @@
     the key ------ stands in a tool output that is new ---> asked for once more --again--> text
       |                                                     (models can imitate the key of the calls they are shown)
       '----------- else -----------------------------------------------------------------> a call
-    another key ------------------------------------------> asked for once more --again--> text
+    another key ------------------------------------------> asked for once more --again--> taken out
     no key ------- nothing in the request looks like a call -----------------------------> a call
       |----------- the guard knows it as a quotation ------------------------------------> text
       |----------- the model never writes the key ---------------------------------------> a call
-      '--------------------------------> asked for once more --again, has written it before--> text
+      '--------------------------------> asked for once more --again, has written it before--> taken out
                                                             '--again, never has---------> a call
 
-Where the key is required all blocks without it are text; where there is none the guard alone decides.
+Where the key is required all blocks without it are taken out; where there is none the guard alone decides. What would
+be taken out and stands in the request just so is a quotation, and text.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from parser import (
     fit,
     read_parameter_types,
 )
-from prompts import PastCall, QuoteGuard, canonical, looping_call, unescape_json
+from prompts import PastCall, QuoteGuard, canonical, looping_calls, unescape_json
 
 from ..contracts import TurnRequest
 from ..ids import CALL_ID
@@ -38,7 +39,7 @@ from .strictness import Misfit, ToolSchemas
 
 
 class Refusal(Enum):
-    """Why a block is not passed on as a call. All but `UNDECLARED` go out as text instead."""
+    """Why a block is not passed on as a call. A quotation goes out as text instead, all others are taken out."""
 
     UNDECLARED = "undeclared"
     QUOTED = "quoted"
@@ -80,9 +81,10 @@ class Accepted:
 
 
 class CallGate:
-    """Judges the calls of one request. Knows the ids that are already taken.
+    """Judges the calls of one request, of which the tools of `registry` may be called. Knows the ids that are taken.
 
-    `demanded`: the request demands a call, so the one that the user put into the prompt is meant.
+    `rounds`: so often a call was made and answered that goes round. `demanded`: the request demands a call, so the one
+    that the user put into the prompt is meant.
     """
 
     def __init__(
@@ -94,15 +96,18 @@ class CallGate:
         schemas: ToolSchemas,
         key: TurnKey,
         demanded: bool = False,
+        rounds: int = 2,
     ) -> None:
         self.registry = registry
+        self.declared = request.registry
+        """Also the tools that may not be called now: their calls are known, and taken out."""
         self._schemas = schemas
         self._streamed = request.streamed
         self._mint = mint
         self._key = key
         self._demanded = demanded
-        self._guard = QuoteGuard.of(request.transcript, registry, also=request.also_shown)
-        self._looping = looping_call(request.transcript)
+        self._guard = QuoteGuard.of(request.transcript, request.registry, also=request.also_shown)
+        self._looping = looping_calls(request.transcript, rounds)
         # An id that comes twice would tie a result to two calls, and models repeat those that they were shown.
         self._ids = {entry.call_id for entry in request.transcript.entries if isinstance(entry, PastCall)}
         self._asked_for_key = False
@@ -139,8 +144,8 @@ class CallGate:
         if misfit is not None and misfit.strict:
             return misfit
         # A call of before was passed on coerced, so it may come again in either form.
-        repeated = self._looping is not None and any(
-            self._looping == (tool.name, canonical(told)) for told in {arguments, coerced.arguments}
+        repeated = bool(self._looping) and any(
+            (tool.name, canonical(told)) in self._looping for told in {arguments, coerced.arguments}
         )
         return Accepted(self.take_id(call.id), tool.name, coerced.arguments, repeated, coerced.coercions, misfit)
 
@@ -187,6 +192,10 @@ class CallGate:
         # A misfit, a quotation or an escaped tag are seen at the end only, and so is a key behind the name.
         if self._schemas.strict or self._guard.is_suspect():
             return False
+        # So is whether the conversation goes round.
+        tool = self.registry.match(call.name)
+        if tool is None or any(name == tool.name for name, _ in self._looping):
+            return False
         match self._key.carried(call.extra):
             case Carried.RIGHT:
                 return True
@@ -195,9 +204,15 @@ class CallGate:
             case Carried.NOTHING:
                 return self._key.mode is not KeyMode.REQUIRED
 
-    def is_meant(self, call: CallStarted) -> bool:
-        """Whether a call that has begun carries the key."""
-        return self._key.carried(call.extra) is Carried.RIGHT
+    def is_meant(self, call: CallStarted) -> Carried | None:
+        """Whether a call that has begun is one whatever comes, and by what: its key, or that nothing can be quoted."""
+        match self._key.carried(call.extra):
+            case Carried.NOTHING if self._key.mode is not KeyMode.REQUIRED and not self._guard.is_suspect():
+                return Carried.NOTHING
+            case Carried.RIGHT:
+                return Carried.RIGHT
+            case _:
+                return None
 
     @property
     def keeps_calls_together(self) -> bool:

@@ -6,6 +6,8 @@ a schema that it will not take ------> without the schema that it should hold it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from parser import ToolRegistry
 from prompts import (
     ChoiceMode,
@@ -18,6 +20,7 @@ from prompts import (
     PromptProfile,
     Text,
     ToolChoice,
+    answer_now,
     nothing_said,
     render_turn,
 )
@@ -49,10 +52,17 @@ class Prompts:
         self._transcript = request.transcript
         self._truncations = 0
         self._schema_refused = False
+        # Of ours, at the end of the newest prompt.
+        self.lines: Sequence[str] = ()
 
     def prompt(self, fault: str | None, *, plain: bool, max_tokens: int | None) -> Prompt:
-        """With `fault` as its last line; `plain` without any tool; for an answer of at most `max_tokens`."""
+        """With `fault` as its last line; for an answer of at most `max_tokens`.
+
+        `plain` without any tool, and from the results where they have just come.
+        """
         request = self._request
+        if plain:
+            fault = answer_now(self._transcript) or fault
         # Without the block a model has nothing to imitate a call of.
         registry = ToolRegistry() if plain else self._registry
         wanted = request.output_format
@@ -65,7 +75,9 @@ class Prompts:
             key=None if plain else self._key,
             fault=fault,
             json_answer=JsonAnswer(wanted.schema) if wanted else None,
+            plain=plain,
         )
+        self.lines = rendered.lines
         # A model that is held to a schema has no way to write a call.
         held_to = wanted.schema if wanted and not (len(registry) or self._schema_refused) else None
         return Prompt(

@@ -1,6 +1,6 @@
 """One answer of the model, read as it comes: backend events in, turn events out.
 
-    backend events --> text --meter--> parser --> text ------------------> visible text --.
+    backend events --> text --meter--> parser --> text ------------------> shown text ----.
                                          |                                                +--> release --> the client
                                          '------> calls --> gate: may it leave, as what? -'
 
@@ -10,17 +10,15 @@ What leaves when is `release`'s business, whether a call is one the gate's. What
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 from parser import (
-    BareAnswerParser,
     CallCompleted,
     CallMalformed,
     CallStarted,
     Coercion,
     Doubtful,
+    HeadedCallParser,
     ParserEvent,
     ReadingEnded,
     SentinelParser,
@@ -29,8 +27,6 @@ from parser import (
 )
 
 from ..contracts import (
-    AnswerMessageEnded,
-    AnswerText,
     BackendEvent,
     MessageEnded,
     Reasoning,
@@ -46,34 +42,19 @@ from ..contracts import (
     Usage,
 )
 from ..errors import BackendError
+from .blocks import NO_KEY, QUOTED, UNREADABLE, MeantCall, begun_arguments, is_half_a_tag, is_markup
+from .call_key import Carried
 from .calls import Accepted, CallGate, Doubted, Refusal
 from .json_stream import JsonStream
 from .masking import Mask, masked
+from .own_notation import OwnNotation, TakenOut
 from .release import CallRelease, Cue, Hold, Release
 from .report import TurnReport
+from .shown_text import ShownText
 from .strictness import Misfit
 from .tokens import CHARACTERS_PER_TOKEN, TokenMeter
 from .verdict import Answer, names_of_calls
 from .visible_text import VisibleText
-
-# Deltas that are kept of the text in front of a call, for the guard to see whether it was copied with the call.
-_CONTEXT = 200
-
-# What a client is told of a block that it gets as text.
-_WARNINGS = {
-    Refusal.QUOTED: "A call of {tool} left as text, because it stands in the request: it was taken for a quotation.",
-    Refusal.NO_KEY: "A call of {tool} left as text, because it did not carry the key for calls.",
-    Refusal.WRONG_KEY: "A call of {tool} left as text, because it did not carry the key for calls.",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _MeantCall:
-    """A call that carries the key, while it is written. Should the answer be cut in it, it was meant all the same."""
-
-    index: int
-    name: str
-    id: str | None
 
 
 class Reading:
@@ -81,8 +62,10 @@ class Reading:
 
     Without a `gate` no call is read. `final`: nothing is asked for once more after this one. `may_repeat`: the call
     that the conversation goes round in is as good as any. `bare_calls`: an answer that is nothing but a call's JSON is
-    that call. `key` is masked in all that leaves. `stop` set: nothing more of this answer is wanted, and the backend's
-    turn can be ended.
+    that call. `keeps_tail`: nobody is shown what stands behind the last call. `named_results`: their headers name the
+    tool. `may_begin_so`: whether an answer may begin as a header of ours does; None: no such thing is taken out. `key`
+    is masked in all that leaves. `stop` set: nothing more of this answer is wanted, and the backend's turn can be
+    ended.
     """
 
     def __init__(
@@ -97,6 +80,9 @@ class Reading:
         may_repeat: bool = False,
         key: str | None = None,
         bare_calls: bool = False,
+        keeps_tail: bool = False,
+        named_results: bool = False,
+        may_begin_so: Callable[[], bool] | None = None,
         stop_strings: Sequence[str] = (),
         meter: TokenMeter | None = None,
     ) -> None:
@@ -110,30 +96,29 @@ class Reading:
         self._meter = meter
         self._parser = self._new_parser()
         self._key = key
-        self._visible = VisibleText(stop_strings, key)
         self._thoughts = None if key is None else Mask(key)
         self._thought_part = 0
         self._live_mask = None if key is None else Mask(key)
-        self._before: deque[str] = deque(maxlen=_CONTEXT)
-        self._release = Release(hold)
-        self._json: JsonStream | None = None
+        self._keeps_tail = keeps_tail
+        self._release = Release(hold, keeps_tail=keeps_tail)
         self._out: list[TurnEvent] = []
+        names = (tool.name for tool in gate.declared) if gate else ()
+        self._notation = OwnNotation(
+            names, named_results=named_results, may_begin_so=may_begin_so, told=report.take_out
+        )
+        self._said = ShownText(self._out, self._release, report, self._notation, VisibleText(stop_strings, key))
         # Whether the parser is in the middle of a call: its text is of the arguments.
         self._in_call = False
         # The call that is leaving while it is written, by the parser's number, and reasoning that came meanwhile.
         self._live_call: int | None = None
-        self._meant_call: _MeantCall | None = None
+        self._meant_call: MeantCall | None = None
         # Whether a message is over, but not known yet whether it was cut.
         self._message_over = False
         self._after_call: list[TurnEvent] = []
-        # Whether the last block left as text: then what closes it a second time is text, too.
-        self._refused_last = False
         self._characters = 0
         # Whether nothing of what may still come counts. Asked for each delta.
         self._over = False
         # What the answer will have been.
-        self._written: list[str] = []
-        self._shown = False
         self._calls = 0
         self._undeclared = 0
         self._malformed: str | None = None
@@ -149,14 +134,17 @@ class Reading:
         """Nothing more is wanted, but the model is likely to end the answer here by itself."""
         self.goes_on = False
         """It did not: more came than white space."""
-        self.left_json = False
-        """The text that was to be told as the JSON that it is did not begin as such."""
         self.usage: Usage | None = None
         """As the backend counted it; None when it did not come to that."""
 
+    @property
+    def left_json(self) -> bool:
+        """The text that was to be told as the JSON that it is did not begin as such."""
+        return self._said.left_json
+
     def tell_json(self, *, early: bool) -> None:
         """Before the first text: whether what must be JSON leaves as it comes, where it is JSON."""
-        self._json = JsonStream(self._key) if early and self._release.hold is Hold.FORMAT else None
+        self._said.tell_json(JsonStream(self._key) if early and self._release.hold is Hold.FORMAT else None)
 
     def receive(self, batch: Sequence[BackendEvent]) -> list[TurnEvent]:
         """Turn events for a batch of backend events; adjacent text is read in one piece."""
@@ -182,6 +170,8 @@ class Reading:
         self._end_thought()
         if not (self._refused_misfit or error):
             self._leave(self._release.meet(Cue.END))
+        if self._release.cut_tail:
+            self._report.take_out(TakenOut.AFTER_CALLS)
         return self._taken()
 
     @property
@@ -190,17 +180,20 @@ class Reading:
         return Answer(
             hold=self._release.hold,
             held=self._release.held,
-            shown=self._shown,
+            shown=self._said.shown,
             calls=self._calls,
             undeclared=self._undeclared,
-            written=self._masked("".join(self._written)),
+            preface=self._said.is_preface,
+            words=self._said.words,
+            lost=tuple(self._said.lost),
+            written=self._masked(self._said.written),
             malformed=self._malformed,
             doubtful=self._doubtful,
             repeated=self._repeated,
             misfits=tuple(self._misfits),
             broken=self._broken,
             incomplete=self._incomplete,
-            ended_by_stop_string=self._visible.stopped,
+            ended_by_stop_string=self._said.stopped,
             error=self._error,
         )
 
@@ -214,10 +207,15 @@ class Reading:
         """What was read of it, for want of the backend's own count."""
         return self._characters // CHARACTERS_PER_TOKEN if self._meter is None else self._meter.spent
 
+    def show_lines(self, lines: Sequence[str]) -> None:
+        """The model was shown these lines of ours: one that it repeats is taken out."""
+        self._notation.lines = lines
+
     # Reading
 
     def _taken(self) -> list[TurnEvent]:
-        out, self._out = self._out, []
+        out = [*self._out]
+        self._out.clear()
         return out
 
     def _other(self, event: BackendEvent) -> None:
@@ -246,7 +244,7 @@ class Reading:
         if self._message_over:
             self._message_over = False
             self._end_message()
-            self._show(AnswerMessageEnded())
+            self._said.end_message()
 
     def _masked(self, text: str) -> str:
         return text if self._key is None else masked(text, self._key)
@@ -308,14 +306,18 @@ class Reading:
         """A call does not reach over the end of a message: each is read by itself."""
         # What the parser held back, for it might have become a tag, is decided here: a tag cut in two is none.
         if self._gate is not None and not self._over:
-            while (rest := self._obey(self._parser.receive_eof())) is not None:
+            events = self._parser.receive_eof()
+            if (self._incomplete or self._error) and events and is_half_a_tag(events[-1]):
+                self._said.take_out(str(events.pop()), UNREADABLE)
+            while (rest := self._obey(events)) is not None:
                 self._parse(rest)
+                events = self._parser.receive_eof()
             self._parser = self._new_parser()
         self._flush_text()
 
-    def _new_parser(self) -> SentinelParser | BareAnswerParser:
+    def _new_parser(self) -> SentinelParser | HeadedCallParser:
         if self._bare_calls and self._gate is not None:
-            return BareAnswerParser(self._gate.registry, arguments=self._live)
+            return HeadedCallParser(self._gate.declared, arguments=self._live)
         return SentinelParser(arguments=self._live)
 
     def _obey(self, events: Sequence[ParserEvent]) -> str | None:
@@ -337,8 +339,8 @@ class Reading:
                     self._in_call = False
                     self._completed(event)
                 case StrayCloser(raw):
-                    if self._refused_last:
-                        self._text(raw)
+                    if self._said.block_is_text:
+                        self._show_block(raw)
                 case CallMalformed():
                     self._in_call = False
                     self._unreadable(event)
@@ -354,45 +356,20 @@ class Reading:
     # Text
 
     def _text(self, text: str) -> None:
-        self._before.append(text)
-        if self._release.holds and self._release.hold is Hold.FORMAT:
-            self._written.append(text)
-            if self._json is not None:
-                self._tell_json(self._json.feed(text))
-                if not self._json.held:
-                    return
-                text, self._json, self.left_json = self._json.text, None, True
-        if text := self._visible.feed(text):
-            self._show(AnswerText(text))
-        if self._visible.stopped:
-            self._end("a stop string came", winds_down=True)
-
-    def _tell_json(self, text: str) -> None:
-        if text:
-            self._shown = True
-            self._out.append(AnswerText(text))
+        self._said.feed(text)
+        self._look_for_stop()
 
     def _flush_text(self) -> None:
-        if self._json is not None:
-            self._tell_json(self._json.flush())
-        if text := self._visible.flush():
-            self._show(AnswerText(text))
-        if self._visible.stopped:
-            self._end("a stop string came", winds_down=True)
-
-    def _show(self, event: AnswerText | AnswerMessageEnded) -> None:
-        if self._json is not None and self._release.hold is Hold.FORMAT:
-            return  # its end is that of the answer
-        if self._release.holds:
-            self._release.keep(event)
-        else:
-            self._shown = self._shown or isinstance(event, AnswerText)
-            self._out.append(event)
+        self._said.flush()
+        self._look_for_stop()
 
     def _show_block(self, raw: str) -> None:
-        """A block that is no call: nothing is lost in silence. Flushed, for a tag in it ends with it."""
-        self._text(raw)
-        self._flush_text()
+        self._said.show_block(raw)
+        self._look_for_stop()
+
+    def _look_for_stop(self) -> None:
+        if self._said.stopped:
+            self._end("a stop string came", winds_down=True)
 
     # Calls
 
@@ -400,9 +377,9 @@ class Reading:
         assert self._gate is not None  # noqa: S101 -- the parser is only fed when there is a gate
         if self._incomplete and call.tier is Tier.BARE:
             # What was cut may be the beginning of more than this call.
-            self._unreadable(
-                CallMalformed("the answer was cut in the middle of it", call.before + call.raw, call.index)
-            )
+            raw, self._meant_call = call.before + call.raw, None
+            reason = "the answer was cut in the middle of it"
+            self._unreadable(CallMalformed(reason, raw, call.index, meant=is_markup(call.raw)))
             return
         # Text before it leaves before it.
         self._flush_text()
@@ -410,26 +387,27 @@ class Reading:
         self._meant_call = None
         # Behind a call that leaves anyway nothing is asked for once more: that call would come twice.
         may_ask = not (self._final or self._calls or live)
-        verdict = self._gate.judge(call, before="".join(self._before), may_ask=may_ask)
-        self._refused_last = isinstance(verdict, Doubted | Refusal) and verdict is not Refusal.UNDECLARED
+        verdict = self._gate.judge(call, before=self._said.before, may_ask=may_ask)
+        raw = call.before + call.raw
         match verdict:
             case Refusal.UNDECLARED:
-                # Taken out and not shown: a client could only take it for markup.
                 self._undeclared += 1
                 self._report.refuse(verdict.value)
+                self._said.pass_call(call.name, raw)
+                if self._keeps_tail:
+                    self._leave(self._release.meet(Cue.TAKEN_OUT))
             case Refusal():
                 self._report.refuse(verdict.value)
                 if live:
                     self._break(f"the call was refused: {verdict.value}")
                 else:
-                    self._warn_of(verdict, call.name)
-                    self._show_block(call.before + call.raw)
+                    self._refused(verdict, call, raw)
             case Doubted():
                 self._doubtful = self._doubtful or verdict
                 self._leave(self._release.meet(Cue.DOUBT))
-                self._show_block(call.before + call.raw)
+                self._refused(Refusal.NO_KEY, call, raw)
             case Doubtful(reason):
-                self._unreadable(CallMalformed(reason, call.before + call.raw, call.index))
+                self._unreadable(CallMalformed(reason, raw, call.index))
             case Misfit():
                 self._report.refuse("arguments_misfit")
                 # Calls go together: nothing more may leave.
@@ -439,6 +417,7 @@ class Reading:
                 self._break("a part of the arguments came when they had ended")
             case Accepted():
                 self._accepted(verdict, call, live=live)
+                self._said.pass_call(call.name)
 
     def _accepted(self, verdict: Accepted, call: CallCompleted, *, live: bool) -> None:
         # What the schema took of arguments that have left as they were written helped nobody.
@@ -455,17 +434,28 @@ class Reading:
         if not self._parallel:
             self._end("one call was asked for", winds_down=True)
 
-    def _warn_of(self, refusal: Refusal, name: str) -> None:
-        """Tells the client of a block that it gets as text, naming the tool by the client's own word for it."""
-        tool = None if self._gate is None else self._gate.registry.match(name)
-        self._report.warn(_WARNINGS[refusal].format(tool=f"the tool '{tool.name}'" if tool else "a tool"))
+    def _refused(self, refusal: Refusal, call: CallCompleted, raw: str) -> None:
+        """A call that may not leave: a quotation is text, as is JSON without any notation of ours."""
+        assert self._gate is not None  # noqa: S101 -- it was the gate that refused
+        # The client's own word for it.
+        tool = self._gate.registry.match(call.name)
+        name = f"the tool '{tool.name}'" if tool else "a tool"
+        if refusal is Refusal.QUOTED or not is_markup(call.raw) or self._gate.is_quoted_text(call.raw):
+            if refusal is Refusal.QUOTED:
+                self._report.warn(QUOTED.format(tool=name))
+            if is_markup(call.raw):
+                self._report.show_markup("quotation")
+            self._show_block(raw)
+        else:
+            self._said.take_out(raw, NO_KEY.format(tool=name))
 
     def _pass_on(self, call: Accepted) -> None:
         """A whole call leaves, or is held with the others or on suspicion."""
         events = (ToolCallStarted(call.call_id, call.name), ToolCallArguments(call.arguments), ToolCallEnded())
         if call.misfit is not None:
             # Behind a call that has left nothing is asked for once more: that call would come twice.
-            if not (self._final or self._release.hold is Hold.ANSWERED):
+            answered = self._release.hold is Hold.ANSWERED or (self._release.hold is Hold.TAIL and self._calls)
+            if not (self._final or answered):
                 self._misfits.append(call.misfit)
                 self._calls += 1
                 self._leave(self._release.meet(Cue.MISFIT, events))
@@ -488,11 +478,13 @@ class Reading:
     def _unreadable(self, block: CallMalformed) -> None:
         self._flush_text()
         meant, self._meant_call = self._meant_call, None
-        if self._incomplete and meant is not None and block.index == meant.index and self._gate is not None:
+        # A call that has no key goes behind no other: it would be run as one that is whole.
+        is_meant = meant is not None and block.index == meant.index and (meant.keyed or not self._calls)
+        if self._incomplete and meant is not None and is_meant and self._gate is not None:
             # Cut off, but meant: it leaves as far as it has come, as one whose arguments nobody can read.
             events = (
                 ToolCallStarted(self._gate.take_id(meant.id), meant.name),
-                ToolCallArguments(self._masked(_begun_arguments(block.raw))),
+                ToolCallArguments(self._masked(begun_arguments(block.raw))),
                 ToolCallEnded(complete=False),
             )
             self._leave(self._release.meet(Cue.CALL, events))
@@ -501,16 +493,23 @@ class Reading:
         if block.index is not None and block.index == self._live_call:
             self._break(f"the call cannot be read: {self._masked(block.reason)}")
             return
+        raw = block.before + block.raw
         # A broken block that stands so in the request is quoted, and asking anew would bring it again.
-        if block.meant and (self._gate is None or not self._gate.is_quoted_text(block.raw)):
+        quoted = self._gate is not None and self._gate.is_quoted_text(block.raw)
+        if quoted or not block.meant:
+            self._report.show_markup("quotation" if quoted else "mention")
+            self._show_block(raw)
+            return
+        if not self._calls:
             self._malformed = block.reason
             self._leave(self._release.meet(Cue.DOUBT))
-        self._show_block(block.before + block.raw)
+        self._said.take_out(raw, UNREADABLE)
 
     # Live calls
 
     def _started(self, call: CallStarted) -> None:
-        if self._gate is None or (tool := self._gate.registry.match(call.name)) is None:
+        # Without its tags a call is known when it is whole, and may be copied JSON.
+        if self._gate is None or call.bare or (tool := self._gate.registry.match(call.name)) is None:
             return
         # Once it has begun it can only end or break the turn, so it must be one that nothing later can refuse.
         if self._live and self._gate.may_leave_unfinished(call):
@@ -520,8 +519,8 @@ class Reading:
             self._leave(self._release.meet(Cue.CALL))
             self._out.append(started)
             self._live_call = call.index
-        elif self._gate.is_meant(call):
-            self._meant_call = _MeantCall(call.index, tool.name, call.id)
+        elif carried := self._gate.is_meant(call):
+            self._meant_call = MeantCall(call.index, tool.name, call.id, carried is Carried.RIGHT)
 
     def _tell_arguments(self, text: str) -> None:
         if self._live_mask is not None:
@@ -544,8 +543,3 @@ class Reading:
         # Where the answer was cut, the client knows already why the call has no end.
         if not self._incomplete:
             self._broken = reason
-
-
-def _begun_arguments(block: str) -> str:
-    """The arguments of a call that was cut off in the middle, as far as they came."""
-    return "".join(event for event in SentinelParser(arguments=True).receive_text(block) if isinstance(event, str))

@@ -33,6 +33,7 @@ class TurnReport:
     asked for; `misfits` the calls that left though they do not fit their tool's schema, by tool; `unchecked` what left
     though nobody can tell whether it fits, by reason.
     `paired` counts what was done so that each past call has a result, by name.
+    `taken_out` counts what of an answer nobody is to see, by kind, and `markup` blocks that left as text, by why.
     `truncated` counts the entries of the conversation that were left out because it was too long. `warnings` are
     sentences for the client, about what it may miss. `lane` is how the backend found the conversation, if it keeps any.
     """
@@ -42,6 +43,8 @@ class TurnReport:
     tiers: Counter[str] = field(default_factory=Counter)
     repairs: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
+    taken_out: Counter[str] = field(default_factory=Counter)
+    markup: Counter[str] = field(default_factory=Counter)
     again: list[Again] = field(default_factory=list)
     interrupted: str | None = None
     misfits: Counter[str] = field(default_factory=Counter)
@@ -73,6 +76,14 @@ class TurnReport:
         """A block did not leave as a call."""
         self.refused[reason] += 1
 
+    def take_out(self, what: str) -> None:
+        """Something of the answer is not shown."""
+        self.taken_out[str(what)] += 1
+
+    def show_markup(self, why: str) -> None:
+        """A block left as text."""
+        self.markup[why] += 1
+
     @property
     def difference(self) -> str | None:
         """Why the client has another conversation now than the backend; None when it has not."""
@@ -81,6 +92,7 @@ class TurnReport:
             "interrupted": self.interrupted,
             "refused": self.refused,
             "repaired": self.repairs,
+            "rewritten": self.taken_out,
             "truncated": self.truncated,
         }
         return next((why for why, found in differences.items() if found), None)

@@ -2,9 +2,9 @@
 
     first answer --- good -------------------------------------------> finished
          |---------- unusable markup, required call missing, a call that does not fit its schema or
-         |           may not be meant, text that is not the JSON it should be, a call that goes round
+         |           may not be meant, text that is not the JSON it should be
          |                \\--- second answer, same prompt + one line -> finished | failed
-         '---------- nothing but calls of undeclared tools
+         '---------- a call that goes round; nothing but calls that are taken out, and words that announce them
                           \\--- plain answer, without the tool block --> finished
 
 The second answer is a fresh one: the failed answer is not in its prompt, models copy it. The client
@@ -21,9 +21,21 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from parser import ToolRegistry
-from prompts import PROFILES, ChoiceMode, PromptProfile, offered_tools, text_before_key, untrusted_strings
+from prompts import (
+    PROFILES,
+    AssistantText,
+    ChoiceMode,
+    PastCall,
+    PromptProfile,
+    call_forbidden,
+    offered_tools,
+    shows_header,
+    text_before_key,
+    untrusted_strings,
+)
 
 from ..contracts import (
+    AnswerMessageEnded,
     BackendEvent,
     Prompt,
     TextBackend,
@@ -96,17 +108,24 @@ class Turn:
         registry = offered_tools(request.registry, request.choice)
         offered = len(registry) > 0
         keys = options.call_keys
-        key = self._key = _key(request, registry, keys) if offered else None
+        key = self._key = _key(request, registry, keys, options.profile) if offered else None
         schemas = ToolSchemas(registry, report)
         demanded = offered and request.choice.mode is ChoiceMode.REQUIRED
         turn_key = TurnKey(keys.mode, key, request.model, keys.habits)
+        # Where no tool is left to call, past calls are still imitated, and declared ones are called all the same.
+        entries = request.transcript.entries
+        on_duty = len(request.registry) > 0 or any(isinstance(entry, PastCall) for entry in entries)
+        rounds = options.profile.rounds
         self._gate = (
-            CallGate(request, registry, mint=mint, schemas=schemas, key=turn_key, demanded=demanded)
-            if offered
+            CallGate(request, registry, mint=mint, schemas=schemas, key=turn_key, demanded=demanded, rounds=rounds)
+            if on_duty
             else None
         )
+        # A lone message has no header that could be imitated, and may be about such headers.
+        self._shows_headers = on_duty or any(isinstance(entry, AssistantText) for entry in entries)
         self._demands = Demands(
             key=key,
+            tools=offered,
             call=demanded,
             names=request.choice.names,
             output=JsonOutput(request.output_format, report) if request.output_format else None,
@@ -175,23 +194,30 @@ class Turn:
             again = Hold.SHOWN if first.shown else hold
             # A model that repeats its call although it was told means it.
             reading = self._reading(again, may_repeat=True, final=True)
-            async with aclosing(self._read(reading, fault=fault.line)) as batches:
+            async with aclosing(self._read(reading, fault=fault.line, plain=fault.plain)) as batches:
                 async for events in batches:
                     yield events
             second = held_to_format(reading.answer, self._demands.output)
             answer = held_to_format(settled(first, second, self._demands), self._demands.output)
-            if first.doubtful and first.held and answer.held is first.held:
-                self._report.warn(f"A call of the tool '{first.doubtful.name}' left as text: it may not be meant.")
-        if not self._exhausted and nothing_left(first, answer, self._demands):
+        plain = fault is not None and fault.plain
+        if not (self._exhausted or plain) and nothing_left(first, answer, self._demands):
             self._report.ask_again(Again.UNDECLARED)
-            reading = self._reading(hold, may_repeat=True, final=True, plain=True)
-            async with aclosing(self._read(reading, plain=True)) as batches:
+            if hold is Hold.FREE and (first.shown or answer.shown):
+                # Behind the words that announced a call, which are a message of their own.
+                yield [AnswerMessageEnded()]
+            reading = self._reading(hold, may_repeat=True, final=True)
+            line = None if self._demands.tools else call_forbidden()
+            async with aclosing(
+                self._read(reading, fault=line, plain=True, told=first.words if first.shown else ())
+            ) as batches:
                 async for events in batches:
                     yield events
             answer = held_to_format(reading.answer, self._demands.output)
         if answer.hold is Hold.MISFIT and not (answer.error or answer.refusal):
             for misfit in answer.misfits:
                 self._report.let_misfit(misfit.name)
+        for sentence in answer.lost:
+            self._report.warn(sentence)
         last = end_of(answer, self._demands, self._usage)
         self._report.pass_on(names_of_calls(last))
         yield [self._without_key(event) for event in last]
@@ -203,11 +229,11 @@ class Turn:
                 error.message = masked(error.message, self._key)
         return event
 
-    def _reading(self, hold: Hold, *, may_repeat: bool, final: bool = False, plain: bool = False) -> Reading:
+    def _reading(self, hold: Hold, *, may_repeat: bool, final: bool = False) -> Reading:
         # For all answers together: the client pays for what it never sees.
         left = self._tokens_left
         return Reading(
-            None if plain else self._gate,
+            self._gate,
             self._report,
             hold=hold,
             # Whoever gets the answer as a whole gains nothing by a call that has begun, and loses it if it breaks.
@@ -218,9 +244,16 @@ class Turn:
             key=self._key,
             # Where JSON is asked for, an answer that looks like a call may be that.
             bare_calls=self._demands.call or (self._options.profile.bare_calls and self._demands.output is None),
+            keeps_tail=self._options.profile.keeps_tail,
+            named_results=self._options.profile.named_results,
+            may_begin_so=self._quotes_headers if self._shows_headers else None,
             stop_strings=self._request.stop,
             meter=None if left is None else TokenMeter(left),
         )
+
+    def _quotes_headers(self) -> bool:
+        """Whether an answer that begins like a header of ours may show what somebody else wrote."""
+        return shows_header(self._request.transcript)
 
     def _ends_by_itself(self, reading: Reading, prompt: Prompt) -> bool:
         """Whether to wait for the end of an answer of which nothing more is wanted: an interrupt costs its lane."""
@@ -260,13 +293,17 @@ class Turn:
         return reading.receive(batch)
 
     async def _read(
-        self, reading: Reading, *, fault: str | None = None, plain: bool = False
+        self, reading: Reading, *, fault: str | None = None, plain: bool = False, told: Sequence[str] = ()
     ) -> AsyncGenerator[list[TurnEvent], None]:
-        """Asks the backend and reads its stream; leaving early ends the backend's turn."""
+        """Asks the backend and reads its stream; leaving early ends the backend's turn.
+
+        The client was `told` these lines already: they are not said again.
+        """
         answered = False
         failure: BackendError | None = None
         self._settle("second_try")
         prompt = self._prompt = self._prompts.prompt(fault, plain=plain, max_tokens=self._tokens_left)
+        reading.show_lines((*self._prompts.lines, *told))
         while failure is None:
             reading.tell_json(early=fault is None and not plain and self._tells_json(prompt))
             try:
@@ -302,10 +339,10 @@ class Turn:
         self._usage += reading.usage or estimated_usage(prompt, reading.estimated_tokens)
 
 
-def _key(request: TurnRequest, tools: ToolRegistry, keys: CallKeys) -> str | None:
+def _key(request: TurnRequest, tools: ToolRegistry, keys: CallKeys, profile: PromptProfile) -> str | None:
     if keys.mode is KeyMode.OFF:
         return None
-    before = text_before_key(request.transcript, tools, parallel=request.parallel)
+    before = text_before_key(request.transcript, tools, parallel=request.parallel, profile=profile)
     sent = [*untrusted_strings(request.transcript, request.registry), *request.also_shown]
     return keys.key(request.owner, before, sent)
 

@@ -15,7 +15,6 @@ from prompts import (
     arguments_misfit,
     call_in_output,
     call_missing,
-    call_repeated,
     call_without_key,
     named_call_missing,
     output_misfit,
@@ -43,13 +42,14 @@ from .strictness import Misfit
 class Answer:
     """One answer of the model, once it is over.
 
-    `hold` is what became of it, and `held` what has not left because of that; `shown` says that text of it has
-    left. `calls` counts the good ones, `undeclared` those of tools that nobody offered, which are taken out.
-    `written` is the text as the model wrote it where it has to be JSON, and `unfit` why it is not.
-    `malformed` is why a block could not be read, `doubtful` a call that may not be meant, `repeated` the tool of a
-    call that the conversation goes round in, `misfits` are calls that do not fit their schemas, of which `calls` counts
-    those that may leave all the same, `broken` is why a call broke that was leaving live.
-    It was cut as `incomplete` says, ended by a stop string, or its stream failed with `error`.
+    `hold` is what became of it, and `held` what has not left because of that; `shown` says that text of it has left,
+    and `preface` that it is no more than some `words`, by lines, in front of calls. `calls` counts the good ones,
+    `undeclared` those of tools that nobody offered, and `lost` says of each other block what became of it: these are
+    taken out. `written` is the text as the model wrote it where it has to be JSON, and `unfit` why it is not.
+    `malformed` is why a block could not be read, `doubtful` a call that may not be meant, `repeated` the tool of a call
+    that the conversation goes round in, `misfits` are calls that do not fit their schemas, of which `calls` counts
+    those that may leave all the same, `broken` is why a call broke that was leaving live. It was cut as `incomplete`
+    says, ended by a stop string, or its stream failed with `error`.
     """
 
     hold: Hold = Hold.FREE
@@ -57,6 +57,9 @@ class Answer:
     shown: bool = False
     calls: int = 0
     undeclared: int = 0
+    words: tuple[str, ...] = ()
+    preface: bool = False
+    lost: tuple[str, ...] = ()
     written: str = ""
     unfit: Unfit | None = None
     malformed: str | None = None
@@ -84,6 +87,11 @@ class Answer:
         return next((misfit for misfit in self.misfits if misfit.strict), None)
 
     @property
+    def answers(self) -> bool:
+        """The client gets more of it than the words in front of a call that it does not get."""
+        return bool(self.held or self.calls or (self.shown and not self.preface))
+
+    @property
     def settled(self) -> bool:
         """Its end is decided by something that no other answer of the model would change."""
         return bool(self.error or self.incomplete or self.broken)
@@ -91,9 +99,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """What a request asks of every answer: a call (of one of `names`, if there are any), or JSON; `key` in calls."""
+    """What a request asks of every answer: a call (of one of `names`, if there are any), or JSON; `key` in calls.
+
+    `tools`: calls are possible.
+    """
 
     key: str | None = None
+    tools: bool = True
     call: bool = False
     names: Sequence[str] | None = None
     output: JsonOutput | None = None
@@ -101,10 +113,11 @@ class Demands:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why one more answer is worth asking for, and the line that asks for it."""
+    """Why one more answer is worth asking for, and the line that asks for it; `plain`: one without tools."""
 
     reason: Again
-    line: str
+    line: str | None = None
+    plain: bool = False
 
 
 def names_of_calls(events: Sequence[TurnEvent]) -> list[str]:
@@ -127,7 +140,7 @@ def held_to_format(answer: Answer, output: JsonOutput | None) -> Answer:
             return replace(answer, hold=Hold.FREE)
         case text:
             # What looked like a block that cannot be read is a tag in one of its strings.
-            return replace(answer, hold=Hold.FREE, held=(AnswerText(text),), malformed=None)
+            return replace(answer, hold=Hold.FREE, held=(AnswerText(text),), malformed=None, lost=())
 
 
 def fault_of(answer: Answer, demands: Demands) -> Fault | None:
@@ -144,14 +157,14 @@ def fault_of(answer: Answer, demands: Demands) -> Fault | None:
     if answer.calls:
         # Whatever else is wrong with it: the client runs these calls, and asked anew they would come twice.
         return None
-    if answer.malformed:
+    if answer.malformed and demands.tools:
         return Fault(Again.MALFORMED, unusable_markup(answer.malformed))
     if answer.doubtful:
         return _doubted(answer.doubtful, demands.key or "")
     if demands.call:
         return Fault(Again.CALL_MISSING, named_call_missing(demands.names) if demands.names else call_missing())
     if answer.repeated:
-        return Fault(Again.REPEATED, call_repeated(answer.repeated))
+        return Fault(Again.REPEATED, plain=True)
     # An answer that held nothing but calls of undeclared tools gets another chance below, in plain words.
     if answer.unfit and not (answer.empty and answer.undeclared):
         return Fault(Again.OUTPUT_INVALID, output_misfit(answer.unfit.problem))
@@ -179,11 +192,13 @@ def settled(first: Answer, second: Answer, demands: Demands) -> Answer:
         return first
     # Of an answer with a strict misfit not even the good calls: they were held to go together with it.
     fallback = () if first.misfit else first.held
+    # Of blocks that came in neither answer the client hears once.
+    second = replace(second, lost=second.lost or (() if second.answers else first.lost))
     worthless = bool(first.misfit) or first.hold is Hold.FORMAT or demands.call
     if first.refusal and not (second.calls or second.error) and (second.empty or second.malformed):
         # It gave up: the client is told why, instead of being shown nothing or a broken block.
         return replace(second, misfits=(first.refusal,))
-    if second.error and not (second.shown or second.calls or worthless):
+    if second.error and (first.shown or fallback) and not (second.shown or second.calls or worthless):
         # The first answer was whole. That the second one failed is no reason to lose it.
         return replace(second, error=None, held=fallback)
     if second.empty or (first.shown and second.malformed and not second.calls):
@@ -205,11 +220,11 @@ def _no_better(second: Answer, demands: Demands) -> bool:
 
 
 def nothing_left(first: Answer, last: Answer, demands: Demands) -> bool:
-    """Whether only calls of undeclared tools were written, so that taking them out leaves nothing."""
+    """Whether taking out calls of undeclared tools, and blocks that were not asked for once more, leaves nothing."""
     # Where a call is demanded, plain words would be refused as well.
     decided = last.settled or last.misfits or demands.call
-    left = first.shown or not last.empty
-    return bool(first.undeclared + last.undeclared) and not (left or decided)
+    taken_out = first.undeclared or last.undeclared or (first.lost and first is last)
+    return bool(taken_out) and not (decided or first.answers or last.answers)
 
 
 def end_of(answer: Answer, demands: Demands, usage: Usage) -> tuple[TurnEvent, ...]:

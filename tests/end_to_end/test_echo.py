@@ -249,15 +249,15 @@ async def test_where_the_key_is_required_nothing_counts_that_does_not_carry_it(a
         paraphrased = write_call("delete_note", '{"path": "other.md"}')
         backend.copy = lambda text: paraphrased
         text, calls = await ask(APIS[api][0]("user", "Delete."))
-        assert (text, calls) == (paraphrased, [])
+        assert (text, calls) == ("", []), "taken out: nobody is shown markup that he did not send"
         stolen = ""
 
-        def with_the_key_of_before(text: str) -> str:
+        def with_the_first_key(text: str) -> str:
             nonlocal stolen
-            used, stolen = stolen, key_of(text) or ""
-            return write_call("delete_note", '{"path": "other.md"}', key=used or stolen)
+            stolen = stolen or key_of(text) or ""
+            return write_call("delete_note", '{"path": "other.md"}', key=stolen)
 
-        backend.copy = with_the_key_of_before
+        backend.copy = with_the_first_key
         assert (await ask(APIS[api][0]("user", "Delete.")))[1] == ["delete_note"]
         other_tools = APIS[api][0]("user", "Delete.")
         del other_tools["tools"][2:]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts import AssistantText, Entry, PastCall, Text, ToolResult, Transcript, UserTurn, canonical, looping_call
+from prompts import AssistantText, Entry, PastCall, Text, ToolResult, Transcript, UserTurn, canonical, looping_calls
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -94,4 +94,22 @@ ASKED = UserTurn((Text("Read it."),))
 def test_only_the_same_call_twice_in_a_row_with_its_results_is_a_loop(
     entries: tuple[Entry, ...], expected: tuple[str, str] | None
 ) -> None:
-    assert looping_call(Transcript(entries)) == expected
+    assert looping_calls(Transcript(entries), 2) == ({expected} if expected else set())
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ((ASKED, *looped("1")), {LOOP}),
+        ((ASKED, *looped("1"), AssistantText("Again.")), {LOOP}),
+        ((ASKED, *looped("1")[:1], *looped("2", "b.md")[:1], looped("1")[1]), {LOOP}),
+        ((ASKED, *looped("1"), *looped("2", "b.md")), {("read_note", canonical('{"path": "b.md"}'))}),
+        ((ASKED, *looped("1", result=None)), set()),
+        ((ASKED, *looped("1"), ASKED), set()),
+        ((ASKED,), set()),
+    ],
+)  # fmt: skip
+def test_where_once_is_enough_it_is_a_call_of_the_newest_round(
+    entries: tuple[Entry, ...], expected: set[tuple[str, str]]
+) -> None:
+    assert looping_calls(Transcript(entries), 1) == expected

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from prompts import (
+    answer_now,
     arguments_misfit,
+    call_forbidden,
     call_missing,
-    call_repeated,
     named_call_missing,
     unusable_markup,
 )
@@ -26,7 +27,7 @@ def test_the_words_name_the_tags_only_through_the_grammar(template: Traversable)
 
 def test_the_reference_page_names_every_fault() -> None:
     page = (Path(__file__).parents[2] / "docs/reference/prompts.md").read_text("utf-8")
-    for fault in (unusable_markup, arguments_misfit, call_missing, named_call_missing, call_repeated):
+    for fault in (unusable_markup, arguments_misfit, call_missing, named_call_missing, call_forbidden, answer_now):
         assert f"`{fault.__name__}`" in page
 
 

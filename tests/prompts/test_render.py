@@ -26,8 +26,8 @@ from prompts import (
     ToolResult,
     Transcript,
     UserTurn,
+    answer_now,
     arguments_misfit,
-    call_repeated,
     output_misfit,
     render_turn,
 )
@@ -61,6 +61,7 @@ def turn(
     key: str | None = None,
     fault: str | None = None,
     json_answer: JsonAnswer | None = None,
+    plain: bool = False,
 ) -> RenderedTurn:
     return render_turn(
         Transcript(entries, instructions),
@@ -71,6 +72,7 @@ def turn(
         key=key,
         fault=fault,
         json_answer=json_answer,
+        plain=plain,
     )
 
 
@@ -113,7 +115,14 @@ SCENARIOS = {
         json_answer=JsonAnswer('{"type":"object","description":"<tool_call>{}"}'),
         fault=output_misfit("at 'x': \"a\" is not of type integer"),
     ),
-    "loop_guard": turn(ASKED, *CALLS, *RESULTS, fault=call_repeated("read_note")),
+    "plain_from_results": turn(
+        ASKED,
+        *CALLS,
+        *RESULTS,
+        choice=ToolChoice(ChoiceMode.NONE),
+        plain=True,
+        fault=answer_now(Transcript((ASKED, *CALLS, *RESULTS))),
+    ),
 }
 
 

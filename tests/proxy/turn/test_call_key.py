@@ -234,7 +234,7 @@ async def test_a_call_without_the_key_is_asked_for_once_more_where_calls_are_quo
 async def test_a_model_that_writes_the_key_did_not_mean_what_comes_twice_without() -> None:
     chosen = options(habit=KeyHabit.WRITES)
     outcome = await play(READ_B, READ_B, request=QUOTED, options=chosen)
-    assert (outcome.calls, outcome.text) == ([], READ_B)
+    assert (outcome.calls, outcome.text) == ([], "")
     assert outcome.report.refused == {"no_key": 1}
     assert outcome.report.warnings
 
@@ -257,31 +257,35 @@ async def test_behind_a_call_that_has_left_nothing_is_asked_for_once_more() -> N
         keyed(lambda key: write_call("search", "{}", key=key) + READ_B), request=QUOTED, options=options()
     )
     assert outcome.calls == [("search", "{}")]
-    assert outcome.text == READ_B, "of a model that has just written the key"
+    assert outcome.text == "", "of a model that has just written the key"
+    assert outcome.report.warnings
 
 
-async def test_another_key_is_asked_for_once_more_and_then_text() -> None:
+async def test_another_key_is_asked_for_once_more_and_then_taken_out() -> None:
     wrong = write_call("read_note", B, key="0123456789abcdef")
     outcome = await play(wrong, call(B))
     assert outcome.calls == [("read_note", B)]
     assert outcome.report.again == ["wrong_key"]
     outcome = await play(wrong, wrong)
-    assert (outcome.calls, outcome.text) == ([], wrong)
+    assert (outcome.calls, outcome.text) == ([], "")
+    assert outcome.report.warnings
     assert outcome.report.refused == {"wrong_key": 1}
 
 
-async def test_a_doubtful_call_is_shown_when_the_second_answer_is_none() -> None:
+async def test_a_doubtful_call_is_not_shown_when_the_second_answer_is_none() -> None:
     outcome = await play(READ_B, BackendError("Gone."), request=QUOTED)
+    assert (outcome.calls, outcome.text, outcome.error.message) == ([], "", "Gone.")
+    outcome = await play(f"I look. {READ_B}", BackendError("Gone."), request=QUOTED)
     assert outcome.finished
-    assert (outcome.calls, outcome.text) == ([], READ_B)
+    assert (outcome.calls, outcome.text) == ([], "I look. ")
     assert outcome.report.warnings
 
 
-async def test_where_the_key_is_required_a_block_without_it_is_text() -> None:
+async def test_where_the_key_is_required_a_block_without_it_is_taken_out() -> None:
     answer = keyed(lambda key: READ_B + write_call("read_note", A, key=key))
     outcome = await play(answer, options=options(KeyMode.REQUIRED))
     assert outcome.calls == [("read_note", A)]
-    assert outcome.text == READ_B
+    assert outcome.text == ""
     assert outcome.report.refused == {"no_key": 1}
 
 
@@ -326,8 +330,8 @@ async def test_with_the_key_a_call_leaves_live_from_its_name_on() -> None:
     answer = call('{"path": "a.md", "text": "some more words"}')
     outcome = await play(answer, chunk=4, options=options(KeyMode.REQUIRED, release=CallRelease.LIVE))
     assert sum(isinstance(event, ToolCallArguments) for event in outcome.events) > 2
-    outcome = await play(READ_A, chunk=4, options=options(KeyMode.REQUIRED, release=CallRelease.LIVE))
-    assert (outcome.calls, outcome.text) == ([], READ_A)
+    outcome = await play(READ_A, "So.", chunk=4, options=options(KeyMode.REQUIRED, release=CallRelease.LIVE))
+    assert (outcome.calls, outcome.text) == ([], "So.")
 
 
 @pytest.mark.parametrize("chunk", [0, 1, 3, 7])

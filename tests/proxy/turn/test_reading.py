@@ -68,8 +68,9 @@ def test_a_held_answer_says_why_and_what_is_held() -> None:
     reading = Reading(gate(), TurnReport())
     assert read(reading, [TextPiece(f"I look. {BROKEN}")]) == [AnswerText("I look. ")]
     answer = reading.answer
-    assert (answer.hold, answer.held, answer.shown) == (Hold.DOUBTFUL, (AnswerText(BROKEN),), True)
+    assert (answer.hold, answer.held, answer.shown) == (Hold.DOUBTFUL, (), True)
     assert answer.malformed
+    assert answer.lost, "what is no quotation is not shown"
 
 
 def test_what_the_model_wrote_is_kept_where_it_must_be_json() -> None:

@@ -99,9 +99,9 @@ async def test_without_tools_the_answer_is_text_as_it_is() -> None:
     assert outcome.calls == []
 
 
-async def test_choice_none_shows_no_tools_and_reads_no_calls() -> None:
-    outcome = await play(READ_A, request=ask(choice=ToolChoice(ChoiceMode.NONE)))
-    assert outcome.text == READ_A
+async def test_choice_none_shows_no_tools_and_passes_on_no_calls() -> None:
+    outcome = await play(READ_A, "It says A.", request=ask(choice=ToolChoice(ChoiceMode.NONE)))
+    assert (outcome.calls, outcome.text) == ([], "It says A.")
     assert "read_note" not in (outcome.backend.prompts[0].developer or "")
 
 
@@ -143,10 +143,12 @@ async def test_unreadable_markup_is_asked_for_once_more_without_the_failed_answe
     assert outcome.report.again == ["malformed"]
 
 
-async def test_markup_that_stays_unreadable_is_text() -> None:
+async def test_markup_that_stays_unreadable_is_taken_out_and_told() -> None:
     outcome = await play(BROKEN, BROKEN)
-    assert outcome.text == BROKEN
+    assert outcome.text == ""
     assert outcome.finished
+    assert outcome.report.taken_out == {"block": 2}
+    assert outcome.report.warnings
 
 
 async def test_a_repeated_answer_does_not_repeat_text_that_was_already_shown() -> None:
@@ -157,26 +159,29 @@ async def test_a_repeated_answer_does_not_repeat_text_that_was_already_shown() -
 
 async def test_text_before_markup_that_stays_unreadable_is_shown_once() -> None:
     outcome = await play(f"I look. {BROKEN}", f"I look. {BROKEN}")
-    assert outcome.text == f"I look. {BROKEN}"
+    assert outcome.text == "I look. "
 
 
-async def test_unreadable_markup_beside_a_good_call_is_text_and_not_asked_for_again() -> None:
+async def test_unreadable_markup_beside_a_good_call_is_taken_out_and_not_asked_for_again() -> None:
     outcome = await play(f"{BROKEN}\n{READ_A}")
-    assert BROKEN in outcome.text
+    assert outcome.text == ""
     assert outcome.calls == [("read_note", '{"path": "a.md"}')]
 
 
-async def test_when_the_second_answer_fails_what_was_held_is_shown() -> None:
-    outcome = await play(BROKEN, BackendError("gone"))
-    assert outcome.text == BROKEN
+async def test_when_the_second_answer_fails_what_there_is_of_the_first_is_shown() -> None:
+    outcome = await play(f"I look. {BROKEN} So.", BackendError("gone"))
+    assert outcome.text == "I look. So."
     assert outcome.finished
+    outcome = await play(BROKEN, BackendError("gone"))
+    assert (outcome.text, outcome.error.message) == ("", "gone")
 
 
-async def test_a_truncated_call_is_text_and_never_a_call() -> None:
+async def test_a_truncated_call_is_an_incomplete_one() -> None:
     cut = '<tool_call>{"name": "read_note", "arguments": {"path": "a.'
     outcome = await play([TextPiece("Ok. " + cut), TurnEnded(USAGE, "max_output_tokens")])
-    assert outcome.text == "Ok. " + cut
-    assert outcome.calls == []
+    assert outcome.text == "Ok. "
+    assert outcome.calls == [("read_note", '{"path": "a.')]
+    assert ToolCallEnded(complete=False) in outcome.events
     assert outcome.end == TurnFinished(USAGE, "max_output_tokens")
 
 

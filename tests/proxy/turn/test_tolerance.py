@@ -56,6 +56,12 @@ async def test_json_that_stands_in_the_request_is_copied_and_not_called() -> Non
     assert (outcome.text, outcome.calls, dict(outcome.report.refused)) == (BARE, [], {"quoted": 1})
 
 
+async def test_nor_is_it_where_calls_leave_as_they_are_written() -> None:
+    live = TurnOptions(profile=PROFILES["small"], release=CallRelease.LIVE)
+    outcome = await play(BARE, request=ask(f"Show me my note: {BARE}"), options=live)
+    assert (outcome.text, outcome.calls) == (BARE, [])
+
+
 async def test_an_answer_that_was_cut_is_not_known_to_be_nothing_but_a_call() -> None:
     outcome = await play([TextPiece(BARE), TurnEnded(None, "max_output_tokens")], options=SMALL)
     assert (outcome.text, outcome.calls) == (BARE, [])

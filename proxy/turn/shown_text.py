@@ -1,0 +1,166 @@
+"""The text of one answer: which of it is shown, at once or later, and what is known of that in the end.
+
+text between blocks --> own notation --> visible text --> release --> the client
+a block that is text ------------------------^
+a block that is not shown --> told and counted
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ..contracts import AnswerMessageEnded, AnswerText, TurnEvent
+from .json_stream import JsonStream
+from .own_notation import OwnNotation, TakenOut
+from .release import Hold, Release
+from .report import TurnReport
+from .visible_text import VisibleText
+
+# Deltas that are kept of the text in front of a call, for the guard to see whether it was copied with the call.
+_CONTEXT = 200
+# Characters. What stands in front of a call and says more than that it comes is an answer of its own.
+MAX_PREFACE = 200
+
+
+class ShownText:
+    """Feed it the answer's text, and tell it of blocks; what may leave now is put into `out`."""
+
+    def __init__(
+        self,
+        out: list[TurnEvent],
+        release: Release,
+        report: TurnReport,
+        notation: OwnNotation,
+        visible: VisibleText,
+    ) -> None:
+        self._out = out
+        self._release = release
+        self._report = report
+        self._notation = notation
+        self._visible = visible
+        self._before: deque[str] = deque(maxlen=_CONTEXT)
+        self._written: list[str] = []
+        self._preface = ""
+        # Whether there was a block that is not text, and whether the last one was text: then so is what closes it once
+        # more.
+        self._blocks = False
+        self.block_is_text = False
+        self._json: JsonStream | None = None
+        self.left_json = False
+        """The text that was to be told as the JSON that it is did not begin as such."""
+        self.shown = False
+        """Text has left."""
+        self.lost: list[str] = []
+        """What a client is told of blocks that were taken out."""
+
+    @property
+    def stopped(self) -> bool:
+        """A stop string came."""
+        return self._visible.stopped
+
+    @property
+    def before(self) -> str:
+        """The text right in front of what comes now."""
+        return "".join(self._before)
+
+    @property
+    def written(self) -> str:
+        """The text as the model wrote it, where it has to be JSON."""
+        return "".join(self._written)
+
+    @property
+    def is_preface(self) -> bool:
+        """Text has left, but no more than some words in front of calls."""
+        return self._blocks and self.shown and len(self._preface) <= MAX_PREFACE
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The lines of such a preface."""
+        return tuple(filter(None, map(str.strip, self._preface.splitlines()))) if self.is_preface else ()
+
+    def tell_json(self, stream: JsonStream | None) -> None:
+        """Before the first text: what must be JSON leaves through `stream`, where it is JSON."""
+        self._json = stream
+
+    def feed(self, text: str) -> None:
+        self._before.append(text)
+        if text := self._notation.feed(text):
+            self._say(text)
+
+    def flush(self) -> None:
+        """A stretch of text ends."""
+        if text := self._notation.flush():
+            self._say(text)
+        if self._json is not None:
+            self._tell(self._json.flush())
+        if text := self._visible.flush():
+            self._show(AnswerText(text))
+
+    def end_message(self) -> None:
+        self._show(AnswerMessageEnded())
+        self._notation.begin()
+
+    def show_block(self, raw: str) -> None:
+        """A block that is no call is shown as it is. Flushed, for a tag in it ends with it."""
+        self.flush()
+        self._before.append(raw)
+        self.block_is_text = True
+        self._notation.pass_by(raw)
+        self._say(raw)
+        self.flush()
+
+    def take_out(self, raw: str, told: str) -> None:
+        """A block that is no call and no quotation: nobody is shown markup, and the client is `told`."""
+        # It may be in a string of the JSON that is asked for, and if that is leaving it is.
+        if self._json is not None and self._release.hold is Hold.FORMAT:
+            self._before.append(raw)
+            self._say(raw)
+            return
+        self._write(raw)
+        self._pass(raw)
+        self._report.take_out(TakenOut.BLOCK)
+        self.lost.append(told)
+
+    def pass_call(self, name: str, raw: str = "") -> None:
+        """A call of that name stood here, as `raw` if it does not leave."""
+        if raw:
+            self._pass(raw)
+        self._blocks, self.block_is_text = True, False
+        self._notation.pass_call(name)
+
+    def _pass(self, raw: str) -> None:
+        self._before.append(raw)
+        self._blocks, self.block_is_text = True, False
+        self._notation.pass_out()
+
+    def _say(self, text: str) -> None:
+        self._write(text)
+        if self._json is not None and self._release.hold is Hold.FORMAT:
+            self._tell(self._json.feed(text))
+            if not self._json.held:
+                return
+            text, self._json, self.left_json = self._json.text, None, True
+        if text := self._visible.feed(text):
+            self._show(AnswerText(text))
+
+    def _tell(self, text: str) -> None:
+        if text:
+            self.shown = True
+            self._out.append(AnswerText(text))
+
+    def _write(self, text: str) -> None:
+        if self._release.holds and self._release.hold is Hold.FORMAT:
+            self._written.append(text)
+
+    def _show(self, event: AnswerText | AnswerMessageEnded) -> None:
+        if self._json is not None and self._release.hold is Hold.FORMAT:
+            return  # its end is that of the answer
+        if self._release.holds:
+            self._release.keep(event)
+        else:
+            self.shown = self.shown or isinstance(event, AnswerText)
+            self._out.append(event)
+        if isinstance(event, AnswerText) and len(self._preface) <= MAX_PREFACE:
+            # Behind a block it is none.
+            behind = "." * MAX_PREFACE if self._blocks and not event.text.isspace() else ""
+            self._preface += event.text + behind

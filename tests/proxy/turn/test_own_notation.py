@@ -1,0 +1,100 @@
+"""What only we write is taken out of answers, however they are cut."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.turn.own_notation import OwnNotation, TakenOut
+
+LINE = "If all parts are done, answer."
+TOOLS = ("get_weather", "search")
+
+
+def shown(
+    text: str, size: int, *, call: str | None = None, quoted: bool = False, named: bool = False
+) -> tuple[str, dict[TakenOut, int]]:
+    told = Counter[TakenOut]()
+    notation = OwnNotation(
+        TOOLS, named_results=named, may_begin_so=lambda: quoted, told=lambda what: told.update([what])
+    )
+    notation.lines = (LINE,)
+    if call:
+        notation.pass_call(call)
+    pieces: Sequence[str] = [text[at : at + size] for at in range(0, len(text), size)]
+    return "".join([*map(notation.feed, pieces), notation.flush()]), dict(told)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize(
+    ("text", "left", "what"),
+    [
+        ("[assistant] It is 10.5.", "It is 10.5.", {TakenOut.HEADER: 1}),
+        ("[tool:call_1] It is 10.5.\n[user] too", "It is 10.5.\n[user] too", {TakenOut.HEADER: 1}),
+        ("\n[user]\n[assistant]\nHello", "\nHello", {TakenOut.HEADER: 2}),
+        ("[assistants] do [user]", "[assistants] do [user]", {}),
+        ("[tool:", "[tool:", {}),
+        (f"{LINE}\n\nIt is 10.5.", "It is 10.5.", {TakenOut.OWN_LINE: 1}),
+        (f"So.\n{LINE} It is.\n{LINE}", "So.\nIt is.\n", {TakenOut.OWN_LINE: 2}),
+        (f"[assistant] {LINE}\nSo.", "So.", {TakenOut.HEADER: 1, TakenOut.OWN_LINE: 1}),
+        (f"He said: {LINE}\nIf all", f"He said: {LINE}\nIf all", {}),
+        ("[get_weather: 10.5]", "[get_weather: 10.5]", {}),
+    ],
+)
+def test_headers_and_lines_of_ours_go(text: str, left: str, what: dict[TakenOut, int], size: int) -> None:
+    assert shown(text, size) == (left, what)
+
+
+def test_a_header_that_somebody_else_wrote_may_be_shown() -> None:
+    assert shown("[user] Hello", 3, quoted=True) == ("[user] Hello", {})
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_a_header_that_names_a_tool_goes_where_the_model_is_shown_such(size: int) -> None:
+    text = "Result of get_weather (call_1): It is.\nResult of search (call_2): Three.\nResult of all: good"
+    begins = "It is.\nResult of search (call_2): Three.\nResult of all: good"
+    assert shown(text, size, named=True) == (begins, {TakenOut.HEADER: 1})
+    assert shown(text, size) == (text, {})
+    assert shown(text, size, named=True, call="search") == ("Result of all: good", {TakenOut.INVENTED_RESULT: 2})
+    assert shown(text, size, call="search") == (text, {})
+
+
+INVENTED = {TakenOut.INVENTED_RESULT: 1}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize(
+    ("text", "left", "what"),
+    [
+        ("[get_weather: 10.5]\nIt is 10.5.", "It is 10.5.", INVENTED),
+        ("So:\n[Get_Weather] 10.5\nIt is.", "So:\nIt is.", INVENTED),
+        ("[get_weather result] 10.5", "", INVENTED),
+        ("[get_weather(Oslo)]", "", INVENTED),
+        ("[get_weather]", "", INVENTED),
+        ("[called: 1]\nSo.", "So.", INVENTED),
+        ("[tool:call_1] 10.5\nSo.", "So.", INVENTED),
+        ("[search](https://example.org)", "[search](https://example.org)", {}),
+        ("[search the web]", "[search the web]", {}),
+        ("[searching: x]", "[searching: x]", {}),
+        ("in [search: x]", "in [search: x]", {}),
+        ("```\n[search: x]\n```\n[sea", "```\n[search: x]\n```\n[sea", {}),
+    ],
+)
+def test_behind_a_call_a_line_that_tells_its_result_goes(
+    text: str, left: str, what: dict[TakenOut, int], size: int
+) -> None:
+    assert shown(text, size, call="called") == (left, what)
+
+
+PIECES = st.sampled_from(
+    ["[", "]", "[user]", "[tool:", "call_1]", "search", ":", " ", "\n", LINE, "If all", "So.", "```"]
+)
+
+
+@given(st.lists(PIECES, max_size=10).map("".join), st.integers(1, 20), st.sampled_from([None, "search"]))
+def test_how_the_text_is_cut_does_not_show(text: str, size: int, call: str | None) -> None:
+    assert shown(text, size, call=call) == shown(text, 1000, call=call)
