@@ -10,7 +10,7 @@ CODEX_VERSIONS := 0.89.0 0.169.0
 CLIENTS := tests/end_to_end/clients
 AGENTS := tests/end_to_end/agents
 
-.PHONY: demo serve test test-clients test-llama test-growth test-install lint format docs plugin-pages bench soak eval-model real-model codex-versions clients agents clean
+.PHONY: demo serve test test-clients test-llama test-growth test-install mutants lint format docs plugin-pages bench soak eval-model real-model codex-versions clients agents clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(BIN)/tagcall demo
@@ -32,6 +32,10 @@ test-growth: .venv/.dev  ## the tests that compare CPU times, alone
 
 test-install: .venv/.dev .venv/.install  ## the tests that build the wheel and install it, with what they need from PyPI
 	@$(BIN)/python -m pytest -m install
+
+mutants: .venv/.mutants  ## whether the tests notice a change of the code: ROOM=proxy/turn for one room, NTH=3 for a tenth
+	@$(BIN)/mutmut run $(if $(ROOM)$(NTH),'$(subst /,.,$(ROOM))*$(NTH)')
+	@$(BIN)/python -m tests.mutants
 
 lint: .venv/.dev         ## style, types, layers
 	@$(BIN)/ruff check
@@ -97,8 +101,11 @@ $(AGENTS)/node_modules/.installed: $(AGENTS)/package.json
 .venv/.install: .venv/bin/python pyproject.toml constraints.txt
 	@$(INSTALL) --editable '.[install]' && touch $@
 
+.venv/.mutants: .venv/bin/python pyproject.toml constraints.txt
+	@$(INSTALL) --editable '.[codex,demo,dev,mutants]' && touch $@
+
 .venv/.model: .venv/bin/python pyproject.toml constraints.txt
 	@$(INSTALL) --editable '.[codex,model]' && touch $@
 
 clean:
-	@rm -rf .venv .node $(CLIENTS)/node_modules $(AGENTS)/node_modules build dist
+	@rm -rf .venv .node $(CLIENTS)/node_modules $(AGENTS)/node_modules build dist mutants

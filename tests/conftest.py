@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
-from hypothesis import settings
+from hypothesis import HealthCheck, Phase, settings
 from pytest_aiohttp import AiohttpServer
 
 from proxy.home import habits_file
@@ -23,7 +23,17 @@ from tests.support.scripted_model import ScriptedModel
 # Time is no property of the code: a busy machine must not fail a test. In CI the examples are always the same.
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "here")
+# With a mutant a test runs some hundred times: few examples, none of them shrunk or kept.
+settings.register_profile(
+    "mutants",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=20,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+settings.load_profile("mutants" if "MUTANT_UNDER_TEST" in os.environ else "ci" if os.environ.get("CI") else "here")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -174,7 +174,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=8).map("".join), st.lists(st.integers(0, 200), max_size=6))
-@settings(max_examples=400)
+@settings(max_examples=4 * settings().max_examples)
 def test_how_the_text_is_cut_does_not_show_and_nothing_is_lost(text: str, cuts: list[int]) -> None:
     bounds = [0, *sorted(at for at in cuts if at <= len(text)), len(text)]
     events = bare([text[start:end] for start, end in itertools.pairwise(bounds)])

@@ -34,7 +34,7 @@ WORDS = ["".join(word) for length in range(8) for word in itertools.product("ab"
 
 
 @given(PATTERNS)
-@settings(max_examples=100)
+@settings(max_examples=settings().max_examples)
 def test_a_text_is_a_beginning_if_a_longer_one_matches(pattern: str) -> None:
     whole, begun = re.compile(pattern), re.compile(beginnings(pattern))
     beginnings_of_matches = {

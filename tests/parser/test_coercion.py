@@ -161,7 +161,7 @@ def fits(value: object, schema: object) -> bool:
 
 
 @given(OBJECTS, SCHEMAS, st.sampled_from([None, 1]))
-@settings(max_examples=400)
+@settings(max_examples=4 * settings().max_examples)
 def test_coercing_twice_is_coercing_once(value: object, schema: object, indent: int | None) -> None:
     known = read_parameter_types(json.dumps(schema))
     once = coerce(json.dumps(value, indent=indent), known)
@@ -171,7 +171,7 @@ def test_coercing_twice_is_coercing_once(value: object, schema: object, indent: 
 
 
 @given(OBJECTS, SCHEMAS)
-@settings(max_examples=400)
+@settings(max_examples=4 * settings().max_examples)
 def test_what_fits_is_not_touched(value: object, schema: object) -> None:
     if fits(value, schema):
         text = json.dumps(value)

@@ -62,7 +62,7 @@ def cut_texts(draw: st.DrawFn, texts: st.SearchStrategy[str] = TEXTS) -> tuple[s
 
 
 @given(cut_texts(TEXTS | NEAR_CALLS))
-@settings(max_examples=500)
+@settings(max_examples=5 * settings().max_examples)
 def test_how_the_text_is_cut_does_not_show(case: tuple[str, list[str]]) -> None:
     text, pieces = case
     whole = merged(read([text]))
@@ -71,7 +71,7 @@ def test_how_the_text_is_cut_does_not_show(case: tuple[str, list[str]]) -> None:
 
 
 @given(cut_texts(TEXTS | NEAR_CALLS))
-@settings(max_examples=500)
+@settings(max_examples=5 * settings().max_examples)
 @example(("<tool_call>{]}</tool_call>", ["<tool_call>{]}</tool_call>"]))
 def test_nothing_is_lost_but_white_space_after_the_last_call(case: tuple[str, list[str]]) -> None:
     text, pieces = case
@@ -91,7 +91,7 @@ def test_all_that_follows_a_made_up_result_is_handed_back(size: int) -> None:
 
 
 @given(cut_texts())
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 def test_every_call_is_started_then_told_then_ended_once(case: tuple[str, list[str]]) -> None:
     names: dict[int, str] = {}
     ended: set[int] = set()
@@ -121,7 +121,7 @@ def test_every_call_is_started_then_told_then_ended_once(case: tuple[str, list[s
 
 
 @given(cut_texts())
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 def test_arguments_that_are_not_wanted_are_not_told_and_nothing_else_differs(case: tuple[str, list[str]]) -> None:
     silent = read(case[1], SentinelParser(arguments=False))
     assert not any(arguments_told(silent).values())
