@@ -6,6 +6,8 @@ event should: with `no_deadlines` it does neither. A test about a deadline sets 
 
 from __future__ import annotations
 
+from pkgutil import resolve_name
+
 import pytest
 
 from proxy.backends.codex.options import Deadlines, SessionOptions
@@ -42,6 +44,9 @@ DEADLINES = (
     "proxy.server.FAREWELL",
     "proxy.stores.redis.DEADLINE",
 )
+
+# What they are outside of tests.
+SHIPPED = {name: resolve_name(name) for name in DEADLINES}
 
 
 def no_deadlines(patch: pytest.MonkeyPatch) -> None:

@@ -220,6 +220,18 @@ async def test_a_running_response_cannot_be_continued_and_a_finished_one_can() -
         assert "Read a.md" in shown(backend)
 
 
+@pytest.mark.parametrize(("limit", "status"), [(None, "completed"), (16, "incomplete")])
+async def test_it_joins_its_conversation_once_it_is_over(limit: int | None, status: str) -> None:
+    async with talking("word " * 100) as (client, _):
+        made = await client.conversations.create()
+        response = await client.responses.create(
+            model="m", input="x", conversation=made.id, background=True, max_output_tokens=limit
+        )
+        assert (await ended(client, response.id)).status == status
+        items = await client.conversations.items.list(made.id)
+        assert [item.type for item in items.data] == ["message", "message"]
+
+
 async def test_no_more_run_at_once_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "MAX_RUNNING", 2)
     backend = GatedBackend([PIECES] * 3)

@@ -18,7 +18,7 @@ from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.clock import Clock
 from tests.support.memory_backend import MemoryBackend, Script
-from tests.support.patience import PATIENCE, bound_connections
+from tests.support.patience import PATIENCE, SHIPPED, bound_connections
 from tests.support.talking import GatedBackend
 
 BODY = b'{"model":"m","input":"hi"}'
@@ -265,29 +265,43 @@ async def test_a_connection_over_the_limit_that_asks_nothing_is_closed_all_the_s
     assert status == 503
 
 
-async def test_a_client_that_stops_reading_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "WRITE_DEADLINE", 0.05)
-    monkeypatch.setattr(event_stream, "HEARTBEAT", 0.05)
-    monkeypatch.setattr(event_stream, "HEAD_WAIT", 0.01)
-    left = asyncio.Event()
+class Endless(MemoryBackend):
+    """Always has more to say; knows when it was last asked for more, and when it was left."""
 
-    class Endless(MemoryBackend):
-        @asynccontextmanager
-        async def stream(self, prompt: Any) -> AsyncIterator[AsyncIterator[list[BackendEvent]]]:
-            async def batches() -> AsyncIterator[list[BackendEvent]]:
-                while True:
-                    yield [TextPiece("x" * 100_000)]
-                    await asyncio.sleep(0)
+    def __init__(self) -> None:
+        super().__init__([])
+        self.left = asyncio.Event()
+        self.asked_at = self.left_at = 0.0
 
-            try:
-                yield batches()
-            finally:
-                left.set()
+    @asynccontextmanager
+    async def stream(self, prompt: Any) -> AsyncIterator[AsyncIterator[list[BackendEvent]]]:
+        loop = asyncio.get_running_loop()
 
-    async with running_server(Settings(port=0, store="memory"), Endless([])) as url:
+        async def batches() -> AsyncIterator[list[BackendEvent]]:
+            while True:
+                self.asked_at = loop.time()
+                yield [TextPiece("x" * 100_000)]
+                await asyncio.sleep(0)
+
+        try:
+            yield batches()
+        finally:
+            self.left_at = loop.time()
+            self.left.set()
+
+
+async def test_a_client_that_stops_reading_is_cut_off_after_a_quarter_of_a_minute(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    for name in ("WRITE_DEADLINE", "HEARTBEAT", "HEAD_WAIT"):
+        monkeypatch.setattr(event_stream, name, SHIPPED[f"proxy.ingress.event_stream.{name}"])
+    backend = Endless()
+    async with running_server(Settings(port=0, store="memory"), backend) as url:
         address = (urlsplit(url).hostname or "", urlsplit(url).port or 0)
         async with connected(address) as (_, writer):
             body = b'{"model":"m","input":"hi","stream":true}'
             writer.write(HEAD % len(body) + body)
-            async with asyncio.timeout(PATIENCE):
-                await left.wait()
+            while not backend.left.is_set():
+                await clock.put_forward(1)
+    # It is looked for every 10 seconds.
+    assert 15 <= backend.left_at - backend.asked_at < 45

@@ -197,6 +197,7 @@ async def test_an_app_server_that_answers_and_does_not_end_a_turn_ends_with_its_
         async with it.stream(prompt()):
             await stuck.wait_for("turn/start", 2)
         await stuck.wait_for("thread/loaded/list")
+        assert len(stuck.requests("turn/interrupt")) == 5
         await next_one.wait_for("initialize")
         assert not stuck.closed.is_set()
         stuck.say("not hurt")
