@@ -43,7 +43,7 @@ from proxy.contracts import (
 from proxy.errors import BackendError
 from proxy.replay.call_key import key_of
 from proxy.turn import CallKeys, CallRelease, Habits, KeyHabit, KeyMode, TurnOptions
-from proxy.turn.call_key import Carried, TurnKey
+from proxy.turn.call_key import MOST_MODELS, Carried, TurnKey
 from tests.proxy.turn.playing import READ_A, Outcome, ask, play
 from tests.support.memory_backend import USAGE, pieces
 
@@ -96,12 +96,37 @@ def key(owner: str = "", before: str = "", sent: tuple[str, ...] = (), secret: b
     return CallKeys(secret=secret).key(owner, before, sent)
 
 
+def test_of_too_many_models_the_one_that_was_longest_not_heard_of_is_forgotten() -> None:
+    habits = Habits()
+    for number in range(MOST_MODELS):
+        habits.learn(f"m{number}", KeyHabit.WRITES)
+    assert habits.of("m0") is KeyHabit.WRITES
+    habits.learn("m0", KeyHabit.NEVER)
+    habits.learn("new", KeyHabit.WRITES)
+    assert [habits.of(name) for name in ("m0", "m1", "m2", "new")] == [
+        KeyHabit.NEVER, KeyHabit.UNKNOWN, KeyHabit.WRITES, KeyHabit.WRITES,
+    ]  # fmt: skip
+
+
 @given(st.text(), st.text())
 def test_a_key_is_the_same_for_the_same_owner_and_text(owner: str, before: str) -> None:
     assert key(owner, before) == key(owner, before)
     assert key(owner, before) != key(owner, f"{before}.")
     assert key(owner, before) != key(f"{owner}.", before)
     assert key(owner, before) != key(owner, before, secret=b"t" * 32)
+
+
+def test_the_key_of_a_conversation_outlives_an_update() -> None:
+    """Else an update would cost every conversation its cache."""
+    assert key("me", "You help.") == "0cea0e0d2de40775"
+    assert key("me", "\ud800") != key("me", "You help.")
+
+
+def test_keys_that_were_sent_are_passed_over_however_many() -> None:
+    sent: tuple[str, ...] = ()
+    for _ in range(4):
+        sent = (*sent, key(sent=sent))
+    assert len(set(sent)) == 4
 
 
 SPELT: list[Callable[[str], str]] = [
@@ -258,6 +283,7 @@ async def test_behind_a_call_that_has_left_nothing_is_asked_for_once_more() -> N
     )
     assert outcome.calls == [("search", "{}")]
     assert outcome.text == "", "of a model that has just written the key"
+    assert outcome.report.refused == {"no_key": 1}
     assert outcome.report.warnings
 
 
@@ -312,6 +338,7 @@ async def test_a_cut_call_with_the_key_is_incomplete(ended: list[MessageEnded]) 
     chosen = options()
     first = await play("x", options=chosen)
     text = write_call("read_note", A, key=key_in(first.backend.prompts[0]))[:-20]
+    text = text.replace('"name"', '"id": "call_mine", "name"')
     cut: list[BackendEvent | BackendError] = [*pieces(text, 5), *ended, TurnEnded(USAGE, "max_output_tokens")]
     outcome = await play(cut, options=chosen)
     assert outcome.text == ""
@@ -319,7 +346,9 @@ async def test_a_cut_call_with_the_key_is_incomplete(ended: list[MessageEnded]) 
     assert ToolCallEnded(complete=False) in outcome.events
     assert isinstance(outcome.end, TurnFinished)
     assert outcome.end.incomplete == "max_output_tokens"
-    assert A.startswith(outcome.calls[0][1])
+    assert outcome.calls == [("read_note", '{"path": ')], "as far as it came"
+    assert isinstance(outcome.events[0], ToolCallStarted)
+    assert outcome.events[0].call_id == "call_mine", "the model's own"
     assert outcome.report.refused == {}
 
 
@@ -332,6 +361,24 @@ async def test_with_the_key_a_call_leaves_live_from_its_name_on() -> None:
     assert sum(isinstance(event, ToolCallArguments) for event in outcome.events) > 2
     outcome = await play(READ_A, "So.", chunk=4, options=options(KeyMode.REQUIRED, release=CallRelease.LIVE))
     assert (outcome.calls, outcome.text) == ([], "So.")
+
+
+@pytest.mark.parametrize("chunk", [0, 4])
+async def test_a_call_with_another_key_does_not_leave_live(chunk: int) -> None:
+    wrong = write_call("read_note", B, key="0123456789abcdef")
+    outcome = await play(wrong, call(B), chunk=chunk, options=LIVE)
+    assert outcome.calls == [("read_note", B)]
+    assert ToolCallEnded(complete=False) not in outcome.events
+    assert (outcome.report.again, outcome.finished) == (["wrong_key"], True)
+
+
+async def test_of_a_live_call_that_breaks_off_every_character_has_left_that_came() -> None:
+    """Also one that the key begins with, which is held back while the key may follow."""
+    begun = keyed(lambda key: write_call("read_note", f'{{"path": "{key[0]}', key=key).removesuffix("}</tool_call>"))
+    outcome = await play(begun, chunk=4, options=LIVE)
+    key = key_in(outcome.backend.prompts[0])
+    assert outcome.calls == [("read_note", f'{{"path": "{key[0]}')]
+    assert ToolCallEnded(complete=False) in outcome.events
 
 
 @pytest.mark.parametrize("chunk", [0, 1, 3, 7])

@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from parser import ToolRegistry, write_call
-from prompts import AssistantText, PastCall, meaning_of_answer
+from prompts import AssistantText, PastCall, Text, Transcript, UserTurn, meaning_of_answer
 from proxy.contracts import (
     AnswerMessageEnded,
     AnswerText,
     BackendEvent,
+    Lane,
+    MessageEnded,
     OutputFormat,
     Prompt,
     Reasoning,
@@ -46,6 +48,61 @@ def test_what_was_given_is_what_a_client_sends_back() -> None:
         given.note([event])
     calls = PastCall("c1", "read", '{"a":1}'), PastCall("c2", "read", "{}")
     assert given.meaning() == meaning_of_answer([AssistantText("I look."), AssistantText("Now."), *calls])
+
+
+def was_rewritten(written: Sequence[BackendEvent], *given: TurnEvent) -> bool:
+    noted = Given()
+    noted.hear(written)
+    noted.note(given)
+    return noted.rewritten
+
+
+def called(arguments: str = A) -> tuple[TurnEvent, ...]:
+    return ToolCallStarted("c1", "read_note"), ToolCallArguments(arguments), ToolCallEnded()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        READ_A,
+        READ_A.replace("<tool_call>", "<tool_call>\r\n\t ").replace("</tool_call>", "\n</tool_call>"),
+        READ_A.replace("a.md", "\\u0061.md"),
+    ],
+)
+def test_white_space_and_spelling_round_a_call_are_not_missed(written: str) -> None:
+    assert not was_rewritten([TextPiece(written)], *called())
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        READ_A.replace('"name"', '"tool_name"'),
+        READ_A.replace("read_note", "search"),
+        READ_A.replace("a.md", "b.md"),
+        READ_A.replace('"name"', '"id": "other", "name"'),
+        READ_A + READ_A,
+        "<tool_call>[1]</tool_call>",
+    ],
+)
+def test_a_call_that_was_not_written_so_is_another(written: str) -> None:
+    assert was_rewritten([TextPiece(written)], *called())
+
+
+@pytest.mark.parametrize(
+    "block",
+    ["<tool_call>", "<tool_call></tool_call>", "<tool_call> {broken} </tool_call>", '<tool_call>{"a": 1} and so on'],
+)
+def test_a_tag_without_a_call_is_text_that_was_given_as_it_was_written(block: str) -> None:
+    text = f"It begins with {block} there."
+    assert not was_rewritten([TextPiece(text)], AnswerText(text))
+    assert was_rewritten([TextPiece(text)], AnswerText("It begins with there."))
+
+
+def test_each_message_is_read_by_itself() -> None:
+    first, second = READ_A[:5], READ_A[5:]
+    texts = AnswerText(first), AnswerMessageEnded(), AnswerText(second)
+    assert not was_rewritten([TextPiece(first), MessageEnded(), TextPiece(second), MessageEnded()], *texts)
+    assert was_rewritten([TextPiece(first), TextPiece(second)], *texts)
 
 
 class KeepingBackend(MemoryBackend):
@@ -105,6 +162,33 @@ async def test_what_a_client_does_not_see_is_not_gone_on_from(key_told: bool, sp
     backend = KeepingBackend([answer])
     outcome = await outcome_of(ask(), backend, TurnOptions())
     assert outcome.report.spoilt == spoilt
+
+
+async def test_a_turn_that_fails_spoils_it() -> None:
+    backend = KeepingBackend([BackendError("Gone.")])
+    outcome = await play_on(backend)
+    assert (outcome.report.spoilt, backend.resumed) == ("failed", [None])
+
+
+async def test_a_prompt_that_was_refused_is_nothing_to_go_on_from() -> None:
+    refused = BackendError("too long", status=400, code="context_length_exceeded")
+    backend = KeepingBackend([refused, "Hello."])
+    entries = (UserTurn((Text("first " * 50),)), AssistantText("answer"), UserTurn((Text("second"),)))
+    outcome = await outcome_of(ask(transcript=Transcript(entries), truncate=True), backend, OFF)
+    assert outcome.finished
+    assert (outcome.report.spoilt, backend.resumed) == ("refused", [None, None])
+
+
+@pytest.mark.parametrize("lane", [Lane(continued=True, why="continued"), None])
+async def test_how_the_conversation_was_found_is_told(lane: Lane | None) -> None:
+    class InLanes(KeepingBackend):
+        @asynccontextmanager
+        async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
+            prompt.continuation.lane = lane
+            async with super().stream(prompt) as batches:
+                yield batches
+
+    assert (await play_on(InLanes(["Hello."]))).report.lane == lane
 
 
 async def test_a_half_tag_behind_the_one_call_is_not_gone_on_from() -> None:

@@ -47,6 +47,12 @@ async def test_what_stands_round_the_json_is_taken_off(answer: str, chunk: int) 
         assert outcome.end == TurnFinished(USAGE)
 
 
+@pytest.mark.parametrize("wanted", ["[1, 2]", "[[1], [2]]", '[{"x": 1}, {"x": 2}]', '{"x": [1]}'])
+async def test_any_kind_of_json_is_found_in_a_sentence(wanted: str) -> None:
+    any_json = replace(PLAIN, output_format=OutputFormat('{"type": ["array", "object"]}'))
+    assert (await play(f"Sure: {wanted} as asked.", request=any_json)).text == wanted
+
+
 async def test_the_backend_is_given_the_schema_when_no_tool_is_offered() -> None:
     assert (await play(FIT, request=PLAIN)).backend.prompts[0].output_schema == SCHEMA
     assert (await play(FIT, request=JSON_MODE)).backend.prompts[0].output_schema is None
@@ -79,6 +85,8 @@ async def test_an_answer_that_stays_wrong_is_a_clear_failure(answer: str) -> Non
 async def test_json_mode_wants_an_object() -> None:
     outcome = await play("[1, 2]", '{"a": [1, 2]}', request=JSON_MODE)
     assert outcome.text == '{"a": [1, 2]}'
+    outcome = await play("[1, 2]", "[1, 2]", request=JSON_MODE)
+    assert outcome.error.message.endswith("asks for: it is not a JSON object.")
 
 
 async def test_commentary_before_the_json_is_not_shown() -> None:
@@ -151,7 +159,10 @@ async def test_a_schema_that_is_none_is_refused_before_the_turn() -> None:
     outcome = await play(request=replace(PLAIN, output_format=OutputFormat('{"type": 5}', "point")))
     assert isinstance(outcome.error, RequestError)
     assert (outcome.error.status, outcome.error.code) == (400, "invalid_json_schema")
+    assert outcome.error.param == "text.format.schema"
     assert outcome.error.message.startswith("Invalid schema for response_format 'point': ")
+    nameless = await play(request=replace(PLAIN, output_format=OutputFormat('{"type": 5}')))
+    assert nameless.error.message.startswith("Invalid schema for response_format 'json_schema': ")
 
 
 async def test_an_answer_that_cannot_be_checked_in_bounds_leaves_and_is_counted() -> None:

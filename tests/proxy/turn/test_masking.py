@@ -28,6 +28,11 @@ def escaped(text: str, slashes: int = 1) -> str:
         (KEY[:7], KEY[:7]),
         (KEY[:8], MASK),
         (KEY[:-1], MASK),
+        (f"{KEY[:-1]}\\u", MASK),
+        (f"{KEY[:-1]}\\u0", MASK),
+        (f"{KEY[:-1]}\\u003", MASK),
+        (f"{KEY[:8]}\\\\u00", MASK),
+        (f"{KEY[:-1]}\\u004", f"{KEY[:-1]}\\u004"),
         (f"{KEY[:-1]}x", f"{KEY[:-1]}x"),
         ("3", "3"),
         ("\\", "\\"),
@@ -36,6 +41,8 @@ def escaped(text: str, slashes: int = 1) -> str:
 )
 def test_the_key_is_masked_and_nothing_else(text: str, left: str) -> None:
     assert masked(text, KEY) == left
+    mask = Mask(KEY)
+    assert "".join(map(mask.feed, text)) + mask.flush() == left
 
 
 PIECES = st.sampled_from([KEY, KEY[:6], KEY[6:], "3", "b", "\\", "\\u00", "33", " ", "\n", "é"])

@@ -64,10 +64,20 @@ def test_a_call_leaves_whole() -> None:
     assert left == [ToolCallStarted("call_1", "read_note"), ToolCallArguments('{"path": "a.md"}'), ToolCallEnded()]
 
 
+@pytest.mark.parametrize("release", list(CallRelease))
+def test_good_calls_are_counted(release: CallRelease) -> None:
+    report = TurnReport()
+    reading = Reading(gate(), report, release=release)
+    read(reading, pieces(f"{READ_A}\n{READ_B}", 5))
+    assert (reading.answer.calls, report.calls) == (2, ["read_note"] * 2)
+
+
 def test_a_held_answer_says_why_and_what_is_held() -> None:
-    reading = Reading(gate(), TurnReport())
+    report = TurnReport()
+    reading = Reading(gate(), report)
     assert read(reading, [TextPiece(f"I look. {BROKEN}")]) == [AnswerText("I look. ")]
     answer = reading.answer
+    assert report.refused == {answer.malformed: 1}
     assert (answer.hold, answer.held, answer.shown) == (Hold.DOUBTFUL, (), True)
     assert answer.malformed
     assert answer.lost, "what is no quotation is not shown"
@@ -78,6 +88,20 @@ def test_what_the_model_wrote_is_kept_where_it_must_be_json() -> None:
     assert read(reading, pieces('{"a": 1}', 3)) == []
     assert reading.answer.written == '{"a": 1}'
     assert not reading.answer.empty
+    required = Reading(gate(), TurnReport(), hold=Hold.REQUIRED)
+    assert read(required, pieces('{"a": 1}', 3)) == []
+    assert required.answer == Answer(hold=Hold.REQUIRED, held=required.answer.held)
+
+
+@pytest.mark.parametrize("tools", [True, False])
+def test_behind_a_stop_string_nothing_is_wanted_at_once(tools: bool) -> None:
+    reading = Reading(gate() if tools else None, TurnReport(), stop_strings=["END"])
+    assert reading.receive([TextPiece("One. END and")]) == [AnswerText("One. ")]
+    assert (reading.stop, reading.winds_down) == ("a stop string came", True)
+    assert reading.receive([TextPiece(f" more {READ_A}")]) == []
+    assert reading.goes_on
+    assert reading.finish() == []
+    assert reading.answer == Answer(shown=True, ended_by_stop_string=True)
 
 
 def test_a_call_that_goes_round_is_held_once() -> None:
@@ -91,8 +115,8 @@ def test_a_call_that_goes_round_is_held_once() -> None:
 
 def test_undeclared_calls_are_counted_and_leave_nothing() -> None:
     reading = Reading(gate(), TurnReport())
-    assert read(reading, [TextPiece(write_call("rm", "{}"))]) == []
-    assert reading.answer == Answer(undeclared=1)
+    assert read(reading, [TextPiece(write_call("rm", "{}") * 2)]) == []
+    assert reading.answer == Answer(undeclared=2)
 
 
 def test_one_call_is_enough_where_one_was_asked_for() -> None:
@@ -106,6 +130,22 @@ def test_reasoning_does_not_interrupt_a_call_that_is_leaving() -> None:
     left = read(reading, [TextPiece(READ_A[:50]), ReasoningPiece(0, "hm"), TextPiece(READ_A[50:])])
     assert isinstance(left[0], ToolCallStarted)
     assert left[-2:] == [ToolCallEnded(), Reasoning(0, "hm")]
+
+
+def test_reasoning_behind_a_call_that_left_live_leaves_at_once() -> None:
+    reading = Reading(gate(), TurnReport(), release=CallRelease.LIVE)
+    reading.receive(pieces(READ_A, 4))
+    assert reading.receive([ReasoningPiece(0, "hm")]) == [Reasoning(0, "hm")]
+
+
+def test_behind_a_live_call_that_broke_nothing_is_wanted() -> None:
+    reading = Reading(gate(), TurnReport(), release=CallRelease.LIVE)
+    broken = READ_A.replace('"}}', '"]}')
+    assert reading.receive(pieces(broken, 4))[-1] == ToolCallEnded(complete=False)
+    assert (reading.stop or "").startswith("the call cannot be read: ")
+    assert reading.receive([TextPiece(f"Once more: {READ_B}")]) == []
+    assert reading.finish() == []
+    assert (reading.answer.broken, reading.answer.calls) == (reading.stop, 0)
 
 
 def test_a_stream_that_failed_is_an_answer_with_an_error() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from parser import ToolRegistry, write_call
 from prompts import (
+    PROFILES,
     AssistantText,
     ChoiceMode,
     PastCall,
@@ -37,9 +38,9 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.replay.call_key import key_of
-from proxy.turn import CallRelease, TurnOptions, TurnReport, run_turn
+from proxy.turn import CallKeys, CallRelease, KeyMode, TurnOptions, TurnReport, run_turn
 from proxy.turn.run import JUDGED_AT_ONCE, READ_AT_ONCE
-from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, ask, play
+from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, ask, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend
 
 R = TypeVar("R")
@@ -291,11 +292,43 @@ def told(text: str) -> Transcript:
     return Transcript((UserTurn((Text(f"Show me this note:\n{text}"),)),))
 
 
+BARE_A = READ_A.removeprefix("<tool_call>").removesuffix("</tool_call>")
+KEYLESS = TurnOptions(profile=PROFILES["small"], call_keys=CallKeys(KeyMode.OFF))
+
+
+@pytest.mark.parametrize("written", [READ_A, BARE_A], ids=["tagged", "bare"])
+async def test_where_a_call_is_demanded_the_one_that_the_user_shows_is_meant(written: str) -> None:
+    for choice, calls in ((ToolChoice(), []), (ToolChoice(ChoiceMode.REQUIRED), [("read_note", '{"path": "a.md"}')])):
+        outcome = await outcome_of(
+            ask(transcript=told(written), choice=choice), MemoryBackend([written, written]), KEYLESS
+        )
+        assert outcome.calls == calls
+
+
+async def test_an_example_in_the_instructions_is_a_call_unless_it_comes_with_its_text() -> None:
+    example = f"Milk and bread, and then at last the call itself:\n{READ_A}"
+    request = ask(transcript=Transcript((UserTurn((Text("Go on."),)),), example))
+    outcome = await outcome_of(request, MemoryBackend([f"I go on.\n{READ_A}"]), KEYLESS)
+    assert outcome.calls == [("read_note", '{"path": "a.md"}')]
+    for chunk in (0, 3):
+        outcome = await outcome_of(request, MemoryBackend([f"They say:\n{example}"], chunk), KEYLESS)
+        assert (outcome.calls, outcome.text) == ([], f"They say:\n{example}")
+
+
+async def test_a_tag_that_closes_a_block_twice_is_text_where_the_block_is() -> None:
+    twice = f"Look: {READ_A}</tool_call> end"
+    assert (await play(twice, request=ask(transcript=told(READ_A)))).text == twice
+    for called in (twice, f"Look: {write_call('rm', '{}')}</tool_call> end"):
+        assert (await play(called)).text.split() == ["Look:", "end"]
+
+
 async def test_a_quoted_call_of_an_undeclared_tool_is_text_too() -> None:
     note = f"Here: {write_call('rm_rf', '{}')} end"
     outcome = await play(note, request=ask(transcript=told(note)))
     assert outcome.text == note
     assert outcome.calls == []
+    [warning] = outcome.report.warnings
+    assert warning.startswith("A call of a tool left as text, because it stands in the request")
 
 
 async def test_a_quoted_note_with_calls_and_a_result_is_shown_whole() -> None:
@@ -367,6 +400,8 @@ async def test_live_calls_leave_as_they_are_written() -> None:
     assert outcome.calls == [("read_note", '{"path": "a.md"}')]
     assert sum(isinstance(event, ToolCallArguments) for event in outcome.events) > 2
     assert ToolCallEnded() in outcome.events
+    assert isinstance(outcome.events[0], ToolCallStarted)
+    assert outcome.events[0].call_id.startswith("call_")
 
 
 async def test_a_live_call_that_breaks_off_ends_incomplete_and_fails_the_turn() -> None:

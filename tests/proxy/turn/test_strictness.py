@@ -48,6 +48,11 @@ async def test_a_call_that_does_not_fit_is_asked_for_once_more_without_it(chunk:
     assert outcome.report.refused == {"arguments_misfit": 1}
 
 
+async def test_behind_a_call_that_does_not_fit_nothing_leaves() -> None:
+    outcome = await play(f"I reserve.\n{BAD}\nDone.\n{READ_A}", f"I reserve.\n{GOOD}", request=REQUEST, chunk=5)
+    assert (outcome.text, outcome.calls) == ("I reserve.\n", [("reserve", '{"count": 2}')])
+
+
 @pytest.mark.parametrize("choice", [ToolChoice(), ToolChoice(ChoiceMode.REQUIRED, ("reserve",))])
 async def test_a_call_that_stays_wrong_is_a_failure_that_says_why(choice: ToolChoice) -> None:
     outcome = await play(BAD, BAD, request=replace(REQUEST, choice=choice))
@@ -56,6 +61,11 @@ async def test_a_call_that_stays_wrong_is_a_failure_that_says_why(choice: ToolCh
     assert "'reserve'" in outcome.error.message
     assert PROBLEM in outcome.error.message
     assert not outcome.error.retryable
+
+
+async def test_arguments_that_json_does_not_know_do_not_fit() -> None:
+    outcome = await play(*[write_call("reserve", '{"count": 1e999}')] * 2, request=REQUEST)
+    assert outcome.error.message.endswith("that do not fit its schema: they are not valid JSON.")
 
 
 async def test_a_call_that_fits_once_its_values_are_put_right_leaves_at_once() -> None:

@@ -50,6 +50,12 @@ def test_any_character_is_counted(text: str, limit: int) -> None:
     assert len(TokenMeter(limit).take(text)) <= 100 * (limit + 1)
 
 
+def test_a_word_in_pieces_costs_what_it_costs_whole() -> None:
+    meter = TokenMeter(2)
+    assert [meter.take(piece) for piece in ("a" * 5, "a" * 8, "a" * 20, "a")] == ["a" * 5, "a" * 8, "a" * 5, ""]
+    assert (meter.spent, meter.exhausted) == (2, True)
+
+
 def test_nothing_passes_after_the_limit() -> None:
     meter = TokenMeter(2)
     assert meter.take("one two three") == "one two "

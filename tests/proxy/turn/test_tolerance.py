@@ -6,9 +6,20 @@ import pytest
 
 from parser import Tool, ToolRegistry, write_call
 from prompts import PROFILES, ChoiceMode, PastCall, Text, ToolChoice, ToolResult, Transcript, UserTurn
-from proxy.contracts import BackendEvent, MessageEnded, OutputFormat, TextPiece, TurnEnded, TurnRequest
+from proxy.contracts import (
+    BackendEvent,
+    MessageEnded,
+    OutputFormat,
+    TextPiece,
+    ToolCallEnded,
+    TurnEnded,
+    TurnFinished,
+    TurnRequest,
+)
+from proxy.errors import BackendError
 from proxy.turn import CallRelease, TurnOptions
 from tests.proxy.turn.playing import ask, play
+from tests.support.memory_backend import USAGE, pieces
 
 SCHEMA = '{"type":"object","properties":{"path":{"type":"string"},"line":{"type":"integer"}},"required":["path"]}'
 TOOLS = ToolRegistry([Tool("read_note", "Read a note.", SCHEMA)])
@@ -33,6 +44,18 @@ async def test_an_answer_that_is_nothing_but_a_call_is_that_call(
     outcome = await play(answer, request=request_, options=options, chunk=5)
     assert (outcome.text, outcome.calls, dict(outcome.report.tiers)) == ("", NOTE, {"C": 1})
     assert set(outcome.report.repairs) <= {"bare-answer", "fenced-answer"}
+
+
+@pytest.mark.parametrize("release", list(CallRelease))
+async def test_a_call_without_tags_that_is_cut_is_none(release: CallRelease) -> None:
+    """More may have followed that would have made it another answer."""
+    cut: list[BackendEvent | BackendError] = [*pieces(BARE, 5), TurnEnded(USAGE, "max_output_tokens")]
+    outcome = await play(cut, options=TurnOptions(release, PROFILES["small"]))
+    assert outcome.report.calls == []
+    assert outcome.report.refused == {"the answer was cut in the middle of it": 1}
+    assert ToolCallEnded() not in outcome.events
+    assert outcome.text == BARE
+    assert outcome.end == TurnFinished(USAGE, "max_output_tokens")
 
 
 async def test_elsewhere_it_is_an_answer() -> None:
@@ -147,9 +170,17 @@ async def test_a_parameter_beside_the_arguments_leaves_in_them() -> None:
     assert dict(outcome.report.repairs) == {"lifted_member": 1, "coerced_number": 1}
 
 
-async def test_what_stands_beside_arguments_that_have_left_breaks_the_turn() -> None:
-    outcome = await play(BESIDE, request=ask(registry=TOOLS), options=TurnOptions(release=CallRelease.LIVE), chunk=5)
-    assert not outcome.finished
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (BESIDE, "a part of the arguments came when they had ended"),
+        (BESIDE.replace('"line"', '"lines"'), "the call cannot be read: 'lines' stands beside the arguments"),
+    ],
+)
+async def test_what_stands_beside_arguments_that_have_left_breaks_the_turn(said: str, why: str) -> None:
+    outcome = await play(said, request=ask(registry=TOOLS), options=TurnOptions(release=CallRelease.LIVE), chunk=5)
+    assert outcome.error.message.endswith(f"that had already begun to leave: {why}.")
+    assert ToolCallEnded(complete=False) in outcome.events
     assert not outcome.report.again
 
 

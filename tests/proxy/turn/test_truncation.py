@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, Transcript, UserTurn
+from prompts import AssistantText, Entry, Guidance, Image, PastCall, Text, ToolResult, Transcript, UserTurn
 from proxy.contracts import Prompt
 from proxy.errors import BackendError
 from proxy.turn.truncation import without_oldest
@@ -74,6 +77,30 @@ def test_of_one_long_turn_the_oldest_calls_go_with_their_results() -> None:
     entries = (Guidance("g"), user("ask"), *step("a", "x" * 100), *step("b", "x" * 100), *step("c"), *step("d"))
     shorter = without_oldest(Transcript(entries))
     assert shorter == Transcript((Guidance("g"), user("ask"), *step("b", "x" * 100), *step("c"), *step("d")))
+
+
+@pytest.mark.parametrize(("sizes", "left"), [((10, 10, 10, 10), 3), ((10, 11, 11, 10), 2), ((40, 1, 1, 1), 3)], ids=str)
+def test_a_quarter_goes_or_a_little_more_and_guidance_weighs_nothing(sizes: Sequence[int], left: int) -> None:
+    texts = [user("x" * size) for size in sizes]
+    shorter = without_oldest(Transcript((Guidance("Be brief."), *texts)))
+    assert shorter == Transcript((Guidance("Be brief."), *texts[-left:]))
+
+
+def test_an_image_weighs_as_much_as_a_page_of_text() -> None:
+    image = UserTurn((Image("data:image/png;base64,AAAA"),))
+    texts = [user("x" * 1000) for _ in range(5)]
+    assert without_oldest(Transcript((image, *texts))) == Transcript(tuple(texts))
+
+
+def test_without_a_message_of_the_user_the_oldest_call_goes_all_the_same() -> None:
+    entries = (*step("a"), *step("b"), *step("c"), *step("d"))
+    assert without_oldest(Transcript(entries)) == Transcript(entries[2:])
+
+
+def test_calls_weigh_what_their_arguments_do_and_go_with_the_others_of_their_answer() -> None:
+    together: list[Entry] = [PastCall("a", "f", '"' + "x" * 100 + '"'), PastCall("b", "f", "{}"), ToolResult("a", ())]
+    entries = (user("ask"), *together, ToolResult("b", ()), *step("c"))
+    assert without_oldest(Transcript(entries)) == Transcript((user("ask"), *step("c")))
 
 
 def test_calls_that_were_made_together_stay_together() -> None:

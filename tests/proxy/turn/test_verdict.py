@@ -19,6 +19,7 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.turn import Again, TurnReport
+from proxy.turn.calls import Doubt, Doubted
 from proxy.turn.json_output import JsonOutput, Unfit
 from proxy.turn.release import Hold
 from proxy.turn.strictness import Misfit
@@ -112,6 +113,26 @@ def test_a_fault_has_a_reason_and_a_line_that_names_it(
     assert told in (fault.line or "")
 
 
+@pytest.mark.parametrize(
+    ("doubt", "reason", "key_told"),
+    [
+        (Doubt.NO_KEY, Again.NO_KEY, True),
+        (Doubt.WRONG_KEY, Again.WRONG_KEY, True),
+        (Doubt.IN_OUTPUT, Again.IN_OUTPUT, False),
+    ],
+)
+def test_a_call_that_may_not_be_meant_is_asked_for_by_its_name_and_with_the_key_that_it_lacks(
+    doubt: Doubt, reason: Again, key_told: bool
+) -> None:
+    answer = Answer(hold=Hold.DOUBTFUL, held=TEXT, doubtful=Doubted("read_note", doubt))
+    fault = fault_of(answer, Demands(key="3b0f9c2d71e84a56"))
+    assert fault is not None
+    assert fault.reason is reason
+    line = fault.line or ""
+    assert "read_note" in line
+    assert ("3b0f9c2d71e84a56" in line) is key_told
+
+
 @pytest.mark.parametrize("cut", [{"incomplete": "max_output_tokens"}, {"error": GONE}, {"broken": "it broke"}])
 @pytest.mark.parametrize("answer", [NOTHING, MALFORMED, REPEATED, MISFITTING])
 def test_what_another_answer_could_not_change_is_not_asked_for_again(answer: Answer, cut: dict[str, object]) -> None:
@@ -171,6 +192,12 @@ def test_a_second_answer_in_text_is_a_message_of_its_own_behind_what_was_seen() 
 
 def test_a_second_answer_that_calls_stands_as_it_is() -> None:
     assert settled(MALFORMED, CALLED, FREE) == CALLED
+    called_and_broke = replace(CALLED, malformed="it is cut off")
+    assert settled(MISFITTING, called_and_broke, FREE) == called_and_broke
+
+
+def test_text_in_front_of_which_nothing_was_seen_needs_no_break() -> None:
+    assert settled(MALFORMED, replace(MALFORMED, hold=Hold.DOUBTFUL), FREE).held == TEXT
 
 
 # Whether anything is left

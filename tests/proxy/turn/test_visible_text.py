@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +39,16 @@ def test_no_more_is_held_back_than_may_become_a_stop_string(pieces: list[str], s
         read += piece
         held = "" if stops.reached else read[len(out) :]
         assert not held or any(string.startswith(held) and string != held for string in strings)
+
+
+@pytest.mark.parametrize(
+    ("string", "text"), [("aab", "aaab"), ("abab\n", "ababab\n"), ("aabaaa", "aabaabaaa"), ("a", "ba")]
+)
+def test_a_stop_string_is_found_behind_a_beginning_of_itself(string: str, text: str) -> None:
+    for pieces in ([text], list(text)):
+        stops = StopStrings([string])
+        assert shown(stops, pieces) == text.removesuffix(string)
+        assert stops.reached
 
 
 def test_text_passes_at_once_where_no_stop_string_is_begun() -> None:

@@ -1,0 +1,36 @@
+"""What is told of a turn for logs and metrics: each thing as often as it happened."""
+
+from __future__ import annotations
+
+from proxy.contracts import Lane
+from proxy.turn import Again, TurnReport
+
+
+def test_what_happens_twice_is_counted_twice() -> None:
+    report = TurnReport()
+    for _ in range(2):
+        report.take_call("exact", ["trailing comma"])
+        report.pass_on(["read_note"])
+        report.refuse("quoted")
+        report.ask_again(Again.NO_KEY)
+        report.leave_out(3)
+        report.give_up_check("the check goes too deep")
+    assert (report.tiers, report.repairs, report.refused) == ({"exact": 2}, {"trailing comma": 2}, {"quoted": 2})
+    assert (report.calls, report.again) == (["read_note"] * 2, [Again.NO_KEY] * 2)
+    assert (report.truncated, report.unchecked) == (6, {"the check goes too deep": 2})
+
+
+def test_a_client_is_told_each_thing_once() -> None:
+    report = TurnReport()
+    for sentence in ("A.", "B.", "A."):
+        report.warn(sentence)
+    assert report.warnings == ["A.", "B."]
+
+
+def test_how_the_conversation_was_found_and_spoilt_is_what_was_told_first() -> None:
+    report = TurnReport()
+    report.go_on(None, None)
+    assert (report.lane, report.spoilt) == (None, None)
+    report.go_on(Lane(continued=False, why="new"), "refused")
+    report.go_on(Lane(continued=True, why="continued"), "failed")
+    assert (report.lane, report.spoilt) == (Lane(continued=False, why="new"), "refused")
