@@ -117,3 +117,58 @@ def test_a_file_that_cannot_be_shown_is_refused(part: JsonObject, param: str, co
 
 def test_texts_are_joined_as_lines() -> None:
     assert joined_text([Text("a"), Image(PNG), Text("b")]) == "a\nb"
+
+
+IMAGE_WANTED = (
+    "Invalid 'content[0].image_url'. Expected a base64-encoded data URL with an image MIME type "
+    "(e.g. 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got "
+)
+FILE_WANTED = "Invalid 'content[0].file_data'. Expected a base64-encoded data URL (e.g. 'data:text/plain;base64,aGk=')."
+INSTEAD = "send the file's text, in 'file_data' or as an 'input_text' part."
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"image_url": "data:text/plain;base64,aGk="}, f"{IMAGE_WANTED}unsupported MIME type 'text/plain'."),
+        ({"image_url": "data:image/png,aGk="}, f"{IMAGE_WANTED}a value without ';base64,'."),
+        ({"image_url": "data:image/png;base64,a!"}, f"{IMAGE_WANTED}a value that is not base64."),
+        ({"image_url": "data:image/png;base64,aGk=,"}, f"{IMAGE_WANTED}a value that is not base64."),
+        ({"image_url": "data:image/png;base64,"}, f"{IMAGE_WANTED}empty base64-encoded bytes."),
+        (
+            {"image_url": "https://x/y.png"},
+            "Remote images are not fetched: send the image as a data URL ('data:image/png;base64,...').",
+        ),
+        (
+            {"file_id": "file_1"},
+            "Images by 'file_id' are not supported: send the image as a data URL in 'image_url'.",
+        ),
+    ],
+)
+def test_what_is_no_image_is_told_what_one_would_be(part: JsonObject, message: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        parsed({"type": "input_image", **part})
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"file_id": "file_1"}, f"Uploaded files are not kept here: {INSTEAD}"),
+        ({"file_url": "https://x/y.txt"}, f"Remote files are not fetched: {INSTEAD}"),
+        ({"file_data": data_url(b"a\0b")}, f"Only files of UTF-8 text can be shown to this backend: {INSTEAD}"),
+        ({"file_data": "data:text/plain;base64,aGk=,"}, FILE_WANTED),
+        ({"file_data": "text/plain;base64,aGk="}, FILE_WANTED),
+    ],
+)
+def test_what_is_no_file_is_told_what_one_would_be(part: JsonObject, message: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        parsed({"type": "input_file", **part})
+    assert caught.value.message == message
+
+
+def test_sound_is_refused_by_its_kind() -> None:
+    with pytest.raises(RequestError) as caught:
+        parsed({"type": "input_audio", "input_audio": {}})
+    told = "Content of type 'input_audio' is not supported by this backend: send text or images."
+    assert caught.value.message == told

@@ -6,7 +6,7 @@ import pytest
 
 from proxy.contracts import Model
 from proxy.errors import RequestError
-from proxy.wire.models import find_model, with_aliases
+from proxy.wire.models import find_model, model_list, with_aliases
 
 BIG, SMALL = Model("gpt-5.5", 7, "codex"), Model("gpt-5.5-mini", 8, "codex")
 
@@ -30,3 +30,10 @@ def test_a_model_is_found_by_its_name() -> None:
         find_model([BIG], "gpt-6")
     assert (caught.value.status, caught.value.code, caught.value.param) == (404, "model_not_found", "model")
     assert caught.value.message == "The model 'gpt-6' does not exist or you do not have access to it."
+
+
+def test_the_list_is_openais() -> None:
+    assert model_list([BIG]) == {
+        "object": "list",
+        "data": [{"id": "gpt-5.5", "object": "model", "created": 7, "owned_by": "codex"}],
+    }

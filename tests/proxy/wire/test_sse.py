@@ -8,8 +8,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.wire.sse import encode_chunks, encode_typed
-from proxy.wire.tokligence.builder import encode_dialect
+from proxy.wire.sse import comment, encode_chunks, encode_typed
 
 AWKWARD = ["data: ", "data:", " ", "[DONE]", "\n", "\r\n", "\x85", "\u2028", "\u2029", "\\", '"']
 TEXTS = st.lists(st.sampled_from(AWKWARD) | st.text(max_size=3)).map("".join)
@@ -54,3 +53,7 @@ def test_typed_events_that_arrived_together_leave_together() -> None:
         b'event: x\ndata: {"type":"x"}\n\nevent: y\ndata: {"type":"y"}\n\n'
     ]
     assert encode_typed([]) == []
+
+
+def test_a_comment_is_a_line_of_its_own() -> None:
+    assert comment("keep alive") == b": keep alive\n\n"

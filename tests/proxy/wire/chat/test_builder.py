@@ -25,8 +25,8 @@ from proxy.contracts import (
     TurnFinished,
     Usage,
 )
-from proxy.errors import BackendError
-from proxy.wire.chat.builder import ChatBuilder
+from proxy.errors import BackendError, RequestError
+from proxy.wire.chat.builder import ChatBuilder, chat_error
 from proxy.wire.chat.request import parse_chat_request
 from proxy.wire.json_body import parse_json_object
 
@@ -279,3 +279,22 @@ def test_every_stream_adds_up_to_the_completion(
     finished = [chunk["choices"][0]["finish_reason"] for chunk in chunks if chunk["choices"]]
     assert finished[-1] == message_of(completion)["finish_reason"]
     assert not any(finished[:-1])
+
+
+def test_a_silence_is_broken_by_a_chunk_that_says_nothing() -> None:
+    request = parse_chat_request(parse_json_object(orjson.dumps(REQUEST)))
+    builder = ChatBuilder(request, clock=lambda: 1000.0)
+    pulse: Any = orjson.loads(orjson.dumps(builder.pulse()))
+    assert deltas(pulse) == [{"content": ""}]
+    ChatCompletionChunk.model_validate(pulse[0])
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "param"),
+    [("model_not_found", 404, "model"), ("invalid_json_schema", 400, "response_format"), ("other", 400, "model")],
+)
+def test_an_error_is_told_in_the_words_of_chat_completions(code: str, status: int, param: str) -> None:
+    error = RequestError("No.", status=400, code=code, param="model")
+    told = chat_error(error)
+    assert (told.message, told.status, told.code, told.param) == ("No.", status, code, param)
+    assert (error.status, error.param) == (400, "model"), "the error itself stays as it was"

@@ -172,3 +172,52 @@ def test_a_bad_request_is_refused_in_openais_words(
 def test_a_tier_and_a_verbosity_are_passed_on() -> None:
     turn = parse(service_tier="flex", verbosity="low").turn
     assert (turn.tier, turn.verbosity) == ("flex", "low")
+
+
+BOUNDS: list[tuple[str, list[Any], list[Any]]] = [
+    ("temperature", [0, 2], [-0.1, 2.1, "warm"]),
+    ("top_p", [0, 1], [-0.1, 1.1, "x"]),
+    ("presence_penalty", [-2, 2], [-2.1, 2.1, "x"]),
+    ("frequency_penalty", [-2, 2], [-2.1, 2.1, "x"]),
+    ("top_logprobs", [0, 20], [-1, 21, 1.5]),
+    ("logprobs", [True, False], ["x"]),
+    ("store", [True, False], ["x"]),
+    ("metadata", [{}], ["x"]),
+    ("logit_bias", [{"50256": -100}, {"50256": 100}], ["x"]),
+    ("service_tier", ["auto"], ["x", 1]),
+    ("verbosity", ["low"], ["x", 1]),
+    ("n", [1], [0]),
+]
+
+
+@pytest.mark.parametrize(("name", "good", "bad"), BOUNDS, ids=[row[0] for row in BOUNDS])
+def test_what_has_no_effect_is_held_to_its_bounds(name: str, good: list[Any], bad: list[Any]) -> None:
+    for value in good:
+        parse(**{name: value})
+    for value in bad:
+        with pytest.raises(RequestError) as caught:
+            parse(**{name: value})
+        assert caught.value.param == name
+
+
+@pytest.mark.parametrize(
+    ("members", "param", "message"),
+    [
+        ({"n": 2}, "n", "Only one choice is made here: leave 'n' out, and ask again for another answer."),
+        ({"moderation": {}}, "moderation", "Answers are not moderated here: leave 'moderation' out."),
+        (
+            {"modalities": ["text", "audio"]}, "modalities",
+            "Audio is not available here: leave 'audio' and the modality 'audio' out.",
+        ),
+        ({"audio": {}}, "audio", "Audio is not available here: leave 'audio' and the modality 'audio' out."),
+        ({"logit_bias": {"the": 1}}, "logit_bias", "Invalid 'logit_bias': 'the' is no token id."),
+        ({"logit_bias": {"1": 101}}, "logit_bias.1",
+         "Invalid 'logit_bias.1': decimal above maximum value. Expected a value <= 100, but got 101 instead."),
+        ({"logit_bias": {"1": -101}}, "logit_bias.1",
+         "Invalid 'logit_bias.1': decimal below minimum value. Expected a value >= -100, but got -101 instead."),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_served_says_what_to_leave_out(members: dict[str, Any], param: str, message: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        parse(**members)
+    assert (caught.value.param, caught.value.message) == (param, message)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts import ChoiceMode, ToolChoice
+from prompts import ChoiceMode, ToolChoice, Transcript
 from proxy.errors import RequestError
 from proxy.wire.reader import Reader
 from proxy.wire.realtime.items import Items
-from proxy.wire.realtime.request import SessionSettings, changed_session, session_object, turn_of
+from proxy.wire.realtime.request import SessionSettings, changed_session, parse_model, session_object, turn_of
 from proxy.wire.realtime.versions import BETA, GA, Words
 
 TOOLS = [{"type": "function", "name": name, "parameters": {"type": "object"}} for name in ("f", "g")]
@@ -81,3 +81,102 @@ def test_a_demand_holds_until_there_are_results(choice: Any, insists: bool) -> N
 def test_long_conversations_are_cut_unless_the_client_wants_none_of_it() -> None:
     assert turn_of("m", SessionSettings(), Items(), insists=False).truncate
     assert not turn_of("m", changed(SessionSettings(), truncation="disabled"), Items(), insists=False).truncate
+
+
+def test_the_model_stands_in_the_url() -> None:
+    assert parse_model({"model": "gpt-5.5", "intent": "x"}) == "gpt-5.5"
+    for name in (None, " "):
+        with pytest.raises(RequestError) as caught:
+            parse_model({"model": name})
+        assert caught.value.param == "model"
+
+
+@pytest.mark.parametrize(
+    ("words", "change", "shown"),
+    [
+        (GA, {"instructions": "Be kind."}, {"instructions": "Be kind."}),
+        (GA, {"tools": TOOLS}, {"tools": TOOLS}),
+        (GA, {"tools": TOOLS, "tool_choice": "required"}, {"tools": TOOLS, "tool_choice": "required"}),
+        (GA, {"max_output_tokens": 7}, {"max_output_tokens": 7}),
+        (BETA, {"max_response_output_tokens": 7}, {"max_response_output_tokens": 7}),
+        (GA, {"tracing": "auto"}, {"tracing": "auto"}),
+        (GA, {"output_modalities": ["text"]}, {}),
+        (BETA, {"modalities": ["text", "audio"]}, {}),
+        (GA, {"parallel_tool_calls": False, "reasoning": {"effort": "low"}, "truncation": "disabled"}, {}),
+    ],
+)
+def test_what_a_session_is_set_to_is_shown(words: Words, change: dict[str, Any], shown: dict[str, Any]) -> None:
+    session = session_object("sess_1", "m", changed(SessionSettings(), words, **change), words)
+    assert session == {**session_object("sess_1", "m", SessionSettings(), words), **shown}
+
+
+def test_a_session_is_openais() -> None:
+    common: dict[str, Any] = {
+        "id": "sess_1",
+        "object": "realtime.session",
+        "model": "m",
+        "instructions": "",
+        "tools": [],
+    }
+    common |= {"tool_choice": "auto", "tracing": None}
+    assert session_object("sess_1", "m", SessionSettings(), GA) == {
+        **common, "type": "realtime", "truncation": "auto", "prompt": None, "include": None,
+        "output_modalities": ["text"], "max_output_tokens": "inf",
+    }  # fmt: skip
+    assert session_object("sess_1", "m", SessionSettings(), BETA) == {
+        **common, "turn_detection": None, "input_audio_transcription": None,
+        "modalities": ["text"], "max_response_output_tokens": "inf",
+    }  # fmt: skip
+
+
+def test_what_was_set_stays_until_it_is_set_otherwise() -> None:
+    settings = changed(
+        SessionSettings(), tools=TOOLS, tool_choice="required", instructions="Be kind.", parallel_tool_calls=False,
+        reasoning={"effort": "low"}, truncation="disabled", tracing="auto", max_output_tokens=7,
+    )  # fmt: skip
+    assert changed(settings) == settings
+    turn = turn_of("m", settings, Items(), insists=False)
+    assert (turn.model, turn.effort, turn.parallel, turn.truncate) == ("m", "low", False, False)
+    assert (turn.max_output_tokens, turn.transcript.instructions) == (7, "Be kind.")
+    assert turn.choice == ToolChoice(ChoiceMode.REQUIRED)
+    assert [tool.name for tool in turn.registry] == ["f", "g"]
+    assert changed(settings, truncation="auto").truncate
+    default = turn_of("m", SessionSettings(), Items(), insists=False)
+    assert (default.effort, default.parallel, default.truncate) == (None, True, True)
+    assert (default.max_output_tokens, default.transcript) == (None, Transcript(()))
+
+
+@pytest.mark.parametrize(
+    ("words", "change", "message", "code", "param"),
+    [
+        (
+            GA, {"type": "transcription"},
+            "This server does not hear: sessions are of type 'realtime'.", "unsupported_value", "session.type",
+        ),
+        (
+            GA, {"prompt": {"id": "p"}},
+            "Stored prompt templates are not available here: send 'instructions'.", "unsupported_parameter",
+            "session.prompt",
+        ),
+        (
+            GA, {"output_modalities": ["audio"]},
+            "This server does not speak: set 'output_modalities' to ['text'].", "unsupported_value",
+            "session.output_modalities",
+        ),
+        (
+            BETA, {"modalities": ["audio"]},
+            "This server does not speak: set 'modalities' to ['text'].", "unsupported_value", "session.modalities",
+        ),
+        (
+            GA, {"max_output_tokens": "many"},
+            "Invalid type for 'session.max_output_tokens': expected an integer or 'inf', but got a string instead.",
+            "invalid_type", "session.max_output_tokens",
+        ),
+    ],
+)  # fmt: skip
+def test_what_no_session_can_be_set_to_is_refused(
+    words: Words, change: dict[str, Any], message: str, code: str, param: str
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        changed(SessionSettings(), words, **change)
+    assert (caught.value.message, caught.value.code, caught.value.param) == (message, code, param)

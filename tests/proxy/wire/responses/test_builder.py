@@ -309,3 +309,15 @@ def test_every_stream_keeps_the_grammar(turn: list[TurnEvent], end: TurnEvent) -
     assert check_events(events) == response
     check_published_events(events)
     check_published_response(response)
+
+
+def test_a_response_that_only_prepares_the_next_one_is_complete_and_says_nothing() -> None:
+    request = parse_responses_request(parse_json_object(orjson.dumps(REQUEST)))
+    builder = ResponsesBuilder(request, clock=lambda: 1000.0)
+    events: Any = orjson.loads(orjson.dumps([*builder.start(), *builder.warm_up()]))
+    assert types(events) == ["created", "in_progress", "completed"]
+    assert events[-1]["response"] == orjson.loads(orjson.dumps(builder.response))
+    response = events[-1]["response"]
+    assert (response["status"], response["output"], response["completed_at"]) == ("completed", [], 1000)
+    assert response["usage"]["total_tokens"] == 0
+    check_published_events(events)

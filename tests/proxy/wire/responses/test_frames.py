@@ -33,6 +33,15 @@ def test_only_what_has_a_lane_names_it() -> None:
 
 def test_steering_gives_its_input_back() -> None:
     frame = steer_failed({"type": "response.steer", "previous_response_id": "resp_1", "input": [{"role": "user"}]})
-    assert frame["steer"] == {"previous_response_id": "resp_1", "input": [{"role": "user"}]}
+    assert frame == {
+        "type": "response.steer.failed",
+        "sequence_number": 0,
+        "error": {
+            "type": "invalid_request_error",
+            "code": "steering_not_supported",
+            "message": "Responses cannot be steered here: send the input with 'response.create' when this one is over.",
+        },
+        "steer": {"previous_response_id": "resp_1", "input": [{"role": "user"}]},
+    }
     with pytest.raises(RequestError):
         steer_failed({"type": "response.steer", "previous_response_id": "resp_1"})

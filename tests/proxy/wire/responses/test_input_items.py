@@ -9,6 +9,7 @@ from openai.types.responses.response_input_item_param import ResponseInputItemPa
 
 from prompts import AssistantText, Entry, PastCall, Text, ToolResult, UserTurn
 from proxy.errors import RequestError
+from proxy.wire.responses.compaction import Summary, write_summary
 from proxy.wire.responses.input_items import ITEM_KINDS, SILENT_ITEMS, History
 from proxy.wire.responses.request import parse_responses_request
 from tests.support.published_types import type_names
@@ -225,3 +226,17 @@ def test_an_output_without_any_call_is_refused_all_the_same() -> None:
 @pytest.mark.parametrize("kind", sorted(SILENT_ITEMS - {"additional_tools", "compaction_trigger"}))
 def test_what_says_nothing_to_a_text_model_is_accepted(kind: str) -> None:
     assert entries({"type": kind}, USER) == (UserTurn((Text("Go on."),)),)
+
+
+def test_a_compaction_is_shown_by_its_summary_if_it_is_ours() -> None:
+    ours, other = write_summary(Summary("Beans are out.")), "gAAAA"
+    items = [{"type": "compaction", "encrypted_content": content} for content in (ours, other, None)]
+    shown, user = entries(*items, USER)
+    assert isinstance(shown, UserTurn)
+    assert "Beans are out." in "".join(part.text for part in shown.parts if isinstance(part, Text))
+    assert user == UserTurn((Text("Go on."),))
+
+
+def test_what_is_wrong_with_a_stored_item_is_named_as_one() -> None:
+    error = refusal(USER, history=History(({"type": "video"},)))
+    assert error.param == "previous_response.items[0].type"

@@ -17,7 +17,9 @@ from proxy.wire.responses.request import (
     CONTEXTS,
     INCLUDES,
     SUMMARIES,
+    Lookups,
     ResponsesRequest,
+    lookups,
     parse_responses_request,
 )
 from tests.support.published_types import literals
@@ -291,3 +293,107 @@ def test_a_tier_and_a_verbosity_are_passed_on_where_they_are_asked_for(tier: str
     request = parse(service_tier=tier, text={"verbosity": "low"})
     assert (request.turn.tier, request.turn.verbosity) == (asked, "low")
     assert parse().turn.verbosity is None
+
+
+BOUNDS: list[tuple[dict[str, object], str, str]] = [
+    ({"temperature": 2.1}, "temperature", "decimal above maximum value. Expected a value <= 2"),
+    ({"temperature": -1}, "temperature", "decimal below minimum value. Expected a value >= 0"),
+    ({"top_p": 1.1}, "top_p", "decimal above maximum value. Expected a value <= 1"),
+    ({"top_p": -1}, "top_p", "decimal below minimum value. Expected a value >= 0"),
+    ({"max_output_tokens": 15}, "max_output_tokens", "integer below minimum value. Expected a value >= 16"),
+    ({"truncation": "x"}, "truncation", "Supported values are: 'auto', 'disabled'."),
+    ({"include": [3]}, "include[0]", "expected a string, but got an integer instead."),
+    ({"include": ["x"]}, "include[0]", "Invalid value: 'x'. Supported values are: "),
+    ({"stream_options": {"include_obfuscation": 1}}, "stream_options.include_obfuscation", "expected a boolean"),
+    ({"context_management": [{}]}, "context_management[0].type", "Missing required parameter"),
+    ({"context_management": [{"type": "x"}]}, "context_management[0].type", "Supported values are: 'compaction'."),
+    (
+        {"context_management": [{"type": "compaction", "compact_threshold": 0}]},
+        "context_management[0].compact_threshold",
+        "integer below minimum value. Expected a value >= 1",
+    ),
+    (
+        {"text": {"format": {"type": "xml"}}},
+        "text.format.type",
+        "Supported values are: 'text', 'json_object', 'json_schema'.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("members", "param", "told"), BOUNDS, ids=[row[1] for row in BOUNDS])
+def test_a_value_out_of_bounds_is_refused_by_its_path(members: dict[str, object], param: str, told: str) -> None:
+    error = refusal(**members)
+    assert error.param == param
+    assert told in error.message
+
+
+def test_values_at_their_bounds_are_accepted() -> None:
+    parse(temperature=0, top_p=0, max_output_tokens=16)
+    parse(temperature=2, top_p=1, context_management=[{"type": "compaction", "compact_threshold": 1}])
+
+
+DEFAULTS: dict[str, Any] = {
+    "background": False, "instructions": None, "max_output_tokens": None, "max_tool_calls": None, "metadata": {},
+    "model": "m", "parallel_tool_calls": True, "previous_response_id": None, "prompt_cache_key": None,
+    "reasoning": {"effort": None, "summary": None}, "safety_identifier": None, "store": True, "temperature": 1.0,
+    "text": {"format": {"type": "text"}, "verbosity": "medium"}, "tool_choice": "auto", "tools": [],
+    "top_logprobs": 0, "top_p": 1.0, "truncation": "disabled", "user": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        ({}, {}),
+        ({"instructions": "Be kind.", "user": "u", "prompt_cache_key": "k", "safety_identifier": "s"}, None),
+        ({"temperature": 0, "top_p": 0.5, "top_logprobs": 3, "max_tool_calls": 1, "max_output_tokens": 20}, None),
+        ({"parallel_tool_calls": False, "store": False, "truncation": "auto", "metadata": {"a": "b"}}, None),
+        ({"background": True, "previous_response_id": "resp_1"}, None),
+        ({"conversation": "conv_1"}, {"conversation": {"id": "conv_1"}}),
+        ({"conversation": {"id": "conv_1"}}, None),
+        ({"prompt_cache_retention": "in-memory"}, {"prompt_cache_retention": "in_memory"}),
+        ({"reasoning": {"effort": "low", "summary": "auto"}}, None),
+        ({"reasoning": {"generate_summary": "concise"}}, {"reasoning": {"effort": None, "summary": "concise"}}),
+        (
+            {"reasoning": {"context": "all_turns", "mode": "x"}},
+            {"reasoning": {"effort": None, "summary": None, "context": "all_turns", "mode": "x"}},
+        ),
+        ({"text": {"verbosity": "low"}}, {"text": {"format": {"type": "text"}, "verbosity": "low"}}),
+        ({"text": {"format": {"type": "json_object"}, "verbosity": "high"}}, None),
+    ],
+)
+def test_what_was_asked_for_is_told_back(members: dict[str, object], told: dict[str, object] | None) -> None:
+    assert parse(**members).echo == {**DEFAULTS, **(members if told is None else told)}
+
+
+def test_what_was_asked_for_reaches_the_turn() -> None:
+    request = parse(
+        instructions="Be kind.", reasoning={"effort": "low", "summary": "auto"}, parallel_tool_calls=False,
+        truncation="auto", max_output_tokens=20, prompt_cache_key="k", previous_response_id="resp_1",
+        service_tier="flex", stream=True, include=["reasoning.encrypted_content"],
+    )  # fmt: skip
+    turn = request.turn
+    assert (turn.model, turn.effort, turn.summary, turn.parallel, turn.truncate) == ("m", "low", "auto", False, True)
+    assert (turn.max_output_tokens, turn.names) == (20, frozenset({"k", "resp_1"}))
+    assert turn.transcript.instructions == "Be kind."
+    assert (request.stream, request.service_tier, request.input) == (True, "flex", "hi")
+    assert request.include == {"reasoning.encrypted_content"}
+    assert parse(conversation="conv_1").turn.names == {"conv_1"}
+    assert (parse().stream, parse().service_tier, parse().turn.names) == (False, "auto", frozenset())
+
+
+def test_what_runs_in_the_background_has_to_be_stored() -> None:
+    error = refusal(background=True, store=False)
+    assert error.message == "background can only be used when `store` is true: leave 'store' out."
+    assert (error.code, error.param) == ("invalid_value", "background")
+    parse(background=True, store=True)
+    parse(background=False, store=False)
+
+
+def test_lookups_are_all_that_a_request_refers_to() -> None:
+    body: Any = {
+        "previous_response_id": "resp_1",
+        "input": [{"id": "msg_1"}, {"type": "item_reference", "id": "msg_2"}],
+    }
+    assert lookups(body) == Lookups("resp_1", None, ("msg_1", "msg_2"))
+    assert lookups({"conversation": "conv_1"}) == Lookups(None, "conv_1", ())

@@ -36,8 +36,10 @@ def test_three_are_worth_a_warning_and_five_an_error() -> None:
         assert after.entries[: len(before.entries)] == before.entries
         warned = [entry for entry in after.entries if isinstance(entry, Guidance)]
         assert bool(warned) == (count >= 3)
-    with pytest.raises(RequestError, match="infinite loop detected: tool f called 5 times"):
+    with pytest.raises(RequestError) as caught:
         guarded(Transcript(tuple(calls(*[("f", "no")] * 5))))
+    told = "infinite loop detected: tool f called 5 times consecutively with the same result"
+    assert (caught.value.message, caught.value.code, caught.value.param) == (told, "infinite_loop", "input")
 
 
 def test_what_the_user_says_begins_anew() -> None:

@@ -72,15 +72,50 @@ def test_outputs_may_stand_beside_the_input() -> None:
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("body", "param"),
     [
-        {},
-        {"tool_outputs": []},
-        {"tool_outputs": [{"output": "x"}]},
-        {"tool_outputs": [{"tool_call_id": "call_1"}]},
-        {"tool_outputs": [{"tool_call_id": "call_1", "output": 3}]},
+        ({}, "tool_outputs"),
+        ({"tool_outputs": []}, "tool_outputs"),
+        ({"tool_outputs": [{"output": "x"}]}, "tool_outputs[0].tool_call_id"),
+        ({"tool_outputs": [{"tool_call_id": "call_1"}]}, "tool_outputs[0].output"),
+        ({"tool_outputs": [{"tool_call_id": "call_1", "output": 3}]}, "tool_outputs[0].output"),
     ],
 )
-def test_what_are_no_outputs_is_refused(body: dict[str, Any]) -> None:
-    with pytest.raises(RequestError):
+def test_what_are_no_outputs_is_refused(body: dict[str, Any], param: str) -> None:
+    with pytest.raises(RequestError) as caught:
         submitted(Reader(body))
+    assert caught.value.param == param
+
+
+def test_outputs_are_items_by_their_call() -> None:
+    parts: Any = [{"type": "input_text", "text": "x"}]
+    outputs: list[Any] = [
+        {"tool_call_id": "call_1", "output": "x"},
+        {"tool_call_id": "call_2", "output": parts},
+        {"tool_call_id": "call_3", "output": None},
+    ]
+    assert submitted(Reader({"tool_outputs": outputs})) == {
+        "call_1": {"type": "function_call_output", "call_id": "call_1", "output": "x"},
+        "call_2": {"type": "function_call_output", "call_id": "call_2", "output": parts},
+        "call_3": {"type": "function_call_output", "call_id": "call_3", "output": ""},
+    }
+
+
+def test_outputs_stand_behind_the_input_whatever_that_is() -> None:
+    output: Any = {"tool_call_id": "call_1", "output": "x"}
+    item: Any = {"type": "function_call_output", "call_id": "call_1", "output": "x"}
+    user: Any = {"role": "user", "content": "hi"}
+    assert responses_body({"model": "m", "tool_outputs": [output]})["input"] == [item]
+    assert responses_body({"model": "m", "input": [user], "tool_outputs": [output]})["input"] == [user, item]
+    assert responses_body({"model": "m", "input": [user], "tool_outputs": []})["input"] == [user]
+    assert responses_body({"model": "m", "tool_outputs": []})["input"] == []
+
+
+def test_calls_in_messages_are_refused_by_their_path() -> None:
+    message: Any = {"role": "assistant", "tool_calls": [{"id": "call_1", "function": {"arguments": '{"a": 1}'}}]}
+    with pytest.raises(RequestError) as caught:
+        responses_body({"model": "m", "messages": [message]})
+    assert caught.value.param == "messages[0].tool_calls[0].function.name"
+    message["tool_calls"] = [{"id": "call_1", "function": {"name": "f", "arguments": '{"a": 1}'}}]
+    made: Any = responses_body({"model": "m", "messages": [message]})["input"]
+    assert made[-1] == {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": '{"a": 1}'}
