@@ -123,7 +123,7 @@ IMAGE_WANTED = (
     "Invalid 'content[0].image_url'. Expected a base64-encoded data URL with an image MIME type "
     "(e.g. 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got "
 )
-FILE_WANTED = "Invalid 'content[0].file_data'. Expected a base64-encoded data URL (e.g. 'data:text/plain;base64,aGk=')."
+FILE_WANTED = "Invalid 'content[0].file_data'. Expected base64, alone or in a data URL ('data:text/plain;base64,aGk=')."
 INSTEAD = "send the file's text, in 'file_data' or as an 'input_text' part."
 
 
@@ -156,7 +156,10 @@ def test_what_is_no_image_is_told_what_one_would_be(part: JsonObject, message: s
     [
         ({"file_id": "file_1"}, f"Uploaded files are not kept here: {INSTEAD}"),
         ({"file_url": "https://x/y.txt"}, f"Remote files are not fetched: {INSTEAD}"),
-        ({"file_data": data_url(b"a\0b")}, f"Only files of UTF-8 text can be shown to this backend: {INSTEAD}"),
+        (
+            {"file_data": data_url(b"a\0b")},
+            f"Only PDFs and files of UTF-8 text can be shown to this backend: {INSTEAD}",
+        ),
         ({"file_data": "data:text/plain;base64,aGk=,"}, FILE_WANTED),
         ({"file_data": "text/plain;base64,aGk="}, FILE_WANTED),
     ],
