@@ -14,13 +14,12 @@ import orjson
 
 from parser import CLOSE_TAG, OPEN_TAG
 from prompts import Part, Text
+from proxy.backends.chat.requests import said
 from proxy.contracts import BackendEvent, Health, Load, Model, Prompt, TextPiece, TurnEnded, Usage
 from proxy.errors import BackendError
 
 # Characters of a tag behind which it is cut to be more than one token: `<tool` and `_call>`.
 CUT = -len("_call>")
-# Of the roles, those that templates know by another name.
-_ROLES = {"developer": "system"}
 # MiB for the prompts of before: with them another set of tools, or a turn without any, costs no other its prefix.
 KEPT_PROMPTS = 512
 
@@ -99,9 +98,9 @@ class GgufBackend:
     async def _input(self, prompt: Prompt) -> list[int | str]:
         """The prompt in the model's own template: tokens, then texts that no token reaches across."""
         shown = prompt.developer if self._flat else prompt.head
-        said = [("user", prompt.parts)] if self._flat else [(item.role, item.parts) for item in prompt.items]
+        shown_as = [("user", prompt.parts)] if self._flat else said(prompt.items)
         messages = [{"role": "system", "content": text} for text in (self._base, shown) if text]
-        messages += [{"role": _ROLES.get(role, role), "content": _text(parts)} for role, parts in said]
+        messages += [{"role": role, "content": _text(parts)} for role, parts in shown_as]
         templated: str = (await self._ask("/apply-template", messages=messages))["prompt"]
         if self._split:
             tags = "|".join(f"(?<={re.escape(tag[:CUT])})(?={re.escape(tag[CUT:])})" for tag in self._split)

@@ -1,18 +1,19 @@
 """A prompt as the body of `POST /chat/completions`.
 
-real    system: instructions and tools   user   assistant   user: a result   ...
+real    system: instructions and tools   user   assistant   user: results, and our line   ...
 flat    user: all of that as one text, for templates that know no such roles, or not in this order
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import orjson
 
-from prompts import Image, Part, Text
+from prompts import Image, Item, Part, Text
 
 from ...contracts import Prompt
 
@@ -67,8 +68,18 @@ def _ends_in_an_answer(prompt: Prompt) -> bool:
 def _real(prompt: Prompt) -> Iterator[_Message]:
     if prompt.head:
         yield {"role": "system", "content": prompt.head}
-    for item in prompt.items:
-        yield {"role": _ROLES.get(item.role, item.role), "content": _content(item.parts)}
+    yield from ({"role": role, "content": _content(parts)} for role, parts in said(prompt.items))
+
+
+def said(items: Iterable[Item]) -> Iterator[tuple[str, Sequence[Part]]]:
+    """The messages that `items` are: neighbours of one role are one, as paragraphs.
+
+    Many templates refuse two of a role in a row, and a small model takes our line behind a result for a question of its
+    own where it stands alone.
+    """
+    for role, neighbours in groupby(items, key=lambda item: _ROLES.get(item.role, item.role)):
+        parts = [(Text("\n\n"), *item.parts) for item in neighbours]
+        yield role, [part for paragraph in parts for part in paragraph][1:]
 
 
 def _flat(prompt: Prompt) -> Iterator[_Message]:

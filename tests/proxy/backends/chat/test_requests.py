@@ -39,6 +39,19 @@ def test_roles_are_real_messages() -> None:
     }
 
 
+def test_neighbours_of_one_role_are_one_message() -> None:
+    lines = (
+        Item("user", (Text("[tool:call_2] beta"),)),
+        Item("user", (Image(PIXEL),)),
+        Item("user", (Text("Go on."),)),
+    )
+    *_, last = body(Prompt("m", None, (), items=(*ITEMS[1:3], *lines)))["messages"]
+    assert last["role"] == "user"
+    image = {"type": "image_url", "image_url": {"url": PIXEL}}
+    texts = "".join("|" if part == image else part["text"] for part in last["content"])
+    assert texts == "[tool:call_1] alpha\n\n[tool:call_2] beta\n\n|\n\nGo on."
+
+
 def test_flat_is_one_user_message() -> None:
     message = {"role": "user", "content": "All tools.\n\nThe conversation."}
     assert body(manner=Manner(flat=True))["messages"] == [message]
