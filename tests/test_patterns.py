@@ -16,7 +16,7 @@ import pytest
 
 from parser.prose import after_calls, before_calls
 from prompts.guard.quoted_blocks import _ATTRIBUTE
-from proxy.turn.masking import Mask
+from proxy.turn.masking import _patterns
 
 from .support.adversaries import Adversary, adversaries
 
@@ -47,12 +47,12 @@ MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
     ("parser/relaxed_json.py", "_other_quotes"): lambda: [re.compile(r"\\.|['\u2019]", re.DOTALL)],
     # On what another pattern has matched as a whole.
     ("prompts/guard/quoted_blocks.py", "_tag"): lambda: [re.compile(rf"<(?:{_ATTRIBUTE})*+", re.IGNORECASE)],
+    ("proxy/cli/eval/results.py", "lost"): lambda: [re.compile(r"[\"'<=]read_note\b")],
+    ("proxy/cli/eval/results.py", "markup"): lambda: [re.compile(r"^\[(?:read_note|search)\b", re.MULTILINE)],
     ("proxy/cli/record/scrub.py", "_cuts"): lambda: [re.compile("sk-aaaa")],
     ("proxy/cli/record/scrub.py", "_known_keys"): lambda: [re.compile("sk-aaaa")],
     ("proxy/cli/record/scrub.py", "_known_homes"): lambda: [re.compile(r"/home/a(?=/|\b)")],
-    ("proxy/turn/masking.py", "__init__"): lambda: [
-        value for name in Mask.__slots__ if isinstance(value := getattr(Mask("0123456789abcdef"), name), re.Pattern)
-    ],
+    ("proxy/turn/masking.py", "_patterns"): lambda: [*_patterns("0123456789abcdef")],
 }
 
 # Characters: what is cubic or worse shows with few. What is linear takes 4 times as long for 4 times as many, what is

@@ -9,7 +9,8 @@ behind one of ours, which passes everything on and holds a clock.
     refused ---first byte, or HEAD_DEADLINE---> 503
 
 One too many, in all or from one address, takes the place of the one that has been without a request for longest. Only
-where all are being served is it refused: silent sockets lock nobody out, and one address not the others.
+where all are being served, or have come just now, is it refused: silent sockets lock nobody out, and one address not
+the others.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ MAX_REFUSED = 64
 
 # Seconds from a connection's begin to its first byte. There are clients that open one ahead of time.
 FIRST_BYTE_DEADLINE = 10.0
+
+# Seconds without a request after which a connection may have to give way: before, its request is on its way.
+IDLE = 1.0
 
 # Seconds from the first byte of a request's head to its last.
 HEAD_DEADLINE = 10.0
@@ -104,6 +108,10 @@ class Connection(asyncio.Protocol):
     def was_answered(self) -> None:
         self._serving = False
         self.idle_since = asyncio.get_running_loop().time()
+
+    def is_idle(self, since: float) -> bool:
+        """Whether it has had no request since a moment in the loop's time."""
+        return self.idle_since is not None and self.idle_since <= since
 
     def give_way(self) -> None:
         """Ends it for the sake of another one."""
@@ -192,12 +200,14 @@ class Connections:
         *,
         limit: int = MAX_CONNECTIONS,
         share: float = SHARE,
+        idle: float = IDLE,
         head_deadline: float = HEAD_DEADLINE,
         first_byte_deadline: float = FIRST_BYTE_DEADLINE,
     ) -> None:
         self._make = make
         self._limit = limit
         self._of_one_address = max(1, int(limit * share))
+        self._idle = idle
         self.head_deadline = head_deadline
         self.first_byte_deadline = first_byte_deadline
         self._open: set[Connection] = set()
@@ -212,7 +222,8 @@ class Connections:
         over_share = len(neighbours) >= self._of_one_address
         if over_share or len(self._open) >= self._limit:
             crowded = neighbours if over_share else self._open
-            idle = [(one.idle_since, id(one), one) for one in crowded if one.idle_since is not None]
+            since = asyncio.get_running_loop().time() - self._idle
+            idle = [(one.idle_since, id(one), one) for one in crowded if one.is_idle(since)]
             if not idle:
                 if len(self._refused) >= MAX_REFUSED:
                     return Room.DROPPED

@@ -59,13 +59,16 @@ def no_deadlines(patch: pytest.MonkeyPatch) -> None:
 
 def bound_connections(
     patch: pytest.MonkeyPatch,
+    *,
     limit: int = MAX_CONNECTIONS,
     share: float = 1.0,
+    idle: float = NEVER,
     head_deadline: float = NEVER,
     first_byte_deadline: float = NEVER,
 ) -> None:
     bounds = {
-        "limit": limit, "share": share, "head_deadline": head_deadline, "first_byte_deadline": first_byte_deadline
+        "limit": limit, "share": share, "idle": idle,
+        "head_deadline": head_deadline, "first_byte_deadline": first_byte_deadline,
     }  # fmt: skip
     patch.setattr(Connections.__init__, "__kwdefaults__", bounds)
 

@@ -133,7 +133,7 @@ async def closed(stream: Stream) -> bytes:
 
 
 async def test_silent_connections_lock_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    bound_connections(monkeypatch, limit=4)
+    bound_connections(monkeypatch, limit=4, idle=0)
     async with serving() as address, AsyncExitStack() as stack:
         silent = [await stack.enter_async_context(connected(address)) for _ in range(4)]
         for oldest in silent:
@@ -142,8 +142,22 @@ async def test_silent_connections_lock_nobody_out(monkeypatch: pytest.MonkeyPatc
             assert await closed(oldest) == b""
 
 
+async def test_one_that_came_just_now_gives_way_to_nobody(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    """Of many that come at once each is answered, if only that there is no room for it."""
+    bound_connections(monkeypatch, limit=1, share=1.0, idle=1)
+    async with serving() as address, connected(address) as early:
+        async with connected(address) as (reader, writer):
+            writer.write(HEALTH)
+            assert (await answer(reader))[0] == 503
+        assert await healthy(early)
+        await clock.put_forward(1)
+        async with connected(address) as late:
+            assert await healthy(late)
+            assert await closed(early) == b""
+
+
 async def test_the_connection_that_was_idle_for_longest_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    bound_connections(monkeypatch, limit=2)
+    bound_connections(monkeypatch, limit=2, idle=0)
     async with serving() as address, connected(address) as first, connected(address) as second:
         assert await healthy(second)
         assert await healthy(first)
@@ -221,7 +235,7 @@ def plug_in(pool: Connections, address: str = "10.0.0.1", *, asks: bool = False)
 
 
 async def test_half_a_head_gives_way_with_an_answer() -> None:
-    pool = Connections(asyncio.Protocol, limit=1, share=1.0)
+    pool = Connections(asyncio.Protocol, limit=1, share=1.0, idle=0)
     slow, wire = plug_in(pool)
     slow.data_received(b"GET /healthz")
     _, other = plug_in(pool)
@@ -231,7 +245,7 @@ async def test_half_a_head_gives_way_with_an_answer() -> None:
 
 
 async def test_one_address_has_its_share_and_no_more() -> None:
-    pool = Connections(asyncio.Protocol, limit=4, share=0.75)
+    pool = Connections(asyncio.Protocol, limit=4, share=0.75, idle=0)
     greedy = [plug_in(pool, asks=True) for _ in range(3)]
     _, refused = plug_in(pool, asks=True)
     assert refused.written.startswith(b"HTTP/1.1 503")
@@ -244,7 +258,7 @@ async def test_one_address_has_its_share_and_no_more() -> None:
 
 
 async def test_only_so_many_wait_to_be_refused() -> None:
-    pool = Connections(asyncio.Protocol, limit=1, share=1.0)
+    pool = Connections(asyncio.Protocol, limit=1, share=1.0, idle=0)
     plug_in(pool, asks=True)
     waiting = [plug_in(pool) for _ in range(MAX_REFUSED)]
     _, dropped = plug_in(pool)

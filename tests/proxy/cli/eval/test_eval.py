@@ -125,7 +125,7 @@ async def test_a_model_that_says_nothing_is_never_right(tmp_path: Path) -> None:
 
 async def test_what_a_person_should_not_see_is_counted(tmp_path: Path) -> None:
     def chatty(case: EvalCase, prompt: Prompt) -> str:
-        return f"I will do it.\n{right(case, prompt)}" if case.calls else '[tool:call_1] {"rows": 3}'
+        return f"I will do it.\n{right(case, prompt)}" if case.calls else 'I called {"name": "count_rows"}.'
 
     _, told = await evaluated(tmp_path, chatty, every=3, category=["single", "answer"])
     figures = told["runs"][0]["figures"]
@@ -134,13 +134,13 @@ async def test_what_a_person_should_not_see_is_counted(tmp_path: Path) -> None:
     assert figures["answer from results"]["beside"] == figures["one call"]["markup"] == 0
 
 
-async def test_a_line_of_ours_that_comes_back_is_counted(tmp_path: Path) -> None:
+async def test_a_line_of_ours_that_comes_back_is_no_answer(tmp_path: Path) -> None:
     def parrot(case: EvalCase, prompt: Prompt) -> str:
         return next((_text(item.parts) for item in prompt.items if item.ours), "Gladly.")
 
     _, told = await evaluated(tmp_path, parrot, category=["answer"], half="tuning", compare=["small"])
     frontier, small = map(all_of, told["runs"])
-    assert (frontier["markup"], small["markup"]) == (0, small["cases"])
+    assert (frontier["markup"], small["markup"]) == (0, 0)
     assert small["right"] == 0
 
 
