@@ -45,6 +45,7 @@ TEXTS: dict[str, str | Endless] = {
     "#done\n#pro": ROUNDS[3].written,
     "#done\n  #pro": ROUNDS[3].written,
     "] Projekte": ROUNDS[4].written,
+    "): Projekte": ROUNDS[4].written,
     "friday": ROUNDS[5].written,
 }
 TOOL: Any = {"type": "function", "name": "read_note", "parameters": {"type": "object"}, "strict": False}
