@@ -12,8 +12,11 @@ import sys
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-# The values of `--log-level`.
-LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+# The values of `--log-level`, and `none` for commands that say themselves what happened.
+LEVELS = {
+    "debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR,
+    "none": logging.CRITICAL,
+}  # fmt: skip
 
 # Characters of a client's own word that a line shows.
 LONGEST = 200

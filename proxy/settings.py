@@ -53,8 +53,16 @@ def alias(text: str) -> tuple[str, str]:
     return name, model
 
 
+def user_path(text: str) -> Path:
+    """A path that may begin with `~`."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise UsageError(f"There is no home folder to put {text} into: set HOME.") from None
+
+
 def _data_folder() -> Path:
-    return Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "tagcall"
+    return user_path(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "tagcall"
 
 
 def default_codex_home() -> Path:
@@ -78,7 +86,7 @@ def _setting(
     metavar: str | None = None,
     choices: Sequence[str] = (),
     shown: str | None = None,
-    commands: Sequence[str] = ("serve",),
+    commands: Sequence[str] = ("serve", "doctor"),
 ) -> Any:  # noqa: ANN401 -- a field specifier has the type of its field
     metadata = {
         "help": help, "parse": parse, "metavar": metavar, "choices": choices, "shown": shown, "commands": commands
@@ -88,7 +96,8 @@ def _setting(
     return field(default=default, metadata=metadata)
 
 
-BACKEND_COMMANDS = ("serve", "doctor", "login", "eval")
+ASKING_COMMANDS = ("serve", "doctor", "eval")
+BACKEND_COMMANDS = (*ASKING_COMMANDS, "login")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,16 +107,13 @@ class Settings:
     host: str = _setting(
         "Address to listen on. Anything but a loopback address needs a key.",
         default="127.0.0.1",
-        commands=("serve", "doctor"),
     )
-    port: int = _setting(
-        "Port to listen on; 0 takes a free one.", default=8787, parse=int, commands=("serve", "doctor")
-    )
+    port: int = _setting("Port to listen on; 0 takes a free one.", default=8787, parse=int)
     backend: str = _setting(
         f"What answers. {backend_help()}",
         default="auto",
         metavar="|".join(backend_forms()),
-        commands=("serve", "doctor", "eval"),
+        commands=ASKING_COMMANDS,
     )
     codex: str | None = _setting(
         "The codex program to start as `PATH app-server`. Default: `codex` on PATH, else the one that the `codex` "
@@ -119,7 +125,7 @@ class Settings:
     codex_home: Path = _setting(
         "The private CODEX_HOME; its configuration is written by tagcall.",
         default=default_codex_home,
-        parse=lambda text: Path(text).expanduser(),
+        parse=user_path,
         metavar="DIR",
         shown="~/.local/share/tagcall/codex",
         commands=BACKEND_COMMANDS,
@@ -141,47 +147,46 @@ class Settings:
         "The key that a Chat Completions server wants. Other programs see flags: use the environment, or a file.",
         default=None,
         metavar="KEY",
-        commands=("serve", "doctor", "eval"),
+        commands=ASKING_COMMANDS,
     )
     backend_key_file: Path | None = _setting(
         "Read that key from FILE.",
         default=None,
-        parse=lambda text: Path(text).expanduser(),
+        parse=user_path,
         metavar="FILE",
-        commands=("serve", "doctor", "eval"),
+        commands=ASKING_COMMANDS,
     )
     chat_roles: str = _setting(
         "How a Chat Completions server is shown the conversation: `real`, as messages, or `flat`, as one text, which "
         "is tried anyway when its chat template refuses the messages.",
         default="real",
         choices=("real", "flat"),
-        commands=("serve", "doctor", "eval"),
+        commands=ASKING_COMMANDS,
     )
     model: tuple[str, ...] = _setting(
         "A model to list first, also when codex does not know it.",
         default=(),
         metavar="NAME",
-        commands=("serve", "doctor", "eval"),
+        commands=ASKING_COMMANDS,
     )
     alias: tuple[tuple[str, str], ...] = _setting(
         "List MODEL as NAME as well, and answer under that name. Plugins choose the API by the name.",
         default=(),
         parse=alias,
         metavar="NAME=MODEL",
-        commands=("serve", "doctor"),
     )
     base_instructions: str | None = _setting(
         "Replace codex's own base instructions by the text of FILE, or by nothing with `none`. Left alone by default.",
         default=None,
         metavar="FILE|none",
-        commands=("serve", "eval"),
+        commands=ASKING_COMMANDS,
     )
     allow_item: tuple[str, ...] = _setting(
         "A kind of item of a newer codex that is harmless and is to be passed over. An unknown one ends the turn; "
         "`tagcall doctor` names them.",
         default=(),
         metavar="KIND",
-        commands=("serve", "doctor", "eval"),
+        commands=ASKING_COMMANDS,
     )
     lanes: str = _setting(
         "`on`: a conversation keeps its thread at codex, so that the provider reads what it holds from its cache. "
@@ -215,14 +220,12 @@ class Settings:
         "Only requests with this key are served. Default: any key, or none.",
         default=(),
         metavar="KEY",
-        commands=("serve", "doctor"),
     )
     api_key_file: Path | None = _setting(
         "Read keys from FILE, one a line.",
         default=None,
-        parse=lambda text: Path(text).expanduser(),
+        parse=user_path,
         metavar="FILE",
-        commands=("serve", "doctor"),
     )
     allow_origin: tuple[str, ...] = _setting(
         "One more web origin that may use the server, besides Obsidian's.", default=(), metavar="ORIGIN"
@@ -254,14 +257,14 @@ class Settings:
         "Completions servers, else `frontier`.",
         default="auto",
         choices=("auto", *PROFILES),
-        commands=("serve", "eval"),
+        commands=ASKING_COMMANDS,
     )
     call_key: str = _setting(
         "The key that the model is told to write into each call. `auto`: a call with it is meant, one without it is "
         "judged by where else it stands. `required`: a block without it is text. `off`: there is none.",
         default="auto",
         choices=("auto", "required", "off"),
-        commands=("serve", "eval"),
+        commands=ASKING_COMMANDS,
     )
     require_nonce: bool = _setting(
         "Another name for `--call-key required`.",
@@ -272,10 +275,10 @@ class Settings:
         "The file with the secret that call keys are made from; made when it is not there. Replicas share one. What "
         "models make of the key is noted beside it.",
         default=default_call_key_secret,
-        parse=lambda text: Path(text).expanduser(),
+        parse=user_path,
         metavar="FILE",
         shown="~/.local/share/tagcall/call-key",
-        commands=("serve", "doctor", "eval"),
+        commands=ASKING_COMMANDS,
     )
     reasoning_content: bool = _setting(
         "Send the model's reasoning summary in Chat Completions too, as `reasoning_content`, which some clients show.",
@@ -299,7 +302,7 @@ class Settings:
         default=300.0,
         parse=float,
         metavar="SECONDS",
-        commands=("serve", "eval"),
+        commands=ASKING_COMMANDS,
     )
     max_body: int = _setting(
         "The largest request body that is read.", default=16 << 20, parse=byte_size, metavar="SIZE", shown="16MiB"
@@ -308,7 +311,7 @@ class Settings:
         "How much is logged, to standard error.",
         default="info",
         choices=("debug", "info", "warning", "error"),
-        commands=("serve", "doctor", "eval"),
+        commands=ASKING_COMMANDS,
     )
     log_format: str = _setting("How it is logged.", default="console", choices=("console", "json"))
 

@@ -78,7 +78,13 @@ class BackendKind:
     """The prompt profile of its models, by name, where the settings name none."""
     make: Callable[[BackendSettings], TextBackend]
     """Not started yet. The address stands in `settings.backend`, behind the kind. Raises `UsageError`."""
+    next_step: str | None = None
+    """What to do when one does not get ready, where what it says of that does not say so."""
     check_before: Check = no_check
     """Before one is made; a red finding ends the examination."""
     check_after: Check = no_check
-    """After one has run."""
+    """After one has run; costs nothing."""
+    has_model: bool = True
+    """Whether it answers what nobody asked it before, as a trial turn does."""
+    check_model: Check = no_check
+    """What only its model can tell, and may cost."""

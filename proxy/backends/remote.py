@@ -64,7 +64,11 @@ async def not_our_business(_: BackendSettings) -> Sequence[Finding]:
 
 
 WEB_SOCKET = BackendKind(
-    help="an app-server that is already running", address="//HOST:PORT", make=_make, check_after=not_our_business
+    help="an app-server that is already running",
+    address="//HOST:PORT",
+    make=_make,
+    next_step="Start it there, as `codex app-server --listen ws://HOST:PORT` does, or give --backend another address.",
+    check_after=not_our_business,
 )
 
 

@@ -62,4 +62,4 @@ def _make(settings: BackendSettings) -> TextBackend:
     )
 
 
-REPLAY = BackendKind(help="recorded fixtures", address="DIR", make=_make, check_after=not_our_business)
+REPLAY = BackendKind(help="recorded fixtures", address="DIR", make=_make, check_after=not_our_business, has_model=False)

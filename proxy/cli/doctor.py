@@ -1,81 +1,159 @@
-"""`tagcall doctor`: what `serve` needs, checked for real; each red line says what to do."""
+"""`tagcall doctor`: what `serve` needs, tried for real; each red line says what to do."""
 
 from __future__ import annotations
 
+import json
 import sys
+import uuid
 from collections.abc import AsyncIterator
 
 import aiohttp
 
-from ..backends import Finding, find_kind
-from ..contracts import TextBackend
-from ..errors import ApiError, UsageError
+from ..backends import BackendKind, Finding, find_kind
+from ..contracts import StoredConversation, TextBackend
+from ..errors import ApiError, StoreError, UsageError
 from ..home import habits_file, read_habits
-from ..server import base_url, bind, read_keys
+from ..server import base_url, bind, read_keys, turn_options
 from ..settings import Settings
+from ..stores import make_store
 from ..turn import KeyHabit
 from .obsidian import client_settings
+from .trial_turn import trial_turn
 
 # Seconds that a server on our port may take to say whether it is one of ours.
 NEIGHBOUR_TIMEOUT = 2.0
 
 MARKS = {True: ("ok", "32"), False: ("no", "31"), None: ("--", "33")}
+STATUS = {True: "ok", False: "failed", None: "note"}
 
 
-async def run_doctor(settings: Settings) -> int:
-    """Prints a line a check and what to enter in a client; exit status 0 when all is well."""
-    healthy = True
-    async for finding in examine(settings):
-        _show(finding)
-        healthy = healthy and finding.good is not False
-    print(client_settings(base_url(settings.host, settings.port), settings))
+async def run_doctor(settings: Settings, *, turn: bool = True, as_json: bool = False) -> int:
+    """A line a check; when all is well, what to enter in a client, and exit status 0. `turn`: ask the model too."""
+    findings = []
+    async for finding in examine(settings, turn=turn):
+        findings.append(finding)
+        if not as_json:
+            show(finding)
+    healthy = is_well(findings)
+    url = base_url(settings.host, settings.port)
+    if as_json:
+        print(json.dumps({"healthy": healthy, "base_url": url, "checks": [_row(finding) for finding in findings]}))
+    elif healthy:
+        print(client_settings(url, settings))
     return 0 if healthy else 1
 
 
-def _show(finding: Finding) -> None:
+def is_well(findings: list[Finding]) -> bool:
+    return all(finding.good is not False for finding in findings)
+
+
+def _row(finding: Finding) -> dict[str, str | None]:
+    return {
+        "name": finding.name,
+        "status": STATUS[finding.good],
+        "said": finding.said,
+        "next_step": finding.remedy,
+    }
+
+
+def show(finding: Finding) -> None:
     mark, colour = MARKS[finding.good]
     if sys.stdout.isatty():
         mark = f"\x1b[{colour}m{mark}\x1b[0m"
-    print(f"  {mark}  {finding.name:<10} {finding.said}")
+    print(f"  {mark}  {finding.name:<10} {finding.said}", flush=True)
     if finding.remedy:
         print(f"      {'':<10} {finding.remedy}", flush=True)
 
 
-async def examine(settings: Settings) -> AsyncIterator[Finding]:
-    """All checks, in the order in which a person would mend them."""
-    try:
-        keys = read_keys(settings)
-    except UsageError as error:
-        yield Finding("key", False, str(error))
-    else:
-        yield Finding("key", True, "only requests with a key are served" if keys else "any key is accepted")
-    yield await _port(settings)
+async def examine(settings: Settings, *, turn: bool = True) -> AsyncIterator[Finding]:
+    """All checks, in the order in which a person would mend them; the model is asked when nothing else is red."""
+    findings: list[Finding] = []
+
+    def noted(finding: Finding) -> Finding:
+        findings.append(finding)
+        return finding
+
+    yield noted(_key(settings))
+    yield noted(await _port(settings))
+    yield noted(await _store(settings))
+    yield noted(_call_keys(settings))
     try:
         kind = find_kind(settings.backend)
-    except UsageError as error:
-        yield Finding("backend", False, str(error))
-        return
-    before = await kind.check_before(settings)
-    for finding in before:
-        yield finding
-    if any(finding.good is False for finding in before):
-        return
-    try:
+        for finding in await kind.check_before(settings):
+            yield noted(finding)
+        if not is_well(findings[4:]):
+            return
         backend = kind.make(settings)
     except UsageError as error:
         yield Finding("backend", False, str(error))
         return
     async with backend:
-        yield await _readiness(backend)
-        yield await _models(backend)
-    yield _call_keys(settings)
-    for finding in await kind.check_after(settings):
-        yield finding
+        problem, ready = await _readiness(backend, kind)
+        yield noted(ready)
+        models, listed = await _models(backend)
+        if listed.said != problem:  # which was said
+            yield noted(listed)
+        for finding in await kind.check_after(settings):
+            yield noted(finding)
+        if is_well(findings):
+            async for finding in _asked(settings, kind, backend, models, turn=turn):
+                yield finding
+
+
+async def _asked(
+    settings: Settings, kind: BackendKind, backend: TextBackend, models: list[str], *, turn: bool
+) -> AsyncIterator[Finding]:
+    """What the model itself says."""
+    if not turn:
+        yield Finding("turn", None, "not tried (--no-turn)")
+    elif not kind.has_model:
+        yield Finding("turn", None, "not tried: there is no model that could be asked")
+    elif models:
+        tried = await trial_turn(backend, models[0], turn_options(settings))
+        yield tried
+        if tried.good:
+            for finding in await kind.check_model(settings):
+                yield finding
+
+
+def _key(settings: Settings) -> Finding:
+    try:
+        keys = read_keys(settings)
+    except UsageError as error:
+        return Finding("key", False, str(error))
+    return Finding("key", True, "only requests with a key are served" if keys else "any key is accepted")
+
+
+async def _store(settings: Settings) -> Finding:
+    """Writes something and takes it back."""
+    kind = settings.store.partition(":")[0]
+    name = f"conv_doctor{uuid.uuid4().hex}"
+    try:
+        async with make_store(settings.store) as store:
+            await store.save_conversation(StoredConversation(name, "", 0, {}))
+            await store.delete_conversation(name, "")
+    except UsageError as error:
+        return Finding("store", False, str(error))
+    except StoreError as error:
+        said = f"responses cannot be kept in {kind} ({error})"
+        return Finding("store", False, said, "Mend it, or choose another --store: memory needs nothing.")
+    if kind == "none":
+        return Finding("store", True, "nothing is kept")
+    return Finding(
+        "store", True, "responses are kept in this process" if kind == "memory" else f"{kind} can be written"
+    )
 
 
 def _call_keys(settings: Settings) -> Finding:
+    try:
+        turn_options(settings)
+    except UsageError as error:
+        return Finding("call key", False, str(error))
     if settings.key_mode != "auto":
         return Finding("call key", True, f"is {settings.key_mode}")
+    if not settings.call_key_secret.exists():
+        said = f"its secret cannot be kept in {settings.call_key_secret}, so it is another after each start"
+        return Finding("call key", None, said, "Name a file of yours with --call-key-secret FILE.")
     habits = read_habits(habits_file(settings.call_key_secret))
     if never := [model for model, habit in habits.items() if habit is KeyHabit.NEVER]:
         return Finding(
@@ -111,18 +189,18 @@ async def _is_tagcall(settings: Settings) -> bool:
         return False
 
 
-async def _readiness(backend: TextBackend) -> Finding:
+async def _readiness(backend: TextBackend, kind: BackendKind) -> tuple[str | None, Finding]:
     health = await backend.health()
     if health.problem is not None:
-        return Finding("backend", False, health.problem)
-    return Finding("backend", True, f"answers and takes turns ({health.version or 'version unknown'})")
+        return health.problem, Finding("backend", False, health.problem, kind.next_step)
+    return None, Finding("backend", True, f"answers and takes turns ({health.version or 'version unknown'})")
 
 
-async def _models(backend: TextBackend) -> Finding:
+async def _models(backend: TextBackend) -> tuple[list[str], Finding]:
     try:
         names = [model.id for model in await backend.models()]
     except ApiError as error:
-        return Finding("models", False, error.message)
+        return [], Finding("models", False, error.message, "Name the ones you use with --model NAME.")
     if not names:
-        return Finding("models", None, "none are listed", "Name the ones you use with --model NAME.")
-    return Finding("models", True, ", ".join(names))
+        return [], Finding("models", None, "none are listed", "Name the ones you use with --model NAME.")
+    return names, Finding("models", True, ", ".join(names))

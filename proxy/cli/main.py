@@ -54,9 +54,13 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
         "for instance `tagcall login -- --device-auth`.",
     )
     login.add_argument("codex_arguments", nargs="*", metavar="ARGUMENT", help="for `codex login`")
-    commands.add_parser(
-        "doctor", help="say what works and what does not", description="Check everything that `serve` needs."
+    doctor = commands.add_parser(
+        "doctor",
+        help="say what works and what does not",
+        description="Try everything that `serve` needs, with its flags, and one turn with one tool call.",
     )
+    doctor.add_argument("--no-turn", action="store_true", help="ask the model nothing, which may cost")
+    doctor.add_argument("--json", action="store_true", help="one JSON object instead of lines")
     record = commands.add_parser(
         "record",
         help="serve, and write each turn as a fixture",
@@ -128,7 +132,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         from ..settings import load
     try:
         settings = load(arguments, os.environ)
-        configure(settings.log_level, settings.log_format)
+        # What doctor has to say it says itself.
+        quiet = command == "doctor" and settings.log_level != "debug"
+        configure("none" if quiet else settings.log_level, settings.log_format)
         match command:
             case "serve":
                 with loading():
@@ -141,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             case "doctor":
                 from .doctor import run_doctor
 
-                return asyncio.run(run_doctor(settings))
+                return asyncio.run(run_doctor(settings, turn=not arguments["no_turn"], as_json=arguments["json"]))
             case "service":
                 from .service import run_service
 

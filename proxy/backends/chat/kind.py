@@ -68,7 +68,7 @@ CHAT_SERVER = BackendKind(
     address="//HOST:PORT/v1",
     profile="small",
     make=_make,
-    check_after=_examine,
+    check_model=_examine,
 )
 LOCAL: Mapping[str, BackendKind] = dict.fromkeys(
     LOCAL_SERVERS, replace(CHAT_SERVER, help="the one of that name on this machine, at its usual port", address=None)

@@ -15,25 +15,38 @@ def program_that(folder: Path, script: str) -> Settings:
     program = folder / "codex"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    return Settings(codex=str(program))
+    return Settings(codex=str(program), codex_home=folder / "home")
+
+
+GREETS = 'read line; echo \'{"id": 1, "result": {"userAgent": "x"}}\'; read line'
 
 
 @pytest.mark.parametrize(
-    ("script", "good", "said"), [("echo codex-cli 0.169.0", True, "codex 0.169.0, "), ("exit 1", False, "its version")]
+    ("script", "good", "said"),
+    [
+        (f'[ "$1" = --version ] && echo codex-cli 0.169.0 && exit; {GREETS}', True, "codex 0.169.0, "),
+        ("exit 1", False, "does not say its version"),
+        ("echo codex-cli 0.20.0; exit 2", False, "it is too old, or broken"),
+    ],
 )
-async def test_the_program_is_asked_for_its_version(tmp_path: Path, script: str, good: bool, said: str) -> None:
-    (finding,) = await find_kind("auto").check_before(program_that(tmp_path, script))
+async def test_the_program_is_asked_for_its_version_and_greeted(
+    tmp_path: Path, script: str, good: bool, said: str
+) -> None:
+    finding, home = await find_kind("auto").check_before(program_that(tmp_path, script))
     assert (finding.name, finding.good) == ("program", good)
     assert said in finding.said
     assert str(tmp_path) in finding.said
+    assert bool(finding.remedy) is not good
+    assert home == Finding("home", True, f"{tmp_path / 'home'} can be written")
 
 
-async def test_a_missing_program_is_told_with_its_way_out() -> None:
-    (finding,) = await find_kind("codex").check_before(Settings(codex="no-such-program"))
+async def test_a_missing_program_is_told_with_its_way_out(tmp_path: Path) -> None:
+    finding, _ = await find_kind("codex").check_before(Settings(codex="no-such-program", codex_home=tmp_path))
     assert finding == Finding("program", False, "no-such-program is not a program that can be started.")
 
 
 async def test_tools_that_reach_the_model_are_named(program: TestProgram) -> None:
-    (finding,) = await find_kind("codex").check_after(Settings(codex=str(program.path)))
+    settings = Settings(codex=str(program.path), upstream="http://127.0.0.1:9/v1")
+    finding, *_ = await find_kind("codex").check_after(settings)
     assert (finding.name, finding.good) == ("text-only", program.text_only)
     assert finding.said.startswith("no built-in tool" if program.text_only else "this codex gives the model tools")

@@ -1,0 +1,256 @@
+"""Situations in which `serve` would not do: `doctor` names each with its next step, and exits with 1."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from pytest_aiohttp import AiohttpServer
+
+from parser import write_call
+from proxy.cli.doctor import run_doctor
+from proxy.settings import Settings
+from tests.support.codex_programs import child_environment, installed_programs
+from tests.support.patience import PATIENCE
+from tests.support.scripted_chat import ScriptedChat
+from tests.support.scripted_model import Message, Refusal, Reply, ScriptedModel
+
+ROOT = Path(__file__).resolve().parents[3]
+OLD = """#!/bin/sh
+[ "$1" = --version ] && echo codex-cli 0.20.0 && exit
+echo "error: unexpected argument 'app-server' found" >&2
+exit 2
+"""
+STUCK = """#!/bin/sh
+[ "$1" = --version ] && echo codex-cli 0.169.0 && exit
+exec sleep 600
+"""
+CALL = Reply([Message(write_call("read", '{"note": "welcome.md"}'))])
+
+
+@pytest.fixture
+def codex() -> str:
+    program = installed_programs()[0].path
+    assert program is not None, "openai-codex-cli-bin is not installed"
+    return str(program)
+
+
+@pytest.fixture(autouse=True)
+def _closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, value in child_environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
+        monkeypatch.setenv(name.lower(), value)
+
+
+def settings(folder: Path, **changes: Any) -> Settings:
+    """Of a machine on which everything is there but what `changes` break."""
+    defaults: dict[str, Any] = {
+        "port": 0,
+        "codex_home": folder / "codex-home",
+        "store": f"sqlite:{folder / 'store'}",
+        "call_key_secret": folder / "call-key",
+    }
+    return Settings(**{**defaults, **changes})
+
+
+def script(folder: Path, text: str) -> str:
+    program = folder / "codex"
+    program.write_text(text)
+    program.chmod(0o755)
+    return str(program)
+
+
+async def diagnosis(
+    capsys: pytest.CaptureFixture[str], given: Settings, *, turn: bool = True
+) -> tuple[int, dict[str, dict[str, str]]]:
+    """The exit status, and what is said of each check."""
+    status = await run_doctor(given, turn=turn, as_json=True)
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told["healthy"] is (status == 0)
+    return status, {check["name"]: check for check in told["checks"]}
+
+
+def red(checks: dict[str, dict[str, str]]) -> dict[str, str]:
+    """What is said of each that is red, with its next step."""
+    return {
+        name: f"{check['said']} {check['next_step']}" for name, check in checks.items() if check["status"] == "failed"
+    }
+
+
+async def file_server(aiohttp_server: AiohttpServer) -> str:
+    async def list_files(request: web.Request) -> web.Response:
+        if request.method == "GET":
+            return web.Response(text="<h1>Index</h1>", content_type="text/html")
+        return web.Response(status=501, text="Unsupported method", content_type="text/html")
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", list_files)
+    return str((await aiohttp_server(app)).make_url("/v1"))
+
+
+async def test_a_machine_that_has_everything_is_well(
+    capsys: pytest.CaptureFixture[str], model: ScriptedModel, codex: str, tmp_path: Path
+) -> None:
+    model.default = CALL
+    status, checks = await diagnosis(capsys, settings(tmp_path, codex=codex, upstream=model.url))
+    assert status == 0, checks
+    assert "called a tool in" in checks["turn"]["said"]
+    assert "tokens read" in checks["turn"]["said"]
+
+
+async def test_without_a_turn_the_model_is_asked_nothing(
+    capsys: pytest.CaptureFixture[str], model: ScriptedModel, codex: str, tmp_path: Path
+) -> None:
+    given = settings(tmp_path, codex=codex, upstream=model.url)
+    status, checks = await diagnosis(capsys, given, turn=False)
+    assert status == 0
+    assert checks["turn"]["said"] == "not tried (--no-turn)"
+    assert [request.body for request in model.requests if request.body.get("input")] == []
+
+
+async def test_a_chat_server_that_has_everything_is_well(
+    capsys: pytest.CaptureFixture[str], aiohttp_server: AiohttpServer, tmp_path: Path
+) -> None:
+    model = ScriptedChat()
+    model.default = CALL
+    server = await aiohttp_server(model.app)
+    status, checks = await diagnosis(capsys, settings(tmp_path, backend=str(server.make_url("/v1"))))
+    assert status == 0, checks
+    assert checks["turn"]["status"] == "ok"
+    assert "context" in checks
+
+
+BROKEN: dict[str, tuple[Callable[[Path], dict[str, Any]], str, str, str]] = {
+    # What is wrong: what breaks it, the red line, what is said, the next step.
+    "dead upstream": (
+        lambda _: {"upstream": "http://127.0.0.1:9/v1"}, "service", "cannot be reached", "give --upstream"
+    ),
+    "no network": (lambda _: {}, "service", "OpenAI cannot be reached", "Check the network"),
+    "not logged in": (lambda _: {}, "backend", "is not logged in", "login`"),
+    "store at an unwritable path": (
+        lambda folder: {"store": f"sqlite:{folder / 'file' / 's'}"}, "store", "cannot be kept", "choose another --store"
+    ),
+    "codex home not writable": (
+        lambda folder: {"codex_home": folder / "file" / "home"}, "home", "cannot be written", "--codex-home DIR"
+    ),
+    "codex too old": (
+        lambda folder: {"codex": script(folder, OLD)}, "program", "0.20.0", "Install codex 0.160 or newer"
+    ),
+    "dead ws": (
+        lambda _: {"backend": "ws://127.0.0.1:9"}, "backend", "does not start", "codex app-server --listen"
+    ),
+    "dead Chat Completions server": (
+        lambda _: {"backend": "http://127.0.0.1:9/v1"}, "backend", "does not answer", "start the model server"
+    ),
+    "no program": (lambda _: {"codex": "/nowhere/codex"}, "program", "/nowhere/codex", "can be started"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("situation", BROKEN)
+async def test_what_is_broken_is_told_with_its_next_step(
+    capsys: pytest.CaptureFixture[str], codex: str, tmp_path: Path, situation: str
+) -> None:
+    breaks, line, said, step = BROKEN[situation]
+    (tmp_path / "file").touch()
+    status, checks = await diagnosis(capsys, settings(tmp_path, **{"codex": codex, **breaks(tmp_path)}))
+    assert status == 1
+    assert said in red(checks)[line]
+    assert step in red(checks)[line]
+    assert checks.get("turn") is None, "nothing is asked of what is broken"
+
+
+async def test_a_codex_that_hangs_is_told_in_time(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("proxy.backends.codex.examination.GREETING", 0.1)
+    status, checks = await diagnosis(capsys, settings(tmp_path, codex=script(tmp_path, STUCK)))
+    assert status == 1
+    assert "does not answer within 0.1 seconds" in red(checks)["program"]
+    assert "--codex PATH" in red(checks)["program"]
+
+
+@pytest.mark.parametrize("kind", ["upstream", "backend"])
+async def test_a_file_server_is_no_model_server(
+    capsys: pytest.CaptureFixture[str], aiohttp_server: AiohttpServer, codex: str, tmp_path: Path, kind: str
+) -> None:
+    url = await file_server(aiohttp_server)
+    status, checks = await diagnosis(capsys, settings(tmp_path, codex=codex, **{kind: url}), turn=False)
+    assert status == 1
+    (told,) = red(checks).values()
+    assert ("is no Responses endpoint" if kind == "upstream" else "Is it a Chat Completions server") in told
+    assert ("give --upstream" if kind == "upstream" else "is its path /v1?") in told
+
+
+async def test_a_port_in_use_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        given = settings(tmp_path, port=taken.getsockname()[1], backend=f"replay:{ROOT / 'fixtures'}")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("proxy.cli.doctor.NEIGHBOUR_TIMEOUT", 0.1)
+            status, checks = await diagnosis(capsys, given)
+    assert status == 1
+    assert "choose another with --port" in red(checks)["port"]
+
+
+async def test_an_expired_login_shows_in_the_turn(
+    capsys: pytest.CaptureFixture[str], model: ScriptedModel, codex: str, tmp_path: Path
+) -> None:
+    model.default = Refusal(401, {"message": "Provided authentication token is expired.", "code": "token_expired"})
+    status, checks = await diagnosis(capsys, settings(tmp_path, codex=codex, upstream=model.url))
+    assert status == 1
+    assert "refused codex's login" in red(checks)["turn"]
+    assert "login`" in red(checks)["turn"]
+
+
+async def test_a_wrong_model_shows_in_the_turn(
+    capsys: pytest.CaptureFixture[str], model: ScriptedModel, codex: str, tmp_path: Path
+) -> None:
+    model.default = Refusal(404, {"message": "The model 'nope' does not exist.", "code": "model_not_found"})
+    given = settings(tmp_path, codex=codex, upstream=model.url, model=("nope",))
+    status, checks = await diagnosis(capsys, given)
+    assert status == 1
+    assert "nope" in red(checks)["turn"]
+    assert "Name a model that the backend has with --model NAME" in red(checks)["turn"]
+
+
+async def test_a_model_that_calls_nothing_is_told(
+    capsys: pytest.CaptureFixture[str], model: ScriptedModel, codex: str, tmp_path: Path
+) -> None:
+    model.default = Reply([Message("Hello.")])
+    status, checks = await diagnosis(capsys, settings(tmp_path, codex=codex, upstream=model.url))
+    assert status == 1
+    assert "another model with --model NAME" in red(checks)["turn"]
+
+
+def run(*arguments: str, environment: dict[str, str], before: str = "") -> subprocess.CompletedProcess[str]:
+    program = f"import sys\n{before}\nfrom proxy.cli import main\nsys.exit(main(sys.argv[1:]))"
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        cwd=ROOT, env=environment, capture_output=True, encoding="utf-8", timeout=PATIENCE, check=False,
+    )  # fmt: skip
+
+
+def test_without_a_home_the_system_is_asked_for_one_and_else_it_is_said() -> None:
+    environment = {name: value for name, value in os.environ.items() if name not in {"HOME", "XDG_DATA_HOME"}}
+    nobody = "import pwd\npwd.getpwuid = lambda uid: (_ for _ in ()).throw(KeyError(uid))"
+    done = run("doctor", environment=environment, before=nobody)
+    assert done.returncode == 2
+    assert done.stderr == "tagcall: There is no home folder to put ~/.local/share into: set HOME.\n"
+
+
+def test_a_home_that_cannot_be_written_is_told_even_with_the_store_in_memory(tmp_path: Path, codex: str) -> None:
+    (tmp_path / "home").touch()
+    environment = {**child_environment(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
+    done = run("doctor", "--port", "0", "--codex", codex, "--store", "memory", environment=environment)
+    assert done.returncode == 1
+    assert "Name a folder of yours with --codex-home DIR." in done.stdout
+    assert "--call-key-secret FILE" in done.stdout
+    assert done.stderr == "", "no log lines in between"
+    assert "Obsidian" not in done.stdout, "there is nothing to enter yet"
