@@ -74,7 +74,7 @@ def _running(folder: Path, speed: str) -> Iterator[str]:
     with (
         tempfile.TemporaryFile("w+") as errors,
         subprocess.Popen(  # noqa: S603 -- this interpreter
-            [sys.executable, "-P", "-c", _CHILD, "serve", "--log-level", "error", *arguments],
+            [sys.executable, "-P", "-c", _CHILD, "serve", "--config", "none", "--log-level", "error", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -1,6 +1,6 @@
 """Every setting once: this table makes the flags, the environment, `--help` and docs/reference/settings.md.
 
-A flag wins over its `TAGCALL_` environment variable, that over the default.
+Where a value comes from is the business of `sources`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,17 @@ SPEED = re.compile(r"fast|recorded|\d+ms")
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/*]+/?")
 
 UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "k": 1_000, "m": 1_000_000}
+
+
+BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+def boolean(text: str) -> bool:
+    """What a switch says in a variable or a file, in any case of letters. A switch that protects is not guessed at."""
+    try:
+        return BOOLEANS[text.strip().lower()]
+    except KeyError:
+        raise ValueError(f"'{text}' is neither on nor off: write 1 or 0, true or false, yes or no, on or off") from None
 
 
 def byte_size(text: str) -> int:
@@ -269,7 +280,7 @@ class Settings:
     require_nonce: bool = _setting(
         "Another name for `--call-key required`.",
         default=False,
-        parse=lambda text: text.strip().lower() in {"1", "true", "yes", "on"},
+        parse=boolean,
     )
     call_key_secret: Path = _setting(
         "The file with the secret that call keys are made from; made when it is not there. Replicas share one. What "
@@ -283,7 +294,7 @@ class Settings:
     reasoning_content: bool = _setting(
         "Send the model's reasoning summary in Chat Completions too, as `reasoning_content`, which some clients show.",
         default=False,
-        parse=lambda text: text.strip().lower() in {"1", "true", "yes", "on"},
+        parse=boolean,
     )
     dialect: str = _setting(
         f"How POST /v1/responses answers a request that does not say it with `{DIALECT_HEADER}`: "
@@ -295,7 +306,7 @@ class Settings:
         "In the tokligence dialect, warn the model when three results of a tool in a row are the same, and refuse to "
         "go on when five are.",
         default=False,
-        parse=lambda text: text.strip().lower() in {"1", "true", "yes", "on"},
+        parse=boolean,
     )
     idle_timeout: float = _setting(
         "Seconds without any sign of life from the backend after which a turn is ended.",
@@ -427,6 +438,11 @@ SETTINGS = _rows()
 
 def add_flags(parser: argparse.ArgumentParser, command: str) -> None:
     """The flags of `command`, none of them with a default: what is not given comes from elsewhere."""
+    parser.add_argument(
+        "--config",
+        metavar="FILE|none",
+        help="Read settings from FILE, or from none. [~/.config/tagcall/tagcall.toml, where it is there]",
+    )
     for row in SETTINGS:
         if command not in row.commands:
             continue
@@ -438,31 +454,33 @@ def add_flags(parser: argparse.ArgumentParser, command: str) -> None:
             parser.add_argument(row.flag, action=action, default=None, metavar=row.argument, help=text)
 
 
-def load(flags: Mapping[str, str | list[str] | None], environment: Mapping[str, str]) -> Settings:
-    """Settings from parsed flags and the environment. Raises `UsageError`."""
-    values: dict[str, Any] = {}
-    for row in SETTINGS:
-        given = flags.get(row.name)
-        source = row.flag
-        if given is None and (text := environment.get(row.variable)):
-            given, source = (text.split(",") if row.repeatable else text), row.variable
-        if given is None:
-            continue
-        if isinstance(given, list):
-            values[row.name] = tuple(row.value(text.strip(), source) for text in given)
-        else:
-            values[row.name] = row.value(given, source)
-    return Settings(**values)
+_INTRODUCTION = """\
+# Settings
+
+Made from the table in `proxy/settings.py`. A flag wins over its environment variable, that over `tagcall.toml`, that
+over the default. `tagcall settings` prints what is in force, and where each came from.
+
+A repeatable flag's variable takes several values with commas between them. A switch is `1` or `0`, `true` or `false`,
+`yes` or `no`, `on` or `off`, in any case of letters; anything else is an error. So is a name that is nearly one of
+these; any other that begins with `TAGCALL_` is told and ignored. Kubernetes sets such variables by itself in the pods
+beside a Service named `tagcall` (`TAGCALL_PORT=tcp://...`): these are passed over, and `enableServiceLinks: false` in
+the pod's specification keeps them away.
+
+`tagcall.toml` has the same names, and lists for what is repeatable. It is read from `~/.config/tagcall` (or
+`$XDG_CONFIG_HOME/tagcall`), or from where `--config FILE` says; `--config none` reads none:
+
+```toml
+port = 8788
+alias = ["notes=gpt-5.5"]
+call-key = "required"
+```
+"""
 
 
 def reference() -> str:
     """docs/reference/settings.md."""
     lines = [
-        "# Settings",
-        "",
-        "Made from the table in `proxy/settings.py`. A flag wins over its environment variable, that over the default.",
-        "A repeatable flag's variable takes several values with commas between them.",
-        "",
+        _INTRODUCTION,
         "| flag | environment | default | commands | meaning |",
         "|---|---|---|---|---|",
     ]

@@ -47,6 +47,7 @@ def _closed_network() -> None:
 @pytest.fixture(autouse=True, scope="session")
 def _own_data_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
     """No file of the person who runs the tests is touched, also where a default names one."""
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
     os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
 
 

@@ -38,6 +38,7 @@ def test_the_settings_page_is_made_from_the_table() -> None:
 def test_every_flag_of_the_commands_is_a_setting_or_on_the_page_of_its_command() -> None:
     parser = build_parser()
     known = {setting.flag for setting in SETTINGS} | {"--help", "-h", "--version"}
+    known |= set(re.findall(r"`(--config) FILE`", page("settings.md")))
     for name in ("fixtures.md", "prompts.md"):
         known |= set(re.findall(r"^\| `(--[a-z]+)", page(name), re.MULTILINE))
     known |= set(re.findall(r"^\| `(--[a-z-]+)", page("../howto/doctor.md"), re.MULTILINE))

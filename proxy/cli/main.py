@@ -7,19 +7,30 @@ import asyncio
 import gc
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..logs import configure
 from .replay import add_replay_flags, replay_options, run_replay
 
+if TYPE_CHECKING:
+    from ..sources import Sources
+
 # Exit status of a command that a person has to call differently.
 USAGE = 2
 
 # Command -> whose flags it has in the table of settings.
-SETTINGS_OF = {"serve": "serve", "login": "login", "doctor": "doctor", "record": "serve", "eval": "eval"}
+SETTINGS_OF = {
+    "serve": "serve",
+    "login": "login",
+    "doctor": "doctor",
+    "record": "serve",
+    "eval": "eval",
+    "settings": "serve",
+}
 
 
 class _ShowVersion(argparse.Action):
@@ -61,6 +72,11 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     )
     doctor.add_argument("--no-turn", action="store_true", help="ask the model nothing, which may cost")
     doctor.add_argument("--json", action="store_true", help="one JSON object instead of lines")
+    commands.add_parser(
+        "settings",
+        help="say which settings are in force",
+        description="Print each setting, and where it came from; the flags are those of `serve`.",
+    )
     record = commands.add_parser(
         "record",
         help="serve, and write each turn as a fixture",
@@ -117,6 +133,17 @@ def loading() -> Iterator[None]:
         gc.enable()
 
 
+def _gather(arguments: Mapping[str, Any]) -> Sources:
+    """The settings, after a line for each variable that is none."""
+    with loading():
+        from ..sources import config_file, gather
+    # A command without flags of the table has nothing to be configured but its log.
+    sources = gather(arguments, os.environ, config_file(arguments["config"]) if "config" in arguments else None)
+    for warning in sources.warnings:
+        print(f"tagcall: {warning}", file=sys.stderr)
+    return sources
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
     words = sys.argv[1:] if argv is None else argv
@@ -128,10 +155,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     serve_flags = arguments.pop("serve_flags", [])
     if command == "service":  # what the service could not be started with is told now
         arguments |= vars(build_parser("serve").parse_args(["serve", *serve_flags]))
-    with loading():
-        from ..settings import load
     try:
-        settings = load(arguments, os.environ)
+        sources = _gather(arguments)
+        settings = sources.settings
         # What doctor has to say it says itself.
         quiet = command == "doctor" and settings.log_level != "debug"
         configure("none" if quiet else settings.log_level, settings.log_format)
@@ -148,6 +174,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 from .doctor import run_doctor
 
                 return asyncio.run(run_doctor(settings, turn=not arguments["no_turn"], as_json=arguments["json"]))
+            case "settings":
+                from .settings import run_settings
+
+                return run_settings(sources)
             case "service":
                 from .service import run_service
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from proxy.errors import UsageError
-from proxy.settings import SETTINGS, Settings, add_flags, byte_size, load
+from proxy.settings import SETTINGS, Settings, add_flags, byte_size
+from proxy.sources import load
 
 
 def parsed(*argv: str, environment: dict[str, str] | None = None) -> Settings:

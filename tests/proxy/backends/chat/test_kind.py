@@ -12,7 +12,8 @@ from proxy.backends.chat.kind import server_url
 from proxy.backends.chat.servers import LOCAL_SERVERS
 from proxy.cli.doctor import run_doctor
 from proxy.errors import UsageError
-from proxy.settings import Settings, load
+from proxy.settings import Settings
+from proxy.sources import load
 
 HOWTO = Path(__file__).resolve().parents[4] / "docs" / "howto" / "local-models.md"
 

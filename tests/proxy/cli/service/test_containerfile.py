@@ -15,7 +15,7 @@ from pytest_aiohttp import AiohttpServer
 
 from proxy.cli.main import build_parser
 from proxy.ingress.health import healthz
-from proxy.settings import load
+from proxy.sources import load
 from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[4]
