@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# It advises what was typed: targets.
+TAGCALL := TAGCALL_BY_MAKE=1 $(BIN)/tagcall
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 # Programs that the tests also run with, besides the one from PyPI.
@@ -10,13 +12,22 @@ CODEX_VERSIONS := 0.89.0 0.169.0
 CLIENTS := tests/end_to_end/clients
 AGENTS := tests/end_to_end/agents
 
-.PHONY: demo serve test test-clients test-llama test-growth test-install mutants lint format docs plugin-pages bench soak eval-model real-model codex-versions clients agents clean
+.PHONY: demo serve login doctor setup test test-clients test-llama test-growth test-install mutants lint format docs plugin-pages bench soak eval-model real-model codex-versions clients agents clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
-	@$(BIN)/tagcall demo
+	@$(TAGCALL) demo
 
 serve: .venv/.codex      ## the server, with the codex program from PyPI
-	@$(BIN)/tagcall serve
+	@$(TAGCALL) serve
+
+login: .venv/.codex      ## log in, by codex's own login
+	@$(TAGCALL) login
+
+doctor: .venv/.codex     ## say what works and what does not
+	@$(TAGCALL) doctor
+
+setup: .venv/.codex      ## log in, look whether all is there, and say what to enter in a plugin
+	@$(TAGCALL) setup
 
 test: .venv/.dev         ## the core of the test suite, a process a core: all that needs nothing else installed
 	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not (agents or browser or clients or growth or install or llama)'

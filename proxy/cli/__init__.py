@@ -3,6 +3,7 @@
 serve    the server
 login    log the private CODEX_HOME in, by codex's own login
 doctor   what works and what to do about what does not
+setup    login, doctor, a first answer, and what to enter in a plugin
 settings what is in force, and where it came from
 record   the server, which writes each turn as a fixture
 replay   fixtures through the whole proxy, held against what they promise

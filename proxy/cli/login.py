@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 
+from ..advice import command
 from ..backends.codex.program import locate_program
 from ..settings import Settings
+
+CODEX_LOGIN = re.compile(r"`?\bcodex login\b((?: --[\w-]+)*)`?")
+
+
+def advised(found: re.Match[str]) -> str:
+    """How a person does here what codex advises."""
+    return command(f"login --{found[1]}" if found[1] else "login")
 
 
 def run_login(settings: Settings, arguments: Sequence[str]) -> int:
@@ -16,6 +25,13 @@ def run_login(settings: Settings, arguments: Sequence[str]) -> int:
     home = settings.codex_home.absolute()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     print(f"This is codex's own login ({program}); it is kept in {home}.", flush=True)
-    command = [str(program), "login", *arguments]
+    words = [str(program), "login", *arguments]
     environment = {**os.environ, "CODEX_HOME": str(home)}  # all of it: a login may open a browser
-    return subprocess.run(command, env=environment, check=False).returncode  # noqa: S603 -- the owner's program
+    with subprocess.Popen(  # noqa: S603 -- the owner's program
+        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as child:
+        assert child.stdout is not None  # noqa: S101 -- a pipe
+        for line in child.stdout:
+            # What it advises would log another home in than ours.
+            print(CODEX_LOGIN.sub(advised, line.decode(errors="replace")), end="", flush=True)
+    return child.returncode

@@ -27,6 +27,7 @@ SETTINGS_OF = {
     "serve": "serve",
     "login": "login",
     "doctor": "doctor",
+    "setup": "serve",
     "record": "serve",
     "eval": "eval",
     "settings": "serve",
@@ -72,6 +73,12 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     )
     doctor.add_argument("--no-turn", action="store_true", help="ask the model nothing, which may cost")
     doctor.add_argument("--json", action="store_true", help="one JSON object instead of lines")
+    setup = commands.add_parser(
+        "setup",
+        help="log in, look whether all is there, and say what to enter in a plugin",
+        description="From nothing to a first answer, with the flags of `serve`.",
+    )
+    setup.add_argument("--plugin", metavar="NAME", help="the page of docs/howto/obsidian, as `copilot`; else it asks")
     commands.add_parser(
         "settings",
         help="say which settings are in force",
@@ -144,22 +151,27 @@ def _gather(arguments: Mapping[str, Any]) -> Sources:
     return sources
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the exit status."""
-    words = sys.argv[1:] if argv is None else argv
+def _parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """The command, and what it was given."""
     with loading():
         parser = build_parser(only=next((word for word in words if not word.startswith("-")), ""))
     arguments = vars(parser.parse_args(words))
     command = arguments.pop("command")
+    if command == "service":  # what the service could not be started with is told now
+        arguments |= vars(build_parser("serve").parse_args(["serve", *arguments["serve_flags"]]))
+    return command, arguments
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; returns the exit status."""
+    command, arguments = _parse(sys.argv[1:] if argv is None else argv)
     codex_arguments = arguments.pop("codex_arguments", [])
     serve_flags = arguments.pop("serve_flags", [])
-    if command == "service":  # what the service could not be started with is told now
-        arguments |= vars(build_parser("serve").parse_args(["serve", *serve_flags]))
     try:
         sources = _gather(arguments)
         settings = sources.settings
         # What doctor has to say it says itself.
-        quiet = command == "doctor" and settings.log_level != "debug"
+        quiet = command in {"doctor", "setup"} and settings.log_level != "debug"
         configure("none" if quiet else settings.log_level, settings.log_format)
         match command:
             case "serve":
@@ -174,6 +186,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 from .doctor import run_doctor
 
                 return asyncio.run(run_doctor(settings, turn=not arguments["no_turn"], as_json=arguments["json"]))
+            case "setup":
+                from .setup import run_setup
+
+                return run_setup(settings, arguments["plugin"])
             case "settings":
                 from .settings import run_settings
 

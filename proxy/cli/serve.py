@@ -19,6 +19,8 @@ from .obsidian import client_settings
 
 # Exit status of a process that was told to stop a second time and did.
 INTERRUPTED = 130
+# Seconds that "ready" waits for what the backend says of itself; codex has started in 0.5.
+FIRST_LOOK = 2.0
 
 
 # Windows has Ctrl+Break and the closing of a console besides.
@@ -51,13 +53,24 @@ async def serve(
     for number in STOP:
         _on(number, loop, on_signal)
     async with running_server(settings, backend, middlewares, habits) as url, asyncio.TaskGroup() as group:
+        look = group.create_task(_problem(backend), name="first look at the backend")
+        stopping = group.create_task(stop.wait(), name="stop")
+        await asyncio.wait({look, stopping}, timeout=FIRST_LOOK, return_when=asyncio.FIRST_COMPLETED)
+        problem = look.result() if look.done() else None
+        if problem is not None:
+            print(f"tagcall: {problem}", file=sys.stderr, flush=True)
         print(f"tagcall is ready on {url}")
+        if problem is not None:
+            print(f"but every request will be told: {problem}")
         print(client_settings(url, settings), flush=True)
         if more is not None:
             print(more, flush=True)
-        complaint = group.create_task(_complain(backend), name="first look at the backend")
-        await stop.wait()
-        complaint.cancel()
+        if not look.done():
+            await asyncio.wait({look, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if look.done() and (late := look.result()) is not None:
+                print(f"tagcall: {late}", file=sys.stderr)
+        await stopping
+        look.cancel()
         print("tagcall is stopping; running answers may finish.", file=sys.stderr)
     return 0
 
@@ -69,8 +82,6 @@ def _on(number: signal.Signals, loop: asyncio.AbstractEventLoop, act: Callable[[
         signal.signal(number, lambda *_: loop.call_soon_threadsafe(act))
 
 
-async def _complain(backend: TextBackend) -> None:
-    """Says early what every request would be told."""
-    health = await backend.health()
-    if health.problem is not None:
-        print(f"tagcall: {health.problem}", file=sys.stderr)
+async def _problem(backend: TextBackend) -> str | None:
+    """What every request would be told."""
+    return (await backend.health()).problem

@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from ...advice import command
 from ...errors import BackendError
 from ...rpc import RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, RpcError, RpcObject
 from ..answers import (
@@ -34,7 +35,6 @@ from ..answers import (
     ErrorFields,
 )
 
-NOT_LOGGED_IN = "codex is not logged in: run `tagcall login`."
 # Characters of one turn's text input; codex 0.110 and later refuse more.
 MAX_INPUT = 1_048_576
 
@@ -83,6 +83,10 @@ _URL = re.compile(r",? {0,2}(?:url: {0,2}|for url {0,2})\(?\S+")
 _TRY_AGAIN = re.compile(r"try again in (\d+(?:\.\d+)?) ?(ms|s)\b")
 
 
+def not_logged_in() -> str:
+    return f"codex is not logged in: run {command('login')}."
+
+
 @dataclass(frozen=True, slots=True)
 class Cut:
     """The answer was cut by the model's side, which is no error: `max_output_tokens` or `content_filter`."""
@@ -118,7 +122,7 @@ def turn_failure(error: Mapping[str, Any] | None) -> BackendError | Cut:
     if answer is CONTEXT:
         message = TOO_LONG
     if answer is LOGIN:
-        message = f"The upstream refused codex's login: run `tagcall login`. It said: {message or status}"
+        message = f"The upstream refused codex's login: run {command('login')}. It said: {message or status}"
     return BackendError(message or f"The upstream answered {status}.", retry_after=_retry_after(message), **answer)
 
 

@@ -22,7 +22,7 @@ from ...errors import UsageError
 ANSWER_TIMEOUT = 5.0
 
 NOT_FOUND = (
-    "codex was not found: install it (npm install -g @openai/codex, or pip install 'tagcall[codex]'), "
+    "codex was not found: install it (npm install -g @openai/codex, or pip install openai-codex-cli-bin), "
     "or name the program with --codex PATH."
 )
 

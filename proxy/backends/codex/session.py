@@ -20,7 +20,7 @@ from ...rpc import RpcAnswerError, RpcClient, RpcError, RpcObject, Transport, Un
 from ..answers import DISCONNECTED, LOGIN
 from ..session_life import SessionLife
 from .deltas import join_deltas
-from .errors import NOT_LOGGED_IN
+from .errors import not_logged_in
 from .options import SessionOptions
 from .program import release_of
 from .requests import answer_request, greeting
@@ -106,7 +106,7 @@ class CodexSession:
             log.debug("codex_tells_no_account", error=str(error))
             return
         missing = account.get("requiresOpenaiAuth") and account.get("account") is None
-        self.problem = NOT_LOGGED_IN if missing else None
+        self.problem = not_logged_in() if missing else None
 
     def check_login(self) -> None:
         """Look again while a login is missing: codex reads its own once.

@@ -17,6 +17,7 @@ from openai.types.responses import (
     ResponseIncompleteEvent,
 )
 
+from ...advice import command
 from ...backends.replay import replay_backend
 from ...errors import TagcallError
 from ...logs import configure
@@ -153,5 +154,7 @@ def _show_end(view: View, seconds: float) -> None:
     view.heading("Done")
     view.paragraph(f"The tool loop is done. ({HOPS} requests, {seconds:.1f} seconds)", "bold")
     view.paragraph("With a real model:")
-    view.paragraph("  tagcall login    log in, by codex's own login")
-    view.paragraph("  tagcall serve    start the server, and say how to configure a client")
+    view.paragraph(f"  {command('setup').strip('`')}")
+    view.paragraph("      logs in, and looks whether all is there")
+    view.paragraph(f"  {command('serve').strip('`')}")
+    view.paragraph("      starts the server, and says how to configure a client")

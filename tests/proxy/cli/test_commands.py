@@ -138,7 +138,7 @@ def test_doctor_tells_of_a_missing_login_and_what_to_do(tmp_path: Path) -> None:
     assert done.returncode == 1
     lines = {line.split()[1]: line for line in done.stdout.splitlines() if line[:6].strip() in {"ok", "no", "--"}}
     assert lines["program"].startswith("  ok")
-    assert "tagcall login" in lines["backend"]
+    assert "-m proxy.cli login`" in lines["backend"], "as it was started"
     assert lines["models"].startswith("  ok")
     assert "no built-in tool reaches the model" in lines["text-only"]
     assert "Obsidian Copilot" not in done.stdout, "there is nothing to enter yet"

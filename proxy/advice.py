@@ -1,0 +1,29 @@
+"""How a person starts our commands, as far as can be seen: advice is of use only if it can be typed as it stands."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+# Set by the Makefile, whose targets have the names of these commands.
+BY_MAKE = "TAGCALL_BY_MAKE"
+TARGETS = frozenset({"demo", "doctor", "login", "serve", "setup"})
+
+
+def command(words: str) -> str:
+    """`words` are a command and its arguments, as `login`; the result is in backquotes."""
+    if os.environ.get(BY_MAKE) and words in TARGETS:
+        return f"`make {words}`"
+    own = Path(sys.argv[0])
+    if own.stem == "tagcall" and own.is_file() and _on_path("tagcall") != own.resolve():
+        return f"`{own.absolute()} {words}`"
+    if own.parts[-2:] == ("cli", "__main__.py"):
+        return f"`{sys.executable} -m proxy.cli {words}`"
+    return f"`tagcall {words}`"
+
+
+def _on_path(name: str) -> Path | None:
+    found = shutil.which(name)
+    return Path(found).resolve() if found else None

@@ -1,0 +1,93 @@
+"""`tagcall setup`: from nothing to the values that are pasted into a plugin."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from contextlib import aclosing
+
+from parser import ToolRegistry
+from prompts import Text, ToolChoice, Transcript, UserTurn
+
+from ..advice import command
+from ..backends import Finding, find_kind
+from ..backends.codex.errors import not_logged_in
+from ..contracts import AnswerText, TextBackend, TurnFailed, TurnRequest
+from ..server import base_url, turn_options
+from ..settings import Settings
+from ..turn import TurnReport, run_turn
+from .doctor import examine, is_well, show
+from .login import run_login
+from .plugins import PLUGINS, Plugin, lines_for
+from .trial_turn import PATIENCE
+
+QUESTION = "Say in one short sentence what a vault of notes is good for."
+
+
+def run_setup(settings: Settings, plugin: str | None = None) -> int:
+    """Logs in where that is missing, looks whether all is there, asks one question, says what to enter."""
+    findings = asyncio.run(_look(settings, turn=False))
+    if any(finding.said == not_logged_in() for finding in findings):
+        if status := run_login(settings, []):
+            return status
+        findings = []
+    if is_well(findings):
+        findings = asyncio.run(_look(settings, turn=True))
+    for finding in findings:
+        show(finding)
+    if not is_well(findings):
+        print(f"\nMend what is red, then run {command('setup')} again.")
+        return 1
+    model = next((finding.said for finding in findings if finding.name == "models"), "").split(", ")[0]
+    if find_kind(settings.backend).has_model and not asyncio.run(_ask(settings, model)):
+        return 1
+    url = base_url(settings.host, settings.port)
+    keyed = settings.api_key or settings.api_key_file
+    key = "the key that tagcall is started with" if keyed else "tagcall"
+    print()
+    print("\n".join(lines_for(_choose(plugin), url, key, model or f"a name from {url}/models")))
+    print(f"\nNow start it: {command('serve')}")
+    return 0
+
+
+async def _look(settings: Settings, *, turn: bool) -> list[Finding]:
+    return [finding async for finding in examine(settings, turn=turn)]
+
+
+async def _ask(settings: Settings, model: str) -> bool:
+    """Shows the answer to a question while it is written; whether there was one."""
+    print(f"\nA question to {model}: {QUESTION}")
+    async with find_kind(settings.backend).make(settings) as backend:
+        async with asyncio.timeout(PATIENCE):
+            return await _answer(backend, settings, model)
+
+
+async def _answer(backend: TextBackend, settings: Settings, model: str) -> bool:
+    request = TurnRequest(model, Transcript((UserTurn((Text(QUESTION),)),)), ToolRegistry(), ToolChoice())
+    async with aclosing(run_turn(request, backend, turn_options(settings), TurnReport())) as batches:
+        async for events in batches:
+            for event in events:
+                match event:
+                    case AnswerText(text=text):
+                        print(text, end="", flush=True)
+                    case TurnFailed(error):
+                        print(f"tagcall: {error.message}", file=sys.stderr)
+                        return False
+                    case _:
+                        pass
+    print()
+    return True
+
+
+def _choose(name: str | None, plugins: Sequence[Plugin] = PLUGINS) -> Plugin:
+    """By name or by number; asked for at a terminal, else the values for any client."""
+    if name is None and sys.stdin.isatty():
+        print("\nWhich plugin shall use it?")
+        for number, plugin in enumerate(plugins, 1):
+            print(f"  {number}  {plugin.name}")
+        name = input("Number: ").strip()
+    for number, plugin in enumerate(plugins, 1):
+        if name in {str(number), plugin.page.removesuffix(".md")}:
+            return plugin
+    return plugins[-1]

@@ -1,0 +1,127 @@
+"""From nothing to what is pasted: as `tagcall setup` says it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pytest_aiohttp import AiohttpServer
+
+from parser import write_call
+from proxy.backends.codex.program import bundled_program
+from proxy.cli.login import CODEX_LOGIN, advised
+from proxy.cli.plugins import PLUGINS, Plugin, lines_for
+from tests.proxy.cli.test_commands import environment, run
+from tests.support.patience import PATIENCE
+from tests.support.scripted_chat import ScriptedChat
+from tests.support.scripted_model import Message, Reply
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = ROOT / "docs" / "howto" / "obsidian"
+
+
+@pytest.mark.parametrize("plugin", PLUGINS, ids=lambda plugin: plugin.page)
+def test_the_values_are_those_of_the_plugins_page(plugin: Plugin) -> None:
+    page = (PAGES / plugin.page).read_text("utf-8")
+    url = "http://127.0.0.1:8787/v1"
+    lines = list(lines_for(plugin, url, "tagcall", "MODEL"))
+    assert any(re.search(r"127\.0\.0\.1", line) for line in lines)
+    for name in plugin.fields:
+        row = re.search(
+            rf"^\|(?: \*[^|]+\* \|)? \*?{re.escape(name)}\*? \| (.*) \|$|\*{re.escape(name)}\*", page, re.MULTILINE
+        )
+        assert row is not None, f"{name} is not on the page"
+        value = plugin.fields[name].format(url=url, root=url[:-3], host="127.0.0.1", port=8787, key="tagcall", model="")
+        if row[1] and "a name from" not in row[1] and "{model}" not in plugin.fields[name]:
+            assert value.replace(", for tools", "") in row[1].replace("*", "")
+
+
+async def test_setup_goes_from_nothing_to_what_is_pasted(aiohttp_server: AiohttpServer) -> None:
+    model = ScriptedChat()
+    call = Reply([Message(write_call("read", '{"note": "welcome.md"}'))])
+    answer = Reply([Message("It remembers for you.")])
+    model.choose = lambda body: call if "read" in str(body["messages"]) and "vault of" not in str(body) else answer
+    server = await aiohttp_server(model.app)
+    done = await asyncio.to_thread(
+        run, "setup", "--backend", str(server.make_url("/v1")), "--plugin", "chatgpt-md", "--port", "8790"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "called a tool in" in done.stdout
+    assert "It remembers for you." in done.stdout
+    assert re.search(r"API URL +http://127\.0\.0\.1:8790\n", done.stdout)
+    assert "Now start it:" in done.stdout
+    assert done.stderr == ""
+
+
+def test_what_is_red_ends_it_with_its_next_step() -> None:
+    done = run("setup", "--backend", "http://127.0.0.1:9/v1", "--port", "0")
+    assert done.returncode == 1
+    assert "start the model server" in done.stdout
+    assert "Mend what is red, then run" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        ("Use `codex login --device-auth` instead.", "Use `tagcall login -- --device-auth` instead."),
+        ("Run codex login again.", "Run `tagcall login` again."),
+        ("Logged in.", "Logged in."),
+    ],
+)
+def test_what_codex_advises_is_said_as_it_is_done_here(said: str, instead: str) -> None:
+    assert CODEX_LOGIN.sub(advised, said) == instead
+
+
+def test_make_has_a_target_for_each_that_is_advised() -> None:
+    for target in ("login", "doctor", "setup", "serve", "demo"):
+        done = subprocess.run(
+            ["make", "--dry-run", "--silent", target], cwd=ROOT, capture_output=True, encoding="utf-8",
+            timeout=PATIENCE, check=True, env=environment(),
+        )  # fmt: skip
+        assert f"tagcall {target}" in done.stdout
+
+
+def test_serve_says_that_codex_is_not_logged_in_before_and_with_ready(tmp_path: Path) -> None:
+    output = subprocess.run(
+        [sys.executable, "-c", SERVE, "--codex-home", str(tmp_path / "home"), "--port", "0", "--log-level", "error"],
+        cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
+        timeout=PATIENCE, check=False,
+    ).stdout  # fmt: skip
+    said = [line for line in output.splitlines() if "not logged in" in line or "ready on" in line]
+    assert [line.split()[0] for line in said] == ["tagcall:", "tagcall", "but"], output
+
+
+# Waits for codex to have started, then is told to stop.
+SERVE = """
+import os, signal, sys
+from proxy.cli import main, serve
+serve.FIRST_LOOK = 240
+told = serve.client_settings
+def stop(*arguments):
+    os.kill(os.getpid(), signal.SIGTERM)
+    return told(*arguments)
+serve.client_settings = stop
+sys.exit(main(["serve", *sys.argv[1:]]))
+"""
+
+# codex in all but its login, which fails as it does where there is no browser.
+HEADLESS = """#!/bin/sh
+[ "$1" = login ] || exec '{codex}' "$@"
+echo 'On a remote or headless machine? Use `codex login --device-auth` instead.' >&2
+exit 7
+"""
+
+
+def test_a_missing_login_is_begun_and_what_it_advises_is_ours(tmp_path: Path) -> None:
+    program = tmp_path / "codex"
+    program.write_text(HEADLESS.format(codex=bundled_program()))
+    program.chmod(0o755)
+    done = run("setup", "--codex", str(program), "--codex-home", str(tmp_path / "home"), "--port", "0")
+    assert done.returncode == 7, "codex's own exit status"
+    assert "This is codex's own login" in done.stdout
+    assert "-m proxy.cli login -- --device-auth` instead." in done.stdout
+    assert "codex login" not in done.stdout

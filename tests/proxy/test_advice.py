@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from proxy.advice import command
+
+
+def installed(folder: Path) -> Path:
+    folder.mkdir()
+    program = folder / "tagcall"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    return program
+
+
+def test_who_came_by_make_is_told_its_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAGCALL_BY_MAKE", "1")
+    assert command("login") == "`make login`"
+    assert "make" not in command("login -- --device-auth"), "a target takes no arguments"
+
+
+def test_a_command_on_the_path_is_named_and_another_is_told_whole(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("TAGCALL_BY_MAKE", raising=False)
+    program = installed(tmp_path / "bin")
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert command("doctor") == "`tagcall doctor`"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert command("doctor") == f"`{program} doctor`"
+    other = installed(tmp_path / "other")
+    monkeypatch.setenv("PATH", str(other.parent))
+    assert command("doctor") == f"`{program} doctor`", "the one on PATH is another"
