@@ -6,8 +6,10 @@ stays one line whatever a client called its model, and aiohttp does not log what
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+from datetime import UTC, datetime
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
@@ -46,19 +48,102 @@ class _WithoutClientBytes(logging.Filter):
         return True
 
 
+class _Json(logging.Formatter):
+    """What libraries log, as a line like ours."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).isoformat()
+        level = record.levelname.lower()
+        return json.dumps({"event": _harmless(record.getMessage()), "level": level, "timestamp": time})
+
+
+def _without_small_talk(_logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Leaves what a person at the terminal wants to see: turns, what was refused, and what went wrong."""
+    if event["event"] == "request":
+        if event["outcome"] == "done" and "model" not in event:
+            raise structlog.DropEvent
+    elif method in {"debug", "info"}:
+        raise structlog.DropEvent
+    return event
+
+
+# What came of a request, by its `outcome`.
+OUTCOMES = {"done": "answered", "client gone": "the client left", "refused": "refused", "failed": "failed"}
+
+
+def request_line(event: EventDict) -> str:
+    """A turn for people: time, client, model, calls, seconds, and in words what came of it."""
+    outcome = OUTCOMES[event["outcome"]]
+    if error := event.get("error"):
+        outcome += f": {error} ({event['error_status']})"
+    elif event["outcome"] in {"refused", "failed"}:
+        outcome += f" ({event['status']})"
+    if calls := event.get("calls"):
+        outcome = (
+            f"called {', '.join(calls)}" if event["outcome"] == "done" else f"{outcome}, called {', '.join(calls)}"
+        )
+    if again := event.get("again"):
+        outcome += f", asked again ({', '.join(again)})"
+    if refused := event.get("refused"):
+        outcome += f", not taken as calls: {', '.join(refused)}"
+    if origin := event.get("origin"):
+        outcome += f", from {origin}"
+    what = event.get("model") or f"{event['method']} {event['path']}"
+    seconds = f"{event['duration_ms'] / 1000:.1f} s"
+    return "  ".join(filter(None, [event["timestamp"], event.get("client"), what, seconds, outcome]))
+
+
+class _ForPeople:
+    """A line of `request_line` for each turn; everything else as structlog shows it."""
+
+    def __init__(self) -> None:
+        self._other = structlog.dev.ConsoleRenderer(colors=True, pad_event_to=0)
+
+    def __call__(self, logger: WrappedLogger, method: str, event: EventDict) -> str:
+        return request_line(event) if event["event"] == "request" else self._other(logger, method, event)
+
+
+def tell(sentence: str, level: int = logging.WARNING) -> None:
+    """Says something to whoever reads standard error: a sentence, or a JSON line where all others are."""
+    if _Form.now == "json":
+        structlog.get_logger(__name__).log(level, sentence)
+    else:
+        print(sentence, file=sys.stderr, flush=True)
+
+
+class _Form:
+    """How this process logs, once it is known."""
+
+    now = "console"
+
+
+def on_terminal() -> bool:
+    return sys.stderr.isatty()
+
+
 def configure(level: str, form: str) -> None:
     """Sets up the process's logging. `level` and `form` are the settings' values."""
     threshold = LEVELS[level]
-    renderer: Processor = (
-        structlog.processors.JSONRenderer()
-        if form == "json"
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0)
+    _Form.now = "console" if level == "none" else form
+    for_people = form == "console" and level != "debug" and on_terminal()
+    renderer: Processor
+    if form == "json":
+        renderer = structlog.processors.JSONRenderer()
+    elif for_people:
+        renderer = _ForPeople()
+    else:
+        renderer = structlog.dev.ConsoleRenderer(colors=on_terminal(), pad_event_to=0)
+    stamp = (
+        structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)
+        if for_people
+        else structlog.processors.TimeStamper(fmt="iso", utc=True)
     )
     structlog.configure(
         processors=[
+            *([_without_small_talk] if for_people else []),
             _make_harmless,
             structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            stamp,
             structlog.processors.format_exc_info,
             renderer,
         ],
@@ -66,7 +151,9 @@ def configure(level: str, form: str) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
-    logging.basicConfig(level=max(threshold, logging.WARNING), stream=sys.stderr, format="%(levelname)s %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Json() if form == "json" else logging.Formatter("%(levelname)s %(message)s"))
+    logging.basicConfig(level=max(threshold, logging.WARNING), handlers=[handler])
     server_log = logging.getLogger("aiohttp.server")
     for old in list(server_log.filters):
         server_log.removeFilter(old)

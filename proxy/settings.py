@@ -319,7 +319,7 @@ class Settings:
         "The largest request body that is read.", default=16 << 20, parse=byte_size, metavar="SIZE", shown="16MiB"
     )
     log_level: str = _setting(
-        "How much is logged, to standard error.",
+        "How much is logged, to standard error. On a terminal `info` is a line a turn, and `debug` all the rest.",
         default="info",
         choices=("debug", "info", "warning", "error"),
         commands=ASKING_COMMANDS,

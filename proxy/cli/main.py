@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..logs import configure
+from ..logs import configure, tell
 from .replay import add_replay_flags, replay_options, run_replay
 
 if TYPE_CHECKING:
@@ -140,14 +141,18 @@ def loading() -> Iterator[None]:
         gc.enable()
 
 
-def _gather(arguments: Mapping[str, Any]) -> Sources:
-    """The settings, after a line for each variable that is none."""
+def _configured(command: str, arguments: Mapping[str, Any]) -> Sources:
+    """The settings, with the log as they want it."""
     with loading():
         from ..sources import config_file, gather
     # A command without flags of the table has nothing to be configured but its log.
     sources = gather(arguments, os.environ, config_file(arguments["config"]) if "config" in arguments else None)
+    settings = sources.settings
+    # What these have to say they say themselves.
+    quiet = command in {"doctor", "setup"} and settings.log_level != "debug"
+    configure("none" if quiet else settings.log_level, settings.log_format)
     for warning in sources.warnings:
-        print(f"tagcall: {warning}", file=sys.stderr)
+        tell(f"tagcall: {warning}")
     return sources
 
 
@@ -168,11 +173,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     codex_arguments = arguments.pop("codex_arguments", [])
     serve_flags = arguments.pop("serve_flags", [])
     try:
-        sources = _gather(arguments)
+        sources = _configured(command, arguments)
         settings = sources.settings
-        # What doctor has to say it says itself.
-        quiet = command in {"doctor", "setup"} and settings.log_level != "debug"
-        configure("none" if quiet else settings.log_level, settings.log_format)
         match command:
             case "serve":
                 with loading():
@@ -213,7 +215,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
                 return asyncio.run(run_demo())
     except UsageError as error:
-        print(f"tagcall: {error}", file=sys.stderr)
+        tell(f"tagcall: {error}", logging.ERROR)
         return USAGE
     except KeyboardInterrupt:
         return 130

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Callable, Sequence
 
 from aiohttp.typedefs import Middleware
 
 from ..backends import make_backend
 from ..contracts import TextBackend
+from ..logs import tell
 from ..server import running_server
 from ..settings import Settings
 from ..turn import KeyHabits
@@ -58,7 +58,7 @@ async def serve(
         await asyncio.wait({look, stopping}, timeout=FIRST_LOOK, return_when=asyncio.FIRST_COMPLETED)
         problem = look.result() if look.done() else None
         if problem is not None:
-            print(f"tagcall: {problem}", file=sys.stderr, flush=True)
+            tell(f"tagcall: {problem}")
         print(f"tagcall is ready on {url}")
         if problem is not None:
             print(f"but every request will be told: {problem}")
@@ -68,10 +68,10 @@ async def serve(
         if not look.done():
             await asyncio.wait({look, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if look.done() and (late := look.result()) is not None:
-                print(f"tagcall: {late}", file=sys.stderr)
+                tell(f"tagcall: {late}")
         await stopping
         look.cancel()
-        print("tagcall is stopping; running answers may finish.", file=sys.stderr)
+        tell("tagcall is stopping; running answers may finish.")
     return 0
 
 

@@ -23,7 +23,7 @@ from .loop_lag import LoopLag
 from .metrics import METRICS, Metrics
 from .models import MODELS, ModelList
 from .readiness import READINESS, Readiness
-from .request_log import RequestLog, log
+from .request_log import RequestLog, client_name, log
 from .routes import KEYLESS, call_handler, canonical_path
 from .state import (
     ACTIVITY,
@@ -79,7 +79,9 @@ async def dispatch(request: web.Request, handler: object) -> web.StreamResponse:
     """
     path = canonical_path(request.path)
     origin = request.headers.get("Origin", "")[:200]
-    request[REQUEST_LOG] = entry = RequestLog(mint_id("req"), request.method, path, origin)
+    request[REQUEST_LOG] = entry = RequestLog(
+        mint_id("req"), request.method, path, origin, client_name(origin, request.headers.get("User-Agent", ""))
+    )
     connection = connection_of(request)
     if connection is not None:
         connection.head_was_read()

@@ -27,6 +27,7 @@ class RequestLog:
     method: str
     path: str
     origin: str = ""
+    client: str = ""
     route: str = "other"
     model: str | None = None
     stream: bool | None = None
@@ -67,6 +68,12 @@ class RequestLog:
         """Whether the client was there for the whole answer. `status` as in `write`."""
         return self.whole or not (status is None or self.client_gone)
 
+    def _outcome(self, status: int | None) -> str:
+        if not self.was_told(status):
+            return "client gone"
+        code = self.failed.status if self.failed is not None else status or 200
+        return "done" if code < 400 else "refused" if code < 500 else "failed"
+
     def write(self, status: int | None) -> None:
         """`status` None: the request was cancelled, because the client had gone or the server stops.
 
@@ -74,14 +81,15 @@ class RequestLog:
         """
         if self.whole and status is None:
             status = 200
-        outcome = "done" if self.was_told(status) else "client gone"
         line: dict[str, object] = {
             "id": self.id,
             "method": self.method,
             "path": self.path,
-            "outcome": outcome,
+            "outcome": self._outcome(status),
             "status": status,
         }
+        if self.client:
+            line["client"] = self.client
         if self.model is not None:
             line |= {"model": self.model, "stream": self.stream, "response": self.response}
         turn = self.turn
@@ -109,13 +117,20 @@ class RequestLog:
             if value
         }
         if self.failed is not None:
-            line |= {"error": self.failed.code or self.failed.type}
+            line |= {"error": self.failed.code or self.failed.type, "error_status": self.failed.status}
             if self.failed.code == "origin_not_allowed":
                 line["origin"] = self.origin  # the page itself cannot read why
         if self._first is not None:
             line["first_event_ms"] = _milliseconds(self._first - self._started)
         line["duration_ms"] = self.elapsed_ms
         log.info("request", **line)
+
+
+def client_name(origin: str, agent: str) -> str:
+    """Who asks, in a word: Obsidian's pages by their origin, else the program at the head of its `User-Agent`."""
+    if origin.startswith(("app://obsidian", "capacitor://")):
+        return "Obsidian"
+    return agent.split(" ", maxsplit=1)[0].partition("/")[0][:40]
 
 
 def _milliseconds(seconds: float) -> float:

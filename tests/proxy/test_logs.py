@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 
 import pytest
 import structlog
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proxy.logs import configure
+from proxy.logs import _Json, configure, tell
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +48,61 @@ def test_what_aiohttp_says_of_a_bad_request_holds_nothing_of_it(caplog: pytest.L
     configure("info", "console")
     logging.getLogger("aiohttp.server").error("Error handling request", exc_info=ValueError("Bearer sk-secret"))
     assert "sk-secret" not in caplog.text
+
+
+TURN = {"method": "POST", "path": "/responses", "outcome": "done", "status": 200, "model": "m", "duration_ms": 3210.0}
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> pytest.CaptureFixture[str]:
+    monkeypatch.setattr("proxy.logs.on_terminal", lambda: True)
+    return capsys
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "m  3.2 s  answered"),
+        ({"client": "Obsidian", "calls": ["read", "search"]}, "Obsidian  m  3.2 s  called read, search"),
+        ({"again": ["loop"]}, "m  3.2 s  answered, asked again (loop)"),
+        ({"outcome": "client gone", "status": None}, "m  3.2 s  the client left"),
+        (
+            {"outcome": "failed", "error": "backend_auth", "error_status": 503},
+            "m  3.2 s  failed: backend_auth (503)",
+        ),
+        (
+            {"model": None, "outcome": "refused", "status": 401, "error": "invalid_api_key", "error_status": 401},
+            "POST /responses  3.2 s  refused: invalid_api_key (401)",
+        ),
+    ],
+)
+def test_on_a_terminal_a_turn_is_a_short_line(
+    terminal: pytest.CaptureFixture[str], more: dict[str, object], said: str
+) -> None:
+    configure("info", "console")
+    structlog.get_logger().info("request", **{**TURN, **more})
+    time, line = terminal.readouterr().err.rstrip("\n").split("  ", 1)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d", time)
+    assert line == said
+
+
+def test_on_a_terminal_the_rest_is_behind_debug_and_warnings_stay(terminal: pytest.CaptureFixture[str]) -> None:
+    for level, seen in (("info", ["backend_down"]), ("debug", ["codex_ready", "request", "backend_down"])):
+        configure(level, "console")
+        log = structlog.get_logger()
+        log.info("codex_ready")
+        log.info("request", **{name: value for name, value in TURN.items() if name != "model"} | {"path": "/models"})
+        log.warning("backend_down")
+        printed = terminal.readouterr().err
+        assert [name for name in ("codex_ready", "request", "backend_down") if name in printed] == seen
+
+
+def test_every_line_is_json_where_lines_are(capsys: pytest.CaptureFixture[str]) -> None:
+    configure("info", "json")
+    tell("tagcall is stopping.")
+    record = logging.LogRecord("aiohttp.x", logging.ERROR, "", 0, "a\nb %s", ("c",), None)
+    lines = [*capsys.readouterr().err.splitlines(), _Json().format(record)]
+    assert [json.loads(line)["event"] for line in lines] == ["tagcall is stopping.", "a\\nb c"]
+    configure("info", "console")
+    tell("tagcall is stopping.")
+    assert capsys.readouterr().err == "tagcall is stopping.\n"

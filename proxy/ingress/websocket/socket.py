@@ -83,7 +83,9 @@ class Socket:
     def working(self) -> Iterator[RequestLog]:
         """A turn: a stopping server waits for it, and its line is written when it is over."""
         upgrade = self.request[REQUEST_LOG]
-        entry = RequestLog(mint_id("req"), "WS", upgrade.path, upgrade.origin, upgrade.route, stream=True)
+        entry = RequestLog(
+            mint_id("req"), "WS", upgrade.path, upgrade.origin, upgrade.client, upgrade.route, stream=True
+        )
         self._running += 1
         self._idle.clear()
         status: int | None = None

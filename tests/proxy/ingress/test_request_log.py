@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from proxy.ingress.request_log import RequestLog
+from proxy.errors import BackendError
+from proxy.ingress.request_log import RequestLog, client_name
 
 
 @pytest.mark.parametrize(("whole", "outcome", "status"), [(True, "done", 200), (False, "client gone", None)])
@@ -26,3 +27,33 @@ def test_what_was_left_out_or_not_checked_is_said() -> None:
         entry.write(200)
     assert lines[0]["unchecked"] == {"the check takes too long": 1}
     assert lines[0]["truncated"] == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "failed", "outcome"),
+    [
+        (200, None, "done"),
+        (401, None, "refused"),
+        (500, None, "failed"),
+        (200, BackendError("x", status=503), "failed"),
+    ],
+)
+def test_what_was_refused_or_failed_is_not_done(status: int, failed: BackendError | None, outcome: str) -> None:
+    entry = RequestLog("req_1", "POST", "/responses", failed=failed)
+    with capture_logs() as lines:
+        entry.write(status)
+    assert lines[0]["outcome"] == outcome
+
+
+@pytest.mark.parametrize(
+    ("origin", "agent", "name"),
+    [
+        ("app://obsidian.md", "Mozilla/5.0", "Obsidian"),
+        ("capacitor://localhost", "", "Obsidian"),
+        ("", "OpenAI/Python 2.9.0", "OpenAI"),
+        ("", "curl/8.1", "curl"),
+        ("", "", ""),
+    ],
+)
+def test_a_client_is_named_in_a_word(origin: str, agent: str, name: str) -> None:
+    assert client_name(origin, agent) == name

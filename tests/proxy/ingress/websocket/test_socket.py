@@ -256,7 +256,7 @@ async def test_each_turn_has_its_line_in_the_log() -> None:
     assert [(line["method"], line["status"], line["outcome"]) for line in lines[:3]] == [
         ("WS", 200, "done"),
         ("WS", 200, "done"),
-        ("WS", 400, "done"),
+        ("WS", 400, "refused"),
     ]
     assert lines[0]["model"] == "m"
     assert lines[2]["error"] == "missing_required_parameter"
