@@ -47,7 +47,7 @@ async def _admitted(request: web.Request, path: str) -> web.StreamResponse:
     """The answer to a request, or the error that keeps it out."""
     admission = request.app[ADMISSION]
     admission.check_host(request.headers.get("Host", ""))
-    admission.check_host(request.url.authority)  # the target may name another one
+    admission.check_host(_authority(request))  # the target may name another one
     admission.check_origin(request.headers.getall("Origin", []), request.headers.get("Sec-Fetch-Site", "none"))
     if request.method == "OPTIONS":
         return web.Response(status=204, headers=preflight_headers(request.headers))
@@ -69,6 +69,12 @@ async def _answered(request: web.Request, path: str) -> web.StreamResponse:
         refused = fault()
     request[REQUEST_LOG].failed_with(refused)
     return error_reply(refused)
+
+
+def _authority(request: web.Request) -> str:
+    """Of the target, as a Host header has it: yarl leaves out the brackets of an IPv6 address."""
+    url = request.url
+    return f"[{url.host}]" if url.host and ":" in url.host else url.authority
 
 
 @web.middleware

@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp.http_parser import HttpRequestParserPy
 
@@ -67,3 +68,11 @@ async def test_requests_are_never_read_by_the_parser_in_python(monkeypatch: pyte
     with pytest.raises(UsageError, match="C extension"):
         async with running_server(Settings(port=0), NeverEntered([])):
             pass
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+@pytest.mark.parametrize("host", ["::1", "127.0.0.1", "localhost"])
+async def test_the_url_that_is_printed_is_served(host: str) -> None:
+    async with running_server(Settings(host=host, port=0, store="memory"), MemoryBackend([])) as url:
+        async with aiohttp.ClientSession() as session, session.get(f"{url}/models") as answer:
+            assert answer.status == 200, await answer.text()
