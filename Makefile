@@ -12,7 +12,7 @@ CODEX_VERSIONS := 0.89.0 0.169.0
 CLIENTS := tests/end_to_end/clients
 AGENTS := tests/end_to_end/agents
 
-.PHONY: demo serve login doctor setup test test-clients test-llama test-growth test-install mutants lint format docs plugin-pages bench soak eval-model real-model codex-versions clients agents clean
+.PHONY: demo serve login doctor setup test test-clients test-llama test-redis test-growth test-install mutants lint format docs plugin-pages bench soak eval-model real-model codex-versions clients agents clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(TAGCALL) demo
@@ -30,13 +30,16 @@ setup: .venv/.codex      ## log in, look whether all is there, and say what to e
 	@$(TAGCALL) setup
 
 test: .venv/.dev         ## the core of the test suite, a process a core: all that needs nothing else installed
-	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not (agents or browser or clients or growth or install or llama)'
+	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not (agents or browser or clients or growth or install or llama or redis)'
 
 test-clients: .venv/.dev ## the tests with JavaScript clients, in Node.js and in Chromium, and with coding agents
 	@$(BIN)/python -m pytest -n logical -m 'agents or browser or clients'
 
 test-llama: .venv/.dev .venv/.model  ## the tests with llama.cpp's own server and a small model that they make
 	@$(BIN)/python -m pytest -n logical -m llama
+
+test-redis: .venv/.dev .venv/.servers  ## the tests with real Redis and Valkey servers
+	@$(BIN)/python -m pytest -m redis
 
 test-growth: .venv/.dev  ## the tests that compare CPU times, alone
 	@$(BIN)/python -m pytest -m growth
@@ -114,6 +117,9 @@ $(AGENTS)/node_modules/.installed: $(AGENTS)/package.json
 
 .venv/.mutants: .venv/bin/python pyproject.toml constraints.txt
 	@$(INSTALL) --editable '.[codex,demo,dev,mutants]' && touch $@
+
+.venv/.servers: .venv/bin/python pyproject.toml constraints.txt
+	@$(INSTALL) --editable '.[codex,servers]' && touch $@
 
 .venv/.model: .venv/bin/python pyproject.toml constraints.txt
 	@$(INSTALL) --editable '.[codex,model]' && touch $@

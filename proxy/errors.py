@@ -101,4 +101,5 @@ class StoreError(ApiError):
     default_status = 503
 
     def __init__(self, why: str) -> None:
+        self.why = why
         super().__init__(f"Stored responses cannot be reached now ({why}).", code="store_unavailable", retry_after=5)

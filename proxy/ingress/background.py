@@ -29,6 +29,7 @@ from ..wire.sse import encode_typed
 from .delivery import Cancellation, Exchange, deliver, no_connection
 from .event_stream import Subscription
 from .history import Draft
+from .metrics import METRICS, Metrics
 from .request_log import RequestLog
 from .state import ACTIVITY
 
@@ -194,16 +195,17 @@ class Jobs:
         draft = job.draft
         turn = replace(draft.request.turn, streamed=draft.request.stream)
         exchange = Exchange(turn, draft.owner, draft.builder, cancellation=job.cancellation)
-        await deliver(app, exchange, JobSink(job, self._store_end), entry)
+        await deliver(app, exchange, JobSink(job, partial(self._store_end, app[METRICS])), entry)
         seconds = round(time.monotonic() - began, 1)
         status = draft.builder.response["status"]
         log.info("background_response", response=draft.builder.id, status=status, seconds=seconds)
 
-    async def _store_end(self, job: Job, last: Sequence[WireEvent]) -> None:
+    async def _store_end(self, metrics: Metrics, job: Job, last: Sequence[WireEvent]) -> None:
         """Stores what became of a job, then tells its subscribers. A store that fails is asked again for a while."""
         stored = job.draft.stored()
         joins = stored.response["status"] in {"completed", "incomplete"}
         events = b"".join([*job.events, *encoded(last)])
+        lost = True
         try:
             for _ in range(STORE_ATTEMPTS):
                 try:
@@ -216,10 +218,13 @@ class Jobs:
                     if await self._stops_within(RETRY):
                         break
                 else:
+                    lost = False
                     break
         except Exception:  # a fault of ours: its subscribers are told what there is
             log.exception("storing_fault", response=stored.id)
         finally:
+            if lost:
+                metrics.not_stored("background")
             if not job.over:
                 job.tell(last, over=True)
 

@@ -16,6 +16,7 @@ from ..wire.responses.builder import ResponsesBuilder
 from ..wire.responses.input_items import History
 from ..wire.responses.request import Lookups, ResponsesRequest
 from .admission import key_of
+from .metrics import METRICS
 from .request_log import RequestLog
 from .state import STORE, STRICT_HISTORY
 
@@ -131,12 +132,13 @@ async def keep(request: web.Request, draft: Draft, entry: RequestLog) -> None:
     """Stores a Response that is over, before its last event leaves. A store that fails does not fail the answer: its
     client is warned.
     """
-    store, stored = request.app[STORE], draft.stored()
+    store, stored, whole = request.app[STORE], draft.stored(), bool(draft.request.echo["store"])
     try:
-        if draft.request.echo["store"]:
+        if whole:
             await store.save(stored, append_to=draft.conversation)
         elif draft.conversation is not None:
             await store.add_items(draft.conversation, draft.owner, [*stored.input, *stored.output])
     except StoreError as error:
         entry.turn.warn(NOT_STORED)
+        request.app[METRICS].not_stored("response" if whole else "items")
         log.warning("not_stored", response=stored.id, error=error.message)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Literal, TypeAlias
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -51,6 +52,9 @@ SPOILING = frozenset({
     "second_try", "interrupted", "refused", "repaired", "rewritten", "truncated", "failed", "left",
     "max_output_tokens", "content_filter",
 })  # fmt: skip
+
+# What can be lost when the store fails: an answer, what it would have added to a conversation, a background response.
+Loss: TypeAlias = Literal["response", "items", "background"]
 
 # As the parser says how it read a call -> as it is counted.
 TIERS = {Tier.VALID.value: "valid", Tier.REPAIRED.value: "repaired", Tier.BARE.value: "bare"}
@@ -110,6 +114,7 @@ class Metrics:
         self._interrupts = counter("interrupts", "Answers that were ended before the model ended them.", "reason")
         self._lanes = counter("lanes", "How turns found their conversation at the backend.", "state", "reason")
         self._spoilt = counter("lanes_spoilt", "Conversations that cannot go on at the backend.", "reason")
+        self._not_stored = counter("not_stored", "What was to be stored, and could not be.", "what")
         self._running = Gauge("tagcall_turns_running", "Turns that are running.", registry=registry)
         self._first_event = Histogram(
             "tagcall_first_event_seconds",
@@ -132,6 +137,10 @@ class Metrics:
         """Counts one request, when its line is written. `status` as there."""
         answered = f"{(status or 200) // 100}xx" if entry.was_told(status) else "gone"
         self._requests.labels(entry.route, _known(entry.method, METHODS), answered).inc()
+
+    def not_stored(self, what: Loss) -> None:
+        """Counts a loss, once it is one."""
+        self._not_stored.labels(what).inc()
 
     @contextmanager
     def turn(self, report: TurnReport) -> Iterator[TurnClock]:

@@ -1,21 +1,24 @@
-"""Keys and values in a Redis server.
+"""Keys and values in a Redis or Valkey server.
 
-A server that is away or slow fails an operation after `DEADLINE`; it never holds an answer up for longer. What
-a failover loses is not found any more. Lists stand beside their keys, as Redis has one type a key.
+A process waits at most `WAIT` for one of its connections; from then on the server has `DEADLINE` for an operation, so
+an answer is never held up for longer. What a failover loses is not found any more. Lists stand beside their keys, as
+Redis has one type a key.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import re
+import ssl
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Self
 
-from redis.asyncio import Redis
+from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.client import Pipeline
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError, WatchError
+from redis.exceptions import AuthenticationError, InvalidResponse, RedisError, ResponseError, WatchError
 
 from ..errors import StoreError, UsageError
 from .key_value import Append, Change, Drop, Put, Take
@@ -23,11 +26,20 @@ from .key_value import Append, Change, Drop, Put, Take
 # Stands before every key of ours, as others may use the same server.
 PREFIX = "tagcall:"
 
-# Seconds for one operation.
-DEADLINE = 0.2
+# Connections of one process, unless the URL has another `max_connections`.
+MAX_CONNECTIONS = 64
+
+# Seconds that an operation waits for a connection, and seconds that it may take with one. Both count in steps of `STEP`
+# that our own loop has seen: a busy machine, where the loop is behind, is no server that is away.
+WAIT = 5.0
+DEADLINE = 1.0
+STEP = 0.1
 
 # So often a write is begun, as long as another process changes what it depends on meanwhile.
 MAX_ATTEMPTS = 8
+
+# The oldest server that does.
+OLDEST = (6, 2)
 
 
 def _name(key: str) -> str:
@@ -43,39 +55,52 @@ class RedisKeyValue:
 
     def __init__(self, url: str) -> None:
         try:
-            self._redis: Redis = Redis.from_url(url, protocol=2, retry=Retry(NoBackoff(), 0))
+            self._pool = BlockingConnectionPool.from_url(
+                url,
+                protocol=2,
+                max_connections=MAX_CONNECTIONS,
+                retry=Retry(NoBackoff(), 0),
+                # The times are kept by `_within`.
+                timeout=None,
+                socket_timeout=None,
+                socket_connect_timeout=None,
+            )
         except ValueError as error:
             raise UsageError(f"--store: this is no Redis URL ({error}).") from None
+        self._redis: Redis = Redis.from_pool(self._pool)
 
     async def __aenter__(self) -> Self:
         try:
-            async with self._deadline():
-                await self._redis.execute_command("PING")
+            async with self._connection() as connection:
+                described = await _describe(connection)
+            problem = _unfit(described)
         except StoreError as error:
+            problem = _why_not(error.__cause__) or (
+                f"{error.why}. Start it, or choose another --store; one that wants TLS is rediss://, one without redis://."
+            )
+        if problem is not None:
             await self.__aexit__()
-            raise UsageError(
-                f"The Redis server of --store cannot be used: {error.message} Start it, or choose another --store."
-            ) from None
+            raise UsageError(f"The Redis server of --store cannot be used: {problem}")
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         await self._redis.aclose()
 
     async def read(self, key: str) -> bytes | None:
-        async with self._deadline():
-            value: bytes | None = await self._redis.execute_command("GET", _name(key))
+        async with self._connection() as connection:
+            value: bytes | None = await connection.immediate_execute_command("GET", _name(key))
         return value
 
     async def values(self, key: str) -> list[bytes]:
-        async with self._deadline():
-            values: list[bytes] = await self._redis.execute_command("LRANGE", _list_name(key), 0, -1)
+        async with self._connection() as connection:
+            values: list[bytes] = await connection.immediate_execute_command("LRANGE", _list_name(key), 0, -1)
         return values
 
     async def commit(self, changes: Sequence[Change], *, require: Sequence[str] = ()) -> bool:
         # A list must not outlive its key, so what is appended to has to be there, too.
         needed = {change.key for change in changes if isinstance(change, Append)}
         needed -= {change.key for change in changes if isinstance(change, Put)}
-        async with self._deadline(), self._redis.pipeline(transaction=True) as pipeline:
+        async with self._connection() as pipeline:
             for _ in range(MAX_ATTEMPTS):
                 absent = await _absent(pipeline, [*require, *needed])
                 if absent.intersection(require):
@@ -84,6 +109,8 @@ class RedisKeyValue:
                 for change in changes:
                     if change.key not in absent:
                         _queue(pipeline, change)
+                # EXEC ends it in any case, and nobody is to wait for UNWATCH once the time is over.
+                pipeline.watching = False
                 try:
                     await pipeline.execute()
                 except WatchError:
@@ -92,14 +119,90 @@ class RedisKeyValue:
         raise StoreError("too many others write to it")
 
     @asynccontextmanager
-    async def _deadline(self) -> AsyncIterator[None]:
+    async def _connection(self) -> AsyncIterator[Pipeline]:
+        """A connection for one operation, which has its time from then on."""
         try:
-            async with asyncio.timeout(DEADLINE):
-                yield
+            async with self._redis.pipeline(transaction=True) as pipeline:
+                async with _within(WAIT):
+                    pipeline.connection = await self._pool.get_connection()
+                async with _within(DEADLINE):
+                    try:
+                        yield pipeline
+                        await pipeline.reset()
+                    except BaseException:
+                        # It may watch keys, and what it says next answers a question of before.
+                        pipeline.watching = False
+                        if pipeline.connection is not None:
+                            await pipeline.connection.disconnect(nowait=True)
+                        raise
         except TimeoutError:
             raise StoreError("it does not answer in time") from None
         except (RedisError, OSError) as error:
             raise StoreError(type(error).__name__) from error  # its text may hold the URL and its password
+
+
+@asynccontextmanager
+async def _within(seconds: float) -> AsyncIterator[None]:
+    """Raises `TimeoutError` when the loop has seen `seconds` go by."""
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
+
+    def step(left: int) -> None:
+        nonlocal timer
+        if left > 0:
+            timer = loop.call_later(STEP, step, left - 1)
+        else:
+            limit.reschedule(loop.time())
+
+    async with asyncio.timeout(None) as limit:
+        timer = loop.call_later(min(STEP, seconds), step, round(seconds / STEP) - 1)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+async def _describe(connection: Pipeline) -> dict[str, str]:
+    """What the server says of itself, as far as we may ask."""
+    await connection.immediate_execute_command("PING")
+    try:
+        described: dict[str, object] = await connection.immediate_execute_command("INFO", "server")
+    except ResponseError:
+        return {}
+    return {name: str(value) for name, value in described.items()}
+
+
+def _unfit(described: dict[str, str]) -> str | None:
+    """Why a server that describes itself like this cannot be used. Valkey names the Redis that it can stand in for."""
+    if described.get("redis_mode") == "cluster":
+        return (
+            "it runs in cluster mode, which cannot change several keys in one step. Use a server without it, also with "
+            "replicas."
+        )
+    version = re.match(r"(\d+)\.(\d+)", described.get("redis_version", ""))
+    if version is not None and (int(version[1]), int(version[2])) < OLDEST:
+        return f"it is Redis {version[0]}. Use {'.'.join(map(str, OLDEST))} or newer, or Valkey."
+    return None
+
+
+def _why_not(error: BaseException | None) -> str | None:
+    """What a person has to do about a server that takes no connection, when that can be told."""
+    causes = list(_causes(error))
+    if any(isinstance(cause, AuthenticationError) for cause in causes):
+        return "it refuses the user or the password, or wants one. Write redis://USER:PASSWORD@HOST:PORT."
+    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
+        return "its certificate is not trusted. Name the file of who signed it: rediss://HOST:PORT?ssl_ca_certs=FILE."
+    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+        return "it does not speak TLS on this port. Write redis:// for rediss://, or another port."
+    if any(isinstance(cause, InvalidResponse) for cause in causes):
+        return "it does not speak Redis on this port. Write rediss:// if it wants TLS, or another port."
+    return None
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 async def _absent(pipeline: Pipeline, keys: Sequence[str]) -> set[str]:

@@ -16,13 +16,14 @@ Reply = bytes | int | None | list["Reply"] | str | Exception
 
 @dataclass
 class FakeRedis:
-    """`stalled` set: commands are read and not answered, until it is cleared."""
+    """`stalled` set: commands are read and not answered, until it is cleared. `info`: what it says of itself."""
 
     values: dict[bytes, bytes] = field(default_factory=dict)
     lists: dict[bytes, list[bytes]] = field(default_factory=dict)
     expiries: dict[bytes, int] = field(default_factory=dict)
     commands: list[bytes] = field(default_factory=list)
     stalled: bool = False
+    info: bytes = b""
     before_exec: Callable[[], None] | None = None
     url: str = ""
 
@@ -92,9 +93,9 @@ class FakeRedis:
                     self.lists.pop(key, None)
                     self.touch(key)
                 return len(keys)
-            case b"PING", _:
-                return "PONG"
-            case ((b"CLIENT" | b"SELECT"), _):
+            case b"INFO", _:
+                return self.info
+            case ((b"PING" | b"CLIENT" | b"SELECT"), _):
                 return "OK"
             case _:
                 return ValueError(f"unknown command {command.decode()}")

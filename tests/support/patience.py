@@ -46,6 +46,7 @@ DEADLINES = (
     "proxy.server.DRAIN",
     "proxy.server.FAREWELL",
     "proxy.stores.redis.DEADLINE",
+    "proxy.stores.redis.WAIT",
 )
 
 # What they are outside of tests.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from contextlib import nullcontext
 
 import pytest
 
@@ -73,6 +75,35 @@ async def test_a_server_that_is_not_there_is_told_at_the_start_without_its_passw
         async with make_store("redis://me:secret@127.0.0.1:9/0"):
             pass
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("info", "said"),
+    [
+        (b"redis_version:6.0.16\r\nredis_mode:standalone\r\n", r"Redis 6\.0\. Use 6\.2 or newer, or Valkey"),
+        (b"redis_version:7.0.15\r\nredis_mode:cluster\r\n", "cluster mode"),
+        (b"redis_version:10.1.0\r\nredis_mode:standalone\r\n", None),
+        (b"", None),
+    ],
+)
+async def test_a_server_that_will_not_do_is_told_at_the_start(info: bytes, said: str | None) -> None:
+    async with FakeRedis(info=info) as redis:
+        with pytest.raises(UsageError, match=said) if said else nullcontext():
+            async with make_store(redis.url):
+                pass
+
+
+async def test_a_server_that_wants_tls_is_told_at_the_start() -> None:
+    async def alert(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"\x15\x03\x01\x00\x02\x02\x46\r\n")  # what OpenSSL answers to text
+        writer.close()
+
+    async with await asyncio.start_server(alert, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(UsageError, match="rediss://"):
+            async with make_store(f"redis://127.0.0.1:{port}"):
+                pass
 
 
 def test_a_url_that_is_none_is_told() -> None:

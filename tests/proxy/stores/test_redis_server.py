@@ -1,0 +1,117 @@
+"""The store on real servers: many at once, a busy machine, and a server that is away for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from proxy.errors import UsageError
+from proxy.stores import make_store
+from tests.support.memory_backend import MemoryBackend
+from tests.support.patience import PATIENCE
+from tests.support.redis_server import SERVERS, RedisServer, redis_server, wants_servers
+from tests.support.stored import RESPONSE
+from tests.support.talking import talking
+
+pytestmark = wants_servers
+
+# As the product has them; other tests wait for ever.
+REAL = {"proxy.stores.redis.WAIT": 5.0, "proxy.stores.redis.DEADLINE": 1.0}
+
+
+@pytest.fixture(params=SERVERS)
+async def redis(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RedisServer]:
+    for name, seconds in REAL.items():
+        monkeypatch.setattr(name, seconds)
+    async with redis_server(SERVERS[request.param]) as server:
+        yield server
+
+
+@asynccontextmanager
+async def busy_machine(loops: int) -> AsyncIterator[None]:
+    """As many other programs that want a core each."""
+    processes = [await asyncio.create_subprocess_exec(sys.executable, "-c", "while True: pass") for _ in range(loops)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            await process.wait()
+
+
+async def not_stored(client: Any) -> float:
+    """What the server's metrics count as lost."""
+    text = (await client._client.get(str(client.base_url).replace("/v1/", "/metrics"))).text
+    return sum(
+        sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == "tagcall_not_stored_total"
+    )
+
+
+async def test_more_operations_at_once_than_there_are_connections_all_succeed(redis: RedisServer) -> None:
+    async with make_store(redis.url) as store:
+        many = [replace(RESPONSE, id=f"r_{n}", response={**RESPONSE.response, "id": f"r_{n}"}) for n in range(500)]
+        assert all(await asyncio.gather(*map(store.save, many)))
+        assert await asyncio.gather(*(store.load(one.id, "me") for one in many)) == many
+
+
+async def test_250_requests_at_once_on_a_busy_machine_are_answered_and_kept(redis: RedisServer) -> None:
+    backend = MemoryBackend(["fine"] * 250)
+    async with talking(backend=backend, store=redis.url) as (hasty, _), busy_machine(8):
+        client = hasty.with_options(timeout=PATIENCE)
+        made = await asyncio.gather(*(client.responses.create(model="m", input=str(n)) for n in range(250)))
+        found = await asyncio.gather(*(client.responses.retrieve(one.id) for one in made))
+        assert [one.output_text for one in found] == ["fine"] * 250
+        assert await not_stored(client) == 0
+
+
+@pytest.mark.parametrize("away", ["stalled", "gone"])
+async def test_answers_go_on_while_the_server_is_away_and_say_that_they_are_not_kept(
+    redis: RedisServer, away: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.stores.redis.DEADLINE", 0.2)
+    monkeypatch.setattr("proxy.stores.redis.WAIT", 0.5)
+    async with talking(*["fine"] * 7, store=redis.url) as (client, _):
+        kept = await client.responses.create(model="m", input="before")
+        redis.stall() if away == "stalled" else await redis.stop()
+        raw = client.responses.with_raw_response
+        lost = await asyncio.gather(*(raw.create(model="m", input="meanwhile") for _ in range(5)))
+        assert {one.headers["x-tagcall-warning"] for one in lost} == {"not stored"}
+        assert {one.parse().output_text for one in lost} == {"fine"}
+        assert await not_stored(client) == 5
+        redis.go_on() if away == "stalled" else await redis.start()
+        after = await raw.create(model="m", input="after")
+        assert "x-tagcall-warning" not in after.headers
+        assert (await client.responses.retrieve(after.parse().id)).output_text == "fine"
+        if away == "stalled":
+            assert (await client.responses.retrieve(kept.id)).output_text == "fine"
+
+
+@pytest.mark.parametrize(
+    ("options", "url", "said"),
+    [
+        (["--requirepass", "right"], "redis://:wrong@127.0.0.1:{}", "refuses the user or the password"),
+        (["--requirepass", "right"], "redis://127.0.0.1:{}", "refuses the user or the password"),
+        (["--cluster-enabled", "yes"], "redis://127.0.0.1:{}", "cluster mode"),
+        ([], "rediss://127.0.0.1:{}", "one without redis://"),
+    ],
+)
+async def test_a_server_that_will_not_do_is_told_in_one_sentence(
+    options: list[str], url: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.stores.redis.WAIT", 1.0)
+    async with redis_server(None, "--dir", str(tmp_path), *options) as redis:
+        with pytest.raises(UsageError, match=said) as caught:
+            async with make_store(url.format(redis.port)):
+                pass
+    assert "wrong" not in str(caught.value)
