@@ -378,6 +378,15 @@ class StoredConversation:
     metadata: WireObject
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """That a request has a conversation to itself. `token` is nobody else's."""
+
+    conversation_id: str
+    owner: str
+    token: str
+
+
 class ResponseStore(Protocol):
     """Keeps Responses and conversations by id. Entered once for its whole life.
 
@@ -423,6 +432,15 @@ class ResponseStore(Protocol):
 
     async def find_item(self, item_id: str, owner: str) -> WireObject | None:
         """An input or output item of any stored Response."""
+
+    async def claim(self, claim: Claim, lease: float) -> bool:
+        """Whether nobody had the conversation, in any process; it is the claim's for `lease` seconds then."""
+
+    async def renew_claim(self, claim: Claim, lease: float) -> bool:
+        """Whether the claim still held; it does for `lease` seconds more then."""
+
+    async def release(self, claim: Claim) -> None:
+        """Ends the claim, if it still holds."""
 
     async def save_conversation(self, conversation: StoredConversation, items: Sequence[WireObject] = ()) -> None:
         """Writes a new conversation that begins with `items`."""

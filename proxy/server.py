@@ -24,7 +24,8 @@ from .ingress import create_app
 from .ingress.admission import is_loopback
 from .ingress.background import BACKGROUND_JOBS, background_jobs
 from .ingress.connections import Connections, HttpProtocol
-from .ingress.state import ACTIVITY, STOPPING
+from .ingress.locks import conversation_locks
+from .ingress.state import ACTIVITY, CONVERSATION_LOCKS, STOPPING
 from .settings import Settings
 from .stores import make_store
 from .turn import CallKeys, CallRelease, HeldFormats, KeyHabits, KeyMode, StreamJson, TurnOptions
@@ -136,9 +137,10 @@ async def running_server(
     chosen = make_backend(settings) if backend is None else backend
     store = make_store(settings.store)
     with bind(settings) as bound:
-        async with store, background_jobs(store) as jobs:
+        async with store, conversation_locks(store) as locks, background_jobs(store) as jobs:
             app = create_app(settings, chosen, store, options, keys)
             app[BACKGROUND_JOBS] = jobs
+            app[CONVERSATION_LOCKS] = locks
             app.middlewares[:0] = middlewares
             runner = web.AppRunner(
                 app,

@@ -29,9 +29,9 @@ from ..wire.sse import encode_typed
 from .delivery import Cancellation, Exchange, deliver, no_connection
 from .event_stream import Subscription
 from .history import Draft
-from .metrics import METRICS, Metrics
+from .metrics import METRICS
 from .request_log import RequestLog
-from .state import ACTIVITY
+from .state import ACTIVITY, CONVERSATION_LOCKS
 
 # Responses that are being made in the background of this process at a time.
 MAX_RUNNING = 16
@@ -195,12 +195,12 @@ class Jobs:
         draft = job.draft
         turn = replace(draft.request.turn, streamed=draft.request.stream)
         exchange = Exchange(turn, draft.owner, draft.builder, cancellation=job.cancellation)
-        await deliver(app, exchange, JobSink(job, partial(self._store_end, app[METRICS])), entry)
+        await deliver(app, exchange, JobSink(job, partial(self._store_end, app)), entry)
         seconds = round(time.monotonic() - began, 1)
         status = draft.builder.response["status"]
         log.info("background_response", response=draft.builder.id, status=status, seconds=seconds)
 
-    async def _store_end(self, metrics: Metrics, job: Job, last: Sequence[WireEvent]) -> None:
+    async def _store_end(self, app: web.Application, job: Job, last: Sequence[WireEvent]) -> None:
         """Stores what became of a job, then tells its subscribers. A store that fails is asked again for a while."""
         stored = job.draft.stored()
         joins = stored.response["status"] in {"completed", "incomplete"}
@@ -219,12 +219,14 @@ class Jobs:
                         break
                 else:
                     lost = False
+                    if job.draft.claim is not None:
+                        await app[CONVERSATION_LOCKS].release(job.draft.claim)
                     break
         except Exception:  # a fault of ours: its subscribers are told what there is
             log.exception("storing_fault", response=stored.id)
         finally:
             if lost:
-                metrics.not_stored("background")
+                app[METRICS].not_stored("background")
             if not job.over:
                 job.tell(last, over=True)
 

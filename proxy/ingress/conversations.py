@@ -85,7 +85,7 @@ async def add_items(request: web.Request, conversation_id: str) -> web.StreamRes
     body = parse_json_object(await read_json_body(request))
     Reader(body).require("items")
     owner = owner_of(request)
-    with request.app[CONVERSATION_LOCKS].lock(owner, conversation_id):
+    async with request.app[CONVERSATION_LOCKS].lock(owner, conversation_id):
         items = await _added(request, body, await _items(request, conversation_id))
         if not await request.app[STORE].add_items(conversation_id, owner, items):
             raise conversation_not_found(conversation_id)

@@ -10,7 +10,7 @@ import structlog
 from aiohttp import web
 from structlog.typing import FilteringBoundLogger
 
-from ..contracts import StoredResponse, WireObject
+from ..contracts import Claim, StoredResponse, WireObject
 from ..errors import RequestError, StoreError
 from ..wire.responses.builder import ResponsesBuilder
 from ..wire.responses.input_items import History
@@ -18,7 +18,7 @@ from ..wire.responses.request import Lookups, ResponsesRequest
 from .admission import key_of
 from .metrics import METRICS
 from .request_log import RequestLog
-from .state import STORE, STRICT_HISTORY
+from .state import CONVERSATION_LOCKS, STORE, STRICT_HISTORY
 
 # A chain of Responses that is longer than this is not followed further back.
 MAX_CHAIN = 1_000
@@ -103,12 +103,15 @@ async def find_history(request: web.Request, wanted: Lookups, library: Library |
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A Response that is being made. `input` are the request's own items, as they are kept."""
+    """A Response that is being made. `input` are the request's own items, as they are kept, and `claim` is what it has
+    on its conversation.
+    """
 
     owner: str
     request: ResponsesRequest
     builder: ResponsesBuilder
     input: tuple[WireObject, ...]
+    claim: Claim | None
 
     @property
     def conversation(self) -> str | None:
@@ -142,3 +145,6 @@ async def keep(request: web.Request, draft: Draft, entry: RequestLog) -> None:
         entry.turn.warn(NOT_STORED)
         request.app[METRICS].not_stored("response" if whole else "items")
         log.warning("not_stored", response=stored.id, error=error.message)
+    if draft.claim is not None:
+        # Its client may go on with the conversation as soon as it has the last event, in another process.
+        await request.app[CONVERSATION_LOCKS].release(draft.claim)

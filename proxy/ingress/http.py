@@ -18,7 +18,6 @@ from .bodies import error_reply, fault, from_aiohttp
 from .connections import connection_of
 from .cors import answer_headers, preflight_headers
 from .health import greet
-from .locks import ConversationLocks
 from .loop_lag import LoopLag
 from .metrics import METRICS, Metrics
 from .models import MODELS, ModelList
@@ -29,7 +28,6 @@ from .state import (
     ACTIVITY,
     ADMISSION,
     BACKEND,
-    CONVERSATION_LOCKS,
     DIALECT,
     LOOP_GUARD,
     REASONING_CONTENT,
@@ -175,7 +173,6 @@ def create_app(
     app.cleanup_ctx.append(readiness.run)
     app[MODELS] = ModelList(backend, dict(settings.alias), settings.model)
     app[REASONING_CONTENT] = settings.reasoning_content
-    app[CONVERSATION_LOCKS] = ConversationLocks()
     app[DIALECT] = settings.dialect
     app[LOOP_GUARD] = settings.loop_guard
     app[STRICT_HISTORY] = settings.history == "strict"

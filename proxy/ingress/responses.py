@@ -40,11 +40,14 @@ async def begin_draft(request: web.Request, body: JsonObject, held: ExitStack, l
     `held` is to be closed when the Response is over: a conversation has one at a time. Raises `RequestError`.
     """
     wanted, owner = lookups(body), owner_of(request)
+    claim = None
     if wanted.conversation is not None:
-        held.enter_context(request.app[CONVERSATION_LOCKS].lock(owner, wanted.conversation))
+        locks = request.app[CONVERSATION_LOCKS]
+        claim = await locks.take(owner, wanted.conversation)
+        held.callback(locks.let_go, claim)
     history = await find_history(request, wanted, library)
     parsed = await in_its_time(partial(parse_responses_request, body, history), body, history.items)
-    return Draft(owner, parsed, ResponsesBuilder(parsed), stored_input(parsed.input, history.referred))
+    return Draft(owner, parsed, ResponsesBuilder(parsed), stored_input(parsed.input, history.referred), claim)
 
 
 async def _in_background(request: web.Request, draft: Draft, held: ExitStack) -> web.StreamResponse:

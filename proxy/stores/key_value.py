@@ -8,8 +8,9 @@ Every change goes through `commit`, which is the one place where a store must be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol, Self
 
 
@@ -47,6 +48,10 @@ class Drop:
 Change = Put | Append | Take | Drop
 
 
+# No values are expected.
+NOTHING: Mapping[str, bytes | None] = MappingProxyType({})
+
+
 class KeyValue(Protocol):
     """Entered once for its whole life. Raises `UsageError` when it is entered, `StoreError` later."""
 
@@ -59,5 +64,10 @@ class KeyValue(Protocol):
     async def values(self, key: str) -> list[bytes]:
         """The list of a key, first one first."""
 
-    async def commit(self, changes: Sequence[Change], *, require: Sequence[str] = ()) -> bool:
-        """All of the changes or none of them. False, and none: a key of `require` is not there."""
+    async def commit(
+        self, changes: Sequence[Change], *, require: Sequence[str] = (), expect: Mapping[str, bytes | None] = NOTHING
+    ) -> bool:
+        """All of the changes or none of them.
+
+        False, and none: a key of `require` is not there, or one of `expect` has another value (None: it is there).
+        """

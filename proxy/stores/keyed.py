@@ -2,6 +2,7 @@
 
     response:<id>        a Response          events:<id>          its event stream
     lease:<id>           somebody works on it
+    claim:<owner>:<id>   whose token has the conversation to itself
     item:<owner>:<id>    the Response in which an item stands
     conversation:<id>    a conversation, its items as the list
 
@@ -19,7 +20,7 @@ from typing import Self
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from ..contracts import StoredConversation, StoredResponse, WireObject
+from ..contracts import Claim, StoredConversation, StoredResponse, WireObject
 from .key_value import Append, Change, Drop, KeyValue, Put, Take
 from .records import StoredJson, decode, encode, pack, unpack
 
@@ -119,6 +120,20 @@ class KeyedStore:
 
     # Conversations
 
+    async def claim(self, claim: Claim, lease: float) -> bool:
+        return await self._claimed(claim, None, Put(_claim_key(claim), claim.token.encode(), lease))
+
+    async def renew_claim(self, claim: Claim, lease: float) -> bool:
+        return await self._claimed(claim, claim.token, Put(_claim_key(claim), claim.token.encode(), lease))
+
+    async def release(self, claim: Claim) -> None:
+        await self._claimed(claim, claim.token, Drop(_claim_key(claim)))
+
+    async def _claimed(self, claim: Claim, token: str | None, change: Change) -> bool:
+        """Makes the change where `token` has the claim. Behind an id that is none there is nothing to lock."""
+        expect = {_claim_key(claim): None if token is None else token.encode()}
+        return not _is_id(claim.conversation_id) or await self._keys.commit([change], expect=expect)
+
     async def save_conversation(self, conversation: StoredConversation, items: Sequence[WireObject] = ()) -> None:
         changes: list[Change] = [Put(f"conversation:{conversation.id}", encode(asdict(conversation)), TTL)]
         if items:
@@ -189,6 +204,10 @@ class KeyedStore:
 
 def _is_id(identifier: str) -> bool:
     return ID.fullmatch(identifier) is not None
+
+
+def _claim_key(claim: Claim) -> str:
+    return f"claim:{claim.owner}:{claim.conversation_id}"
 
 
 def _item_id(item: WireObject) -> str | None:

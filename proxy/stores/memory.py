@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from .key_value import Append, Change, Drop, Put, Take
+from .key_value import NOTHING, Append, Change, Drop, Put, Take
 
 # Bytes of all keys and values together.
 MAX_BYTES = 64 << 20
@@ -51,8 +51,12 @@ class MemoryKeyValue:
         kept = self._find(key)
         return [] if kept is None else list(kept.values)
 
-    async def commit(self, changes: Sequence[Change], *, require: Sequence[str] = ()) -> bool:
+    async def commit(
+        self, changes: Sequence[Change], *, require: Sequence[str] = (), expect: Mapping[str, bytes | None] = NOTHING
+    ) -> bool:
         if any(self._find(key) is None for key in require):
+            return False
+        if any((kept and kept.value) != value for key, value in expect.items() for kept in [self._find(key)]):
             return False
         for change in changes:
             self._apply(change)
@@ -105,5 +109,7 @@ class NoKeyValue:
     async def values(self, key: str) -> list[bytes]:
         return []
 
-    async def commit(self, changes: Sequence[Change], *, require: Sequence[str] = ()) -> bool:
+    async def commit(
+        self, changes: Sequence[Change], *, require: Sequence[str] = (), expect: Mapping[str, bytes | None] = NOTHING
+    ) -> bool:
         return not require

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Self
 
@@ -21,7 +21,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, InvalidResponse, RedisError, ResponseError, WatchError
 
 from ..errors import StoreError, UsageError
-from .key_value import Append, Change, Drop, Put, Take
+from .key_value import NOTHING, Append, Change, Drop, Put, Take
 
 # Stands before every key of ours, as others may use the same server.
 PREFIX = "tagcall:"
@@ -96,15 +96,22 @@ class RedisKeyValue:
             values: list[bytes] = await connection.immediate_execute_command("LRANGE", _list_name(key), 0, -1)
         return values
 
-    async def commit(self, changes: Sequence[Change], *, require: Sequence[str] = ()) -> bool:
+    async def commit(
+        self, changes: Sequence[Change], *, require: Sequence[str] = (), expect: Mapping[str, bytes | None] = NOTHING
+    ) -> bool:
         # A list must not outlive its key, so what is appended to has to be there, too.
         needed = {change.key for change in changes if isinstance(change, Append)}
         needed -= {change.key for change in changes if isinstance(change, Put)}
         async with self._connection() as pipeline:
             for _ in range(MAX_ATTEMPTS):
+                if watched := {*require, *needed, *expect}:
+                    await pipeline.watch(*map(_name, watched))
                 absent = await _absent(pipeline, [*require, *needed])
                 if absent.intersection(require):
                     return False
+                for key, value in expect.items():
+                    if await pipeline.immediate_execute_command("GET", _name(key)) != value:
+                        return False
                 pipeline.multi()
                 for change in changes:
                     if change.key not in absent:
@@ -206,10 +213,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 async def _absent(pipeline: Pipeline, keys: Sequence[str]) -> set[str]:
-    """Those of `keys` that are not there; the others are watched."""
-    if not keys:
-        return set()
-    await pipeline.watch(*map(_name, keys))
+    """Those of `keys`, which are watched, that are not there."""
     return {key for key in keys if not await pipeline.execute_command("EXISTS", _name(key))}
 
 

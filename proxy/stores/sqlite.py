@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import groupby
 from operator import itemgetter
@@ -21,7 +21,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from ..errors import StoreError, UsageError
-from .key_value import Append, Change, Drop, Put, Take
+from .key_value import NOTHING, Append, Change, Drop, Put, Take
 from .sqlite_file import BUSY_TIMEOUT, prepare
 
 # Bytes of the file that are in use.
@@ -105,13 +105,20 @@ class SqliteKeyValue:
         async with self._database() as database, database.execute(LIST, (key,)) as cursor:
             return [bytes(row[0]) for row in await cursor.fetchall()]
 
-    async def commit(self, changes: Sequence[Change], *, require: Sequence[str] = ()) -> bool:
+    async def commit(
+        self, changes: Sequence[Change], *, require: Sequence[str] = (), expect: Mapping[str, bytes | None] = NOTHING
+    ) -> bool:
         async with self._database() as database:
             async with _transaction(database):
                 for key in require:
                     async with database.execute(IS_THERE, (key, self._clock())) as cursor:
                         if await cursor.fetchone() is None:
                             return False
+                for key, value in expect.items():
+                    async with database.execute(READ, (key, self._clock())) as cursor:
+                        row = await cursor.fetchone()
+                    if (None if row is None else bytes(row[0])) != value:
+                        return False
                 now = self._clock()
                 steps = [step for change in changes for step in _statements(change, now)]
                 # Every call goes to the thread and back: neighbours that differ in their values only go together.

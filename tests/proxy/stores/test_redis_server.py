@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from proxy.contracts import Claim
 from proxy.errors import UsageError
 from proxy.stores import make_store
 from tests.support.memory_backend import MemoryBackend
@@ -73,6 +74,14 @@ async def test_250_requests_at_once_on_a_busy_machine_are_answered_and_kept(redi
         found = await asyncio.gather(*(client.responses.retrieve(one.id) for one in made))
         assert [one.output_text for one in found] == ["fine"] * 250
         assert await not_stored(client) == 0
+
+
+async def test_a_claim_is_over_when_its_process_has_gone(redis: RedisServer) -> None:
+    async with make_store(redis.url) as store, asyncio.timeout(PATIENCE):
+        assert await store.claim(Claim("conv_1", "me", "gone"), 0.2)
+        while not await store.claim(Claim("conv_1", "me", "next"), 60):
+            pass
+        assert not await store.renew_claim(Claim("conv_1", "me", "gone"), 60)
 
 
 @pytest.mark.parametrize("away", ["stalled", "gone"])

@@ -4,25 +4,51 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from proxy.contracts import ResponseStore
+from proxy.contracts import Claim, ResponseStore
 from proxy.errors import UsageError
 from proxy.stores import make_store
 from proxy.stores.table import STORES
 from tests.support.fake_redis import FakeRedis
+from tests.support.redis_server import SERVERS, redis_server
 from tests.support.stored import CONVERSATION, ITEMS, RESPONSE, SECOND
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
+@asynccontextmanager
+async def place(kind: str, folder: Path) -> AsyncIterator[str]:
+    """The setting of a store of this kind: one of the table, or a real server."""
+    match kind:
+        case "memory":
+            yield "memory"
+        case "sqlite":
+            yield f"sqlite:{folder}/folder/r.db"
+        case "redis":
+            async with FakeRedis() as fake:
+                yield fake.url
+        case server:
+            async with redis_server(SERVERS[server]) as real:
+                yield real.url
+
+
+REAL = [pytest.param(server, marks=pytest.mark.redis) for server in SERVERS]
+
+
+@pytest.fixture(params=["memory", "sqlite", "redis", *REAL])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ResponseStore]:
-    async with FakeRedis() as redis:
-        setting = {"memory": "memory", "sqlite": f"sqlite:{tmp_path}/folder/r.db", "redis": redis.url}
-        async with make_store(setting[request.param]) as opened:
-            yield opened
+    async with place(request.param, tmp_path) as setting, make_store(setting) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["sqlite", "redis", *REAL])
+async def two(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[ResponseStore, ResponseStore]]:
+    """What two processes have on one place."""
+    async with place(request.param, tmp_path) as setting, make_store(setting) as here, make_store(setting) as there:
+        yield here, there
 
 
 def test_every_kind_of_store_is_held_to_this_suite() -> None:
@@ -126,6 +152,35 @@ async def test_who_has_lost_the_lease_writes_nothing(store: ResponseStore) -> No
     assert await store.save(RESPONSE, append_to="conv_1", if_leased=True)
     assert await store.load("resp_1", "me") == RESPONSE
     assert not await store.is_leased("resp_1")
+
+
+async def test_a_conversation_is_claimed_by_one_until_it_is_released(store: ResponseStore) -> None:
+    mine, yours = Claim("conv_1", "me", "a"), Claim("conv_1", "me", "b")
+    assert not await store.renew_claim(mine, 60)
+    assert await store.claim(mine, 60)
+    assert not await store.claim(yours, 60)
+    assert await store.claim(replace(yours, owner="you"), 60)
+    await store.release(yours)
+    assert not await store.renew_claim(yours, 60)
+    assert await store.renew_claim(mine, 60)
+    await store.release(mine)
+    assert await store.claim(yours, 60)
+
+
+async def test_behind_a_hostile_id_there_is_nothing_to_claim(store: ResponseStore) -> None:
+    claim = Claim("\ud800" * 1_000, "me", "a")
+    assert await store.claim(claim, 60)
+    assert await store.renew_claim(claim, 60)
+    await store.release(claim)
+
+
+async def test_of_two_processes_one_gets_the_conversation_each_time(two: tuple[ResponseStore, ResponseStore]) -> None:
+    for number in range(50):
+        claims = [Claim(f"conv_{number}", "me", token) for token in "ab"]
+        got = await asyncio.gather(*(store.claim(claim, 60) for store, claim in zip(two, claims, strict=True)))
+        assert sorted(got) == [False, True]
+        await two[got.index(True)].release(claims[got.index(True)])
+        assert await two[got.index(False)].claim(claims[got.index(False)], 60)
 
 
 async def test_a_conversation_is_its_items_in_order(store: ResponseStore) -> None:

@@ -1,0 +1,151 @@
+"""One request at a time on a conversation, in one server and in several on one store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from openai import AsyncOpenAI, BadRequestError
+from structlog.testing import capture_logs
+
+from proxy.contracts import Claim, TextPiece, TurnEnded
+from proxy.errors import RequestError, StoreError
+from proxy.ingress import locks
+from proxy.ingress.locks import ConversationLocks, conversation_locks
+from proxy.stores import make_store
+from proxy.stores.keyed import KeyedStore
+from proxy.stores.memory import MemoryKeyValue
+from tests.support.fake_redis import FakeRedis
+from tests.support.memory_backend import Script
+from tests.support.patience import PATIENCE
+from tests.support.redis_server import SERVERS, redis_server
+from tests.support.talking import GatedBackend, talking
+
+PIECES: Script = [TextPiece("one"), TurnEnded(None)]
+
+
+@pytest.fixture(params=["sqlite", "fake", *(pytest.param(server, marks=pytest.mark.redis) for server in SERVERS)])
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[str]:
+    match request.param:
+        case "sqlite":
+            yield f"sqlite:{tmp_path}/r.db"
+        case "fake":
+            async with FakeRedis() as fake:
+                yield fake.url
+        case server:
+            async with redis_server(SERVERS[server]) as real:
+                yield real.url
+
+
+@asynccontextmanager
+async def two_servers(place: str, *, tries: int) -> AsyncIterator[tuple[AsyncOpenAI, GatedBackend, AsyncOpenAI]]:
+    backend = GatedBackend([PIECES] * tries)
+    async with (
+        talking(backend=backend, store=place) as (here, _),
+        talking(*["two"] * tries, store=place) as (there, _),
+    ):
+        yield here, backend, there
+
+
+async def test_a_conversation_that_another_server_works_on_is_locked_and_free_with_the_last_event(place: str) -> None:
+    tries = 50
+    async with two_servers(place, tries=tries) as (here, backend, there):
+        made = await here.conversations.create()
+        for _ in range(tries):
+            backend.asked.clear()
+            backend.gate.clear()
+            async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+                first = group.create_task(here.responses.create(model="m", input="1", conversation=made.id))
+                await backend.asked.wait()
+                with pytest.raises(BadRequestError, match="Another process") as caught:
+                    await there.responses.create(model="m", input="2", conversation=made.id)
+                assert caught.value.code == "conversation_locked"
+                backend.gate.set()
+            assert first.result().output_text == "one"
+            await there.responses.create(model="m", input="2", conversation=made.id)
+        items = [item async for item in there.conversations.items.list(made.id, order="asc")]
+        assert len(items) == 4 * tries
+
+
+async def test_a_background_response_has_its_conversation_until_its_end_is_told(place: str) -> None:
+    async with two_servers(place, tries=1) as (here, backend, there):
+        made = await here.conversations.create()
+        stream = await here.responses.create(model="m", input="1", conversation=made.id, background=True, stream=True)
+        await backend.asked.wait()
+        with pytest.raises(BadRequestError, match="Another process"):
+            await there.responses.create(model="m", input="2", conversation=made.id)
+        backend.gate.set()
+        async for event in stream:
+            if event.type == "response.completed":
+                await there.responses.create(model="m", input="2", conversation=made.id)
+
+
+async def test_a_server_that_stops_leaves_nothing_locked(place: str) -> None:
+    async with make_store(place) as there:
+        async with make_store(place) as here, conversation_locks(here) as held:
+            await held.take("me", "conv_1")
+            assert not await there.claim(Claim("conv_1", "me", "x"), 60)
+        assert await there.claim(Claim("conv_1", "me", "x"), 60)
+
+
+class Diary(KeyedStore):
+    """Notes what becomes of claims; `fails` is what it raises."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryKeyValue())
+        self.renewed = asyncio.Event()
+        self.fails: StoreError | None = None
+
+    async def claim(self, claim: Claim, lease: float) -> bool:
+        taken = await super().claim(claim, lease)
+        if self.fails is not None:
+            raise self.fails
+        return taken
+
+    async def renew_claim(self, claim: Claim, lease: float) -> bool:
+        self.renewed.set()
+        return await super().renew_claim(claim, lease)
+
+
+async def test_a_lock_is_renewed_and_its_loss_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "RENEWAL", 0)
+    store = Diary()
+    with capture_logs() as logs:
+        async with asyncio.timeout(PATIENCE), store, conversation_locks(store) as held:
+            claim = await held.take("me", "conv_1")
+            await store.renewed.wait()
+            assert not logs
+            await store.release(claim)
+            for _ in range(2):  # the first of them may have asked before
+                store.renewed.clear()
+                await store.renewed.wait()
+    assert {entry["event"] for entry in logs} == {"conversation_lock_lost"}
+
+
+async def test_a_claim_of_which_nobody_knows_whether_it_was_written_is_given_back() -> None:
+    store = Diary()
+    async with store, conversation_locks(store) as held:
+        store.fails = StoreError("away")
+        with pytest.raises(StoreError):
+            await held.take("me", "conv_1")
+        store.fails = None
+        await held.release(await held.take("me", "conv_1"))
+
+
+async def test_letting_go_twice_frees_nobody_elses_lock() -> None:
+    store = Diary()
+    async with store, conversation_locks(store) as held:
+        first = await held.take("me", "conv_1")
+        await held.release(first)
+        await held.take("me", "conv_1")
+        await held.release(first)
+        await _is_locked(held)
+
+
+async def _is_locked(held: ConversationLocks) -> None:
+    with pytest.raises(RequestError) as caught:
+        await held.take("me", "conv_1")
+    assert caught.value.code == "conversation_locked"
