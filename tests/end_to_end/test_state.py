@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,10 +12,10 @@ from typing import Any
 from openai import AsyncOpenAI
 
 from parser import write_call
-from tests.support.codex_programs import ROOT, child_environment, installed_programs
+from tests.support.codex_programs import installed_programs
 from tests.support.patience import PATIENCE
 from tests.support.scripted_model import Message, Reply, ScriptedModel
-from tests.support.tagcall_server import tagcall_server
+from tests.support.tagcall_server import tagcall_process, tagcall_server
 
 TOOLS: list[Any] = [{"type": "function", "name": "read_note", "parameters": {"type": "object"}, "strict": False}]
 
@@ -109,21 +108,3 @@ async def test_what_was_completed_is_there_after_the_process_was_killed(model: S
         second = await client.responses.create(model="gpt-5.5", input="And?", previous_response_id=kept.id)
         assert second.status == "completed"
         assert kept.output_text in asked(model)
-
-
-@asynccontextmanager
-async def tagcall_process(arguments: list[str], home: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "proxy.cli", *arguments,
-        cwd=ROOT, env=child_environment(home), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
-    assert process.stdout is not None
-    try:
-        async with asyncio.timeout(PATIENCE):
-            line = (await process.stdout.readline()).decode()
-        yield process, line.split()[-1]
-    finally:
-        if process.returncode is None:
-            process.terminate()
-            async with asyncio.timeout(PATIENCE):
-                await process.wait()
