@@ -66,6 +66,10 @@ async def no_check(_: BackendSettings) -> Sequence[Finding]:
     return ()
 
 
+def no_login(_: BackendSettings) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendKind:
     """One row. Every command loads all rows, so what only the backend takes is loaded when it is made or checked."""
@@ -78,6 +82,8 @@ class BackendKind:
     """The prompt profile of its models, by name, where the settings name none."""
     make: Callable[[BackendSettings], TextBackend]
     """Not started yet. The address stands in `settings.backend`, behind the kind. Raises `UsageError`."""
+    may_want_login: Callable[[BackendSettings], bool] = no_login
+    """Whether nobody has logged in yet, by a look that costs nothing."""
     next_step: str | None = None
     """What to do when one does not get ready, where what it says of that does not say so."""
     check_before: Check = no_check

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from aiohttp.typedefs import Middleware
 
-from ..backends import make_backend
+from ..backends import find_kind, make_backend
 from ..contracts import TextBackend
 from ..logs import tell
 from ..server import running_server
@@ -19,7 +19,7 @@ from .obsidian import client_settings
 
 # Exit status of a process that was told to stop a second time and did.
 INTERRUPTED = 130
-# Seconds that "ready" waits for what the backend says of itself; codex has started in 0.5.
+# Seconds that "ready" waits for what a backend says of itself that may want a login; codex has started in 0.5.
 FIRST_LOOK = 2.0
 
 
@@ -52,10 +52,11 @@ async def serve(
 
     for number in STOP:
         _on(number, loop, on_signal)
+    patience = FIRST_LOOK if find_kind(settings.backend).may_want_login(settings) else 0.0
     async with running_server(settings, backend, middlewares, habits) as url, asyncio.TaskGroup() as group:
         look = group.create_task(_problem(backend), name="first look at the backend")
         stopping = group.create_task(stop.wait(), name="stop")
-        await asyncio.wait({look, stopping}, timeout=FIRST_LOOK, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({look, stopping}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
         problem = look.result() if look.done() else None
         if problem is not None:
             tell(f"tagcall: {problem}")

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from ...contracts import TextBackend
 from ..kind import BackendKind, BackendSettings, Finding
 
+# Where codex keeps its login, in its home.
+LOGIN = "auth.json"
+
 
 def _make(settings: BackendSettings) -> TextBackend:
     from .backend import codex_backend  # noqa: PLC0415 -- other kinds do without
@@ -38,9 +41,14 @@ async def _check_after(settings: BackendSettings) -> Sequence[Finding]:
     return await check_after(settings)
 
 
+def _may_want_login(settings: BackendSettings) -> bool:
+    return settings.upstream is None and not (settings.codex_home / LOGIN).exists()
+
+
 CODEX = BackendKind(
     help="the codex app-server, started as a child",
     make=_make,
+    may_want_login=_may_want_login,
     check_before=_check_before,
     check_after=_check_after,
 )
