@@ -20,6 +20,7 @@ repair    body           a block that is not well-formed, collected up to its en
           foreign        other notations
           bare_answer    another parser, for answers that are nothing but a call without its tags
           headed_call    a third one, for calls that have a header in place of the tags, too
+          held_answer    a fourth one, for answers that a decoder was held to
 tools     registry       the declared tools, and which of them a name means
           coercion       arguments as a tool's schema wants them
 """
@@ -37,6 +38,7 @@ from .events import (
 )
 from .grammar import CLOSE_TAG, KEY, OPEN_TAG, write_call
 from .headed_call import HeadedCallParser
+from .held_answer import CALL, CALLS, HeldAnswerParser
 from .json_scan import BLANKS, ValueScanner
 from .registry import Tool, ToolRegistry
 from .rules import Rule
@@ -44,6 +46,8 @@ from .sentinel import SentinelParser
 
 __all__ = [
     "BLANKS",
+    "CALL",
+    "CALLS",
     "CLOSE_TAG",
     "KEY",
     "OPEN_TAG",
@@ -55,6 +59,7 @@ __all__ = [
     "Coercion",
     "Doubtful",
     "HeadedCallParser",
+    "HeldAnswerParser",
     "ParserEvent",
     "ReadingEnded",
     "Rule",

@@ -35,6 +35,7 @@ class Tier(Enum):
     VALID = "A"
     REPAIRED = "B"
     BARE = "C"
+    HELD = "D"
 
 
 @_event
@@ -43,7 +44,7 @@ class CallStarted:
 
     `index` counts the calls of one answer from 0 and ties the events of a call together.
     `id` is what the model wrote as `id` or `call_id` so far, if it did, and `extra` the other members that stood
-    before the name, as in `CallCompleted`. `bare`: it is one of `Tier.BARE`, which are told when they are whole.
+    before the name, as in `CallCompleted`. `bare`: it is one without tags, which are told when they are whole.
     """
 
     index: int

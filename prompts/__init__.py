@@ -49,6 +49,7 @@ from .repair import (
     named_call_missing,
     output_misfit,
     unusable_markup,
+    write_held,
 )
 from .transcript import (
     AssistantText,
@@ -125,4 +126,5 @@ __all__ = [
     "unescape_json",
     "untrusted_strings",
     "unusable_markup",
+    "write_held",
 ]

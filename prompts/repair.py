@@ -69,6 +69,11 @@ def _with_request(name: str, transcript: Transcript) -> str:
     return f"{line(name)} {line('request', request=one_line(escape_json(json.dumps(text, ensure_ascii=False))))}"
 
 
+def write_held(form: str) -> str:
+    """The decoder lets the model write nothing but `form`, which is not how the prompt asks for calls."""
+    return line("write_held", form=form)
+
+
 def call_forbidden() -> str:
     """A call came where no tool is on offer."""
     return line("call_forbidden")

@@ -195,6 +195,11 @@ class TextBackend(Protocol):
 
     def stream(self, prompt: Prompt) -> AbstractAsyncContextManager[AsyncIterator[Sequence[BackendEvent]]]: ...
 
+    @property
+    def keeps_conversations(self) -> bool:
+        """Whether an answer that is written otherwise than the prompt asks costs it the conversation."""
+        return False
+
     def holds(self, schema: str) -> bool:
         """Whether a prompt's `output_schema`, should it be this one, leaves its model nothing else to write."""
         return False

@@ -28,7 +28,7 @@ from .ingress.locks import conversation_locks
 from .ingress.state import ACTIVITY, CONVERSATION_LOCKS, STOPPING
 from .settings import Settings
 from .stores import make_store
-from .turn import CallKeys, CallRelease, HeldFormats, KeyHabits, KeyMode, StreamJson, TurnOptions
+from .turn import CallKeys, CallRelease, HeldCalls, HeldFormats, HoldCalls, KeyHabits, KeyMode, StreamJson, TurnOptions
 
 # Connections that the system keeps until they are accepted.
 BACKLOG = 128
@@ -98,6 +98,7 @@ def turn_options(settings: Settings, habits: KeyHabits | None = None) -> TurnOpt
     else:
         kept = habits or KeptHabits(habits_file(settings.call_key_secret))
         keys = CallKeys(mode, read_secret(settings.call_key_secret), kept)
+    hold = HoldCalls(settings.hold_calls)
     return TurnOptions(
         release=CallRelease(settings.calls),
         profile=PROFILES[settings.profile_name],
@@ -105,6 +106,7 @@ def turn_options(settings: Settings, habits: KeyHabits | None = None) -> TurnOpt
         aside=BesideTheLoop(),
         stream_json=StreamJson(settings.stream_json),
         formats=HeldFormats() if habits is None else HeldFormats(most=0),
+        held_calls=HeldCalls(hold) if habits is None else HeldCalls(hold, most=0),
     )
 
 

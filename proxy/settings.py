@@ -282,6 +282,13 @@ class Settings:
         default=False,
         parse=boolean,
     )
+    hold_calls: str = _setting(
+        "`auto`: where `tool_choice` demands a call, the backend is asked to hold its model to the tools' schemas. "
+        "`off`: never.",
+        default="auto",
+        choices=("auto", "off"),
+        commands=ASKING_COMMANDS,
+    )
     call_key_secret: Path = _setting(
         "The file with the secret that call keys are made from; made when it is not there. Replicas share one. What "
         "models make of the key is noted beside it.",

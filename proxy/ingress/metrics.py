@@ -49,7 +49,7 @@ INTERRUPTIONS: Mapping[str, str] = {
 # Why a conversation has the lane that it has, and why it loses it.
 LANE_REASONS = frozenset({"history", "first", "effort", "other_history", "none_idle"})
 SPOILING = frozenset({
-    "second_try", "interrupted", "refused", "repaired", "rewritten", "truncated", "failed", "left",
+    "held", "second_try", "interrupted", "refused", "repaired", "rewritten", "truncated", "failed", "left",
     "max_output_tokens", "content_filter",
 })  # fmt: skip
 
@@ -57,7 +57,7 @@ SPOILING = frozenset({
 Loss: TypeAlias = Literal["response", "items", "background"]
 
 # As the parser says how it read a call -> as it is counted.
-TIERS = {Tier.VALID.value: "valid", Tier.REPAIRED.value: "repaired", Tier.BARE.value: "bare"}
+TIERS = {Tier.VALID.value: "valid", Tier.REPAIRED.value: "repaired", Tier.BARE.value: "bare", Tier.HELD.value: "held"}
 
 # Seconds. A turn takes from a moment to the hour after which it is interrupted.
 FIRST_EVENT_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300)

@@ -109,6 +109,8 @@ class RequestLog:
                 "misfits": dict(turn.misfits),
                 "unchecked": dict(turn.unchecked),
                 "paired": dict(turn.paired),
+                "calls_held": turn.held,
+                "calls_unheld": turn.unheld,
                 "truncated": turn.truncated,
                 "lane": turn.lane and ("continued" if turn.lane.continued else "fresh"),
                 "lane_why": turn.lane and turn.lane.why,

@@ -14,6 +14,7 @@ own_notation  what only we write, taken out of answers
 shown_text    the text of one answer: which of it is shown
 visible_text  text on its way to the client, up to a stop string
 strictness    the schemas of strict tools
+held_calls    the schema of calls that a backend holds its model to
 given         what of an answer the client was given
 json_output   an answer that has to be JSON
 json_stream   the same, told while it is written
@@ -24,6 +25,7 @@ report        what happened, for logs: no text of anybody
 
 from .call_key import CallKeys, Habits, KeyHabit, KeyHabits, KeyMode, NoHabits
 from .compaction import answer_request
+from .held_calls import HeldCalls, HoldCalls
 from .json_stream import HeldFormats, StreamJson
 from .release import CallRelease
 from .report import Again, TurnReport
@@ -35,7 +37,9 @@ __all__ = [
     "CallKeys",
     "CallRelease",
     "Habits",
+    "HeldCalls",
     "HeldFormats",
+    "HoldCalls",
     "KeyHabit",
     "KeyHabits",
     "KeyMode",

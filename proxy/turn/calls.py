@@ -136,7 +136,7 @@ class CallGate:
             arguments,
             read_parameter_types(tool.parameters or ""),
             beside=[(key, unescape_json(value)) for key, value in call.extra],
-            repaired=call.tier is not Tier.VALID,
+            repaired=call.tier not in {Tier.VALID, Tier.HELD},
         )
         if isinstance(coerced, Doubtful):
             return coerced
@@ -151,6 +151,9 @@ class CallGate:
 
     def _suspicion(self, call: CallCompleted, arguments: str, before: str, *, may_ask: bool) -> Refusal | Doubt | None:
         """Why it may not be meant, as the table above has it."""
+        if call.tier is Tier.HELD:
+            # Its model could write nothing but a call, because the request demands one: that is meant.
+            return None
         match self._key.carried(call.extra):
             case Carried.RIGHT:
                 self._key.learn(KeyHabit.WRITES)

@@ -23,10 +23,12 @@ from prompts import (
     answer_now,
     nothing_said,
     render_turn,
+    write_held,
 )
 
 from ..contracts import Prompt, TurnRequest, Usage
 from ..errors import BackendError
+from .held_calls import calls_form
 from .report import TurnReport
 from .tokens import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
 from .truncation import without_oldest
@@ -55,14 +57,20 @@ class Prompts:
         # Of ours, at the end of the newest prompt.
         self.lines: Sequence[str] = ()
 
-    def prompt(self, fault: str | None, *, plain: bool, max_tokens: int | None) -> Prompt:
+    def prompt(
+        self, fault: str | None, *, plain: bool, max_tokens: int | None, calls_schema: str | None = None
+    ) -> Prompt:
         """With `fault` as its last line; for an answer of at most `max_tokens`.
 
-        `plain` without any tool, and from the results where they have just come.
+        `plain` without any tool, and from the results where they have just come. `calls_schema` is what an answer of
+        calls is to be held to.
         """
         request = self._request
         if plain:
             fault = answer_now(self._transcript) or fault
+        if calls_schema is not None:
+            told = write_held(calls_form(parallel=request.parallel))
+            fault = told if fault is None else f"{fault} {told}"
         # Without the block a model has nothing to imitate a call of.
         registry = ToolRegistry() if plain else self._registry
         wanted = request.output_format
@@ -79,14 +87,14 @@ class Prompts:
         )
         self.lines = rendered.lines
         # A model that is held to a schema has no way to write a call.
-        held_to = wanted.schema if wanted and not (len(registry) or self._schema_refused) else None
+        output = wanted.schema if wanted and not (len(registry) or self._schema_refused) else None
         return Prompt(
             request.model,
             rendered.developer,
             Deferred(lambda: rendered.parts if any(map(_shows, rendered.parts)) else _NOTHING_SAID),
             request.effort,
             request.summary,
-            held_to,
+            calls_schema or output,
             rendered.head,
             Deferred(lambda: rendered.items or (Item("user", _NOTHING_SAID, ours=OwnLine.NO_MESSAGE),)),
             request.owner,

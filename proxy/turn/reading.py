@@ -19,6 +19,7 @@ from parser import (
     Coercion,
     Doubtful,
     HeadedCallParser,
+    HeldAnswerParser,
     ParserEvent,
     ReadingEnded,
     SentinelParser,
@@ -93,6 +94,7 @@ class Reading:
         self._final = final
         self._may_repeat = may_repeat
         self._bare_calls = bare_calls
+        self._held = False
         self._meter = meter
         self._parser = self._new_parser()
         self._key = key
@@ -146,6 +148,11 @@ class Reading:
         """Before the first text: whether what must be JSON leaves as it comes, where it is JSON."""
         self._said.tell_json(JsonStream(self._key) if early and self._release.hold is Hold.FORMAT else None)
 
+    def hold_calls(self, held: bool) -> None:
+        """Before the first text: whether the backend is asked to hold its model to a schema of calls."""
+        self._held = held
+        self._parser = self._new_parser()
+
     def receive(self, batch: Sequence[BackendEvent]) -> list[TurnEvent]:
         """Turn events for a batch of backend events; adjacent text is read in one piece."""
         # A model that is faster than its reader fills a batch with pieces: read as one they cost what one costs.
@@ -195,6 +202,7 @@ class Reading:
             incomplete=self._incomplete,
             ended_by_stop_string=self._said.stopped,
             error=self._error,
+            constrained=self._held and self._error is not None and self._characters > 0,
         )
 
     @property
@@ -315,7 +323,9 @@ class Reading:
             self._parser = self._new_parser()
         self._flush_text()
 
-    def _new_parser(self) -> SentinelParser | HeadedCallParser:
+    def _new_parser(self) -> SentinelParser | HeadedCallParser | HeldAnswerParser:
+        if self._held and self._gate is not None:
+            return HeldAnswerParser(self._gate.declared, arguments=self._live)
         if self._bare_calls and self._gate is not None:
             return HeadedCallParser(self._gate.declared, arguments=self._live)
         return SentinelParser(arguments=self._live)

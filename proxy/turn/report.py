@@ -15,6 +15,7 @@ class Again(StrEnum):
 
     ARGUMENTS_MISFIT = "arguments_misfit"
     CALL_MISSING = "call_missing"
+    HELD_FAILED = "held_failed"
     IN_OUTPUT = "in_output"
     MALFORMED = "malformed"
     NO_KEY = "no_key"
@@ -36,6 +37,7 @@ class TurnReport:
     `taken_out` counts what of an answer nobody is to see, by kind, and `markup` blocks that left as text, by why.
     `truncated` counts the entries of the conversation that were left out because it was too long. `warnings` are
     sentences for the client, about what it may miss. `lane` is how the backend found the conversation, if it keeps any.
+    `held`: the decoder was asked to hold the calls to their schemas; `unheld` is why not, where it was wanted.
     """
 
     tools: tuple[str, ...] = ()
@@ -54,6 +56,8 @@ class TurnReport:
     warnings: list[str] = field(default_factory=list)
     lane: Lane | None = None
     spoilt: str | None = None
+    held: bool = False
+    unheld: str | None = None
 
     def offer(self, names: Iterable[str]) -> None:
         """The tools that the model is offered."""
@@ -88,6 +92,7 @@ class TurnReport:
     def difference(self) -> str | None:
         """Why the client has another conversation now than the backend; None when it has not."""
         differences = {
+            "held": self.held,
             "second_try": self.again,
             "interrupted": self.interrupted,
             "refused": self.refused,
@@ -113,6 +118,14 @@ class TurnReport:
     def interrupt(self, reason: str) -> None:
         """The answer was ended before the model ended it."""
         self.interrupted = reason
+
+    def hold_calls(self) -> None:
+        """The decoder is asked to hold an answer's calls to their schemas."""
+        self.held = True
+
+    def unhold_calls(self, reason: str) -> None:
+        """It would be, if it could."""
+        self.held, self.unheld = False, reason
 
     def leave_out(self, entries: int) -> None:
         """So much of the conversation was not shown."""

@@ -51,6 +51,7 @@ from ..ids import MintId, mint_id
 from .call_key import CallKeys, KeyMode, TurnKey
 from .calls import CallGate
 from .given import Given
+from .held_calls import HeldCalls, Unheld
 from .json_output import JsonOutput
 from .json_stream import HeldFormats, StreamJson
 from .masking import masked
@@ -90,6 +91,7 @@ class TurnOptions:
     aside: Aside = in_place
     stream_json: StreamJson = StreamJson.HELD
     formats: HeldFormats = field(default_factory=HeldFormats)
+    held_calls: HeldCalls = field(default_factory=HeldCalls)
 
 
 class Turn:
@@ -105,7 +107,7 @@ class Turn:
         self._backend = backend
         self._options = options
         self._report = report
-        registry = offered_tools(request.registry, request.choice)
+        registry = self._registry = offered_tools(request.registry, request.choice)
         offered = len(registry) > 0
         keys = options.call_keys
         key = self._key = _key(request, registry, keys, options.profile) if offered else None
@@ -138,6 +140,9 @@ class Turn:
         self._prompt: Prompt | None = None
         # Whether the backend holds its model to the format of the answer.
         self._held = False
+        # The schema that the newest prompt's calls are held to, and whether one was refused.
+        self._calls_schema: str | None = None
+        self._hold_refused = False
         report.offer(tool.name for tool in registry)
         if ignored := [name for name in request.wishes if name not in backend.heeds]:
             report.warn(f"Without effect here: {', '.join(ignored)}.")
@@ -292,6 +297,29 @@ class Turn:
             return await self._options.aside(self._request.owner, partial(reading.receive, batch))
         return reading.receive(batch)
 
+    def _ask(self, fault: str | None, *, plain: bool) -> Prompt:
+        """The next prompt, with the schema of demanded calls, where the backend can hold its model to it."""
+        self._calls_schema = None
+        if self._demands.call and not (plain or self._hold_refused):
+            self._calls_schema = self._options.held_calls.schema(
+                self._registry,
+                self._backend,
+                self._request.model,
+                self._report,
+                parallel=self._request.parallel,
+                again=fault is not None,
+            )
+        return self._prompts.prompt(fault, plain=plain, max_tokens=self._tokens_left, calls_schema=self._calls_schema)
+
+    def _ease(self, prompt: Prompt, error: BackendError) -> bool:
+        """Whether to ask anew where `prompt` was refused."""
+        if self._calls_schema is not None and error.code == "invalid_json_schema":
+            self._hold_refused = True
+            self._options.held_calls.note_refusal(self._request.model, self._calls_schema)
+            self._report.unhold_calls(Unheld.REFUSED.value)
+            return True
+        return self._prompts.ease(prompt, error)
+
     async def _read(
         self, reading: Reading, *, fault: str | None = None, plain: bool = False, told: Sequence[str] = ()
     ) -> AsyncGenerator[list[TurnEvent], None]:
@@ -302,9 +330,10 @@ class Turn:
         answered = False
         failure: BackendError | None = None
         self._settle("second_try")
-        prompt = self._prompt = self._prompts.prompt(fault, plain=plain, max_tokens=self._tokens_left)
+        prompt = self._prompt = self._ask(fault, plain=plain)
         reading.show_lines((*self._prompts.lines, *told))
         while failure is None:
+            reading.hold_calls(self._calls_schema is not None)
             reading.tell_json(early=fault is None and not plain and self._tells_json(prompt))
             try:
                 async with self._backend.stream(prompt) as batches:
@@ -324,9 +353,9 @@ class Turn:
                     self._report.interrupt(reading.stop)
                     break
                 # Only what was refused before the first word may be asked once more: the client may have seen some.
-                if not answered and self._prompts.ease(prompt, error):
+                if not answered and self._ease(prompt, error):
                     self._settle("refused")
-                    prompt = self._prompt = self._prompts.prompt(fault, plain=plain, max_tokens=self._tokens_left)
+                    prompt = self._prompt = self._ask(fault, plain=plain)
                 else:
                     failure = error
         if self._long_request or reading.characters > READ_AT_ONCE:

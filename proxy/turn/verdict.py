@@ -37,6 +37,9 @@ from .release import Hold
 from .report import Again
 from .strictness import Misfit
 
+# The code of a failure that says no more than that.
+FAILED_CODE = "backend_error"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
@@ -49,7 +52,7 @@ class Answer:
     `malformed` is why a block could not be read, `doubtful` a call that may not be meant, `repeated` the tool of a call
     that the conversation goes round in, `misfits` are calls that do not fit their schemas, of which `calls` counts
     those that may leave all the same, `broken` is why a call broke that was leaving live. It was cut as `incomplete`
-    says, ended by a stop string, or its stream failed with `error`.
+    says, ended by a stop string, or its stream failed with `error`; `constrained`: in an answer that is held to calls.
     """
 
     hold: Hold = Hold.FREE
@@ -70,6 +73,7 @@ class Answer:
     incomplete: str | None = None
     ended_by_stop_string: bool = False
     error: BackendError | None = None
+    constrained: bool = False
 
     @property
     def empty(self) -> bool:
@@ -149,6 +153,9 @@ def fault_of(answer: Answer, demands: Demands) -> Fault | None:
     The order matters: the line names one fault, and the model mends what it is told. A block that cannot be read
     goes before the call that is missing because of it.
     """
+    if answer.constrained and not answer.calls and answer.error and answer.error.code == FAILED_CODE:
+        # llama.cpp gives up on some held answers of its own (its issue 27279), and nothing has left.
+        return Fault(Again.HELD_FAILED)
     if answer.settled or (answer.hold is Hold.FORMAT and answer.shown):
         # A second answer would be cut just so; and what broke live, or is half a JSON text, has been seen.
         return None

@@ -103,6 +103,7 @@ class Sink:
         yield [TurnEnded(None)]
 
     heeds: frozenset[str] = frozenset()
+    keeps_conversations: bool = False
 
     def holds(self, schema: str) -> bool:
         return False

@@ -140,6 +140,55 @@ async def test_random_weights_are_held_to_a_schema(llama: LlamaServer) -> None:
     jsonschema.validate(orjson.loads(response.output_text), SCHEMA)
 
 
+# Random bytes need not be UTF-8, and llama.cpp counts and ends such texts in its own ways: here they are letters.
+HELD_TOOLS: Any = [
+    {
+        "type": "function",
+        "name": "reserve",
+        "strict": True,
+        "parameters": {
+            "type": "object",
+            "properties": {"count": {"type": "integer", "minimum": 1, "maximum": 99}, "unit": {"enum": ["C", "F"]}},
+            "required": ["count", "unit"],
+            "additionalProperties": False,
+        },
+    },
+    {
+        "type": "function",
+        "name": "remind",
+        "strict": True,
+        "parameters": {
+            "type": "object",
+            "properties": {"at": {"$ref": "#/$defs/hour"}, "text": {"type": "string", "pattern": "^[a-z ]{1,12}$"}},
+            "required": ["at", "text"],
+            "additionalProperties": False,
+            "$defs": {"hour": {"type": "string", "enum": ["noon", "midnight"]}},
+        },
+    },
+]
+HELD_CHOICES: list[Any] = ["required", {"type": "function", "name": "remind"}]
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+@pytest.mark.parametrize("choice", HELD_CHOICES, ids=["required", "named"])
+async def test_random_weights_are_held_to_calls(llama: LlamaServer, choice: Any, parallel: bool) -> None:
+    """Thirteen a way, fifty-two in all, each another. Free, none of them would be a call."""
+    wanted = {tool["name"]: tool["parameters"] for tool in HELD_TOOLS}
+    asked: dict[str, Any] = {"tools": HELD_TOOLS, "tool_choice": choice, "parallel_tool_calls": parallel}
+    async with talking(llama) as client:
+        for number in range(13):
+            response = await client.responses.create(model="m", input=f"Question {number}.", temperature=1.5, **asked)
+            calls = [item for item in response.output if item.type == "function_call"]
+            assert response.status == "completed"
+            assert len(calls) == len(response.output) >= 1
+            for call in calls:
+                jsonschema.validate(orjson.loads(call.arguments), wanted[call.name])
+            if choice != "required":
+                assert {call.name for call in calls} == {choice["name"]}
+            if not parallel:
+                assert len(calls) == 1
+
+
 async def test_an_answer_ends_at_its_limit_and_at_a_stop_string(llama: LlamaServer) -> None:
     async with talking(llama) as client:
         cut = await client.responses.create(model="m", input="Write on.", max_output_tokens=16)

@@ -126,6 +126,7 @@ class GgufBackend:
             yield _batches(response)
 
     heeds: frozenset[str] = frozenset()
+    keeps_conversations: bool = False
 
     def holds(self, schema: str) -> bool:
         return False

@@ -32,6 +32,7 @@ class MemoryBackend:
     open_turns: int = 0
     holds_schemas: bool = False
     heeds: frozenset[str] = frozenset()
+    keeps_conversations: bool = False
     problem: str | None = None
 
     async def __aenter__(self) -> Self:

@@ -225,6 +225,10 @@ class ChatBackend:
     def heeds(self) -> frozenset[str]:
         return frozenset({"temperature", "top_p", "seed"})
 
+    @property
+    def keeps_conversations(self) -> bool:
+        return False  # its cache goes by the text, whatever it answered
+
     def holds(self, schema: str) -> bool:
         return True  # or it refuses the schema; one that passes over it is soon found out
 

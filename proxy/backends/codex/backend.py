@@ -68,6 +68,7 @@ class CodexBackend:
         orphans: Orphans = []
         self._open = partial(open_session, connect, options, orphans)
         self._allowed = options.allowed_items
+        self._keeps_lanes = options.lanes is not None
         self._supervisor = Supervisor(self._open, name, policy, (RpcError,))
         self._named = [Model(name, 0, "codex") for name in models]
         self._listed: list[Model] = []
@@ -135,6 +136,10 @@ class CodexBackend:
     @property
     def heeds(self) -> frozenset[str]:
         return frozenset({"verbosity"})
+
+    @property
+    def keeps_conversations(self) -> bool:
+        return self._keeps_lanes
 
     def holds(self, schema: str) -> bool:
         return output_schema(schema) is not None

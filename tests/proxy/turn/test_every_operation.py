@@ -87,6 +87,7 @@ class Backend:
         await self._operation()
 
     heeds: frozenset[str] = frozenset()
+    keeps_conversations: bool = False
 
     def holds(self, schema: str) -> bool:
         return False

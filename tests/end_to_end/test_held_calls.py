@@ -1,0 +1,156 @@
+"""Demanded calls of strict tools: the official client, what tagcall has behind it, and what the model is held to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from openai import AsyncOpenAI
+
+from parser import write_call
+from proxy.backends.codex.program import release_of
+from proxy.backends.codex.session import LANES_SINCE
+from tests.support.backends import BACKENDS_UNDER_TEST, TestBackend
+from tests.support.codex_programs import installed_programs
+from tests.support.responses_grammar import check_events
+from tests.support.scripted_model import Message, Refusal, Reply, ScriptedModel
+
+from .test_tool_loop import Endpoint, calls_of, serving
+
+pytestmark = pytest.mark.timeout(120)
+
+every_backend = pytest.mark.parametrize("stack", BACKENDS_UNDER_TEST, ids=lambda stack: stack.name)
+every_codex_with_lanes = pytest.mark.parametrize(
+    "stack",
+    [TestBackend(program) for program in installed_programs() if release_of(program.version) >= LANES_SINCE],
+    ids=lambda stack: stack.name,
+)
+
+SEATS = {
+    "type": "object",
+    "properties": {"count": {"type": "integer", "minimum": 1}, "name": {"type": "string", "pattern": "^[A-Z]"}},
+    "required": ["count", "name"],
+    "additionalProperties": False,
+}
+NODE = {
+    "type": "object",
+    "properties": {"next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}},
+    "required": ["next"],
+    "additionalProperties": False,
+}
+CHAIN = {
+    "type": "object",
+    "properties": {"first": {"$ref": "#/$defs/node"}},
+    "required": ["first"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture
+async def endpoint(model: ScriptedModel, stack: TestBackend, tmp_path: Path) -> AsyncIterator[Endpoint]:
+    async with serving(model, stack, tmp_path / "home") as running:
+        yield running
+
+
+def tool(name: str, parameters: dict[str, Any], *, strict: bool = True) -> Any:
+    return {"type": "function", "name": name, "description": name, "parameters": parameters, "strict": strict}
+
+
+TOOLS = [tool("reserve", SEATS), tool("chain", {**CHAIN, "$defs": {"node": NODE}})]
+ARGUMENTS = '{"count": 2, "name": "Ada"}'
+HELD = f'{{"calls": [{{"name": "reserve", "arguments": {ARGUMENTS}}}]}}'
+TAGGED = write_call("reserve", ARGUMENTS)
+NAMED = {"type": "function", "name": "reserve"}
+
+
+def schema_of(model: ScriptedModel, number: int) -> Any:
+    """What a request asked the model's service to hold it to."""
+    body = model.requests[number].body
+    if (held := body.get("response_format")) is not None:
+        return held["json_schema"]["schema"]
+    held = (body.get("text") or {}).get("format")
+    return None if held is None else held["schema"]
+
+
+async def ask(client: AsyncOpenAI, **wanted: Any) -> list[str]:
+    asked: dict[str, Any] = {"model": "gpt-5.5", "input": "Two seats.", "tools": TOOLS, **wanted}
+    return [call.arguments for call in calls_of(await client.responses.create(**asked))]
+
+
+def say(endpoint: Endpoint, *texts: str) -> None:
+    endpoint.model.push(*(Reply([Message(text)], chunk=3) for text in texts))
+
+
+@every_backend
+async def test_the_service_is_given_each_strict_tools_schema_whole(endpoint: Endpoint) -> None:
+    say(endpoint, HELD, HELD)
+    assert await ask(endpoint.client, tool_choice="required") == [ARGUMENTS]
+    assert await ask(endpoint.client, tool_choice=NAMED) == [ARGUMENTS]
+    every, named = (schema_of(endpoint.model, number) for number in range(2))
+    reserve, chain = every["properties"]["calls"]["items"]["anyOf"]
+    assert reserve["properties"]["arguments"] == SEATS
+    moved = json.loads(json.dumps({"chain": CHAIN, "node": NODE}).replace("#/$defs/node", "#/$defs/tool_2_node"))
+    assert chain["properties"]["arguments"] == moved["chain"]
+    assert every["$defs"] == {"tool_2_node": moved["node"]}
+    assert named["properties"]["calls"]["items"]["properties"]["arguments"] == SEATS
+
+
+@pytest.mark.parametrize(
+    "stack", [stack for stack in BACKENDS_UNDER_TEST if stack.tells_why], ids=lambda stack: stack.name
+)
+async def test_a_schema_that_is_refused_is_left_out_once_and_for_all(endpoint: Endpoint) -> None:
+    error = {
+        "message": "Invalid schema for response_format 'codex_output_schema': 'pattern' is not permitted.",
+        "type": "invalid_request_error",
+        "param": "text.format.schema",
+        "code": "invalid_json_schema",
+    }
+    endpoint.model.push(Refusal(400, error))
+    say(endpoint, TAGGED, TAGGED)
+    for _ in range(2):
+        assert await ask(endpoint.client, tool_choice="required") == [ARGUMENTS]
+    assert [schema_of(endpoint.model, number) is not None for number in range(3)] == [True, False, False]
+    assert len(endpoint.model.requests) == 3
+
+
+@every_backend
+async def test_the_wire_is_that_of_a_call_in_the_prompts_form(
+    model: ScriptedModel, stack: TestBackend, tmp_path: Path
+) -> None:
+    seen: list[list[str]] = []
+    for hold, text in ("off", TAGGED), ("auto", HELD):
+        async with serving(model, stack, tmp_path / "home", hold_calls=hold) as endpoint:
+            say(endpoint, text)
+            stream = await endpoint.client.responses.create(
+                model="gpt-5.5", input="Two seats.", tools=TOOLS, tool_choice="required", stream=True
+            )
+            events = [orjson.loads(event.to_json()) async for event in stream]
+        assert check_events(events)["status"] == "completed"
+        seen.append([event["type"] for event in events])
+    assert seen[0] == seen[1]
+    assert [schema_of(model, number) is not None for number in range(2)] == [False, True]
+
+
+@every_codex_with_lanes
+async def test_who_always_demands_a_call_keeps_the_providers_cache(endpoint: Endpoint) -> None:
+    """Without strict tools the first answer is not held, so that its thread goes on."""
+    tools = [tool("reserve", SEATS, strict=False)]
+    conversation: list[Any] = [{"role": "user", "content": "Two seats."}]
+    say(endpoint, TAGGED, TAGGED)
+    for _ in range(2):
+        answer = await endpoint.client.responses.create(
+            model="gpt-5.5", input=conversation, tools=tools, tool_choice="required"
+        )
+        [call] = calls_of(answer)
+        conversation += [
+            call.to_dict(),
+            {"type": "function_call_output", "call_id": call.call_id, "output": "Reserved."},
+        ]
+    assert len({request.body["prompt_cache_key"] for request in endpoint.model.requests}) == 1
+    say(endpoint, "No need.", HELD)
+    assert await ask(endpoint.client, tools=tools, tool_choice="required") == [ARGUMENTS]
+    assert [schema_of(endpoint.model, number) is not None for number in range(4)] == [False, False, False, True]

@@ -1,0 +1,208 @@
+"""Demanded calls where a backend can hold its model to them: when, to what, and what becomes of a refusal."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+
+from parser import Tool, ToolRegistry, write_call
+from prompts import ChoiceMode, ToolChoice
+from proxy.contracts import BackendEvent, TextPiece, TurnRequest
+from proxy.errors import BackendError
+from proxy.turn import HeldCalls, HoldCalls, TurnOptions
+from proxy.turn.held_calls import MAX_CHARACTERS, _calls_schema
+from tests.support.memory_backend import MemoryBackend, Script
+
+from .playing import Outcome, ask, outcome_of
+
+PATH = '{"type":"object","properties":{"path":{"type":"string","pattern":"^a"}},"required":["path"]}'
+READ = Tool("read_note", "Read a note.", PATH)
+SEARCH = Tool("search", "Search.", None)
+STRICT = Tool("read_note", "Read a note.", PATH, strict=True)
+REQUIRED = ToolChoice(ChoiceMode.REQUIRED)
+HELD = '{"calls": [{"name": "read_note", "arguments": {"path": "a.md"}}]}'
+CALL = [("read_note", '{"path": "a.md"}')]
+REFUSED = BackendError("No such keyword.", status=400, code="invalid_json_schema")
+
+
+def demand(*tools: Tool, choice: ToolChoice = REQUIRED, parallel: bool = True, **changes: Any) -> TurnRequest:
+    return ask(registry=ToolRegistry(tools or (READ, SEARCH)), choice=choice, parallel=parallel, **changes)
+
+
+async def play(
+    request: TurnRequest, *answers: Script, lanes: bool = False, options: TurnOptions | None = None
+) -> Outcome:
+    backend = MemoryBackend([*answers], chunk=3, holds_schemas=True, keeps_conversations=lanes)
+    return await outcome_of(request, backend, options)
+
+
+def schemas(outcome: Outcome) -> list[Any]:
+    texts = [prompt.output_schema for prompt in outcome.backend.prompts]
+    return [None if text is None else json.loads(text) for text in texts]
+
+
+async def test_a_demanded_call_is_held_to_the_tools_schemas_and_needs_no_key() -> None:
+    outcome = await play(demand(), HELD)
+    [schema] = schemas(outcome)
+    read, search = schema["properties"]["calls"]["items"]["anyOf"]
+    assert read["properties"] == {"name": {"type": "string", "const": "read_note"}, "arguments": json.loads(PATH)}
+    assert search["properties"]["arguments"] == {"type": "object"}
+    assert all(form["required"] == ["name", "arguments"] for form in (read, search))
+    assert outcome.calls == CALL
+    assert outcome.finished
+    assert outcome.report.held
+    assert dict(outcome.report.tiers) == {"D": 1}
+
+
+async def test_the_model_is_told_how_its_answer_looks_and_the_block_stays_as_it_is() -> None:
+    held = await play(demand(), HELD)
+    off = TurnOptions(held_calls=HeldCalls(HoldCalls.OFF))
+    free = await play(demand(), write_call("read_note", '{"path": "a.md"}'), options=off)
+    told, untold = held.backend.prompts[0], free.backend.prompts[0]
+    assert '{"calls": [{"name": "...", "arguments": {...}}]}' in str(told.parts)
+    assert '{"calls"' not in str(untold.parts)
+    assert len(told.developer or "") == len(untold.developer or "")
+    assert untold.output_schema is None
+
+
+async def test_of_a_named_tool_there_is_one_form() -> None:
+    request = demand(choice=ToolChoice(ChoiceMode.REQUIRED, ("read_note",)))
+    outcome = await play(request, HELD)
+    [schema] = schemas(outcome)
+    assert schema["properties"]["calls"]["items"]["properties"]["name"]["const"] == "read_note"
+    assert outcome.calls == CALL
+
+
+async def test_where_one_call_is_asked_for_there_is_no_array() -> None:
+    outcome = await play(demand(parallel=False), '{"call": {"name": "read_note", "arguments": {"path": "a.md"}}}')
+    [schema] = schemas(outcome)
+    assert [*schema["properties"]] == ["call"]
+    assert outcome.calls == CALL
+
+
+@pytest.mark.parametrize("choice", [ToolChoice(), ToolChoice(ChoiceMode.NONE)])
+async def test_nothing_is_held_where_no_call_is_demanded(choice: ToolChoice) -> None:
+    outcome = await play(demand(choice=choice), "Hello.")
+    assert schemas(outcome) == [None]
+
+
+async def test_a_schema_is_sent_where_the_backend_can_hold_it_only_and_why_not_is_known() -> None:
+    backend = MemoryBackend([write_call("read_note", '{"path": "a.md"}')])
+    outcome = await outcome_of(demand(), backend)
+    assert schemas(outcome) == [None]
+    assert outcome.calls == CALL
+    assert outcome.report.unheld == "subset"
+
+
+async def test_a_conversation_is_kept_before_an_answer_is_held() -> None:
+    """An agent that always sends `required` reads its provider's cache; its second try is held."""
+    tagged = await play(demand(), write_call("read_note", '{"path": "a.md"}'), lanes=True)
+    assert schemas(tagged) == [None]
+    again = await play(demand(), "No need.", HELD, lanes=True)
+    assert [schema is not None for schema in schemas(again)] == [False, True]
+    assert again.calls == CALL
+    strict = await play(demand(STRICT, SEARCH), HELD, lanes=True)
+    assert [schema is not None for schema in schemas(strict)] == [True]
+    assert strict.calls == CALL
+    assert strict.report.difference == "held"
+
+
+async def test_a_refusal_is_answered_without_and_remembered_for_this_model_and_these_tools() -> None:
+    options = TurnOptions()
+    tagged = write_call("read_note", '{"path": "a.md"}')
+    first = await play(demand(), REFUSED, tagged, options=options)
+    assert [schema is not None for schema in schemas(first)] == [True, False]
+    assert first.calls == CALL
+    assert (first.report.held, first.report.unheld) == (False, "refused")
+    assert '{"calls"' not in str(first.backend.prompts[1].parts)
+    assert schemas(await play(demand(), tagged, options=options)) == [None]
+    assert schemas(await play(demand(model="other"), HELD, options=options)) != [None]
+    assert schemas(await play(demand(READ), HELD, options=options)) != [None]
+
+
+async def test_where_nothing_is_remembered_a_refusal_counts_for_its_turn() -> None:
+    options = TurnOptions(held_calls=HeldCalls(most=0))
+    outcome = await play(demand(), REFUSED, "No.", write_call("read_note", '{"path": "a.md"}'), options=options)
+    assert [schema is not None for schema in schemas(outcome)] == [True, False, False]
+    assert schemas(await play(demand(), HELD, options=options)) != [None]
+
+
+async def test_a_held_call_that_does_not_fit_all_the_same_is_asked_for_once_more() -> None:
+    bad = '{"calls": [{"name": "read_note", "arguments": {"path": "b.md"}}]}'
+    outcome = await play(demand(STRICT), bad, HELD)
+    assert outcome.report.again == ["arguments_misfit"]
+    assert outcome.calls == CALL
+
+
+async def test_a_held_answer_in_which_the_server_fails_is_asked_for_once_more() -> None:
+    failed = BackendError("It does not match the expected format.", status=502, code="backend_error")
+    half: list[BackendEvent | BackendError] = [TextPiece(HELD[:30]), failed]
+    outcome = await play(demand(), half, HELD)
+    assert outcome.report.again == ["held_failed"]
+    assert outcome.calls == CALL
+    assert (await play(demand(), half, half)).error is failed
+    assert (await play(demand(), failed)).error is failed
+
+
+async def test_a_server_that_passes_over_the_schema_is_read_as_ever() -> None:
+    outcome = await play(demand(), write_call("read_note", '{"path": "a.md"}'))
+    assert outcome.calls == CALL
+
+
+async def test_a_held_answer_that_is_cut_shows_nobody_half_a_call() -> None:
+    outcome = await play(demand(max_output_tokens=8), HELD + " " * 400)
+    assert outcome.text == ""
+    assert outcome.calls == []
+    assert outcome.finished
+
+
+def test_a_schema_is_made_once_for_a_tool_set() -> None:
+    _calls_schema.cache_clear()
+    for _ in range(3):
+        _calls_schema((READ, SEARCH), parallel=True)
+    assert _calls_schema.cache_info().misses == 1
+
+
+def test_definitions_go_to_the_root_and_references_find_them() -> None:
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "$ref": {"type": "integer"}}}
+    one = {"type": "object", "properties": {"list": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}}
+    two = {"$ref": "#/definitions/node", "definitions": {"node": {"type": "object", "required": ["x"]}}}
+    tools = tuple(Tool(name, None, json.dumps(wanted)) for name, wanted in (("one", one), ("two", two)))
+    schema = json.loads(_calls_schema(tools, parallel=True))
+
+    def fits(name: str, arguments: object) -> bool:
+        validator = jsonschema.Draft202012Validator(schema)
+        return validator.is_valid({"calls": [{"name": name, "arguments": arguments}]})
+
+    assert fits("one", {"list": {"next": {"next": {}}}})
+    assert not fits("one", {"list": {"next": 3}})
+    assert fits("two", {"x": 1})
+    assert not fits("two", {})
+
+
+REMOTE = '{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}'
+UNHELD = [
+    (REMOTE, "reference"),
+    ('{"type":"object","properties":{"a":{"items":[{"$ref":"#"}]}}}', "reference"),
+    ('{"type":"object","properties":{"a":{"not":{"$id":"urn:a"}}}}', "reference"),
+    (json.dumps({"type": "object", "description": "x" * MAX_CHARACTERS}), "size"),
+    ('{"items":' * 70 + "{}" + "}" * 70, "size"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "why"), UNHELD)
+async def test_what_cannot_be_sent_is_not(parameters: str, why: str) -> None:
+    tool = Tool("read_note", None, parameters)
+    outcome = await play(demand(tool), write_call("read_note", '{"path": "a.md"}'))
+    assert schemas(outcome) == [None]
+    assert outcome.report.unheld == why
+    assert outcome.calls == CALL
+
+
+def test_values_that_look_like_schemas_are_left_alone() -> None:
+    parameters = {"type": "object", "properties": {"a": {"const": {"$ref": "https://example.com", "$id": "x"}}}}
+    [held] = [json.loads(_calls_schema((Tool("t", None, json.dumps(parameters)),), parallel=False))]
+    assert held["properties"]["call"]["properties"]["arguments"] == parameters
