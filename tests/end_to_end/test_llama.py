@@ -172,7 +172,7 @@ HELD_CHOICES: list[Any] = ["required", {"type": "function", "name": "remind"}]
 @pytest.mark.parametrize("parallel", [True, False])
 @pytest.mark.parametrize("choice", HELD_CHOICES, ids=["required", "named"])
 async def test_random_weights_are_held_to_calls(llama: LlamaServer, choice: Any, parallel: bool) -> None:
-    """Thirteen a way, fifty-two in all, each another. Free, none of them would be a call."""
+    """Thirteen a way, fifty-two in all, each another."""
     wanted = {tool["name"]: tool["parameters"] for tool in HELD_TOOLS}
     asked: dict[str, Any] = {"tools": HELD_TOOLS, "tool_choice": choice, "parallel_tool_calls": parallel}
     async with talking(llama) as client:
@@ -187,6 +187,16 @@ async def test_random_weights_are_held_to_calls(llama: LlamaServer, choice: Any,
                 assert {call.name for call in calls} == {choice["name"]}
             if not parallel:
                 assert len(calls) == 1
+
+
+async def test_free_they_write_none(llama: LlamaServer) -> None:
+    async with talking(llama, hold_calls="off") as client:
+        for number in range(5):
+            with pytest.raises(APIStatusError) as caught:
+                await client.responses.create(
+                    model="m", input=f"Question {number}.", tools=HELD_TOOLS, tool_choice="required", temperature=1.5
+                )
+            assert caught.value.code == "tool_call_missing"
 
 
 async def test_an_answer_ends_at_its_limit_and_at_a_stop_string(llama: LlamaServer) -> None:
