@@ -113,12 +113,15 @@ class CallGate:
         self._asked_for_key = False
 
     def judge(
-        self, call: CallCompleted, *, before: str = "", may_ask: bool = False
+        self, call: CallCompleted, *, before: str = "", may_ask: bool = False, held: bool = False
     ) -> Accepted | Refusal | Doubted | Doubtful | Misfit:
-        """`before` is the text in front of the call; `may_ask`: the model can be asked for it once more."""
+        """`before` is the text in front of the call; `may_ask`: the model can be asked for it once more.
+        `held`: its model could write nothing but a call, because the request demands one.
+        """
         arguments = unescape_json(call.arguments)
         tool = self.registry.match(call.name)
-        suspicion = self._suspicion(call, arguments, before, may_ask=may_ask)
+        meant = held and call.tier is Tier.HELD
+        suspicion = None if meant else self._suspicion(call, arguments, before, may_ask=may_ask)
         # First, so that a quoted call is shown whatever it is a call of: a note about a tool that nobody offers is text
         # that the user asked to see, and a call of that tool would be taken out.
         if suspicion is Refusal.QUOTED:
@@ -151,9 +154,6 @@ class CallGate:
 
     def _suspicion(self, call: CallCompleted, arguments: str, before: str, *, may_ask: bool) -> Refusal | Doubt | None:
         """Why it may not be meant, as the table above has it."""
-        if call.tier is Tier.HELD:
-            # Its model could write nothing but a call, because the request demands one: that is meant.
-            return None
         match self._key.carried(call.extra):
             case Carried.RIGHT:
                 self._key.learn(KeyHabit.WRITES)
@@ -170,7 +170,9 @@ class CallGate:
     def _keyless(self, call: CallCompleted, arguments: str, before: str, *, may_ask: bool) -> Refusal | Doubt | None:
         if self._guard.is_quotation(call.name, arguments, before=before, demanded=self._demanded):
             return Refusal.QUOTED
-        if call.tier is Tier.BARE and self._guard.quotes_bare(call.raw, before=before, demanded=self._demanded):
+        if call.tier in {Tier.BARE, Tier.HELD} and self._guard.quotes_bare(
+            call.raw, before=before, demanded=self._demanded
+        ):
             return Refusal.QUOTED
         match self._key.mode, self._key.habit:
             case KeyMode.OFF, _:

@@ -63,10 +63,10 @@ class Reading:
 
     Without a `gate` no call is read. `final`: nothing is asked for once more after this one. `may_repeat`: the call
     that the conversation goes round in is as good as any. `bare_calls`: an answer that is nothing but a call's JSON is
-    that call. `keeps_tail`: nobody is shown what stands behind the last call. `named_results`: their headers name the
-    tool. `may_begin_so`: whether an answer may begin as a header of ours does; None: no such thing is taken out. `key`
-    is masked in all that leaves. `stop` set: nothing more of this answer is wanted, and the backend's turn can be
-    ended.
+    that call; `demanded`: the request demands one. `keeps_tail`: nobody is shown what stands behind the last call.
+    `named_results`: their headers name the tool. `may_begin_so`: whether an answer may begin as a header of ours does;
+    None: no such thing is taken out. `key` is masked in all that leaves. `stop` set: nothing more of this answer is
+    wanted, and the backend's turn can be ended.
     """
 
     def __init__(
@@ -81,6 +81,7 @@ class Reading:
         may_repeat: bool = False,
         key: str | None = None,
         bare_calls: bool = False,
+        demanded: bool = False,
         keeps_tail: bool = False,
         named_results: bool = False,
         may_begin_so: Callable[[], bool] | None = None,
@@ -94,6 +95,7 @@ class Reading:
         self._final = final
         self._may_repeat = may_repeat
         self._bare_calls = bare_calls
+        self._demanded = demanded
         self._held = False
         self._meter = meter
         self._parser = self._new_parser()
@@ -151,7 +153,6 @@ class Reading:
     def hold_calls(self, held: bool) -> None:
         """Before the first text: whether the backend is asked to hold its model to a schema of calls."""
         self._held = held
-        self._parser = self._new_parser()
 
     def receive(self, batch: Sequence[BackendEvent]) -> list[TurnEvent]:
         """Turn events for a batch of backend events; adjacent text is read in one piece."""
@@ -324,7 +325,8 @@ class Reading:
         self._flush_text()
 
     def _new_parser(self) -> SentinelParser | HeadedCallParser | HeldAnswerParser:
-        if self._held and self._gate is not None:
+        if self._demanded and self._gate is not None:
+            # Also where it is not held now: a recording of one that was is replayed by another backend.
             return HeldAnswerParser(self._gate.declared, arguments=self._live)
         if self._bare_calls and self._gate is not None:
             return HeadedCallParser(self._gate.declared, arguments=self._live)
@@ -397,7 +399,7 @@ class Reading:
         self._meant_call = None
         # Behind a call that leaves anyway nothing is asked for once more: that call would come twice.
         may_ask = not (self._final or self._calls or live)
-        verdict = self._gate.judge(call, before=self._said.before, may_ask=may_ask)
+        verdict = self._gate.judge(call, before=self._said.before, may_ask=may_ask, held=self._held)
         raw = call.before + call.raw
         match verdict:
             case Refusal.UNDECLARED:

@@ -248,6 +248,7 @@ class Turn:
             final=final,
             key=self._key,
             # Where JSON is asked for, an answer that looks like a call may be that.
+            demanded=self._demands.call,
             bare_calls=self._demands.call or (self._options.profile.bare_calls and self._demands.output is None),
             keeps_tail=self._options.profile.keeps_tail,
             named_results=self._options.profile.named_results,

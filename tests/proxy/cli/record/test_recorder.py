@@ -320,6 +320,17 @@ async def test_a_fixture_has_a_placeholder_for_the_call_key(mode: str, tmp_path:
     assert await run_replay(tmp_path / "fixtures", ReplayOptions()) == 0
 
 
+@pytest.mark.parametrize("holds", [True, False])
+async def test_calls_that_were_held_are_replayed_as_they_were(holds: bool, tmp_path: Path) -> None:
+    held = f'{{"calls": [{{"name": "read_note", "arguments": {ARGUMENTS}}}]}}'
+    backend = MemoryBackend([held], chunk=3, holds_schemas=holds)
+    async with recording_memory(tmp_path / "fixtures", backend) as server:
+        await server.ask("/v1/responses", RESPONSES | {"stream": True, "tool_choice": "required"})
+    (fixture,) = kept(tmp_path / "fixtures")
+    assert '"function_call"' in (fixture / "response.sse").read_text("utf-8")
+    assert await run_replay(tmp_path / "fixtures", ReplayOptions()) == 0
+
+
 @pytest.mark.parametrize("stream", [True, False])
 async def test_what_was_left_at_a_stop_string_is_replayed_as_it_was(stream: bool, tmp_path: Path) -> None:
     backend = MemoryBackend(["One. Two. END Three. " * 10], chunk=3)
