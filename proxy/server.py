@@ -24,6 +24,7 @@ from .ingress import create_app
 from .ingress.admission import is_loopback
 from .ingress.background import BACKGROUND_JOBS, background_jobs
 from .ingress.connections import Connections, HttpProtocol
+from .ingress.inspect.inspection import INSPECTION, PageOptions
 from .ingress.locks import conversation_locks
 from .ingress.state import ACTIVITY, CONVERSATION_LOCKS, STOPPING
 from .settings import Settings
@@ -126,12 +127,13 @@ async def running_server(
     backend: TextBackend | None = None,
     middlewares: Sequence[Middleware] = (),
     habits: KeyHabits | None = None,
+    page: PageOptions | None = None,
 ) -> AsyncIterator[str]:
     """A server that answers as long as the context is open; yields its base URL.
 
     `backend` replaces the one that the settings name, `habits` those that are kept, and `middlewares` stand before
-    everything else. Leaving the context lets running turns finish for `DRAIN` seconds; what runs on then fails with its
-    backend, and its client is told so.
+    everything else; `page` is what the page at `/` is told. Leaving the context lets running turns finish for `DRAIN`
+    seconds; what runs on then fails with its backend, and its client is told so.
     """
     check_parser()
     keys = read_keys(settings)
@@ -140,7 +142,7 @@ async def running_server(
     store = make_store(settings.store)
     with bind(settings) as bound:
         async with store, conversation_locks(store) as locks, background_jobs(store) as jobs:
-            app = create_app(settings, chosen, store, options, keys)
+            app = create_app(settings, chosen, store, options, keys, page=page)
             app[BACKGROUND_JOBS] = jobs
             app[CONVERSATION_LOCKS] = locks
             app.middlewares[:0] = middlewares
@@ -158,6 +160,7 @@ async def running_server(
                     finally:
                         listening.close()
                         app[STOPPING].set()
+                        app[INSPECTION].feed.close()
                         await app[ACTIVITY].wait_idle(DRAIN)
                 # Leaving the backend has failed what was still running; those answers end now.
                 await app[ACTIVITY].wait_idle(FAREWELL)

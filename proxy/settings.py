@@ -325,6 +325,15 @@ class Settings:
     max_body: int = _setting(
         "The largest request body that is read.", default=16 << 20, parse=byte_size, metavar="SIZE", shown="16MiB"
     )
+    inspect: bool = _setting(
+        "Keep the words of the last turns in memory, for the page at `/`. Without it that has names and numbers alone.",
+        default=False,
+        parse=lambda text: text.strip().lower() in {"1", "true", "yes", "on"},
+    )
+    inspect_turns: int = _setting("How many turns are shown there.", default=100, parse=int, metavar="N")
+    inspect_bytes: int = _setting(
+        "And how much memory their words may take.", default=64 << 20, parse=byte_size, metavar="SIZE", shown="64MiB"
+    )
     log_level: str = _setting(
         "How much is logged, to standard error. On a terminal `info` is a line a turn, and `debug` all the rest.",
         default="info",
@@ -350,6 +359,8 @@ class Settings:
             raise UsageError("--idle-timeout must be more than 0 seconds.")
         if self.lane_limit < 1 or not self.lane_idle > 0 or self.lane_bytes < 1:
             raise UsageError("--lane-limit, --lane-idle and --lane-bytes must be more than 0: --lanes off keeps none.")
+        if self.inspect_turns < 1 or self.inspect_bytes < 1:
+            raise UsageError("--inspect-turns and --inspect-bytes must be more than 0: no --inspect keeps no words.")
         if self.max_body < 1:
             raise UsageError("--max-body must leave room for a request: write for instance 16MiB.")
         if self.require_nonce and self.call_key == "off":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 from collections.abc import Callable, Sequence
 
@@ -11,6 +12,7 @@ from aiohttp.typedefs import Middleware
 
 from ..backends import find_kind, make_backend
 from ..contracts import TextBackend
+from ..ingress.inspect.inspection import PageOptions
 from ..logs import tell
 from ..server import running_server
 from ..settings import Settings
@@ -53,7 +55,9 @@ async def serve(
     for number in STOP:
         _on(number, loop, on_signal)
     patience = FIRST_LOOK if find_kind(settings.backend).may_want_login(settings) else 0.0
-    async with running_server(settings, backend, middlewares, habits) as url, asyncio.TaskGroup() as group:
+    keyed = bool(settings.api_key or settings.api_key_file)
+    page = PageOptions(link=secrets.token_urlsafe(32) if keyed else None)
+    async with running_server(settings, backend, middlewares, habits, page) as url, asyncio.TaskGroup() as group:
         look = group.create_task(_problem(backend), name="first look at the backend")
         stopping = group.create_task(stop.wait(), name="stop")
         await asyncio.wait({look, stopping}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
@@ -63,7 +67,8 @@ async def serve(
         print(f"tagcall is ready on {url}")
         if problem is not None:
             print(f"but every request will be told: {problem}")
-        print(client_settings(url, settings), flush=True)
+        print(client_settings(url, settings))
+        print(page_notice(url, settings, page.link), flush=True)
         if more is not None:
             print(more, flush=True)
         if not look.done():
@@ -74,6 +79,19 @@ async def serve(
         look.cancel()
         tell("tagcall is stopping; running answers may finish.")
     return 0
+
+
+def page_notice(url: str, settings: Settings, link: str | None) -> str:
+    """Where the page is, and what it keeps. `link` opens it once."""
+    address = url.removesuffix("v1") + (f"#{link}" if link else "")
+    size = settings.inspect_bytes / (1 << 20)
+    kept = (
+        f"It shows the last {settings.inspect_turns} turns with their words, {size:.4g} MiB at most, in memory alone."
+        if settings.inspect
+        else "It shows no words: --inspect keeps those of the last turns in memory."
+    )
+    once = " The link opens it once; after that it asks for the key." if link else ""
+    return f"  What happens: {address}\n    {kept}{once}\n"
 
 
 def _on(number: signal.Signals, loop: asyncio.AbstractEventLoop, act: Callable[[], None]) -> None:

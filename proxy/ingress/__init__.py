@@ -30,6 +30,7 @@ By path
     input_tokens  /v1/responses/input_tokens
     conversations /v1/conversations; locks: one request at a time on each
     tokligence    /v1/responses in the dialect of tokligence-gateway, and its submit_tool_outputs
+    inspect       /: the page that shows what happens, and what it asks for
     websocket     clients that keep a connection and talk on it
 """
 

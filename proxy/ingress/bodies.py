@@ -11,6 +11,8 @@ from aiohttp import web
 
 from ..errors import ApiError, RequestError
 from ..wire.pdf import holds_pdf
+from .inspect.inspection import INSPECTION
+from .state import REQUEST_LOG
 
 Parsed = TypeVar("Parsed")
 
@@ -36,9 +38,12 @@ async def read_json_body(request: web.Request) -> bytes:
         )
     try:
         async with asyncio.timeout(BODY_DEADLINE):
-            return await request.read()
+            body = await request.read()
     except TimeoutError:
         raise RequestError("The body of the request took too long.", status=408) from None
+    if request.app[INSPECTION].log.keeps_words:
+        request[REQUEST_LOG].asked(body)
+    return body
 
 
 async def in_its_time(parse: Callable[[], Parsed], *read: object) -> Parsed:

@@ -19,6 +19,7 @@ ways that lead to clients a `Sink`.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -36,6 +37,7 @@ from ..wire.builder import AnswerBuilder, WireEvent
 from ..wire.sse import Encode
 from .bodies import fault, json_reply
 from .event_stream import EventStream, StreamSink
+from .inspect.inspection import INSPECTION
 from .metrics import METRICS
 from .models import MODELS
 from .readiness import READINESS
@@ -158,12 +160,15 @@ async def _send_all_but_the_last(
     wanted = replace(
         asked, model=app[MODELS].behind(asked.model), owner=exchange.owner, names=asked.names | {builder.id}
     )
-    turn = answer_request(wanted, app[BACKEND], app[TURN_OPTIONS], entry.turn, mint=exchange.mint)
-    batches = turn if cancellation is None else cancellation.cut(turn)
-    with app[METRICS].turn(entry.turn) as clock:
+    inspection = app[INSPECTION]
+    with app[METRICS].turn(entry.turn) as clock, inspection.turn(entry, wanted) as record:
+        backend = inspection.overheard(app[BACKEND], record)
+        turn = answer_request(wanted, backend, app[TURN_OPTIONS], entry.turn, mint=exchange.mint)
+        batches = turn if cancellation is None else cancellation.cut(turn)
         async with aclosing(batches):
             async for batch in batches:
                 clock.saw(batch)
+                record.saw(batch, time.monotonic())
                 error = None
                 if isinstance(end := batch[-1], TurnFailed):
                     app[READINESS].saw(end.error)
@@ -177,6 +182,7 @@ async def _send_all_but_the_last(
                     app[READINESS].saw(None)
                     await exchange.keep()
                 entry.saw_first_event()
+                record.left(events, time.monotonic())
                 if isinstance(end, (TurnFinished, TurnFailed)):
                     return events, error
                 await sink.send(events)

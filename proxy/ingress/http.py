@@ -18,6 +18,9 @@ from .bodies import error_reply, fault, from_aiohttp
 from .connections import connection_of
 from .cors import answer_headers, preflight_headers
 from .health import greet
+from .inspect.inspection import INSPECTION, Inspection, PageOptions
+from .inspect.page import ROOM, check_page, visits_index
+from .inspect.record import TurnLog
 from .loop_lag import LoopLag
 from .metrics import METRICS, Metrics
 from .models import MODELS, ModelList
@@ -46,7 +49,11 @@ async def _admitted(request: web.Request, path: str) -> web.StreamResponse:
     admission = request.app[ADMISSION]
     admission.check_host(request.headers.get("Host", ""))
     admission.check_host(_authority(request))  # the target may name another one
-    admission.check_origin(request.headers.getall("Origin", []), request.headers.get("Sec-Fetch-Site", "none"))
+    if path.startswith(ROOM):
+        check_page(request, path)
+        return await call_handler(request, path)
+    if not visits_index(request, path):
+        admission.check_origin(request.headers.getall("Origin", []), request.headers.get("Sec-Fetch-Site", "none"))
     if request.method == "OPTIONS":
         return web.Response(status=204, headers=preflight_headers(request.headers))
     if path not in KEYLESS:
@@ -158,9 +165,24 @@ class IngressSettings(Protocol):
     @property
     def loop_guard(self) -> bool: ...
 
+    @property
+    def inspect(self) -> bool: ...
+
+    @property
+    def inspect_turns(self) -> int: ...
+
+    @property
+    def inspect_bytes(self) -> int: ...
+
 
 def create_app(
-    settings: IngressSettings, backend: TextBackend, store: ResponseStore, options: TurnOptions, keys: tuple[str, ...]
+    settings: IngressSettings,
+    backend: TextBackend,
+    store: ResponseStore,
+    options: TurnOptions,
+    keys: tuple[str, ...],
+    *,
+    page: PageOptions | None = None,
 ) -> web.Application:
     """The application; the lives of backend and store are the caller's business."""
     app = web.Application(client_max_size=settings.max_body, middlewares=[dispatch])
@@ -179,9 +201,11 @@ def create_app(
     app[WAITING] = WaitingResponses()
     app[STORE] = store
     app[TURN_OPTIONS] = options
-    app[ADMISSION] = Admission(
+    app[ADMISSION] = admission = Admission(
         bind_host=settings.host, hosts=settings.allow_host, origins=settings.allow_origin, keys=keys
     )
+    turns = TurnLog(settings.inspect_turns, settings.inspect_bytes, words=settings.inspect)
+    app[INSPECTION] = Inspection(turns, admission, page or PageOptions(), keyed=bool(keys))
     # Only for its way with `Expect`: `dispatch` serves every request.
     app.router.add_route("*", r"/{path:[\s\S]*}", greet, expect_handler=_continue)
     app.on_response_prepare.append(_add_headers)

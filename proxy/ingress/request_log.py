@@ -29,6 +29,7 @@ class RequestLog:
     origin: str = ""
     client: str = ""
     route: str = "other"
+    body: bytes | None = None
     model: str | None = None
     stream: bool | None = None
     response: str | None = None
@@ -49,6 +50,10 @@ class RequestLog:
     def answers(self, model: str, response: str, *, stream: bool) -> None:
         """A turn of `model` is asked for, and `response` will say what came of it."""
         self.model, self.response, self.stream = model, response, stream
+
+    def asked(self, body: bytes) -> None:
+        """The body of the request, for who looks on; nothing of it is logged."""
+        self.body = body
 
     def failed_with(self, error: ApiError) -> None:
         self.failed = error

@@ -25,8 +25,9 @@ from .conversations import (
     list_items,
     update_conversation,
 )
-from .health import greet, healthz, readyz
+from .health import healthz, readyz
 from .input_tokens import count_input_tokens
+from .inspect.page import follow_turns, get_turn, index, list_turns, open_session, page_file, state
 from .metrics import metrics
 from .models import get_model, list_models
 from .responses import create_response
@@ -69,7 +70,13 @@ async def create_in_dialect(request: web.Request) -> web.StreamResponse:
 
 # Path without `/v1` -> method -> handler. `{...*}`, at the end only, takes all that is left, slashes included.
 ROUTES: dict[str, dict[str, Handler]] = {
-    "/": {"GET": greet},
+    "/": {"GET": index},
+    "/inspect/state": {"GET": state},
+    "/inspect/session": {"POST": open_session},
+    "/inspect/turns": {"GET": list_turns},
+    "/inspect/events": {"GET": follow_turns},
+    "/inspect/turns/{id}": {"GET": get_turn},
+    "/inspect/{name}": {"GET": page_file},
     "/health": {"GET": healthz},
     "/healthz": {"GET": healthz},
     "/readyz": {"GET": readyz},

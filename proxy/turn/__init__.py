@@ -21,12 +21,14 @@ json_stream   the same, told while it is written
 tokens        how many tokens a text is, estimated
 truncation    a conversation without its oldest part
 report        what happened, for logs: no text of anybody
+observer      who hears of each block as well
 """
 
 from .call_key import CallKeys, Habits, KeyHabit, KeyHabits, KeyMode, NoHabits
 from .compaction import answer_request
 from .held_calls import HeldCalls, HoldCalls
 from .json_stream import HeldFormats, StreamJson
+from .observer import TurnObserver
 from .release import CallRelease
 from .report import Again, TurnReport
 from .run import Aside, TurnOptions, run_turn
@@ -45,6 +47,7 @@ __all__ = [
     "KeyMode",
     "NoHabits",
     "StreamJson",
+    "TurnObserver",
     "TurnOptions",
     "TurnReport",
     "answer_request",

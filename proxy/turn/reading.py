@@ -404,24 +404,25 @@ class Reading:
         match verdict:
             case Refusal.UNDECLARED:
                 self._undeclared += 1
-                self._report.refuse(verdict.value)
+                self._report.refuse(verdict.value, call.raw)
                 self._said.pass_call(call.name, raw)
                 if self._keeps_tail:
                     self._leave(self._release.meet(Cue.TAKEN_OUT))
             case Refusal():
-                self._report.refuse(verdict.value)
+                self._report.refuse(verdict.value, call.raw)
                 if live:
                     self._break(f"the call was refused: {verdict.value}")
                 else:
                     self._refused(verdict, call, raw)
             case Doubted():
                 self._doubtful = self._doubtful or verdict
+                self._report.doubt(verdict.doubt.value, call.raw)
                 self._leave(self._release.meet(Cue.DOUBT))
                 self._refused(Refusal.NO_KEY, call, raw)
             case Doubtful(reason):
                 self._unreadable(CallMalformed(reason, raw, call.index))
             case Misfit():
-                self._report.refuse("arguments_misfit")
+                self._report.refuse("arguments_misfit", call.raw)
                 # Calls go together: nothing more may leave.
                 self._misfits.append(verdict)
                 self._refused_misfit = self._over = True
@@ -433,7 +434,8 @@ class Reading:
 
     def _accepted(self, verdict: Accepted, call: CallCompleted, *, live: bool) -> None:
         # What the schema took of arguments that have left as they were written helped nobody.
-        self._report.take_call(call.tier.value, (*call.repairs, *(() if live else verdict.coercions)))
+        rules = (*call.repairs, *(() if live else verdict.coercions))
+        self._report.take_call(call.tier.value, rules, verdict.name, call.raw)
         if live:
             # Its arguments have left as they were written.
             self._calls += 1
@@ -501,7 +503,7 @@ class Reading:
             )
             self._leave(self._release.meet(Cue.CALL, events))
             return
-        self._report.refuse(self._masked(block.reason))
+        self._report.refuse(self._masked(block.reason), block.raw)
         if block.index is not None and block.index == self._live_call:
             self._break(f"the call cannot be read: {self._masked(block.reason)}")
             return

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ..contracts import Lane
+from .observer import TurnObserver
 
 
 class Again(StrEnum):
@@ -38,6 +39,7 @@ class TurnReport:
     `truncated` counts the entries of the conversation that were left out because it was too long. `warnings` are
     sentences for the client, about what it may miss. `lane` is how the backend found the conversation, if it keeps any.
     `held`: the decoder was asked to hold the calls to their schemas; `unheld` is why not, where it was wanted.
+    `observer` hears of each block, whose words nothing here holds.
     """
 
     tools: tuple[str, ...] = ()
@@ -58,6 +60,7 @@ class TurnReport:
     spoilt: str | None = None
     held: bool = False
     unheld: str | None = None
+    observer: TurnObserver | None = None
 
     def offer(self, names: Iterable[str]) -> None:
         """The tools that the model is offered."""
@@ -67,18 +70,27 @@ class TurnReport:
         """Results of the conversation did not pair with their calls; this was done about it."""
         self.paired.update(repairs)
 
-    def take_call(self, tier: str, rules: Iterable[str]) -> None:
-        """A call was read, with the help of these rules."""
+    def take_call(self, tier: str, rules: Sequence[str], name: str, block: str) -> None:
+        """A call was read from this block, with the help of these rules."""
         self.tiers[tier] += 1
         self.repairs.update(rules)
+        if self.observer is not None:
+            self.observer.took(name, tier, rules, block)
 
     def pass_on(self, names: Iterable[str]) -> None:
         """Calls left for the client."""
         self.calls += names
 
-    def refuse(self, reason: str) -> None:
+    def refuse(self, reason: str, block: str) -> None:
         """A block did not leave as a call."""
         self.refused[reason] += 1
+        if self.observer is not None:
+            self.observer.refused(reason, block)
+
+    def doubt(self, reason: str, block: str) -> None:
+        """A block may not be meant as a call. Counted by what comes of it."""
+        if self.observer is not None:
+            self.observer.refused(reason, block)
 
     def take_out(self, what: str) -> None:
         """Something of the answer is not shown."""

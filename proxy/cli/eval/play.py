@@ -23,8 +23,9 @@ from ...contracts import (
     TurnRequest,
     Usage,
 )
+from ...ingress.inspect.record import HeardTurn
 from ...turn import TurnOptions, TurnReport, run_turn
-from ..record.turns import HeardTurn, RecordedBackend, recorded_request
+from ..record.turns import RecordedBackend, recorded_request
 from .grade import MadeCall
 
 # As the form of a call shows it, behind which an example may follow.

@@ -10,6 +10,7 @@ import orjson
 
 from ...backends.codex.expansion import TurnExpansion
 from ...contracts import TurnEnded
+from ...ingress.inspect.record import HeardTurn
 from ...replay.answers import FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, file_of
 from ...replay.call_key import key_of
 from ...replay.conversation import Asking, folded_lines, read_conversation
@@ -17,7 +18,6 @@ from ...replay.fixture import BACKEND_FILE, FORMAT, REQUEST_FILE
 from ...replay.normal import Names, normal
 from ...replay.thread_log import ThreadLog
 from .scrub import Scrubber, scrub_messages
-from .turns import HeardTurn
 
 # What a prompt holds that asks for calls.
 _OPEN_TAG = "<tool_call>"

@@ -11,27 +11,7 @@ from typing import Self
 
 from ...contracts import BackendEvent, Health, Load, Model, Prompt, TextBackend
 from ...errors import BackendError
-
-
-@dataclass(slots=True, eq=False)
-class HeardTurn:
-    """One turn. Times are in seconds on the monotonic clock.
-
-    It was `read_to_its_end`, or ended with an `error`, or else it was left early. `stopped`: it ended because the
-    server did.
-    """
-
-    prompt: Prompt
-    begun: float
-    told: list[tuple[float, BackendEvent]] = field(default_factory=list)
-    error: BackendError | None = None
-    read_to_its_end: bool = False
-    stopped: bool = False
-    over: float = 0.0
-
-    @property
-    def left_early(self) -> bool:
-        return self.error is None and not self.read_to_its_end
+from ...ingress.inspect.record import HeardTurn
 
 
 @dataclass(slots=True)

@@ -206,7 +206,7 @@ def test_what_a_turn_reports_is_known_by_its_name() -> None:
     spoilt = literals("proxy/turn/report.py", r'"(\w+)": self\.') | literals("proxy/turn/run.py", r'_settle\("(\w+)"\)')
     assert spoilt | {"rewritten", "max_output_tokens", "content_filter"} == metrics.SPOILING
     assert literals("proxy/backends/codex/lanes.py", r'return "(\w+)"') <= metrics.LANE_REASONS
-    refused = literals("proxy/turn/reading.py", r'refuse\("(\w+)"\)')
+    refused = literals("proxy/turn/reading.py", r'refuse\("(\w+)", ')
     tree = ast.parse((ROOT / "proxy/turn/calls.py").read_text("utf-8"))
     (refusals,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Refusal")
     names = {

@@ -10,9 +10,9 @@ import pytest
 from prompts import Text
 from proxy.cli.record.document import Recording, compose
 from proxy.cli.record.scrub import Scrubber
-from proxy.cli.record.turns import HeardTurn
 from proxy.contracts import MessageEnded, Prompt, TextPiece, TurnEnded
 from proxy.errors import BackendError
+from proxy.ingress.inspect.record import HeardTurn
 from proxy.replay.answers import FixtureBody
 from proxy.replay.fixture import parse_fixture
 from tests.proxy.replay.child import shown

@@ -1,0 +1,11 @@
+"""What happens, for people to look at: the page at `/`, and who follows the turns from a terminal.
+
+record      the last turns: names and numbers, and their words where somebody wants to see them; pure
+detail      one turn with its words, as JSON in which the call key is masked; pure
+heard       a backend that is listened to
+feed        who follows the turns, each at a pace of its own
+access      who may see it: a key, a link that holds once, a session
+inspection  all of this on the application, and one turn's way through it
+page        the routes: the page, its files, the turns as JSON and as an event stream
+static      the page itself, as browsers read it
+"""

@@ -1,0 +1,73 @@
+"""One turn with its words, as JSON. The call key is masked in every string of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import orjson
+
+from prompts import Image, Part
+
+from ...contracts import Prompt, ReasoningPiece, TextPiece
+from ...replay.call_key import key_of
+from ...turn.masking import masked
+from .record import HeardTurn, LeftEvents, TurnRecord
+
+
+def detail(record: TurnRecord) -> dict[str, object]:
+    """The record's summary, its words where they are kept."""
+    told: dict[str, object] = {**record.summary, "dropped": record.dropped}
+    words = record.words
+    if words is None:
+        return told
+    told |= {
+        "message": record.error and record.error.message,
+        "asked": None if words.body is None else orjson.loads(words.body),
+        "answers": [_answer(turn, record.began) for turn in words.heard],
+        "blocks": [{"mark": each.mark.value, "why": each.why, "block": each.block} for each in record.marks],
+        "left": [_left(row, record.began) for row in words.left],
+    }
+    for key in {key for turn in words.heard if (key := key_of(turn.prompt.developer)) is not None}:
+        told = {name: _masked(value, key) for name, value in told.items()}
+    return told
+
+
+def _answer(turn: HeardTurn, began: float) -> dict[str, object]:
+    """One prompt, and what the model wrote to it."""
+    return {
+        "at": round(turn.begun - began, 3),
+        "prompt": list(_shown(turn.prompt)),
+        "reasoning": "".join(event.text for _, event in turn.told if isinstance(event, ReasoningPiece)),
+        "wrote": "".join(event.text for _, event in turn.told if isinstance(event, TextPiece)),
+        "error": turn.error and turn.error.message,
+        "seconds": round(turn.over - turn.begun, 3) if turn.over else None,
+    }
+
+
+def _shown(prompt: Prompt) -> Iterator[dict[str, object]]:
+    if prompt.developer:
+        yield {"role": "developer", "text": prompt.developer}
+    for item in prompt.items:
+        yield {"role": item.role, "text": "\n".join(map(_text, item.parts)), "ours": item.ours is not None}
+
+
+def _text(part: Part) -> str:
+    return "[an image]" if isinstance(part, Image) else part.text
+
+
+def _left(row: LeftEvents, began: float) -> dict[str, object]:
+    data = None if row.data is None else orjson.loads(row.data)
+    return {"at": round(row.at - began, 3), "name": row.name, "count": row.count, "text": "".join(row.texts),
+            "data": data}  # fmt: skip
+
+
+def _masked(value: object, key: str) -> object:
+    match value:
+        case str():
+            return masked(value, key)
+        case list() | tuple():
+            return [_masked(inner, key) for inner in value]
+        case dict():
+            return {masked(name, key): _masked(inner, key) for name, inner in value.items()}
+        case _:
+            return value

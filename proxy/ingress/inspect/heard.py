@@ -1,0 +1,67 @@
+"""A backend that is listened to, for one turn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Self
+
+from ...contracts import BackendEvent, Health, Load, Model, Prompt, TextBackend
+from ...errors import BackendError
+from .record import HeardTurn, TurnRecord
+
+
+class OverheardBackend:
+    """Any `TextBackend` that is running; what it is shown and says is noted in a record."""
+
+    def __init__(self, backend: TextBackend, record: TurnRecord) -> None:
+        self._backend = backend
+        self._record = record
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        pass
+
+    @asynccontextmanager
+    async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
+        turn = self._record.asked(prompt, time.monotonic())
+        if turn is None:  # its words have been dropped
+            async with self._backend.stream(prompt) as batches:
+                yield batches
+            return
+        try:
+            async with self._backend.stream(prompt) as batches, aclosing(self._heard(batches, turn)) as heard:
+                yield heard
+        except BackendError as error:
+            turn.error = error
+            raise
+        finally:
+            turn.over = time.monotonic()
+
+    async def _heard(
+        self, batches: AsyncIterator[Sequence[BackendEvent]], turn: HeardTurn
+    ) -> AsyncGenerator[Sequence[BackendEvent], None]:
+        async for batch in batches:
+            if self._record.words is not None:
+                self._record.heard(turn, batch, time.monotonic())
+            yield batch
+        turn.read_to_its_end = True
+
+    @property
+    def heeds(self) -> frozenset[str]:
+        return self._backend.heeds
+
+    def holds(self, schema: str) -> bool:
+        return self._backend.holds(schema)
+
+    async def models(self) -> Sequence[Model]:
+        return await self._backend.models()
+
+    async def health(self) -> Health:
+        return await self._backend.health()
+
+    def load(self) -> Load:
+        return self._backend.load()

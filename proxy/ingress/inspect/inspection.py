@@ -1,0 +1,64 @@
+"""What is looked at, on the application: the turns, who follows them, who may; and one turn's way through it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from ...contracts import TextBackend, TurnRequest
+from ..admission import Admission
+from ..request_log import RequestLog
+from .access import PageAccess
+from .feed import Feed
+from .heard import OverheardBackend
+from .record import TurnLog, TurnRecord
+
+
+@dataclass(frozen=True, slots=True)
+class PageOptions:
+    """What the page is told by who starts the server.
+
+    `link` opens it once where a key is set. `clients` are the names of clients and what to enter there, `save` writes a
+    turn as a fixture and returns its folder.
+    """
+
+    link: str | None = None
+    clients: Sequence[Mapping[str, str]] = ()
+    save: Callable[[TurnRecord], str] | None = None
+
+
+class Inspection:
+    def __init__(self, log: TurnLog, admission: Admission, options: PageOptions, *, keyed: bool) -> None:
+        self.log = log
+        self.feed = Feed(log)
+        self.access = PageAccess(admission, keyed=keyed, link=options.link)
+        self.options = options
+        self.keyed = keyed
+
+    @contextmanager
+    def turn(self, entry: RequestLog, request: TurnRequest) -> Iterator[TurnRecord]:
+        """Keeps a record of one turn, which is told what happens."""
+        record = TurnRecord(
+            entry.id, at=time.time(), began=time.monotonic(), route=entry.route, client=entry.client,
+            model=entry.model or request.model,
+        )  # fmt: skip
+        record.changed = lambda: self.feed.tell(record.id)
+        self.log.begin(record, request, request.owner, entry.body)
+        entry.turn.observer = record
+        record.changed()
+        try:
+            yield record
+        finally:
+            entry.turn.observer = None
+            record.close(time.monotonic())
+
+    def overheard(self, backend: TextBackend, record: TurnRecord) -> TextBackend:
+        """`backend`, listened to where words are kept."""
+        return OverheardBackend(backend, record) if self.log.keeps_words else backend
+
+
+INSPECTION = web.AppKey("inspection", Inspection)

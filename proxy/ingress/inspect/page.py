@@ -1,0 +1,145 @@
+"""The page at `/` and what it asks for: its files, how the server is, the turns, and them again as they happen.
+
+What runs in it is this server's own, from files of its own; what came from elsewhere is data, which it shows as text.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from aiohttp import web
+
+from ...errors import BackendError, RequestError
+from ..bodies import json_reply
+from ..event_stream import stream_subscription
+from ..health import greet
+from ..models import MODELS
+from ..readiness import READINESS
+from .access import COOKIE
+from .detail import detail
+from .inspection import INSPECTION
+from .record import TurnRecord
+
+# What the page may load and ask for, and who may show it: itself, and nobody.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+PAGE_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+FILES = {
+    "icon.svg": "image/svg+xml",
+    "page.css": "text/css",
+    "page.html": "text/html",
+    "page.js": "text/javascript",
+    "view.js": "text/javascript",
+}
+# Where the page's own routes are, and those of them that hold nothing of anybody.
+ROOM = "/inspect/"
+OPEN = frozenset({f"{ROOM}{name}" for name in FILES} | {f"{ROOM}session"})
+
+
+def is_browser(request: web.Request) -> bool:
+    """Whether somebody opens an address in a browser."""
+    return request.method == "GET" and "text/html" in request.headers.get("Accept", "")
+
+
+async def index(request: web.Request) -> web.StreamResponse:
+    """The page, or a greeting for who is no browser."""
+    return _file("page.html") if is_browser(request) else await greet(request)
+
+
+async def page_file(_: web.Request, name: str) -> web.StreamResponse:
+    if name not in FILES:
+        raise RequestError("The page has no such file.", status=404)
+    return _file(name)
+
+
+def _file(name: str) -> web.Response:
+    body = (resources.files(__package__) / "static" / name).read_bytes()
+    return web.Response(body=body, content_type=FILES[name], charset="utf-8", headers=PAGE_HEADERS)
+
+
+def visits_index(request: web.Request, path: str) -> bool:
+    """Whether a browser goes to the page itself, from wherever: it holds nothing, and lies in no frame."""
+    return path == "/" and is_browser(request) and request.headers.get("Sec-Fetch-Mode") == "navigate"
+
+
+def check_page(request: web.Request, path: str) -> None:
+    """Whether a request to one of the page's routes may be answered. Raises `RequestError`."""
+    access = request.app[INSPECTION].access
+    access.check_origin(request.method, request.headers, request.headers.getall("Origin", []))
+    if path not in OPEN:
+        access.check_session(request.headers, request.cookies.get(COOKIE))
+
+
+def _quiet(reply: web.Response) -> web.Response:
+    reply.headers.update(PAGE_HEADERS)
+    return reply
+
+
+async def open_session(request: web.Request) -> web.StreamResponse:
+    """A session for who has the key, or the link that `serve` has printed."""
+    session = request.app[INSPECTION].access.open(request.headers, request.headers.get("X-Tagcall-Link", ""))
+    reply = _quiet(json_reply({"status": "open"}))
+    if session is not None:
+        reply.set_cookie(COOKIE, session, httponly=True, samesite="Strict", path="/")
+    return reply
+
+
+async def state(request: web.Request) -> web.StreamResponse:
+    """How the server is, and what to enter in a client."""
+    inspection = request.app[INSPECTION]
+    health = await request.app[READINESS].now()
+    log = inspection.log
+    return _quiet(json_reply({
+        "problem": health.problem,
+        "backend": health.version,
+        "base_url": f"{request.url.scheme}://{request.headers.get('Host', '')}/v1",
+        "keyed": inspection.keyed,
+        "models": await _models(request),
+        "clients": inspection.options.clients,
+        "inspect": log.keeps_words,
+        "turns": log.limit,
+        "bytes": log.size,
+        "used": log.used,
+    }))  # fmt: skip
+
+
+async def _models(request: web.Request) -> list[str]:
+    try:
+        return [model.id for model in await request.app[MODELS].current()]
+    except BackendError:  # what the page says of the backend tells why
+        return []
+
+
+def record_of(request: web.Request, id: str) -> TurnRecord:
+    """Raises `RequestError`."""
+    record = request.app[INSPECTION].log.get(id)
+    if record is None:
+        raise RequestError("This turn is not kept any more.", status=404, code="turn_not_kept")
+    return record
+
+
+async def list_turns(request: web.Request) -> web.StreamResponse:
+    """The turns that are kept, newest first."""
+    turns = [record.summary for record in request.app[INSPECTION].log.records]
+    return _quiet(json_reply({"turns": turns[::-1]}))
+
+
+async def get_turn(request: web.Request, id: str) -> web.StreamResponse:
+    return _quiet(json_reply(detail(record_of(request, id))))
+
+
+async def follow_turns(request: web.Request) -> web.StreamResponse:
+    """An event for each turn that is kept, and for each that changes."""
+    feed = request.app[INSPECTION].feed
+    if feed.full:
+        raise RequestError("Too many pages are open.", status=429, code="rate_limit_exceeded")
+    return await stream_subscription(request, feed.follow())

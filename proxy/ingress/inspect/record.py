@@ -1,0 +1,338 @@
+"""The last turns: names and numbers, and their words where somebody wants to see them. Bounded, in memory only.
+
+    turns       the oldest record goes
+    bytes       the words of the oldest go, its numbers stay
+
+Requests that go on from one another are one group: the conversation of an earlier one is the beginning of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from sys import getsizeof
+
+import orjson
+
+from parser import Tier
+from prompts import Image, Text
+
+from ...contracts import BackendEvent, Prompt, TextPiece, TurnEvent, TurnFailed, TurnFinished, TurnRequest, Usage
+from ...errors import ApiError, BackendError
+
+# Seconds and characters up to which pieces of text are kept as one.
+TOGETHER = 0.1
+PIECE = 2_000
+# Deltas that left, after which they are joined.
+JOINED = 64
+# Bytes that an entry of a list takes besides its text, about.
+ENTRY = 200
+
+
+class Mark(StrEnum):
+    VALID = "valid"
+    REPAIRED = "repaired"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedBlock:
+    """A block that a model wrote. `why` are the rules that helped, or the reason why it is no call."""
+
+    mark: Mark
+    name: str | None
+    why: tuple[str, ...]
+    block: str
+
+
+class TurnState(StrEnum):
+    RUNNING = "running"
+    DONE = "done"
+    INCOMPLETE = "incomplete"
+    FAILED = "failed"
+    LEFT = "left"
+
+
+@dataclass(slots=True, eq=False)
+class HeardTurn:
+    """One turn of a backend. Times are in seconds on the monotonic clock.
+
+    It was `read_to_its_end`, or ended with an `error`, or else it was left early. `stopped`: it ended because the
+    server did.
+    """
+
+    prompt: Prompt
+    begun: float
+    told: list[tuple[float, BackendEvent]] = field(default_factory=list)
+    error: BackendError | None = None
+    read_to_its_end: bool = False
+    stopped: bool = False
+    over: float = 0.0
+
+    @property
+    def left_early(self) -> bool:
+        return self.error is None and not self.read_to_its_end
+
+
+@dataclass(slots=True)
+class LeftEvents:
+    """Events of one kind that left one after the other. `data` is the JSON of one that is no delta."""
+
+    at: float
+    name: str
+    count: int = 1
+    texts: list[str] = field(default_factory=list)
+    data: bytes | None = None
+
+
+@dataclass(slots=True)
+class KeptWords:
+    """The words of one turn. `size` is what they take, in bytes, about."""
+
+    request: TurnRequest
+    owner: str
+    body: bytes | None
+    heard: list[HeardTurn] = field(default_factory=list)
+    left: list[LeftEvents] = field(default_factory=list)
+    size: int = 0
+
+
+class TurnRecord:
+    """One turn; a `TurnObserver`. `changed` is called when its summary would be another one."""
+
+    def __init__(self, id: str, *, at: float, began: float, route: str, client: str, model: str) -> None:
+        self.id = id
+        self.at = at
+        self.began = began
+        self.route = route
+        self.client = client
+        self.model = model
+        self.group = id
+        self.end: Hashable = None
+        self.marks: list[MarkedBlock] = []
+        self.state = TurnState.RUNNING
+        self.first: float | None = None
+        self.over: float | None = None
+        self.usage: Usage | None = None
+        self.error: ApiError | None = None
+        self.words: KeptWords | None = None
+        self.dropped = False
+        self.changed: Callable[[], None] = _nothing
+        self.grew: Callable[[int], None] = _grew
+        self._told = 0
+
+    # What the turn makes of what the model wrote
+
+    def took(self, name: str, tier: str, rules: Sequence[str], block: str) -> None:
+        why = tuple(rules) or (() if tier == Tier.VALID.value else (tier,))
+        self._mark(Mark.REPAIRED if why else Mark.VALID, name, why, block)
+
+    def refused(self, reason: str, block: str) -> None:
+        self._mark(Mark.REFUSED, None, (reason,), block)
+
+    def _mark(self, mark: Mark, name: str | None, why: tuple[str, ...], block: str) -> None:
+        # Without words the reason is a name of ours: what a block that cannot be read has instead is the model's.
+        kept = self.words is not None
+        if mark is Mark.REFUSED and not kept:
+            why = tuple(reason if reason.isidentifier() else "malformed" for reason in why)
+        self.marks.append(MarkedBlock(mark, name, why, block if kept else ""))
+
+    # What leaves
+
+    def saw(self, batch: Iterable[TurnEvent], now: float) -> None:
+        """Events of the turn, before its API makes its own of them."""
+        if self.first is None:
+            self.first = now
+        for event in batch:
+            match event:
+                case TurnFinished(usage, incomplete):
+                    self.state = TurnState.DONE if incomplete is None else TurnState.INCOMPLETE
+                    self.usage = usage
+                case TurnFailed(error):
+                    self.state, self.error = TurnState.FAILED, error
+                case _:
+                    pass
+        if len(self.marks) != self._told:
+            self._told = len(self.marks)
+            self.changed()
+
+    def left(self, events: Iterable[dict[str, object]], now: float) -> None:
+        """Events as they leave."""
+        if self.words is None:
+            return
+        rows = self.words.left
+        for event in events:
+            name, text = _delta_of(event)
+            if text is None:
+                data = orjson.dumps(event)
+                rows.append(LeftEvents(now, name, data=data))
+                self.grew(len(data) + ENTRY)
+            elif rows and rows[-1].name == name and rows[-1].data is None:
+                row = rows[-1]
+                row.count += 1
+                row.texts.append(text)
+                if len(row.texts) >= JOINED:
+                    row.texts[:] = ["".join(row.texts)]
+                self.grew(len(text))
+            else:
+                rows.append(LeftEvents(now, name, texts=[text]))
+                self.grew(getsizeof(text) + ENTRY)
+
+    def close(self, now: float) -> None:
+        """The turn is over, seen to its end or not."""
+        self.over = now
+        if self.state is TurnState.RUNNING:
+            self.state = TurnState.LEFT
+        self.changed()
+
+    # What the backend says
+
+    def asked(self, prompt: Prompt, now: float) -> HeardTurn | None:
+        """The backend is shown this."""
+        if self.words is None:
+            return None
+        turn = HeardTurn(prompt, now)
+        self.words.heard.append(turn)
+        # The conversation is there as items and, where it was asked for, as parts.
+        shown = sum(_size(part) for item in prompt.items for part in item.parts)
+        self.grew(getsizeof(prompt.developer) + 2 * shown + ENTRY)
+        return turn
+
+    def heard(self, turn: HeardTurn, batch: Sequence[BackendEvent], now: float) -> None:
+        """It said this."""
+        told, size = turn.told, 0
+        for event in batch:
+            if isinstance(event, TextPiece):
+                # The blocks that are marked are in it once more.
+                size += 2 * len(event.text)
+                together = told and now - told[-1][0] < TOGETHER
+                if together and isinstance(last := told[-1][1], TextPiece) and len(last.text) < PIECE:
+                    told[-1] = (told[-1][0], TextPiece(last.text + event.text))
+                    continue
+            size += ENTRY
+            told.append((now, event))
+        self.grew(size)
+
+    # For everybody
+
+    @property
+    def summary(self) -> dict[str, object]:
+        """Names and numbers; seconds from the turn's begin, `at` in seconds of the Unix clock."""
+        usage = self.usage
+        error = self.error
+        return {
+            "id": self.id,
+            "group": self.group,
+            "at": self.at,
+            "client": self.client,
+            "path": self.route,
+            "model": self.model,
+            "state": self.state.value,
+            "calls": [{"mark": each.mark.value, "name": each.name, "why": each.why} for each in self.marks],
+            "first_seconds": _since(self.began, self.first),
+            "seconds": _since(self.began, self.over),
+            "input_tokens": usage and usage.input_tokens,
+            "cached_tokens": usage and usage.cached_tokens,
+            "output_tokens": usage and usage.output_tokens,
+            "error": error and (error.code or error.type),
+            "words": self.words is not None,
+        }
+
+
+class TurnLog:
+    """The last `turns` turns; with `words`, what they say, up to `size` bytes together."""
+
+    def __init__(self, turns: int, size: int, *, words: bool) -> None:
+        self.limit = turns
+        self.size = size
+        self.keeps_words = words
+        self.used = 0
+        self._records: dict[str, TurnRecord] = {}
+        self._groups: dict[Hashable, str] = {}
+
+    @property
+    def records(self) -> Iterable[TurnRecord]:
+        """The oldest first."""
+        return self._records.values()
+
+    def get(self, id: str) -> TurnRecord | None:
+        return self._records.get(id)
+
+    def begin(self, record: TurnRecord, request: TurnRequest, owner: str, body: bytes | None) -> None:
+        """A turn begins: its record is the newest."""
+        self._records[record.id] = record
+        self._find_group(record, request, owner)
+        if self.keeps_words:
+            record.words = KeptWords(request, owner, body)
+            record.grew = lambda size: self._grow(record, size)
+            # Its strings are in the request once more.
+            self._grow(record, 2 * len(body or b"") + ENTRY)
+        while len(self._records) > self.limit:
+            oldest = self._records.pop(next(iter(self._records)))
+            self._drop(oldest)
+            if self._groups.get(oldest.end) == oldest.group:
+                del self._groups[oldest.end]
+
+    def _find_group(self, record: TurnRecord, request: TurnRequest, owner: str) -> None:
+        # Python's own hash is keyed anew in each process: it tells nothing of the text, and nobody finds collisions.
+        at = hash((owner, request.model))
+        for entry in request.transcript.entries:
+            record.group = self._groups.get(at, record.group)
+            try:
+                at = hash((at, entry))
+            except TypeError:  # an entry that is a table
+                return
+        record.end = at
+        self._groups[at] = record.group
+
+    def _grow(self, record: TurnRecord, size: int) -> None:
+        if record.words is None:
+            return
+        record.words.size += size
+        self.used += size
+        if self.used > self.size:
+            for each in self._records.values():
+                self._drop(each)
+                if self.used <= self.size:
+                    break
+
+    def _drop(self, record: TurnRecord) -> None:
+        if record.words is None:
+            return
+        self.used -= record.words.size
+        record.words, record.dropped = None, True
+        record.marks = [MarkedBlock(each.mark, each.name, each.why, "") for each in record.marks]
+
+
+def _nothing() -> None:
+    pass
+
+
+def _grew(_: int) -> None:
+    pass
+
+
+def _size(part: Text | Image) -> int:
+    return getsizeof(part.url if isinstance(part, Image) else part.text)
+
+
+def _since(began: float, at: float | None) -> float | None:
+    return None if at is None else round(at - began, 3)
+
+
+def _delta_of(event: dict[str, object]) -> tuple[str, str | None]:
+    """The name of an event, and its text when it brings nothing but that."""
+    match event:
+        case {"type": str(name), "delta": str(text)}:
+            return name, text
+        case {"type": str(name)}:
+            return name, None
+        case {"object": str(name), "choices": [{"delta": {"content": str(text), **more}, "finish_reason": None}]} if (
+            text and not more
+        ):
+            return name, text
+        case {"object": str(name)}:
+            return name, None
+        case _:
+            return "event", None

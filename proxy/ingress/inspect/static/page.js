@@ -1,0 +1,157 @@
+// The page at `/`: what the server says of itself, the turns as they happen, and one of them with its words.
+import { node, turnDetail, turnRow } from "./view.js";
+
+const by = (id) => document.getElementById(id);
+const turns = new Map(); // by id, oldest first
+let limit = 100;
+let shown = null;
+let source = null;
+
+class Refused extends Error {}
+
+async function ask(path, options = {}) {
+  const reply = await fetch(`/inspect/${path}`, options);
+  const body = await reply.json();
+  if (reply.status === 401) throw new Refused(body.error.message);
+  if (!reply.ok) throw new Error(body.error.message);
+  return body;
+}
+
+// Access
+
+async function enter(headers) {
+  try {
+    await ask("session", { method: "POST", headers });
+    by("entry").hidden = true;
+    by("entry-error").textContent = "";
+    by("key").value = "";
+    await begin();
+  } catch (error) {
+    wantKey(error.message);
+  }
+}
+
+function wantKey(why = "") {
+  by("entry").hidden = false;
+  by("entry-error").textContent = why;
+  by("status").textContent = "A key is wanted";
+  by("key").focus();
+}
+
+by("enter").addEventListener("click", () => enter({ Authorization: `Bearer ${by("key").value}` }));
+by("key").addEventListener("keydown", (event) => {
+  if (event.key === "Enter") by("enter").click();
+});
+
+// Head
+
+function showState(state) {
+  limit = state.turns;
+  const status = by("status");
+  status.className = state.problem ? "trouble" : "ready";
+  status.textContent = state.problem ?? "Ready";
+  const mib = (bytes) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+  const facts = {
+    backend: state.backend,
+    models: state.models.join(", "),
+    words: state.inspect ? `kept in memory, ${mib(state.used)} of ${mib(state.bytes)}` : "not kept (--inspect)",
+  };
+  by("facts").replaceChildren(...Object.entries(facts).filter(([, value]) => value).map(([name, value]) =>
+    node("div", {}, node("dt", {}, name), node("dd", {}, value))));
+}
+
+// List
+
+function showTurns() {
+  const focused = document.activeElement?.dataset?.turn;
+  const groups = new Map();
+  for (const turn of [...turns.values()].reverse()) {
+    if (!groups.has(turn.group)) groups.set(turn.group, []);
+    groups.get(turn.group).push(turn);
+  }
+  by("none").hidden = turns.size > 0;
+  by("list").replaceChildren(...[...groups.values()].map((group) =>
+    node("li", { class: "group" }, ...group.map((turn) => {
+      const row = turnRow(turn, open);
+      if (turn.id === shown) row.setAttribute("aria-current", "true");
+      return row;
+    }))));
+  if (focused) by("list").querySelector(`[data-turn="${CSS.escape(focused)}"]`)?.focus();
+}
+
+let drawing = false;
+function take(turn) {
+  turns.set(turn.id, turn);
+  while (turns.size > limit) turns.delete(turns.keys().next().value);
+  if (turn.id === shown) open(turn.id, false);
+  if (drawing) return;
+  drawing = true;
+  requestAnimationFrame(() => {
+    drawing = false;
+    showTurns();
+  });
+}
+
+// Detail
+
+async function open(id, move = true) {
+  shown = id;
+  showTurns();
+  try {
+    const turn = await ask(`turns/${encodeURIComponent(id)}`);
+    if (shown !== id) return;
+    by("detail-title").textContent = `${turn.model}, ${new Date(turn.at * 1000).toLocaleTimeString()}`;
+    by("columns").replaceChildren(...turnDetail(turn));
+  } catch (error) {
+    by("columns").replaceChildren(node("p", { class: "failure" }, error.message));
+  }
+  by("detail").hidden = false;
+  if (move) by("detail").focus();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.target.matches("input, textarea") || event.altKey || event.ctrlKey || event.metaKey) return;
+  const rows = [...by("list").querySelectorAll(".turn")];
+  const at = rows.indexOf(document.activeElement);
+  if (event.key === "ArrowDown" || event.key === "j") rows[Math.min(at + 1, rows.length - 1)]?.focus();
+  else if (event.key === "ArrowUp" || event.key === "k") rows[Math.max(at - 1, 0)]?.focus();
+  else if (event.key === "Escape" && shown) {
+    const id = shown;
+    shown = null;
+    by("detail").hidden = true;
+    showTurns();
+    by("list").querySelector(`[data-turn="${CSS.escape(id)}"]`)?.focus();
+  } else return;
+  if (at >= 0 || event.key === "Escape" || event.key.length === 1) event.preventDefault();
+});
+
+// Life
+
+async function begin() {
+  try {
+    showState(await ask("state"));
+  } catch (error) {
+    if (error instanceof Refused) wantKey();
+    else by("status").textContent = error.message;
+    return;
+  }
+  source?.close();
+  source = new EventSource("/inspect/events");
+  source.addEventListener("turn", (event) => take(JSON.parse(event.data)));
+  source.addEventListener("error", () => {
+    by("status").className = "trouble";
+    by("status").textContent = "The server does not answer.";
+  });
+  source.addEventListener("open", async () => {
+    turns.clear();
+    showState(await ask("state"));
+  });
+}
+
+const link = location.hash.slice(1);
+if (link) {
+  history.replaceState(null, "", location.pathname);
+  await enter({ "X-Tagcall-Link": link });
+} else {
+  await begin();
+}

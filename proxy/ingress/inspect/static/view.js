@@ -1,0 +1,125 @@
+// What is shown, made of data. Whatever came from elsewhere becomes text, never markup: nodes are made by `node` alone.
+
+export function node(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "act") made.addEventListener("click", value);
+    else made.setAttribute(name, value === true ? "" : String(value));
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined).map((child) => child instanceof Node ? child : String(child)));
+  return made;
+}
+
+const seconds = (value) => value === null || value === undefined ? "…" : `${value.toFixed(value < 10 ? 2 : 1)} s`;
+const STATES = { running: "running", incomplete: "cut off", left: "client left", failed: "failed" };
+
+export function callMark(call) {
+  const words = { valid: "valid", repaired: "repaired", refused: "refused" };
+  const why = call.why.length ? `: ${call.why.join(", ")}` : "";
+  return node("span", { class: `mark ${call.mark}` }, `${call.name ?? "block"} ${words[call.mark]}${why}`);
+}
+
+// One turn in the list.
+export function turnRow(turn, open) {
+  const when = new Date(turn.at * 1000);
+  const tokens = turn.input_tokens === null ? null : `${turn.input_tokens} → ${turn.output_tokens} tokens`;
+  const state = STATES[turn.state];
+  return node("button", { type: "button", class: `turn ${turn.state}`, "data-turn": turn.id, act: () => open(turn.id) },
+    node("span", { class: "numbers" }, when.toLocaleTimeString()),
+    node("span", {}, turn.model),
+    state ? node("span", { class: turn.state === "failed" ? "failure" : "numbers" }, turn.error ? `${state}: ${turn.error}` : state) : null,
+    ...turn.calls.map(callMark),
+    node("span", { class: "numbers" }, seconds(turn.seconds)),
+    tokens ? node("span", { class: "numbers" }, tokens) : null,
+    node("span", { class: "client" }, turn.client || "a client without a name"));
+}
+
+// Lines that bring a tool's result are marked.
+function withResults(text) {
+  const made = node("pre", { tabindex: "0" });
+  for (const line of text.split(/(?<=\n)/)) {
+    made.append(/^\[tool:[^\]\n]+\]/.test(line) ? node("span", { class: "result" }, line) : line);
+  }
+  return made;
+}
+
+// The text with its blocks marked, each found behind the one before.
+function withBlocks(text, blocks) {
+  const made = node("pre", { tabindex: "0" });
+  let at = 0;
+  for (const each of blocks) {
+    const found = each.block ? text.indexOf(each.block, at) : -1;
+    if (found < 0) continue;
+    const why = each.why.length ? `: ${each.why.join(", ")}` : "";
+    made.append(text.slice(at, found), node("mark", { class: each.mark, title: each.mark + why }, each.block),
+      node("span", { class: `mark ${each.mark}` }, ` ${each.mark}${why} `));
+    at = found + each.block.length;
+  }
+  made.append(text.slice(at));
+  return made;
+}
+
+function column(title, ...children) {
+  return node("section", { class: "column", "aria-label": title }, node("h3", {}, title), ...children);
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+// When the events left, from the begin of the turn to its end.
+function timeLine(turn) {
+  const whole = Math.max(turn.seconds ?? 0, ...turn.left.map((row) => row.at), 0.001);
+  const drawing = document.createElementNS(SVG, "svg");
+  drawing.setAttribute("role", "img");
+  drawing.setAttribute("aria-label", `first after ${seconds(turn.first_seconds)}, over after ${seconds(turn.seconds)}`);
+  for (const row of turn.left) {
+    const dot = document.createElementNS(SVG, "circle");
+    dot.setAttribute("cx", `${(100 * row.at / whole).toFixed(1)}%`);
+    dot.setAttribute("cy", "70%");
+    dot.setAttribute("r", "4");
+    const title = document.createElementNS(SVG, "title");
+    title.textContent = `${row.name} after ${seconds(row.at)}`;
+    dot.append(title);
+    drawing.append(dot);
+  }
+  return node("div", { class: "line" }, drawing);
+}
+
+const json = (value) => JSON.stringify(value, null, 2);
+
+// The four columns of one turn, or the reason why it has no words.
+export function turnDetail(turn) {
+  if (!turn.words) {
+    const why = turn.dropped
+      ? "The words of this turn made place for newer ones: --inspect-bytes says how many are kept."
+      : "This server keeps no words. Start it with --inspect to see what the model was shown and wrote.";
+    return [node("p", {}, why)];
+  }
+  const asked = turn.asked === null
+    ? node("p", {}, "It came over a connection whose messages are not kept.")
+    : node("pre", { tabindex: "0" }, json(turn.asked));
+  const many = turn.answers.length > 1;
+  const prompts = turn.answers.flatMap((answer, number) => [
+    many ? node("h3", {}, `Prompt ${number + 1}`) : null,
+    ...answer.prompt.map((message) => message.role === "developer" && message === answer.prompt[0]
+      ? node("details", {}, node("summary", {}, `instructions and tools, ${message.text.length} characters`), withResults(message.text))
+      : node("div", {}, node("span", { class: "role" }, message.ours ? `${message.role}, added by tagcall` : message.role), withResults(message.text))),
+  ]);
+  const wrote = turn.answers.flatMap((answer, number) => [
+    many ? node("h3", {}, `Answer ${number + 1}`) : null,
+    answer.reasoning ? node("details", {}, node("summary", {}, "reasoning"), node("pre", {}, answer.reasoning)) : null,
+    withBlocks(answer.wrote, turn.blocks),
+    answer.error ? node("p", { class: "failure" }, answer.error) : null,
+  ]);
+  const left = turn.left.map((row) => {
+    const head = [node("time", {}, seconds(row.at)), row.name, row.count > 1 ? ` × ${row.count}` : ""];
+    const body = row.data === null ? row.text : json(row.data);
+    return node("details", { class: "event" }, node("summary", {}, ...head), node("pre", { tabindex: "0" }, body));
+  });
+  return [
+    column("The client asked", asked),
+    column("The prompt", ...prompts),
+    column("The model wrote", ...wrote),
+    column("What left", timeLine(turn), ...left, turn.message ? node("p", { class: "failure" }, turn.message) : null),
+  ];
+}

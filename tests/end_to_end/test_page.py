@@ -1,0 +1,181 @@
+"""The page at `/` in Chromium: a tool loop through the real codex program, as somebody sees it who leaves it open."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from parser import write_call
+from proxy.ingress.inspect.inspection import PageOptions
+from proxy.server import running_server
+from proxy.settings import Settings
+from tests.support.backends import BACKENDS_UNDER_TEST
+from tests.support.browser_page import BrowserPage, browser_page
+from tests.support.conversation import results_shown
+from tests.support.node_clients import PACKAGES, missing
+from tests.support.scripted_model import Message, Reply, ScriptedModel
+from tests.support.tagcall_server import tagcall_server
+
+pytestmark = [pytest.mark.clients, pytest.mark.browser]
+
+HOSTILE = (
+    "<script>window.pwned = 1</script><img src=x onerror=\"window.pwned = 1\"><svg onload='window.pwned = 1'>"
+    "\"><iframe srcdoc='<script>parent.pwned = 1</script>'></iframe>{{7*7}}javascript:alert(1)"
+)
+PARAMETERS = {"type": "object", "properties": {"path": {"type": "string"}}}
+TOOLS = [{"type": "function", "name": "read_note", "description": HOSTILE, "parameters": PARAMETERS, "strict": False}]
+REPAIRED = write_call("read_note", '{"path": "a.md"}').replace('"a.md"}', '"a.md",}')
+ANSWER = "The note is strange."
+
+
+def reader(body: Mapping[str, Any]) -> Reply:
+    """A model that reads a note with a comma too much, tries a tool that is not there, and answers."""
+    match len(results_shown(body)):
+        case 0:
+            return Reply([Message("I will look.\n" + REPAIRED)], chunk=5)
+        case 1:
+            return Reply([Message(f"{ANSWER}\n" + write_call("burn_note", "{}"))], chunk=5)
+        case _:
+            return Reply([Message("?")])
+
+
+async def tool_loop(url: str, note: str = HOSTILE, client: str = "Obsidian/1.9", **headers: str) -> None:
+    """One loop of two requests, by Chat Completions."""
+    said: list[Any] = [{"role": "user", "content": "What is in a.md?"}]
+    async with aiohttp.ClientSession(headers={"User-Agent": client, **headers}) as session:
+        for _ in range(2):
+            body = {"model": "gpt-5.5", "messages": said, "tools": [{"type": "function", "function": TOOLS[0]}]}
+            async with session.post(url + "/chat/completions", json=body) as response:
+                assert response.status == 200, await response.text()
+                message = (await response.json())["choices"][0]["message"]
+            said.append(message)
+            said += [
+                {"role": "tool", "tool_call_id": call["id"], "content": note}
+                for call in message.get("tool_calls") or ()
+            ]
+
+
+@pytest.fixture
+async def server(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[str]:
+    model.choose = reader
+    async with tagcall_server(model, tmp_path / "home", inspect=True) as url:
+        yield url
+
+
+async def visit(page: BrowserPage, url: str) -> None:
+    await page.run("await page.goto(given)", url.removesuffix("v1"))
+    await page.wait_for("#status.ready")
+
+
+async def test_the_list_fills_while_a_tool_loop_runs(server: str, model: ScriptedModel, tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    model.choose = None
+    model.push(Reply([Message(REPAIRED)], chunk=5, hold_after=2, gate=gate))
+    model.push(Reply([Message(f"{ANSWER}\n" + write_call("burn_note", "{}"))]))
+    async with browser_page(tmp_path) as page:
+        await visit(page, server)
+        assert await page.count(".turn") == 0
+        async with asyncio.TaskGroup() as group:
+            group.create_task(tool_loop(server))
+            await page.wait_for(".turn.running")
+            gate.set()
+            await page.wait_for(".turn .repaired")
+            await page.wait_for(".turn.done .refused")
+        assert await page.count(".group") == 1
+        assert await page.count(".turn") == 2
+        assert "read_note repaired: trailing-comma" in await page.text(".turn .repaired")
+        assert "undeclared" in await page.text(".turn .refused")
+        assert "Obsidian/1.9" in await page.text(".turn")
+        await page.run("await page.locator('.turn').last().click(); await page.locator('.column').first().waitFor()")
+        assert await page.count(".column") == 4
+        assert await page.text("mark.repaired") == REPAIRED
+        assert await page.run("return complaints") == []
+
+
+async def test_what_a_note_a_tool_a_model_or_a_header_holds_is_text(server: str, tmp_path: Path) -> None:
+    async with browser_page(tmp_path) as page:
+        await visit(page, server)
+        await tool_loop(server, client=HOSTILE[:150])
+        await page.wait_for(".turn.done .refused")
+        async with aiohttp.ClientSession() as session:
+            body = {"model": HOSTILE[:60], "messages": [{"role": "user", "content": HOSTILE}]}
+            async with session.post(server + "/chat/completions", json=body):
+                pass
+        rows = await page.count(".turn")
+        for at in range(rows):
+            await page.run("await page.locator('.turn').nth(given).click()", at)
+            await page.wait_for(".column")
+            await page.run(
+                "await page.locator('details').evaluateAll((all) => all.forEach((each) => each.open = true))"
+            )
+        shown = await page.text("main")
+        assert "<script>window.pwned = 1</script>" in shown
+        assert "onerror=" in shown
+        made = "return await page.evaluate(() => [window.pwned ?? 0, document.querySelectorAll('img, iframe').length])"
+        assert await page.run(made) == [0, 0]
+        assert await page.run("return complaints") == []
+
+
+async def test_it_works_by_keyboard_alone_and_on_a_phone(server: str, tmp_path: Path) -> None:
+    async with browser_page(tmp_path, width=390, height=800) as page:
+        await visit(page, server)
+        await tool_loop(server, note="# A\n" + "long " * 200)
+        await page.wait_for(".turn.done .refused")
+        await page.run("for (let n = 0; n < 20; n++) { await page.keyboard.press('Tab');"
+                       " if (await page.locator('.turn:focus').count()) break; }")  # fmt: skip
+        assert await page.count(".turn:focus") == 1
+        await page.run("await page.keyboard.press('ArrowDown'); await page.keyboard.press('Enter')")
+        await page.wait_for("#detail:focus .column")
+        assert await page.run("return await page.evaluate(() => document.documentElement.scrollWidth)") <= 390
+        await page.run("await page.keyboard.press('Escape')")
+        assert await page.count("#detail[hidden]") == 1
+        assert await page.count(".turn:focus") == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_no_serious_problem(server: str, tmp_path: Path, scheme: str) -> None:
+    axe = PACKAGES / "axe-core" / "axe.min.js"
+    if not axe.is_file():
+        missing("axe-core is not installed: run `make clients`.")
+    async with browser_page(tmp_path, scheme=scheme) as page:
+        await visit(page, server)
+        await tool_loop(server)
+        await page.wait_for(".turn.done .refused")
+        await page.run("await page.locator('.turn').last().click(); await page.locator('.column').first().waitFor()")
+        # By the debugger, which the policy of the page does not bind.
+        found = await page.run(
+            "await page.evaluate(given);"
+            " return await page.evaluate(async () => (await axe.run()).violations"
+            ".filter((each) => ['serious', 'critical'].includes(each.impact))"
+            ".map((each) => [each.id, each.nodes.map((node) => node.html)]))",
+            axe.read_text("utf-8"),
+        )
+        assert found == []
+
+
+async def test_with_a_key_it_asks_for_it_and_the_link_opens_it_once(model: ScriptedModel, tmp_path: Path) -> None:
+    settings = Settings(port=0, api_key=("secret",), **BACKENDS_UNDER_TEST[0].settings(model, tmp_path / "home"))
+    async with running_server(settings, page=PageOptions(link="once")) as url, browser_page(tmp_path) as page:
+        root = url.removesuffix("v1")
+        await page.run("await page.goto(given)", root + "#once")
+        await page.wait_for("#status.ready")
+        assert await page.run("return page.url()") == root
+        [cookie] = await page.run("return await page.context().cookies()")
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+        assert "secret" not in json.dumps(cookie)
+        await page.run("await page.reload()")
+        await page.wait_for("#status.ready")
+        await page.run(
+            "await page.context().clearCookies(); await page.goto(given); await page.reload()", root + "#once"
+        )
+        await page.wait_for("#entry:not([hidden])")
+        await page.run("await page.locator('#key').fill('wrong'); await page.keyboard.press('Enter')")
+        await page.run("await page.getByText('Incorrect API key').waitFor()")
+        await page.run("await page.locator('#key').fill('secret'); await page.keyboard.press('Enter')")
+        await page.wait_for("#status.ready")

@@ -1,0 +1,86 @@
+"""What is kept of the last turns, and how much."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parser import ToolRegistry
+from prompts import AssistantText, Text, ToolChoice, Transcript, UserTurn
+from proxy.contracts import Prompt, TextPiece, TurnFinished, TurnRequest, Usage
+from proxy.ingress.inspect.detail import detail
+from proxy.ingress.inspect.record import TurnLog, TurnRecord
+
+
+def request(*said: str) -> TurnRequest:
+    entries = tuple(AssistantText(text) if number % 2 else UserTurn((Text(text),)) for number, text in enumerate(said))
+    return TurnRequest("m", Transcript(entries), ToolRegistry(), ToolChoice())
+
+
+def begun(log: TurnLog, id: str, *said: str, body: bytes = b"{}", owner: str = "me") -> TurnRecord:
+    record = TurnRecord(id, at=0.0, began=0.0, route="/responses", client="c", model="m")
+    log.begin(record, request(*said), owner, body)
+    return record
+
+
+def test_the_oldest_turn_goes() -> None:
+    log = TurnLog(2, 1 << 20, words=True)
+    for name in "abc":
+        begun(log, name, "hi")
+    assert [record.id for record in log.records] == ["b", "c"]
+
+
+def test_requests_that_go_on_are_one_group() -> None:
+    log = TurnLog(10, 1 << 20, words=False)
+    first = begun(log, "a", "hi")
+    other = begun(log, "b", "hi")
+    third = begun(log, "c", "hi", "Hello.", "And?")
+    strange = begun(log, "d", "hi", "Hello.", "And?", "Yes.", "Who?", owner="another")
+    assert first.group != other.group
+    assert third.group == other.group
+    assert strange.group == "d"
+
+
+def test_without_words_nothing_is_kept_of_them() -> None:
+    log = TurnLog(10, 1 << 20, words=False)
+    record = begun(log, "a", "hi")
+    record.left([{"type": "response.output_text.delta", "delta": "secret"}], 1.0)
+    record.refused("the secret is broken", "secret")
+    assert record.asked(Prompt("m", None, ()), 0.0) is None
+    assert record.words is None
+    assert log.used == 0
+    assert "secret" not in str(detail(record))
+
+
+@given(st.lists(st.tuples(st.integers(0, 4_000), st.integers(0, 4_000)), max_size=40))
+def test_the_words_never_take_more_than_they_may(turns: list[tuple[int, int]]) -> None:
+    log = TurnLog(5, 10_000, words=True)
+    for number, (asked, wrote) in enumerate(turns):
+        record = begun(log, str(number), "hi", body=b"x" * asked)
+        heard = record.asked(Prompt("m", "d" * 100, ()), 0.0)
+        if heard is not None:
+            record.heard(heard, [TextPiece("w" * wrote)], 1.0)
+        record.left([{"type": "delta", "delta": "w" * wrote}], 1.0)
+        record.close(2.0)
+        assert log.used <= 10_000
+        assert log.used == sum(each.words.size for each in log.records if each.words is not None)
+
+
+def test_deltas_are_kept_together_and_lose_nothing() -> None:
+    log = TurnLog(5, 1 << 20, words=True)
+    record = begun(log, "a", "hi")
+    heard = record.asked(Prompt("m", None, ()), 0.0)
+    assert heard is not None
+    text = "".join(f"{number} " for number in range(5_000))
+    for at in range(0, len(text), 4):
+        record.heard(heard, [TextPiece(text[at : at + 4])], at / 10_000)
+        record.left([{"type": "response.output_text.delta", "delta": text[at : at + 4]}], at / 10_000)
+    record.saw([TurnFinished(Usage())], 3.0)
+    record.close(3.0)
+    told: Any = detail(record)
+    assert told["answers"][0]["wrote"] == text
+    (row,) = told["left"]
+    assert (row["text"], row["count"]) == (text, -(-len(text) // 4))
+    assert len(heard.told) < 100

@@ -1,0 +1,77 @@
+"""A page of a real headless Chromium, driven from a test line by line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from .codex_programs import child_environment
+from .node_clients import CLIENTS, installed_browser, installed_node
+from .patience import PATIENCE
+
+# Characters that a line of an answer may have.
+LINE = 1 << 24
+
+
+class BrowserPage:
+    """`run` the body of a JavaScript function, which has Playwright's `page`, `given`, and the page's `complaints`."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    async def run(self, body: str, given: object = None) -> Any:
+        """What the function returns. Raises what it threw, as far as its process tells."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._process.stdin.write(json.dumps({"body": body, "given": given}).encode() + b"\n")
+        async with asyncio.timeout(PATIENCE):
+            line = await self._process.stdout.readline()
+            assert line, (await self._process.stderr.read()).decode()
+        return json.loads(line)["value"]
+
+    async def text(self, selector: str) -> str:
+        """The text of the first element for a selector, once there is one."""
+        found: str = await self.run("return await page.locator(given).first().innerText()", selector)
+        return found
+
+    async def count(self, selector: str) -> int:
+        found: int = await self.run("return await page.locator(given).count()", selector)
+        return found
+
+    async def wait_for(self, selector: str) -> None:
+        await self.run("await page.locator(given).first().waitFor()", selector)
+
+
+@asynccontextmanager
+async def browser_page(
+    home: Path, *, width: int = 1280, height: int = 800, scheme: str = "light"
+) -> AsyncIterator[BrowserPage]:
+    """An empty page of a browser of its own."""
+    node, browser = installed_node(), installed_browser()
+    process = await asyncio.create_subprocess_exec(
+        node,
+        str(CLIENTS / "drive.mjs"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=child_environment(home),
+        limit=LINE,
+    )
+    assert process.stdin is not None
+    first = {"browser": browser, "width": width, "height": height, "scheme": scheme}
+    process.stdin.write(json.dumps(first).encode() + b"\n")
+    try:
+        yield BrowserPage(process)
+        process.stdin.close()
+        async with asyncio.timeout(PATIENCE):
+            await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
