@@ -118,8 +118,11 @@ class Settings:
     host: str = _setting(
         "Address to listen on. Anything but a loopback address needs a key.",
         default="127.0.0.1",
+        commands=("serve", "doctor", "log"),
     )
-    port: int = _setting("Port to listen on; 0 takes a free one.", default=8787, parse=int)
+    port: int = _setting(
+        "Port to listen on; 0 takes a free one.", default=8787, parse=int, commands=("serve", "doctor", "log")
+    )
     backend: str = _setting(
         f"What answers. {backend_help()}",
         default="auto",
@@ -231,12 +234,14 @@ class Settings:
         "Only requests with this key are served. Default: any key, or none.",
         default=(),
         metavar="KEY",
+        commands=("serve", "doctor", "log"),
     )
     api_key_file: Path | None = _setting(
         "Read keys from FILE, one a line.",
         default=None,
         parse=user_path,
         metavar="FILE",
+        commands=("serve", "doctor", "log"),
     )
     allow_origin: tuple[str, ...] = _setting(
         "One more web origin that may use the server, besides Obsidian's.", default=(), metavar="ORIGIN"

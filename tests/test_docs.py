@@ -39,7 +39,7 @@ def test_every_flag_of_the_commands_is_a_setting_or_on_the_page_of_its_command()
     parser = build_parser()
     known = {setting.flag for setting in SETTINGS} | {"--help", "-h", "--version"}
     known |= set(re.findall(r"`(--config) FILE`", page("settings.md")))
-    for name in ("fixtures.md", "prompts.md"):
+    for name in ("fixtures.md", "prompts.md", "../howto/inspect.md"):
         known |= set(re.findall(r"^\| `(--[a-z]+)", page(name), re.MULTILINE))
     known |= set(re.findall(r"^\| `(--[a-z-]+)", page("../howto/doctor.md") + page("../howto/setup.md"), re.MULTILINE))
     known |= set(re.findall(r"tagcall service install (--\w+)", page("../howto/service/README.md")))

@@ -5,6 +5,7 @@ login    log the private CODEX_HOME in, by codex's own login
 doctor   what works and what to do about what does not
 setup    login, doctor, a first answer, and what to enter in a plugin
 settings what is in force, and where it came from
+log      the turns of a running server, a line each
 record   the server, which writes each turn as a fixture
 replay   fixtures through the whole proxy, held against what they promise
 service  the server after each login, by the system itself

@@ -31,6 +31,7 @@ SETTINGS_OF = {
     "setup": "serve",
     "record": "serve",
     "eval": "eval",
+    "log": "log",
     "settings": "serve",
 }
 
@@ -101,6 +102,15 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     commands.add_parser(
         "demo", help="show one whole tool loop", description="One whole tool loop on a sample vault, without a login."
     )
+    follow = commands.add_parser(
+        "log",
+        help="follow the turns of a running server",
+        description="Print a line for each turn of the server on --host and --port, those that it still knows first.",
+    )
+    if only in {None, "log"}:
+        from .log import add_log_flags
+
+        add_log_flags(follow)
     service = commands.add_parser(
         "service",
         help="run by itself, after each login",
@@ -208,6 +218,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 from .eval import eval_options, run_eval
 
                 return asyncio.run(run_eval(settings, eval_options(arguments)))
+            case "log":
+                from .log import log_options, run_log
+
+                return asyncio.run(run_log(settings, log_options(arguments)))
             case "replay":
                 return asyncio.run(run_replay(arguments["folder"], replay_options(arguments)))
             case _:

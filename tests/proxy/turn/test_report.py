@@ -9,9 +9,9 @@ from proxy.turn import Again, TurnReport
 def test_what_happens_twice_is_counted_twice() -> None:
     report = TurnReport()
     for _ in range(2):
-        report.take_call("exact", ["trailing comma"])
+        report.take_call("exact", ["trailing comma"], "read_note", "")
         report.pass_on(["read_note"])
-        report.refuse("quoted")
+        report.refuse("quoted", "")
         report.ask_again(Again.NO_KEY)
         report.leave_out(3)
         report.give_up_check("the check goes too deep")

@@ -1,0 +1,138 @@
+"""`tagcall log`: the turns of a running server, a line each; with `--full` what the model was shown and wrote."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import aiohttp
+
+from ..errors import UsageError
+from ..server import base_url
+from ..settings import Settings
+
+# Bytes that a line of the stream may have: a summary is names and numbers.
+LINE = 1 << 20
+
+_ALWAYS = "0.0.0.0", "::"  # noqa: S104 -- what a server listens on that listens everywhere
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """`full`: with the words. `as_json`: an object a line."""
+
+    full: bool = False
+    as_json: bool = False
+
+
+def add_log_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--full", action="store_true", help="what the model was shown and wrote; needs serve --inspect")
+    parser.add_argument("--json", action="store_true", help="one JSON object a turn")
+
+
+def log_options(arguments: Mapping[str, Any]) -> LogOptions:
+    return LogOptions(arguments["full"], arguments["json"])
+
+
+async def run_log(settings: Settings, options: LogOptions) -> int:
+    """Until the server ends. Raises `UsageError`."""
+    host = "127.0.0.1" if settings.host in _ALWAYS else settings.host
+    root = base_url(host, settings.port).removesuffix("/v1")
+    key = _key(settings)
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=None)
+    async with aiohttp.ClientSession(headers=headers, timeout=timeout, read_bufsize=LINE) as session:
+        try:
+            if options.full and not (await _json(session, f"{root}/inspect/state"))["inspect"]:
+                raise UsageError("This server keeps no words: start it with `tagcall serve --inspect`.")
+            async for turn in _turns(session, root):
+                told = await _json(session, f"{root}/inspect/turns/{turn['id']}") if options.full else turn
+                text = json.dumps(told, ensure_ascii=False) if options.as_json else "\n".join(_lines(told))
+                print(text, flush=True)
+        except aiohttp.ClientError:
+            raise UsageError(f"No tagcall answers on {root}: start it with `tagcall serve`, or give --port.") from None
+    print("The server has stopped.", file=sys.stderr)
+    return 0
+
+
+def _key(settings: Settings) -> str | None:
+    if settings.api_key:
+        return settings.api_key[0]
+    if settings.api_key_file is None:
+        return None
+    try:
+        return settings.api_key_file.read_text("utf-8").split("\n")[0].strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"The keys in {settings.api_key_file} cannot be read: {error}.") from None
+
+
+async def _json(session: aiohttp.ClientSession, url: str) -> dict[str, Any]:
+    async with session.get(url) as response:
+        return await _answered(response)
+
+
+async def _answered(response: aiohttp.ClientResponse) -> dict[str, Any]:
+    body = await response.json() if response.content_type == "application/json" else {}
+    if response.status == 401:
+        raise UsageError("This server wants its key: give --api-key or --api-key-file.")
+    if response.status != 200 or not isinstance(body, dict):
+        raise UsageError(f"What answers on {response.url.origin()} is no tagcall that can be followed.")
+    return body
+
+
+async def _turns(session: aiohttp.ClientSession, root: str) -> AsyncIterator[dict[str, Any]]:
+    """Each turn once, when it is over."""
+    told: dict[str, None] = {}
+    async with session.get(f"{root}/inspect/events") as response:
+        if response.content_type != "text/event-stream":
+            await _answered(response)
+        async for line in response.content:
+            if not line.startswith(b"data: {"):
+                continue
+            turn = json.loads(line[6:])
+            if turn["state"] != "running" and turn["id"] not in told:
+                told[turn["id"]] = None
+                if len(told) > 10_000:
+                    del told[next(iter(told))]
+                yield turn
+
+
+def printable(text: object) -> str:
+    """`text` without what a terminal would obey."""
+    return "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in str(text))
+
+
+def _line(turn: Mapping[str, Any]) -> str:
+    """The turn on one line."""
+    calls = [
+        f"{call['name'] or 'block'} {call['mark']}" + (f" ({', '.join(call['why'])})" if call["why"] else "")
+        for call in turn["calls"]
+    ]
+    tokens = turn["input_tokens"]
+    parts = [
+        datetime.fromtimestamp(turn["at"]).astimezone().strftime("%H:%M:%S"),
+        turn["state"] + (f": {turn['error']}" if turn["error"] else ""),
+        turn["model"],
+        f"{turn['seconds']:.2f} s",
+        "" if tokens is None else f"{tokens} -> {turn['output_tokens']} tokens",
+        ", ".join(calls),
+        turn["client"],
+    ]
+    return "  ".join(printable(part).replace("\n", " ") for part in parts if part)
+
+
+def _lines(turn: Mapping[str, Any]) -> Iterator[str]:
+    yield _line(turn)
+    for answer in turn.get("answers", ()):
+        for message in answer["prompt"]:
+            yield f"--- {message['role']}"
+            yield printable(message["text"])
+        yield "--- the model wrote"
+        yield printable(answer["wrote"])
+    if turn.get("dropped"):
+        yield "--- its words made place for newer ones (--inspect-bytes)"
