@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -179,3 +180,24 @@ async def test_with_a_key_it_asks_for_it_and_the_link_opens_it_once(model: Scrip
         await page.run("await page.getByText('Incorrect API key').waitFor()")
         await page.run("await page.locator('#key').fill('secret'); await page.keyboard.press('Enter')")
         await page.wait_for("#status.ready")
+
+
+async def test_what_it_copies_can_be_pasted(server: str, tmp_path: Path) -> None:
+    async with browser_page(tmp_path) as page:
+        await page.run("await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])")
+        await visit(page, server)
+        await tool_loop(server)
+        await page.wait_for(".turn.done .refused")
+
+        async def copied(button: str) -> str:
+            await page.run("await page.getByRole('button', { name: given }).click()", button)
+            await page.run("await page.getByRole('button', { name: 'Copied' }).first().waitFor()")
+            text: str = await page.run("return await page.evaluate(() => navigator.clipboard.readText())")
+            return text
+
+        assert await copied("Copy base URL") == server
+        await page.run("await page.locator('.turn').last().click(); await page.locator('.column').first().waitFor()")
+        command, url, *_, body = shlex.split(await copied("Copy as curl"))
+        assert (command, url) == ("curl", server + "/chat/completions")
+        assert json.loads(body)["tools"][0]["function"]["description"] == HOSTILE
+        assert json.loads(await copied("Copy as JSON"))["blocks"][0]["block"] == REPAIRED

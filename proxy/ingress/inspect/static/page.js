@@ -1,11 +1,12 @@
 // The page at `/`: what the server says of itself, the turns as they happen, and one of them with its words.
-import { node, turnDetail, turnRow } from "./view.js";
+import { asCurl, copyButton, node, turnDetail, turnRow } from "./view.js";
 
 const by = (id) => document.getElementById(id);
 const turns = new Map(); // by id, oldest first
 let limit = 100;
 let shown = null;
 let source = null;
+let server = null; // what it said of itself
 
 class Refused extends Error {}
 
@@ -47,6 +48,7 @@ by("key").addEventListener("keydown", (event) => {
 
 function showState(state) {
   limit = state.turns;
+  server = state;
   const status = by("status");
   status.className = state.problem ? "trouble" : "ready";
   status.textContent = state.problem ?? "Ready";
@@ -58,6 +60,10 @@ function showState(state) {
   };
   by("facts").replaceChildren(...Object.entries(facts).filter(([, value]) => value).map(([name, value]) =>
     node("div", {}, node("dt", {}, name), node("dd", {}, value))));
+  by("actions").replaceChildren(
+    copyButton("Copy base URL", () => state.base_url),
+    ...state.models.slice(0, 1).map((model) => copyButton("Copy model", () => model)),
+    state.keyed ? "" : copyButton("Copy key", () => "tagcall"));
 }
 
 // List
@@ -102,6 +108,8 @@ async function open(id, move = true) {
     if (shown !== id) return;
     by("detail-title").textContent = `${turn.model}, ${new Date(turn.at * 1000).toLocaleTimeString()}`;
     by("columns").replaceChildren(...turnDetail(turn));
+    by("buttons").replaceChildren(...(turn.asked ? [copyButton("Copy as curl", () => asCurl(turn, server.base_url, server.keyed))] : []),
+      ...(turn.words ? [copyButton("Copy as JSON", () => JSON.stringify(turn, null, 2))] : []));
   } catch (error) {
     by("columns").replaceChildren(node("p", { class: "failure" }, error.message));
   }

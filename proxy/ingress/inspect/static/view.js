@@ -85,6 +85,25 @@ function timeLine(turn) {
   return node("div", { class: "line" }, drawing);
 }
 
+// A button that copies what `text` gives, and says so.
+export function copyButton(label, text) {
+  const button = node("button", { type: "button", act: async () => {
+    await navigator.clipboard.writeText(text());
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = label; }, 1500);
+  } }, label);
+  return button;
+}
+
+// One word of a POSIX shell.
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+// A command that asks the same again. The key stays with who has it.
+export function asCurl(turn, baseUrl, keyed) {
+  const key = keyed ? ` -H "Authorization: Bearer $TAGCALL_API_KEY"` : "";
+  return `curl ${quoted(baseUrl + turn.path)} -H 'Content-Type: application/json'${key} -d ${quoted(JSON.stringify(turn.asked))}`;
+}
+
 const json = (value) => JSON.stringify(value, null, 2);
 
 // The four columns of one turn, or the reason why it has no words.
