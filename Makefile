@@ -12,7 +12,7 @@ CODEX_VERSIONS := 0.89.0 0.169.0
 CLIENTS := tests/end_to_end/clients
 AGENTS := tests/end_to_end/agents
 
-.PHONY: demo serve login doctor setup test test-clients test-llama test-redis test-growth test-install mutants lint format docs plugin-pages bench soak eval-model real-model codex-versions clients agents clean
+.PHONY: demo serve login doctor setup test test-clients test-llama test-redis test-growth test-install mutants lint format docs plugin-pages screenshots bench soak eval-model real-model codex-versions clients agents clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(TAGCALL) demo
@@ -63,6 +63,9 @@ format: .venv/.dev
 
 docs: .venv/.dev         ## rewrite the pages that are made from code
 	@$(BIN)/python -m proxy.settings > docs/reference/settings.md
+
+screenshots: .venv/.dev  ## the pictures of the page in the docs, on recorded answers; wants `make clients` and Chromium
+	@$(BIN)/python -m tests.screenshots
 
 plugin-pages: .venv/.dev ## the pages of the Obsidian plugins against their sources: CHECKOUTS="NAME=FOLDER ..."
 	@$(BIN)/python -m tests.plugin_pages $(CHECKOUTS) $(ARGS)

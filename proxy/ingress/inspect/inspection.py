@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -20,15 +20,9 @@ from .record import TurnLog, TurnRecord
 
 @dataclass(frozen=True, slots=True)
 class PageOptions:
-    """What the page is told by who starts the server.
-
-    `link` opens it once where a key is set. `clients` are the names of clients and what to enter there, `save` writes a
-    turn as a fixture and returns its folder.
-    """
+    """What the page is told by who starts the server: `link` opens it once where a key is set."""
 
     link: str | None = None
-    clients: Sequence[Mapping[str, str]] = ()
-    save: Callable[[TurnRecord], str] | None = None
 
 
 class Inspection:
@@ -36,7 +30,6 @@ class Inspection:
         self.log = log
         self.feed = Feed(log)
         self.access = PageAccess(admission, keyed=keyed, link=options.link)
-        self.options = options
         self.keyed = keyed
 
     @contextmanager

@@ -94,7 +94,7 @@ async def open_session(request: web.Request) -> web.StreamResponse:
 
 
 async def state(request: web.Request) -> web.StreamResponse:
-    """How the server is, and what to enter in a client."""
+    """How the server is, and where clients find it."""
     inspection = request.app[INSPECTION]
     health = await request.app[READINESS].now()
     log = inspection.log
@@ -104,7 +104,6 @@ async def state(request: web.Request) -> web.StreamResponse:
         "base_url": f"{request.url.scheme}://{request.headers.get('Host', '')}/v1",
         "keyed": inspection.keyed,
         "models": await _models(request),
-        "clients": inspection.options.clients,
         "inspect": log.keeps_words,
         "turns": log.limit,
         "bytes": log.size,

@@ -161,23 +161,25 @@ class TurnRecord:
         """Events as they leave."""
         if self.words is None:
             return
-        rows = self.words.left
+        rows, size = self.words.left, 0
         for event in events:
             name, text = _delta_of(event)
             if text is None:
-                data = orjson.dumps(event)
+                # A copy: what orjson gives may lie in several times the room that it needs.
+                data = bytes(memoryview(orjson.dumps(event)))
                 rows.append(LeftEvents(now, name, data=data))
-                self.grew(len(data) + ENTRY)
+                size += len(data) + ENTRY
             elif rows and rows[-1].name == name and rows[-1].data is None:
                 row = rows[-1]
                 row.count += 1
                 row.texts.append(text)
                 if len(row.texts) >= JOINED:
                     row.texts[:] = ["".join(row.texts)]
-                self.grew(len(text))
+                size += len(text)
             else:
                 rows.append(LeftEvents(now, name, texts=[text]))
-                self.grew(getsizeof(text) + ENTRY)
+                size += getsizeof(text) + ENTRY
+        self.grew(size)
 
     def close(self, now: float) -> None:
         """The turn is over, seen to its end or not."""
@@ -322,17 +324,13 @@ def _since(began: float, at: float | None) -> float | None:
 
 
 def _delta_of(event: dict[str, object]) -> tuple[str, str | None]:
-    """The name of an event, and its text when it brings nothing but that."""
+    """The name of an event, and its text when it brings nothing but that. Asked for each delta."""
+    name = event.get("type")
+    if isinstance(name, str):
+        delta = event.get("delta")
+        return name, delta if isinstance(delta, str) else None
     match event:
-        case {"type": str(name), "delta": str(text)}:
-            return name, text
-        case {"type": str(name)}:
-            return name, None
-        case {"object": str(name), "choices": [{"delta": {"content": str(text), **more}, "finish_reason": None}]} if (
-            text and not more
-        ):
-            return name, text
-        case {"object": str(name)}:
-            return name, None
+        case {"choices": [{"delta": {"content": str(text), **more}, "finish_reason": None}]} if text and not more:
+            return str(event.get("object")), text
         case _:
-            return "event", None
+            return str(event.get("object", "event")), None

@@ -131,7 +131,7 @@ export function turnDetail(turn) {
     answer.error ? node("p", { class: "failure" }, answer.error) : null,
   ]);
   const left = turn.left.map((row) => {
-    const head = [node("time", {}, seconds(row.at)), row.name, row.count > 1 ? ` × ${row.count}` : ""];
+    const head = [node("time", {}, seconds(row.at)), row.name.replace(/^response\./, ""), row.count > 1 ? ` × ${row.count}` : ""];
     const body = row.data === null ? row.text : json(row.data);
     return node("details", { class: "event" }, node("summary", {}, ...head), node("pre", { tabindex: "0" }, body));
   });

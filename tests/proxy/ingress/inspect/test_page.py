@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import tracemalloc
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -245,3 +247,28 @@ async def test_with_a_key_the_page_wants_the_key_or_its_link_which_holds_once() 
             root + "/inspect/session", headers={**origin, "Authorization": "Bearer secret"}
         ) as response:
             assert response.status == 200
+
+
+async def test_many_long_turns_take_no_more_memory_than_they_may() -> None:
+    size = 4 << 20
+    answers = ["w" * 100_000] * 120
+    backend = MemoryBackend([*answers], chunk=1_000)
+    settings = Settings(port=0, store="memory", inspect=True, inspect_bytes=size, log_level="error")
+    async with running_server(settings, backend) as url, aiohttp.ClientSession() as session:
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            for number in range(len(answers)):
+                body = {"model": "m", "stream": True, "input": f"{number} " + "q" * 50_000}
+                async with session.post(url + "/responses", json=body | {"store": False}) as response:
+                    await response.read()
+                backend.prompts.clear()
+            gc.collect()
+            taken = tracemalloc.get_traced_memory()[0] - before
+        finally:
+            tracemalloc.stop()
+        found = await turns(session, url)
+    assert len(found) == 100
+    assert 0 < sum(turn["words"] for turn in found) < 100
+    # What else a server keeps is little.
+    assert taken < size + (2 << 20)
