@@ -10,6 +10,7 @@ import pytest
 
 from proxy.errors import BackendError
 from proxy.ingress.cors import answer_headers, preflight_headers
+from proxy.ingress.inspect.page import ROOM
 from proxy.ingress.routes import ROUTES
 from tests.support.http_client import client, error_of
 from tests.support.patience import PATIENCE
@@ -25,7 +26,8 @@ ASKED = (
 )
 PREFLIGHT = {"Origin": OBSIDIAN, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": ASKED}
 
-PATHS = ["/", "/nothing", "/embeddings", *sorted(ROUTES)]
+# No page but its own asks for what is under ROOM.
+PATHS = ["/", "/nothing", "/embeddings", *sorted(path for path in ROUTES if not path.startswith(ROOM))]
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -42,6 +44,12 @@ async def test_a_preflight_is_answered_on_every_path_without_a_key(path: str) ->
                 assert headers["Vary"] == "Origin"
                 assert "Access-Control-Allow-Credentials" not in headers
                 assert "Access-Control-Allow-Private-Network" not in headers
+
+
+async def test_no_other_page_may_ask_for_what_the_servers_own_asks_for() -> None:
+    async with client() as (session, url):
+        async with session.options(url + ROOM + "turns", headers=PREFLIGHT) as response:
+            assert response.status == 403
 
 
 async def test_obsidian_may_read_every_answer() -> None:
