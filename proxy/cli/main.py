@@ -18,6 +18,7 @@ from ..logs import configure, tell
 from .replay import add_replay_flags, replay_options, run_replay
 
 if TYPE_CHECKING:
+    from ..settings import Settings
     from ..sources import Sources
 
 # Exit status of a command that a person has to call differently.
@@ -177,6 +178,21 @@ def _parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
     return command, arguments
 
 
+async def _without_backend(command: str, settings: Settings, arguments: Mapping[str, Any]) -> int:
+    """What asks no backend of the user's."""
+    match command:
+        case "log":
+            from .log import log_options, run_log
+
+            return await run_log(settings, log_options(arguments))
+        case "replay":
+            return await run_replay(arguments["folder"], replay_options(arguments))
+        case _:
+            from .demo import run_demo  # needs the `demo` extra
+
+            return await run_demo()
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
     command, arguments = _parse(sys.argv[1:] if argv is None else argv)
@@ -218,16 +234,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 from .eval import eval_options, run_eval
 
                 return asyncio.run(run_eval(settings, eval_options(arguments)))
-            case "log":
-                from .log import log_options, run_log
-
-                return asyncio.run(run_log(settings, log_options(arguments)))
-            case "replay":
-                return asyncio.run(run_replay(arguments["folder"], replay_options(arguments)))
             case _:
-                from .demo import run_demo  # needs the `demo` extra
-
-                return asyncio.run(run_demo())
+                return asyncio.run(_without_backend(command, settings, arguments))
     except UsageError as error:
         tell(f"tagcall: {error}", logging.ERROR)
         return USAGE
