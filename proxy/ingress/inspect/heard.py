@@ -54,6 +54,10 @@ class OverheardBackend:
     def heeds(self) -> frozenset[str]:
         return self._backend.heeds
 
+    @property
+    def keeps_conversations(self) -> bool:
+        return self._backend.keeps_conversations
+
     def holds(self, schema: str) -> bool:
         return self._backend.holds(schema)
 
