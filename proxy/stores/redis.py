@@ -186,7 +186,7 @@ def _unfit(described: dict[str, str]) -> str | None:
             "it runs in cluster mode, which cannot change several keys in one step. Use a server without it, also with "
             "replicas."
         )
-    version = re.match(r"(\d+)\.(\d+)", described.get("redis_version", ""))
+    version = re.match(r"(\d{1,9})\.(\d{1,9})", described.get("redis_version", ""))
     if version is not None and (int(version[1]), int(version[2])) < OLDEST:
         return f"it is Redis {version[0]}. Use {'.'.join(map(str, OLDEST))} or newer, or Valkey."
     return None
