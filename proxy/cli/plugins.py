@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from .obsidian import GOOD_NAME, chatgpt_md_lacks
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
     """`fields` are names and values as the plugin shows them; `{url}`, `{root}`, `{host}`, `{port}`, `{key}` and
-    `{model}` are filled in. `page` is its file in docs/howto/obsidian.
+    `{model}` are filled in. `page` is its file in docs/howto/obsidian. `lacks` says what it keeps from a model of some
+    name, as the end of a sentence.
     """
 
     name: str
     page: str
     where: str
     fields: Mapping[str, str]
+    lacks: Callable[[str], str | None] = lambda _: None
 
 
 PLUGINS = (
@@ -34,6 +38,7 @@ PLUGINS = (
             "Enable AI Tool Calling (Experimental, read only)": "on, for tools",
             "Tool-Enabled Models": "add a line: {model}",
         },
+        lacks=chatgpt_md_lacks,
     ),
     Plugin(
         "Smart Composer", "smart-composer.md", "Settings > Smart Composer > Providers > Add custom provider",
@@ -76,15 +81,18 @@ PLUGINS = (
 )  # fmt: skip
 
 
-def lines_for(plugin: Plugin, url: str, key: str, model: str) -> Iterator[str]:
-    """What to enter, ready to be pasted."""
+def lines_for(plugin: Plugin, url: str, key: str, model: str | None) -> Iterator[str]:
+    """What to enter, ready to be pasted; for any model where none is named."""
     parts = urlsplit(url)
     filled = {
         "url": url, "root": url.removesuffix("/v1"), "host": parts.hostname or "", "port": parts.port, "key": key,
-        "model": model,
+        "model": model or f"a name from {url}/models",
     }  # fmt: skip
     yield f"In {plugin.name}: {plugin.where}"
     width = max(map(len, plugin.fields))
     for name, value in plugin.fields.items():
         yield f"  {name:<{width}}  {value.format(**filled)}"
+    if (lacking := plugin.lacks(model or "")) is not None:
+        which = f"{plugin.name} {lacking}" if model else f"{plugin.name} passes over some names"
+        yield f"{which}: tagcall serve --alias {GOOD_NAME}={model or 'MODEL'} gives the model one that passes."
     yield f"docs/howto/obsidian/{plugin.page} says more."

@@ -46,7 +46,7 @@ def run_setup(settings: Settings, plugin: str | None = None) -> int:
     keyed = settings.api_key or settings.api_key_file
     key = "the key that tagcall is started with" if keyed else "tagcall"
     print()
-    print("\n".join(lines_for(_choose(plugin), url, key, model or f"a name from {url}/models")))
+    print("\n".join(lines_for(_choose(plugin), url, key, model or None)))
     print(f"\nNow start it: {command('serve')}")
     return 0
 

@@ -125,3 +125,10 @@ def test_a_missing_login_is_begun_and_what_it_advises_is_ours(tmp_path: Path) ->
     assert "This is codex's own login" in done.stdout
     assert "-m proxy.cli login -- --device-auth` instead." in done.stdout
     assert "codex login" not in done.stdout
+
+
+@pytest.mark.parametrize(("model", "advised"), [("gpt-6.1-sol", True), ("gpt-5.2", False), (None, True)])
+def test_a_name_that_chatgpt_md_passes_over_is_told_with_one_that_it_does_not(model: str | None, advised: bool) -> None:
+    (plugin,) = (plugin for plugin in PLUGINS if plugin.name == "ChatGPT MD")
+    lines = list(lines_for(plugin, "http://127.0.0.1:8787/v1", "tagcall", model))
+    assert any(f"--alias gpt-5.2={model or 'MODEL'}" in line for line in lines) is advised
