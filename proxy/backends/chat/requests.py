@@ -6,9 +6,8 @@ flat    user: all of that as one text, for templates that know no such roles, or
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 import orjson
@@ -71,15 +70,20 @@ def _real(prompt: Prompt) -> Iterator[_Message]:
     yield from ({"role": role, "content": _content(parts)} for role, parts in said(prompt.items))
 
 
-def said(items: Iterable[Item]) -> Iterator[tuple[str, Sequence[Part]]]:
-    """The messages that `items` are: neighbours of one role are one, as paragraphs.
+def said(items: Iterable[Item]) -> list[tuple[str, list[Part]]]:
+    """The messages that `items` are: one each, but for a line of ours, which ends the message in front of it.
 
-    Many templates refuse two of a role in a row, and a small model takes our line behind a result for a question of its
-    own where it stands alone.
+    Where it stands alone a small model takes it for a question. Of results each is a message, as the border between two
+    could be written into one.
     """
-    for role, neighbours in groupby(items, key=lambda item: _ROLES.get(item.role, item.role)):
-        parts = [(Text("\n\n"), *item.parts) for item in neighbours]
-        yield role, [part for paragraph in parts for part in paragraph][1:]
+    messages: list[tuple[str, list[Part]]] = []
+    for item in items:
+        role = _ROLES.get(item.role, item.role)
+        if item.ours and messages and messages[-1][0] == role:
+            messages[-1][1].extend((Text("\n\n"), *item.parts))
+        else:
+            messages.append((role, [*item.parts]))
+    return messages
 
 
 def _flat(prompt: Prompt) -> Iterator[_Message]:

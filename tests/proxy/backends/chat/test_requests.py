@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from prompts import Image, Item, Text
+from prompts import Image, Item, OwnLine, Text
 from proxy.backends.chat.requests import Manner, chat_body
 from proxy.contracts import Prompt, Sampling
 
@@ -39,17 +39,12 @@ def test_roles_are_real_messages() -> None:
     }
 
 
-def test_neighbours_of_one_role_are_one_message() -> None:
-    lines = (
-        Item("user", (Text("[tool:call_2] beta"),)),
-        Item("user", (Image(PIXEL),)),
-        Item("user", (Text("Go on."),)),
-    )
-    *_, last = body(Prompt("m", None, (), items=(*ITEMS[1:3], *lines)))["messages"]
-    assert last["role"] == "user"
-    image = {"type": "image_url", "image_url": {"url": PIXEL}}
-    texts = "".join("|" if part == image else part["text"] for part in last["content"])
-    assert texts == "[tool:call_1] alpha\n\n[tool:call_2] beta\n\n|\n\nGo on."
+def test_a_line_of_ours_ends_the_message_in_front_of_it() -> None:
+    ours = Item("user", (Text("Go on."),), ours=OwnLine.REMINDER)
+    *_, second, last = body(Prompt("m", None, (), items=(*ITEMS[:3], ITEMS[2], ours)))["messages"]
+    assert second == {"role": "user", "content": "[tool:call_1] alpha"}
+    assert last == {"role": "user", "content": "[tool:call_1] alpha\n\nGo on."}
+    assert body(Prompt("m", None, (), items=(ITEMS[3], ours)))["messages"][-1] == {"role": "user", "content": "Go on."}
 
 
 def test_flat_is_one_user_message() -> None:
