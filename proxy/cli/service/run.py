@@ -25,7 +25,7 @@ SYSTEMS: Mapping[str, Callable[[ServiceJob], Service]] = {
 }
 
 # What of the environment a service gets as well: it starts with hardly any, and codex is found by PATH.
-PASSED_ON = re.compile(r"PATH|XDG_(DATA|CONFIG)_HOME|TAGCALL_\w+|SSL_CERT_(FILE|DIR)|(?i:\w+_proxy)")
+PASSED_ON = re.compile(r"PATH|XDG_(DATA|CONFIG)_HOME|TAGCALL_(?!TEST_)\w+|SSL_CERT_(FILE|DIR)|(?i:\w+_proxy)")
 
 
 def run_service(action: str, flags: Sequence[str], settings: Settings, *, start: bool = False) -> int:

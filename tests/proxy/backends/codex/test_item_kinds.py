@@ -8,8 +8,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+from proxy.backends import find_kind
 from proxy.backends.codex.item_kinds import ACTING, HARMLESS, READ, allowed_items, unknown_kinds
-from proxy.cli.doctor import examine
 from proxy.errors import UsageError
 from proxy.settings import Settings
 from tests.support.codex_programs import TestProgram, installed_programs
@@ -72,6 +72,6 @@ async def test_doctor_foretells_turns_that_would_end(tmp_path: Path) -> None:
             port=0, backend="codex", codex=str(program), codex_home=tmp_path / "home", allow_item=allowed,
             call_key_secret=tmp_path / "key",
         )  # fmt: skip
-        kind = [finding async for finding in examine(settings) if finding.name == "items"]
+        kind = [finding for finding in await find_kind("codex").check_after(settings) if finding.name == "items"]
         assert [finding.good for finding in kind] == [good]
         assert ("aside" in kind[0].said) is (good is None)
