@@ -77,12 +77,15 @@ def ambiguity(text: str) -> str | None:
     Of a key that stands twice some take the first value, others the last. Half a character is refused by some, and made
     a question mark, or nothing, by others (RFC 8259, sections 4 and 8.2).
     """
+    # Most texts have no escape of that kind, and a member alone cannot stand twice.
+    may_be_half = _MAY_BE_HALF.search(text)
+    if not may_be_half and text.count(":") < 2:
+        return None
     try:
         value = _DISTINCT.decode(text)
     except ValueError as error:
         return str(error)
-    # Most texts have no escape of that kind, and need not be written again.
-    if _MAY_BE_HALF.search(text) and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
+    if may_be_half and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
         return "half a surrogate pair stands alone"
     return None
 
