@@ -11,8 +11,9 @@ event_queue      from the reader, who never waits, to the consumer
 session_life     when a session takes turns, and when it may go
 supervision      start, start again, retire
 restart_policy   pure: when to do so
+wrapped          in front of any other, for those that listen
 
-The last five know no word of an app-server's. Nothing that only one kind takes is loaded before it is made.
+The last six know no word of an app-server's. Nothing that only one kind takes is loaded before it is made.
 """
 
 from .kind import BackendKind, BackendSettings, Finding

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Self
 
 from prompts import Image, Part, Text
 
-from ...contracts import BackendEvent, Health, Load, Model, Prompt, TextBackend, TextPiece
+from ...backends.wrapped import WrappedBackend
+from ...contracts import BackendEvent, Prompt, TextBackend, TextPiece
 
 
 @dataclass(slots=True)
@@ -24,11 +24,11 @@ class ModelTurn:
         return "\n".join(_shown(part) for part in self.prompt.parts)
 
 
-class RecordingBackend:
+class RecordingBackend(WrappedBackend):
     """Any `TextBackend`, with a record of its turns."""
 
     def __init__(self, backend: TextBackend) -> None:
-        self._backend = backend
+        super().__init__(backend)
         self._turns: list[ModelTurn] = []
 
     def take(self) -> list[ModelTurn]:
@@ -36,39 +36,12 @@ class RecordingBackend:
         turns, self._turns = self._turns, []
         return turns
 
-    async def __aenter__(self) -> Self:
-        await self._backend.__aenter__()
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self._backend.__aexit__(*exc)
-
     @asynccontextmanager
     async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
         turn = ModelTurn(prompt)
         self._turns.append(turn)
         async with self._backend.stream(prompt) as batches:
             yield _noted(batches, turn)
-
-    @property
-    def heeds(self) -> frozenset[str]:
-        return self._backend.heeds
-
-    @property
-    def keeps_conversations(self) -> bool:
-        return self._backend.keeps_conversations
-
-    def holds(self, schema: str) -> bool:
-        return self._backend.holds(schema)
-
-    async def models(self) -> Sequence[Model]:
-        return await self._backend.models()
-
-    async def health(self) -> Health:
-        return await self._backend.health()
-
-    def load(self) -> Load:
-        return self._backend.load()
 
 
 async def _noted(

@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Self
 
-from ...contracts import BackendEvent, Health, Load, Model, Prompt, TextBackend
+from ...backends.wrapped import WrappedBackend
+from ...contracts import BackendEvent, Prompt, TextBackend
 from ...errors import BackendError
 from ...ingress.inspect.record import HeardTurn
 
@@ -36,20 +36,16 @@ def recorded_request() -> Iterator[RecordedRequest]:
         _CURRENT.reset(token)
 
 
-class RecordedBackend:
+class RecordedBackend(WrappedBackend):
     """Any `TextBackend`; what it says is noted with the request that is being served."""
 
     def __init__(self, backend: TextBackend) -> None:
-        self._backend = backend
+        super().__init__(backend)
         self._stopping = False
-
-    async def __aenter__(self) -> Self:
-        await self._backend.__aenter__()
-        return self
 
     async def __aexit__(self, *exc: object) -> None:
         self._stopping = True
-        await self._backend.__aexit__(*exc)
+        await super().__aexit__(*exc)
 
     @asynccontextmanager
     async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
@@ -65,26 +61,6 @@ class RecordedBackend:
         finally:
             turn.over = time.monotonic()
             turn.stopped = self._stopping
-
-    @property
-    def heeds(self) -> frozenset[str]:
-        return self._backend.heeds
-
-    @property
-    def keeps_conversations(self) -> bool:
-        return self._backend.keeps_conversations
-
-    def holds(self, schema: str) -> bool:
-        return self._backend.holds(schema)
-
-    async def models(self) -> Sequence[Model]:
-        return await self._backend.models()
-
-    async def health(self) -> Health:
-        return await self._backend.health()
-
-    def load(self) -> Load:
-        return self._backend.load()
 
 
 async def _heard(

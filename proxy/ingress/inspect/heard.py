@@ -7,16 +7,17 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Self
 
-from ...contracts import BackendEvent, Health, Load, Model, Prompt, TextBackend
+from ...backends.wrapped import WrappedBackend
+from ...contracts import BackendEvent, Prompt, TextBackend
 from ...errors import BackendError
 from .record import HeardTurn, TurnRecord
 
 
-class OverheardBackend:
+class OverheardBackend(WrappedBackend):
     """Any `TextBackend` that is running; what it is shown and says is noted in a record."""
 
     def __init__(self, backend: TextBackend, record: TurnRecord) -> None:
-        self._backend = backend
+        super().__init__(backend)
         self._record = record
 
     async def __aenter__(self) -> Self:
@@ -49,23 +50,3 @@ class OverheardBackend:
                 self._record.heard(turn, batch, time.monotonic())
             yield batch
         turn.read_to_its_end = True
-
-    @property
-    def heeds(self) -> frozenset[str]:
-        return self._backend.heeds
-
-    @property
-    def keeps_conversations(self) -> bool:
-        return self._backend.keeps_conversations
-
-    def holds(self, schema: str) -> bool:
-        return self._backend.holds(schema)
-
-    async def models(self) -> Sequence[Model]:
-        return await self._backend.models()
-
-    async def health(self) -> Health:
-        return await self._backend.health()
-
-    def load(self) -> Load:
-        return self._backend.load()
