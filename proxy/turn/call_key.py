@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 import orjson
+from cachetools import LRUCache
 
 from parser import KEY
 from prompts import KEY_LENGTH, holds_word
@@ -61,16 +62,14 @@ class Habits:
     """`KeyHabits` of this process, `known` before or since."""
 
     def __init__(self, known: Mapping[str, KeyHabit] = MappingProxyType({})) -> None:
-        self.known = dict(known)
+        self.known: LRUCache[str, KeyHabit] = LRUCache(MOST_MODELS)
+        self.known.update(known)
 
     def of(self, model: str) -> KeyHabit:
         return self.known.get(model, KeyHabit.UNKNOWN)
 
     def learn(self, model: str, habit: KeyHabit) -> None:
-        self.known.pop(model, None)
         self.known[model] = habit
-        while len(self.known) > MOST_MODELS:
-            del self.known[next(iter(self.known))]
 
 
 class NoHabits:

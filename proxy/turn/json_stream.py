@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
+from cachetools import LRUCache
+
 from parser import BLANKS, ValueScanner
 from prompts import JsonUnescaper
 
@@ -32,16 +34,14 @@ class HeldFormats:
     """The models that wrote something else than the schema which their backend should hold them to; `most` of them."""
 
     def __init__(self, most: int = MOST_MODELS) -> None:
-        self._broken: dict[str, None] = {}
-        self._most = most
+        self._broken: LRUCache[str, None] = LRUCache(most)
 
     def broken_by(self, model: str) -> bool:
         return model in self._broken
 
     def note_break(self, model: str) -> None:
-        self._broken[model] = None
-        while len(self._broken) > self._most:
-            del self._broken[next(iter(self._broken))]
+        if self._broken.maxsize:
+            self._broken[model] = None
 
 
 class _State(Enum):
