@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 import re
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -78,19 +79,26 @@ def _whole(pattern: re.Pattern[Any], text: Any) -> object:
     return pattern.fullmatch(text)
 
 
+def _methods(tree: ast.AST) -> Mapping[str, set[str]]:
+    """Of each name in a file, on its own or behind a dot: which attributes of it are asked for."""
+    methods: defaultdict[str, set[str]] = defaultdict(set)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name) | ast.Attribute(attr=name)):
+                methods[name].add(node.attr)
+            case _:
+                pass
+    return methods
+
+
+METHODS = {path: _methods(tree) for path, tree in SOURCES.items()}
+
+
 def _uses(name: str, module: str) -> set[str]:
     """The methods by which the project uses the pattern with this name."""
     own = ROOT / (module.replace(".", "/") + ".py")
-    return {
-        node.attr
-        for tree in ([SOURCES[own]] if name.startswith("_") and own in SOURCES else SOURCES.values())
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-        and (
-            (isinstance(node.value, ast.Name) and node.value.id == name)
-            or (isinstance(node.value, ast.Attribute) and node.value.attr == name)
-        )
-    }
+    read = [METHODS[own]] if name.startswith("_") and own in METHODS else METHODS.values()
+    return {method for methods in read for method in methods.get(name, ())}
 
 
 def _use_of(name: str, module: str) -> Use:
