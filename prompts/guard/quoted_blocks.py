@@ -143,6 +143,9 @@ class BlockReader:
             lengths.add(length)
             self._known.add(_hash(tag, piece, pieces[number + 1 : number + length], further))
         yield events
+        if not any(isinstance(event, CallCompleted) for event in events) and (begun := self._value_in_front(piece)):
+            # Nobody closed it, and what follows in the note looks like more of it: a copy ends where the call does.
+            yield self._read_block([(tag, "")], 0, begun + CLOSE_TAG, str)[0]
         return length == 0
 
     def _read_plain(self, piece: str) -> CallCompleted | None:
@@ -161,6 +164,15 @@ class BlockReader:
         if CLOSE_TAG in arguments or not (ended := _PLAIN_END.match(piece, end)):
             return None
         return CallCompleted(0, begun[1], arguments, None, OPEN_TAG + piece[: ended.end()])
+
+    def _value_in_front(self, piece: str) -> str | None:
+        """`piece` to the end of its first JSON object, where more follows."""
+        try:
+            _, end = _JSON.raw_decode(piece, begin := piece.index("{"))
+        except (ValueError, RecursionError):
+            return None
+        self._budget.spend(_BY_JSON + end - begin)
+        return piece[:end] if piece[end:].strip() else None
 
     def _read_block(
         self, pieces: list[tuple[str, str]], first: int, begun: str, further: Callable[[str], str]

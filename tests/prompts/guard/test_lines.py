@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from parser import Tool, ToolRegistry
@@ -93,6 +93,7 @@ def test_a_block_is_a_quotation_whatever_its_lines_begin_and_end_with(
 @given(
     st.text(), st.text(), st.sampled_from(sorted(SPELLINGS)), st.sampled_from(sorted(MARKS)), st.sampled_from(["", ">"])
 )
+@example("", "0=", "not closed", "SQL", "")
 def test_a_marked_block_is_a_quotation_whatever_stands_around_it(
     before: str, behind: str, spelling: str, mark: str, inner: str
 ) -> None:

@@ -37,6 +37,12 @@ def test_blocks_that_begin_alike_are_each_read(end: str) -> None:
     assert [json.loads(arguments)["n"] for arguments in read] == [1, 2]
 
 
+@pytest.mark.parametrize("behind", ["\n\nname = value", "\n0=", " x={"])
+def test_a_block_that_nobody_closed_is_read_to_its_end_whatever_stands_behind_it(behind: str) -> None:
+    begun = (CALL % 1).removesuffix("</tool_call>")
+    assert calls(BlockReader(ReadingBudget(0)), begun + behind) == ['{"n": 1}']
+
+
 def test_too_many_blocks_are_not_read() -> None:
     with pytest.raises(TooMuchToReadError):
         calls(BlockReader(ReadingBudget(10**6)), CALL % 1 * 10_001)
