@@ -47,7 +47,7 @@ class EventStream:
 
     def __init__(self, request: web.Request, pause: float | None = None) -> None:
         self._request = request
-        self._opening: Sequence[bytes] = ()
+        self._opening: Callable[[], Sequence[bytes]] = tuple
         self._pause = HEARTBEAT if pause is None else pause
         self._written = request.get(WRITTEN)
         self._lock = asyncio.Lock()
@@ -63,9 +63,11 @@ class EventStream:
 
     @asynccontextmanager
     async def open(
-        self, opening: Sequence[bytes] = (), pulse: Callable[[], Sequence[bytes]] = lambda: [KEEP_ALIVE]
+        self,
+        opening: Callable[[], Sequence[bytes]] = tuple,
+        pulse: Callable[[], Sequence[bytes]] = lambda: [KEEP_ALIVE],
     ) -> AsyncIterator[None]:
-        """Keeps the stream alive. `opening` leaves with the head; `pulse` makes what breaks a silence."""
+        """Keeps the stream alive. `opening` makes what leaves with the head; `pulse` makes what breaks a silence."""
         self._opening = opening
         try:
             async with asyncio.TaskGroup() as group:
@@ -86,7 +88,7 @@ class EventStream:
                 await response.prepare(self._request)
                 self._response = response
                 self._written_at = asyncio.get_running_loop().time()
-                await self._send(response, self._opening)
+                await self._send(response, self._opening())
         return self._response
 
     async def write(self, pieces: Sequence[bytes]) -> None:
@@ -141,21 +143,29 @@ class StreamSink:
         self._stream = stream
         self._encode = encode
         self._warnings = warnings
+        self._opening: Sequence[WireEvent] = ()
 
     @property
     def begun(self) -> bool:
         return self._stream.begun
 
     def open(self, builder: AnswerBuilder) -> AbstractAsyncContextManager[None]:
+        self._opening = builder.start()
         encode = self._encode
-        return self._stream.open(encode(builder.start()), lambda: encode(builder.pulse()) or [KEEP_ALIVE])
+        return self._stream.open(lambda: self._next([]), lambda: encode(builder.pulse()) or [KEEP_ALIVE])
 
     def send(self, events: Sequence[WireEvent]) -> Awaitable[None]:
-        return self._stream.write(self._encode(events))
+        return self._stream.write(self._next(events))
+
+    def _next(self, events: Sequence[WireEvent]) -> list[bytes]:
+        """`events`, behind those that open the answer if these have not left: what has come by then leaves together."""
+        opening, self._opening = self._opening, ()
+        return self._encode([*opening, *events])
 
     async def finish(self, events: Sequence[WireEvent], error: ApiError | None) -> None:
         told = [comment(f"{WARNING}: {sentence}") for sentence in self._warnings]
-        await self._stream.write([*told, *self._encode(events)])
+        opening = self._next([]) if told else []
+        await self._stream.write([*opening, *told, *self._next(events)])
         await self._stream.end()
 
 

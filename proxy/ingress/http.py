@@ -48,7 +48,8 @@ async def _admitted(request: web.Request, path: str) -> web.StreamResponse:
     """The answer to a request, or the error that keeps it out."""
     admission = request.app[ADMISSION]
     admission.check_host(request.headers.get("Host", ""))
-    admission.check_host(_authority(request))  # the target may name another one
+    if not request.raw_path.startswith("/"):
+        admission.check_host(_authority(request))  # the target may name another one
     if path.startswith(ROOM):
         check_page(request, path)
         return await call_handler(request, path)

@@ -46,7 +46,7 @@ async def begin_draft(request: web.Request, body: JsonObject, held: ExitStack, l
         claim = await locks.take(owner, wanted.conversation)
         held.callback(locks.let_go, claim)
     history = await find_history(request, wanted, library)
-    parsed = await in_its_time(partial(parse_responses_request, body, history), body, history.items)
+    parsed = await in_its_time(partial(parse_responses_request, body, history, wanted), body, history.items)
     return Draft(owner, parsed, ResponsesBuilder(parsed), stored_input(parsed.input, history.referred), claim)
 
 

@@ -102,6 +102,9 @@ ROUTES: dict[str, dict[str, Handler]] = {
     "/conversations/{id}/items/{item}": {"GET": get_item, "DELETE": delete_item},
 }
 
+# The routes that are a path themselves: what is asked most is found at once.
+_WHOLE = frozenset(route for route in ROUTES if "{" not in route)
+
 # What those who watch over a process ask, without a key of their own.
 KEYLESS = frozenset({"/", "/health", "/healthz", "/readyz"})
 
@@ -150,19 +153,25 @@ def _match(route: str, path: str) -> list[str] | None:
     return [part for name, part in pairs if name.startswith("{")]
 
 
+def _find(path: str) -> tuple[str, list[str]] | None:
+    """The route of a canonical `path`, with what stands there for each of its `{...}`."""
+    if path in _WHOLE:
+        return path, []
+    return next(((route, parts) for route in ROUTES if (parts := _match(route, path)) is not None), None)
+
+
 def call_handler(request: web.Request, path: str) -> Awaitable[web.StreamResponse]:
     """The handler of a request's canonical `path` and its method, called. Raises `RequestError`."""
-    for route, methods in ROUTES.items():
-        if (parts := _match(route, path)) is None:
-            continue
-        request[REQUEST_LOG].reached(route)
-        handler = methods.get("GET" if request.method == "HEAD" else request.method)
-        if handler is None:
-            raise RequestError(
-                f"Not allowed to {request.method} on {request.path[:200]}.", status=405, code="method_not_supported"
-            )
-        return handler(request, *parts)
-    raise _not_served(request, path)
+    if (found := _find(path)) is None:
+        raise _not_served(request, path)
+    route, parts = found
+    request[REQUEST_LOG].reached(route)
+    handler = ROUTES[route].get("GET" if request.method == "HEAD" else request.method)
+    if handler is None:
+        raise RequestError(
+            f"Not allowed to {request.method} on {request.path[:200]}.", status=405, code="method_not_supported"
+        )
+    return handler(request, *parts)
 
 
 def _not_served(request: web.Request, path: str) -> RequestError:

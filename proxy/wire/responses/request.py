@@ -221,13 +221,16 @@ def _include(request: Reader) -> frozenset[str]:
     return frozenset(names)
 
 
-def parse_responses_request(body: JsonObject, history: History = NO_HISTORY) -> ResponsesRequest:
-    """The request in `body`, checked as a whole before any backend hears of it. `history` is what `lookups` found.
+def parse_responses_request(
+    body: JsonObject, history: History = NO_HISTORY, wanted: Lookups | None = None
+) -> ResponsesRequest:
+    """The request in `body`, checked as a whole before any backend hears of it.
 
-    Raises `RequestError`. Unknown members are accepted: clients send them, OpenAI's newest among them.
+    `history` is what was found of what is `wanted`, its `lookups`. Raises `RequestError`. Unknown members are accepted:
+    clients send them, OpenAI's newest among them.
     """
     request = Reader(body)
-    found = lookups(body)
+    found = wanted or lookups(body)
     model = request.matching("model", MODEL_NAME)
     _refuse_unserved(request)
     tools = parse_tools(request, brought_tools(request, history))
