@@ -6,6 +6,7 @@
 
 contracts   what the layers tell each other: events and protocols
 ids         the ids we mint, and what the id of a call may be
+quota       what is left of an account's quota
 errors      every error and the answer it gives
 settings    one table for flags, environment, help and docs
 schema      pure: whether a value fits a JSON schema, told in bounds

@@ -17,6 +17,7 @@ from parser import ToolRegistry
 from prompts import Item, Part, ToolChoice, Transcript
 
 from .errors import ApiError
+from .quota import Quota
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +167,15 @@ class Load:
     """What a backend has to do now, and what it has done since it was entered.
 
     `open_turns` have not ended at the backend; `backlog` are characters that wait for their consumers. `starts` are
-    its own, those in vain too; `interrupts` the turns that were left before their end.
+    its own, those in vain too; `interrupts` the turns that were left before their end. `quota` are the limits of its
+    account, as far as it was told of any.
     """
 
     open_turns: int = 0
     backlog: int = 0
     starts: int = 0
     interrupts: int = 0
+    quota: tuple[Quota, ...] = ()
 
 
 class TextBackend(Protocol):

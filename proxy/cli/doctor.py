@@ -13,12 +13,13 @@ from ..backends import BackendKind, Finding, find_kind
 from ..contracts import StoredConversation, TextBackend
 from ..errors import ApiError, StoreError, UsageError
 from ..home import habits_file, read_habits
+from ..quota import MAIN_LIMIT, Quota
 from ..server import base_url, bind, read_keys, turn_options
 from ..settings import Settings
 from ..stores import make_store
 from ..turn import KeyHabit
 from .obsidian import client_settings
-from .trial_turn import trial_turn
+from .trial_turn import USED_UP, trial_turn
 
 # Seconds that a server on our port may take to say whether it is one of ours.
 NEIGHBOUR_TIMEOUT = 2.0
@@ -95,8 +96,14 @@ async def examine(settings: Settings, *, turn: bool = True) -> AsyncIterator[Fin
             yield noted(listed)
         for finding in await kind.check_after(settings):
             yield noted(finding)
+        told = _quota(backend)
+        for finding in told:
+            yield noted(finding)
         if is_well(findings):
             async for finding in _asked(settings, kind, backend, models, turn=turn):
+                yield finding
+        if not told:  # some are told with an answer only
+            for finding in _quota(backend):
                 yield finding
 
 
@@ -194,6 +201,23 @@ async def _readiness(backend: TextBackend, kind: BackendKind) -> tuple[str | Non
     if health.problem is not None:
         return health.problem, Finding("backend", False, health.problem, kind.next_step)
     return None, Finding("backend", True, f"answers and takes turns ({health.version or 'version unknown'})")
+
+
+def _quota(backend: TextBackend) -> list[Finding]:
+    """A line a limit; that of a few models is no reason to mend anything."""
+    return [
+        Finding("quota", _judged(quota), _said(quota), USED_UP if quota.exhausted else None)
+        for quota in backend.load().quota
+    ]
+
+
+def _judged(quota: Quota) -> bool | None:
+    return not quota.exhausted if quota.limit == MAIN_LIMIT else None
+
+
+def _said(quota: Quota) -> str:
+    of = "" if quota.limit == MAIN_LIMIT else f"{quota.name or quota.limit}: "
+    return of + quota.in_words()
 
 
 async def _models(backend: TextBackend) -> tuple[list[str], Finding]:

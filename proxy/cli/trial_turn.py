@@ -53,10 +53,11 @@ async def trial_turn(backend: TextBackend, model: str, options: TurnOptions) -> 
     return _failed(model, "it answered without calling the tool", None)
 
 
+USED_UP = "Wait until the quota is renewed, or use another backend."
 # By the error's code, what to do; anything else is tried again.
 _REMEDIES = {
     "model_not_found": "Name a model that the backend has with --model NAME.",
-    "insufficient_quota": "Wait until the quota is renewed, or use another backend.",
+    "insufficient_quota": USED_UP,
     "rate_limit_exceeded": "Wait a little, then try again.",
 }
 

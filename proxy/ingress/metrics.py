@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 from parser import Coercion, Rule, Tier
 
 from ..contracts import TextBackend, TurnEvent, TurnFailed, TurnFinished
+from ..quota import MAIN_LIMIT, Quota
 from ..turn import TurnReport
 from ..wire.pairing import REPAIRS as PAIRING
 from .request_log import RequestLog
@@ -201,6 +202,29 @@ class BackendCollector(Collector):
         yield GaugeMetricFamily("tagcall_backend_backlog", "Characters that wait for their client.", load.backlog)
         yield CounterMetricFamily("tagcall_backend_starts", "Starts of the backend.", load.starts)
         yield CounterMetricFamily("tagcall_backend_interrupts", "Turns left before their end.", load.interrupts)
+        yield from _quota(load.quota)
+
+
+def _quota(quota: Collection[Quota]) -> Iterator[GaugeMetricFamily]:
+    """No sample of what nobody was told. Of the limits that have a name of their own only what is worst."""
+    exhausted = GaugeMetricFamily("tagcall_quota_exhausted", "Whether a limit is used up.", labels=["limit"])
+    told = GaugeMetricFamily("tagcall_quota_told_timestamp_seconds", "When the backend told of it.", labels=["limit"])
+    left = GaugeMetricFamily("tagcall_quota_left_ratio", "What is left.", labels=["limit", "window"])
+    resets = GaugeMetricFamily(
+        "tagcall_quota_resets_timestamp_seconds", "When it is whole again.", labels=["limit", "window"]
+    )
+    for label in (MAIN_LIMIT, OTHER):
+        limits = [each for each in quota if _known(each.limit, {MAIN_LIMIT}) == label]
+        if not limits:
+            continue
+        exhausted.add_metric([label], max(each.exhausted for each in limits))
+        told.add_metric([label], max(each.told_at for each in limits))
+        windows = sorted((window for each in limits for window in each.windows), key=lambda each: -each.left_percent)
+        for name, window in {window.name: window for window in windows}.items():
+            left.add_metric([label, name], window.left_percent / 100)
+            if window.resets_at is not None:
+                resets.add_metric([label, name], window.resets_at)
+    yield from (exhausted, told, left, resets)
 
 
 METRICS = web.AppKey("metrics", Metrics)

@@ -99,6 +99,28 @@ async def test_the_list_fills_while_a_tool_loop_runs(server: str, model: Scripte
         assert await page.run("return complaints") == []
 
 
+async def test_the_head_tells_what_is_left_of_the_quota_after_each_turn(
+    server: str, model: ScriptedModel, tmp_path: Path
+) -> None:
+    told = {
+        f"x-codex-{window}-{name}": value
+        for window, minutes in (("primary", "300"), ("secondary", "10080"))
+        for name, value in (("used-percent", "43"), ("window-minutes", minutes), ("reset-at", "2000000000"))
+    }
+    model.choose = lambda body: Reply([Message(ANSWER)], headers=told)
+    async with browser_page(tmp_path, width=390, height=800) as page, aiohttp.ClientSession() as session:
+        await visit(page, server)
+        assert await page.count("#quota") == 0
+        for used, class_ in (("43", "span:not(.failure)"), ("100", "span.failure")):
+            told["x-codex-primary-used-percent"] = used
+            async with session.post(server + "/responses", json={"model": "gpt-5.5", "input": "hi"}):
+                pass
+            await page.wait_for(f"#quota > {class_}")
+            assert f"{100 - int(used)} % of 5 h" in await page.text("#quota")
+        assert await page.run("return await page.evaluate(() => document.documentElement.scrollWidth)") <= 390
+        assert await page.run("return complaints") == []
+
+
 async def test_what_a_note_a_tool_a_model_or_a_header_holds_is_text(server: str, tmp_path: Path) -> None:
     async with browser_page(tmp_path) as page:
         await visit(page, server)

@@ -96,6 +96,7 @@ class Reply:
     pace: float = 0
     hold_after: int = 0
     gate: asyncio.Event | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ class ScriptedModel:
         if isinstance(reply, Refusal):
             error = reply.error or {"message": f"scripted {reply.status}", "type": "server_error", "code": None}
             return web.json_response({"error": error}, status=reply.status, headers=reply.headers)
-        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        response = web.StreamResponse(headers={"content-type": "text/event-stream", **reply.headers})
         await response.prepare(request)
         try:
             await self._stream(request, response, reply)

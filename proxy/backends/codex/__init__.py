@@ -6,7 +6,7 @@
 
 kind             its row in the table: how it is made, what `doctor` checks
 backend          the `TextBackend`: streams, models, health; and codex as one
-session          one connection: greeting, login, models, watch
+session          one connection: greeting, login, quota, models, watch
 threads          the turns that run on it, and their ends
 spare_threads    those that are started before they are asked for
 running_turn     a turn as its reader, its owner and its consumer share it
@@ -16,6 +16,7 @@ expansion        pure: the same backwards, for those who write down what a backe
 deltas           pure: text that was read together, as one delta
 requests         pure: what codex is asked, and what it is answered when it asks
 output_schema    pure: the schema that codex passes on to hold the model to
+quota            pure: what is left of the account's quota
 errors           pure: every failure and the client's answer to it
 options          a session's limits and deadlines
 program          find the program, also behind npm's launcher

@@ -26,6 +26,7 @@ from .item_kinds import HARMLESS
 from .options import Deadlines, LaneBounds, SessionOptions
 from .output_schema import output_schema
 from .program import locate_program
+from .quota import QuotaBook
 from .running_turn import RunningTurn, TurnLostError
 from .session import CodexSession, open_session
 from .threads import Orphans
@@ -66,7 +67,8 @@ class CodexBackend:
         policy: RestartPolicy = RestartPolicy(),  # noqa: B008 -- frozen
     ) -> None:
         orphans: Orphans = []
-        self._open = partial(open_session, connect, options, orphans)
+        self._quota = QuotaBook()
+        self._open = partial(open_session, connect, options, orphans, self._quota)
         self._allowed = options.allowed_items
         self._keeps_lanes = options.lanes is not None
         self._supervisor = Supervisor(self._open, name, policy, (RpcError,))
@@ -182,7 +184,7 @@ class CodexBackend:
 
     def load(self) -> Load:
         backlog = sum(turn.events.backlog for turn in self._turns)
-        return Load(len(self._turns), backlog, self._supervisor.starts, self._interrupts)
+        return Load(len(self._turns), backlog, self._supervisor.starts, self._interrupts, self._quota.limits)
 
 
 def codex_backend(

@@ -22,7 +22,7 @@ class Deadlines:
     request: float = 30.0
     """For starting a thread or a turn; 3 were seen of a version that looks for models first."""
     models: float = 20.0
-    """For the list of models, which nothing waits for."""
+    """For the list of models and for the quota, which nothing waits for."""
     total: float = 3600.0
     """For a whole turn, however much it says."""
     interrupt: float = 1.0

@@ -30,7 +30,6 @@ def client_info() -> Mapping[str, str]:
 
 
 IGNORED_NOTIFICATIONS = (
-    "account/rateLimits/updated",
     "item/reasoning/summaryPartAdded",
     "remoteControl/status/changed",
     "thread/readState/changed",

@@ -1,4 +1,4 @@
-"""One connection to one app-server: its greeting, its login, its models, and its watch.
+"""One connection to one app-server: its greeting, its login and quota, its models, and its watch.
 
 The turns that run on it are `threads`' business, when it is usable `session_life`'s.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from .deltas import join_deltas
 from .errors import not_logged_in
 from .options import SessionOptions
 from .program import release_of
+from .quota import READ, UPDATED, QuotaBook
 from .requests import answer_request, greeting
 from .running_turn import RunningTurn, TurnLostError
 from .threads import CodexThreads, Orphans
@@ -40,7 +42,7 @@ SIDE_BY_SIDE_SINCE = (0, 100)
 class CodexSession:
     """Made by `open_session`. `problem` is why no turn may start although codex runs."""
 
-    def __init__(self, transport: Transport, options: SessionOptions, orphans: Orphans) -> None:
+    def __init__(self, transport: Transport, options: SessionOptions, orphans: Orphans, quota: QuotaBook) -> None:
         self.version: str | None = None
         self.problem: str | None = None
         self.models: list[Model] | None = None
@@ -56,13 +58,18 @@ class CodexSession:
         self._transport = transport
         self._options = options
         self._deadlines = options.deadlines
+        self._quota = quota
+        self._has_quota = True
         self._threads = CodexThreads(self.client, self.life, options, orphans)
         self._login = _stamp(options.login_file)
 
     # What the client calls
 
     def _notified(self, method: str, params: RpcObject) -> None:
-        self._threads.receive(method, params)
+        if method == UPDATED:
+            self._quota.hear(params, time.time())
+        else:
+            self._threads.receive(method, params)
 
     def _answer(self, method: str, params: RpcObject) -> object:
         try:
@@ -105,7 +112,10 @@ class CodexSession:
         except RpcAnswerError as error:
             log.debug("codex_tells_no_account", error=str(error))
             return
-        missing = account.get("requiresOpenaiAuth") and account.get("account") is None
+        login = account.get("account")
+        self._has_quota = isinstance(login, Mapping) and login.get("type") == "chatgpt"
+        self._quota.belongs_to(login)
+        missing = account.get("requiresOpenaiAuth") and login is None
         self.problem = not_logged_in() if missing else None
 
     def check_login(self) -> None:
@@ -135,6 +145,14 @@ class CodexSession:
             log.debug("codex_lists_no_models", error=str(error))
         finally:
             self.models_listed.set()
+
+    async def read_quota(self) -> None:
+        """Fill the book, where the login is of a kind that has a quota."""
+        if self._has_quota:
+            try:
+                self._quota.take(await self.client.request(READ, deadline=self._deadlines.models), time.time())
+            except RpcError as error:
+                log.debug("codex_tells_no_quota", error=str(error))
 
     @property
     def lists_aside(self) -> bool:
@@ -183,10 +201,10 @@ def _stamp(file: Path | None) -> tuple[int, int] | None:
 
 @asynccontextmanager
 async def open_session(
-    connect: Callable[[], Awaitable[Transport]], options: SessionOptions, orphans: Orphans
+    connect: Callable[[], Awaitable[Transport]], options: SessionOptions, orphans: Orphans, quota: QuotaBook
 ) -> AsyncIterator[CodexSession]:
     """A session that is ready for turns. Raises `OSError` or `RpcError` when it cannot come to that."""
-    session = CodexSession(await connect(), options, orphans)
+    session = CodexSession(await connect(), options, orphans, quota)
     async with session.client.running():
         try:
             await session.greet()
@@ -196,7 +214,10 @@ async def open_session(
                     group.create_task(session.prepare_threads(), name="codex spare threads"),
                 ]
                 if not session.lists_aside:
-                    tasks.append(group.create_task(session.list_models(), name="codex models"))
+                    tasks += [
+                        group.create_task(session.list_models(), name="codex models"),
+                        group.create_task(session.read_quota(), name="codex quota"),
+                    ]
                 try:
                     yield session
                 finally:

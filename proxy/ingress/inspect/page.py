@@ -15,6 +15,7 @@ from ..event_stream import stream_subscription
 from ..health import greet
 from ..models import MODELS
 from ..readiness import READINESS
+from ..state import BACKEND
 from .access import COOKIE
 from .detail import detail
 from .inspection import INSPECTION
@@ -103,6 +104,7 @@ async def state(request: web.Request) -> web.StreamResponse:
         "backend": health.version,
         "base_url": f"{request.url.scheme}://{request.headers.get('Host', '')}/v1",
         "keyed": inspection.keyed,
+        "quota": [quota.as_json() for quota in request.app[BACKEND].load().quota],
         "models": await _models(request),
         "inspect": log.keeps_words,
         "turns": log.limit,

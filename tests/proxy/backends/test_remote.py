@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import orjson
 import pytest
+from aiohttp import web
+from pytest_aiohttp import AiohttpServer
 
 from proxy.backends import find_kind
 from proxy.backends.codex.config import Provider
@@ -14,6 +19,7 @@ from proxy.backends.codex.home import prepare_home
 from proxy.backends.codex.threads import WHATEVER_RUNS
 from proxy.backends.remote import remote_backend
 from proxy.contracts import TextPiece
+from proxy.quota import QuotaWindow
 from proxy.rpc import RpcClient
 from proxy.rpc.websocket import WebSocketTransport
 from proxy.settings import Settings
@@ -31,12 +37,18 @@ def program(request: pytest.FixtureRequest) -> TestProgram:
     return program
 
 
-@pytest.fixture
-async def address(home: Path, program: TestProgram, model: ScriptedModel, tmp_path: Path) -> AsyncIterator[str]:
+@asynccontextmanager
+async def listening(home: Path, program: TestProgram, upstream: str, config: str = "") -> AsyncIterator[str]:
+    """Its address. `config` stands before the rest, and goes with a login."""
     assert program.path is not None
     env = {**child_environment(home), "CODEX_HOME": str(home)}
-    await prepare_home(home, program.path, Provider(model.url), 300, env)
-    socket = tmp_path / "s"
+    await prepare_home(home, program.path, Provider(upstream), 300, env)
+    if config:
+        file = home / "config.toml"
+        file.write_text(
+            config + file.read_text().replace("requires_openai_auth = false", "requires_openai_auth = true")
+        )
+    socket = home.parent / "s"
     process = await asyncio.create_subprocess_exec(
         program.path, "app-server", "--listen", f"unix://{socket}", env=env, stderr=asyncio.subprocess.DEVNULL
     )
@@ -48,11 +60,64 @@ async def address(home: Path, program: TestProgram, model: ScriptedModel, tmp_pa
     await process.wait()
 
 
+@pytest.fixture
+async def address(home: Path, program: TestProgram, model: ScriptedModel) -> AsyncIterator[str]:
+    async with listening(home, program, model.url) as address:
+        yield address
+
+
 async def test_a_listening_app_server_is_a_backend(address: str, model: ScriptedModel) -> None:
     model.push(Reply([Message("Hello over a socket")], chunk=3))
     async with remote_backend(address) as backend:
         assert merged(await read_turn(backend, prompt()))[0] == TextPiece("Hello over a socket")
         assert (await backend.health()).problem is None
+
+
+@pytest.fixture
+async def usage(aiohttp_server: AiohttpServer) -> str:
+    """The service that codex asks for its account's quota; its base URL."""
+    hours = {"used_percent": 33, "limit_window_seconds": 18000, "reset_after_seconds": 600, "reset_at": 2_000_000_000}
+    limit = {"allowed": True, "limit_reached": False, "primary_window": hours}
+    other = {"limit_name": "a-model", "metered_feature": "codex_a_model", "rate_limit": limit}
+    balance = {"has_credits": True, "unlimited": False, "balance": "12.50"}
+    told = {"plan_type": "plus", "rate_limit": limit, "credits": balance, "additional_rate_limits": [other]}
+
+    async def tell(request: web.Request) -> web.Response:
+        return web.json_response(told)
+
+    app = web.Application()
+    app.router.add_get("/backend-api/wham/usage", tell)
+    return str((await aiohttp_server(app)).make_url("/backend-api"))
+
+
+def log_in(home: Path) -> None:
+    """By a ChatGPT login, of nobody."""
+    claims = {"exp": 2_000_000_000, "https://api.openai.com/auth": {"chatgpt_plan_type": "plus"}}
+    part = base64.urlsafe_b64encode(orjson.dumps(claims)).rstrip(b"=").decode()
+    token = f"{part}.{part}.{part}"
+    tokens = {"id_token": token, "access_token": token, "refresh_token": "r", "account_id": "a"}
+    kept = {"OPENAI_API_KEY": None, "tokens": tokens, "last_refresh": "2033-05-18T00:00:00Z"}
+    home.mkdir(exist_ok=True)
+    (home / "auth.json").write_bytes(orjson.dumps(kept))
+
+
+async def test_what_is_left_of_a_logins_quota_is_read_without_a_turn(
+    home: Path, program: TestProgram, usage: str, model: ScriptedModel
+) -> None:
+    log_in(home)
+    async with (
+        listening(home, program, model.url, f'chatgpt_base_url = "{usage}"\n') as address,
+        remote_backend(address) as backend,
+        asyncio.timeout(PATIENCE),
+    ):
+        while not backend.load().quota:  # noqa: ASYNC110 -- nobody waits for it
+            await asyncio.sleep(0.01)
+        quota = backend.load().quota
+    window = (QuotaWindow("primary", 33, 300, 2_000_000_000),)
+    assert [(it.limit, it.name, it.plan, it.credits, it.windows) for it in quota] == [
+        ("codex", None, "plus", "12.50", window),
+        ("codex_a_model", "a-model", "plus", None, window),
+    ]
 
 
 async def test_leaving_ends_the_turn_there_too(address: str, model: ScriptedModel) -> None:

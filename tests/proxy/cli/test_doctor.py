@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from proxy.backends import Finding
+from proxy.backends.table import BACKENDS
 from proxy.cli.doctor import examine
+from proxy.contracts import Load
 from proxy.home import KeptHabits, habits_file
+from proxy.quota import Quota, QuotaWindow
 from proxy.settings import Settings
 from proxy.turn import KeyHabit
+from tests.support.scripted_backend import SCRIPTED, ScriptedBackend
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 
@@ -33,3 +38,28 @@ async def test_doctor_tells_which_models_write_the_call_key(
     [found] = [finding async for finding in examine(settings) if finding.name == "call key"]
     assert found == Finding("call key", good, said, found.remedy)
     assert bool(found.remedy) is (good is None)
+
+
+def quota(limit: str, used: int) -> Quota:
+    return Quota(limit, (QuotaWindow("primary", used, 300),), 0)
+
+
+@pytest.mark.parametrize(
+    ("told", "seen"),
+    [
+        ([quota("codex", 40)], [("quota", True), ("turn", True)]),
+        ([quota("codex", 100)], [("quota", False)]),  # no turn, which would be refused
+        ([quota("codex", 40), quota("a-model", 100)], [("quota", True), ("quota", None), ("turn", True)]),
+    ],
+)
+async def test_a_quota_is_red_only_when_it_is_used_up_and_is_the_main_one(
+    told: list[Quota], seen: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Counted(ScriptedBackend):
+        def load(self) -> Load:
+            return Load(quota=tuple(told))
+
+    monkeypatch.setitem(BACKENDS, "scripted", replace(SCRIPTED, make=Counted))
+    settings = Settings(port=0, backend="scripted:a.md", store="memory", call_key="off")
+    findings = [(finding.name, finding.good) async for finding in examine(settings)]
+    assert [finding for finding in findings if finding[0] in {"quota", "turn"}] == seen

@@ -17,6 +17,7 @@ from proxy.contracts import Load, Prompt
 from proxy.errors import BackendError
 from proxy.ingress import metrics
 from proxy.ingress.routes import ROUTES
+from proxy.quota import Quota, QuotaWindow
 from proxy.replay.call_key import key_of
 from proxy.turn import Again
 from tests.support.http_client import client
@@ -217,13 +218,17 @@ def test_what_a_turn_reports_is_known_by_its_name() -> None:
     assert refused | names == set(metrics.REFUSALS)
 
 
-@pytest.mark.parametrize("load", [Load(3, 20, 2, 7)])
-def test_the_backends_load_is_told_as_it_is_now(load: Load) -> None:
+def metrics_of(load: Load) -> str:
     class Loaded(MemoryBackend):
         def load(self) -> Load:
             return load
 
-    text = metrics.Metrics(Loaded([])).text().decode()
+    return metrics.Metrics(Loaded([])).text().decode()
+
+
+@pytest.mark.parametrize("load", [Load(3, 20, 2, 7)])
+def test_the_backends_load_is_told_as_it_is_now(load: Load) -> None:
+    text = metrics_of(load)
     for line in (
         "backend_open_turns 3.0",
         "backend_backlog 20.0",
@@ -231,3 +236,22 @@ def test_the_backends_load_is_told_as_it_is_now(load: Load) -> None:
         "backend_interrupts_total 7.0",
     ):
         assert f"\ntagcall_{line}\n" in text
+
+
+def test_of_the_limits_of_some_models_the_worst_is_told_and_no_name() -> None:
+    def quota(limit: str, used: int) -> Quota:
+        return Quota(limit, (QuotaWindow("primary", used, 300, 1000 + used), QuotaWindow("secondary", used)), used)
+
+    text = metrics_of(Load(quota=(quota("codex", 10), quota("a-model", 100), quota("b-model", 30))))
+    assert sorted(line for line in text.splitlines() if line.startswith("tagcall_quota_")) == [
+        'tagcall_quota_exhausted{limit="codex"} 0.0',
+        'tagcall_quota_exhausted{limit="other"} 1.0',
+        'tagcall_quota_left_ratio{limit="codex",window="primary"} 0.9',
+        'tagcall_quota_left_ratio{limit="codex",window="secondary"} 0.9',
+        'tagcall_quota_left_ratio{limit="other",window="primary"} 0.0',
+        'tagcall_quota_left_ratio{limit="other",window="secondary"} 0.0',
+        'tagcall_quota_resets_timestamp_seconds{limit="codex",window="primary"} 1010.0',
+        'tagcall_quota_resets_timestamp_seconds{limit="other",window="primary"} 1100.0',
+        'tagcall_quota_told_timestamp_seconds{limit="codex"} 10.0',
+        'tagcall_quota_told_timestamp_seconds{limit="other"} 100.0',
+    ]

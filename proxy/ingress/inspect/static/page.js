@@ -1,5 +1,5 @@
 // The page at `/`: what the server says of itself, the turns as they happen, and one of them with its words.
-import { asCurl, copyButton, node, turnDetail, turnRow } from "./view.js";
+import { asCurl, copyButton, node, quotaLines, turnDetail, turnRow } from "./view.js";
 
 const by = (id) => document.getElementById(id);
 const turns = new Map(); // by id, oldest first
@@ -49,6 +49,14 @@ by("key").addEventListener("keydown", (event) => {
 function showState(state) {
   limit = state.turns;
   server = state;
+  showFacts(state);
+  by("actions").replaceChildren(
+    copyButton("Copy base URL", () => state.base_url),
+    ...state.models.slice(0, 1).map((model) => copyButton("Copy model", () => model)),
+    state.keyed ? "" : copyButton("Copy key", () => "tagcall"));
+}
+
+function showFacts(state) {
   const status = by("status");
   status.className = state.problem ? "trouble" : "ready";
   status.textContent = state.problem ?? "Ready";
@@ -56,14 +64,24 @@ function showState(state) {
   const facts = {
     backend: state.backend,
     models: state.models.join(", "),
+    "quota left": state.quota.length ? node("span", { id: "quota" }, ...quotaLines(state.quota)) : null,
     words: state.inspect ? `kept in memory, ${mib(state.used)} of ${mib(state.bytes)}` : "not kept (--inspect)",
   };
   by("facts").replaceChildren(...Object.entries(facts).filter(([, value]) => value).map(([name, value]) =>
     node("div", {}, node("dt", {}, name), node("dd", {}, value))));
-  by("actions").replaceChildren(
-    copyButton("Copy base URL", () => state.base_url),
-    ...state.models.slice(0, 1).map((model) => copyButton("Copy model", () => model)),
-    state.keyed ? "" : copyButton("Copy key", () => "tagcall"));
+}
+
+// With a turn's end the quota is another one.
+let looking = null;
+function lookAgain() {
+  looking ??= setTimeout(async () => {
+    looking = null;
+    try {
+      showFacts(await ask("state"));
+    } catch {
+      // the event stream says when the server does not answer
+    }
+  }, 1000);
 }
 
 // List
@@ -87,6 +105,7 @@ function showTurns() {
 
 let drawing = false;
 function take(turn) {
+  if (turns.get(turn.id)?.state === "running" && turn.state !== "running") lookAgain();
   turns.set(turn.id, turn);
   while (turns.size > limit) turns.delete(turns.keys().next().value);
   if (turn.id === shown) open(turn.id, false);

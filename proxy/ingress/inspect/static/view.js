@@ -20,6 +20,17 @@ export function callMark(call) {
   return node("span", { class: `mark ${call.mark}` }, `${call.name ?? "block"} ${words[call.mark]}${why}`);
 }
 
+// What is left of the quota: a line a limit.
+export function quotaLines(quota) {
+  const length = (minutes) => minutes < 60 ? `${minutes} min` : minutes < 1440 ? `${Math.round(minutes / 60)} h` : `${Math.round(minutes / 1440)} d`;
+  const date = (moment) => moment * 1000 - Date.now() > 20 * 3600e3 ? { dateStyle: "short" } : {};
+  const until = (moment) => moment ? ` until ${new Date(moment * 1000).toLocaleString([], { ...date(moment), timeStyle: "short" })}` : "";
+  const left = (window) => `${window.left_percent} % of ${window.minutes ? length(window.minutes) : `the ${window.name} limit`}${until(window.resets_at)}`;
+  return quota.map((limit) => node("span", { class: limit.exhausted ? "failure" : null, title: `as told at ${new Date(limit.told_at * 1000).toLocaleTimeString()}` },
+    [limit.limit === "codex" ? null : limit.name ?? limit.limit, limit.exhausted ? "used up" : null, ...limit.windows.map(left),
+      limit.credits ? `credits ${limit.credits}` : null, limit.plan ? `plan ${limit.plan}` : null].filter(Boolean).join(", ")));
+}
+
 // One turn in the list.
 export function turnRow(turn, open) {
   const when = new Date(turn.at * 1000);

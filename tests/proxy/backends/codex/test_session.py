@@ -12,6 +12,7 @@ from proxy.contracts import TextPiece
 from proxy.errors import BackendError
 from proxy.rpc import RpcObject
 from tests.support.backend_events import prompt, read_turn
+from tests.support.fake_app_server import RefusedError
 from tests.support.scripted_codex import AT, Server, backend, outcome
 from tests.support.virtual_clock import on_a_virtual_clock
 
@@ -224,3 +225,68 @@ async def test_at_the_end_running_turns_are_told_that_it_is_the_end() -> None:
     error = turn.result()
     assert (error.status, error.message) == (503, "The proxy is shutting down.")
     assert len(server.requests("turn/start")) == 1
+
+
+CHATGPT = {"account": {"type": "chatgpt", "email": "a@b.c", "planType": "plus"}, "requiresOpenaiAuth": True}
+QUOTA = {"rateLimits": {"limitId": "codex", "primary": {"usedPercent": 40, "windowDurationMins": 300}}}
+
+
+def refuse(params: RpcObject) -> RpcObject:
+    raise RefusedError(-32600, "codex account authentication required to read rate limits")
+
+
+def with_quota(login: RpcObject = CHATGPT) -> Server:
+    server = Server()
+    server.handlers["account/read"] = lambda params: login
+    server.handlers["account/rateLimits/read"] = lambda params: QUOTA
+    return server
+
+
+@on_a_virtual_clock
+async def test_the_quota_of_a_login_is_read_at_once_and_kept_up_to_date() -> None:
+    server = with_quota()
+    async with backend(server) as it, it.stream(prompt()) as batches:
+        await server.wait_for("turn/start")
+        assert [quota.windows[0].left_percent for quota in it.load().quota] == [60]
+        server.tell("account/rateLimits/updated", rateLimits={"limitId": "codex", "primary": {"usedPercent": 41}})
+        server.say("hello")
+        await anext(batches)
+        assert [quota.windows[0].left_percent for quota in it.load().quota] == [59]
+
+
+@on_a_virtual_clock
+@pytest.mark.parametrize("login", [{"type": "apiKey"}, None])
+async def test_who_has_no_chatgpt_login_is_asked_for_no_quota(login: RpcObject | None) -> None:
+    server = with_quota({"account": login, "requiresOpenaiAuth": False})
+    async with backend(server) as it, it.stream(prompt()):
+        await server.wait_for("turn/start")
+        assert it.load().quota == ()
+    assert not server.requests("account/rateLimits/read")
+
+
+@on_a_virtual_clock
+async def test_an_app_server_that_tells_no_quota_takes_turns_all_the_same() -> None:
+    server = with_quota()
+    server.handlers["account/rateLimits/read"] = refuse
+    async with backend(server) as it, it.stream(prompt()) as batches:
+        await server.wait_for("turn/start")
+        server.say("hello")
+        assert await anext(batches) == [TextPiece("hello")]
+        assert it.load().quota == ()
+
+
+@on_a_virtual_clock
+async def test_the_next_connection_knows_the_quota_of_the_same_login_and_not_of_another() -> None:
+    first, same, another = with_quota(), with_quota(), with_quota({"account": {"type": "apiKey"}})
+    same.handlers["account/rateLimits/read"] = refuse
+    async with backend(first, same, another) as it:
+        await first.wait_for("account/rateLimits/read")
+        await it.health()
+        first.end()
+        await same.wait_for("account/rateLimits/read")
+        await it.health()
+        assert [quota.windows[0].left_percent for quota in it.load().quota] == [60]
+        same.end()
+        await another.wait_for("account/read")
+        await it.health()
+        assert it.load().quota == ()
