@@ -21,8 +21,9 @@ from tests.support.patience import no_deadlines, wait_for_codex
 from tests.support.scripted_model import ScriptedModel
 
 # Time is no property of the code: a busy machine must not fail a test. In CI the examples are always the same.
-settings.register_profile("here", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+EXAMPLES = int(os.environ.get("TAGCALL_TEST_EXAMPLES", "25"))
+settings.register_profile("here", deadline=None, max_examples=EXAMPLES)
+settings.register_profile("ci", deadline=None, max_examples=EXAMPLES, derandomize=True)
 # With a mutant a test runs some hundred times: few examples, none of them shrunk or kept.
 settings.register_profile(
     "mutants",

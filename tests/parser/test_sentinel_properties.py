@@ -202,7 +202,6 @@ def test_prose_is_held_back_only_while_it_may_be_a_tag() -> None:
 
 
 @given(TEXTS.map(lambda text: text * 20), st.integers(1, 9))
-@settings(max_examples=50)
 def test_what_is_held_back_has_a_limit(text: str, size: int) -> None:
     parser = SentinelParser(max_call_chars=500)
     limit = 500 + MAX_OPENING_CHARS + MAX_TAIL_CHARS + MAX_HELD_BLANK + size

@@ -226,7 +226,7 @@ def refusal_of(parse: Callable[[JsonObject], object], body: bytes) -> RequestErr
     return None
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 @given(st.data())
 @pytest.mark.parametrize("api", WHOLE)
 def test_a_request_with_anything_anywhere_is_read_or_refused(api: str, data: st.DataObject) -> None:

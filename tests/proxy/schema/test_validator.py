@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator, Draft7Validator, Draft201909Validator, Draft202012Validator
 from jsonschema.exceptions import best_match
@@ -101,24 +101,20 @@ def check(library: Any, schema: Any, value: Any, *, words: bool = True) -> None:
 
 
 @given(schemas({}, {}), VALUES)
-@settings(max_examples=60)
 def test_draft_4_is_the_librarys(schema: Any, value: Any) -> None:
     check(Draft4Validator, schema, value)
 
 
 @given(DRAFT_7, VALUES)
-@settings(max_examples=60)
 def test_draft_7_is_the_librarys(schema: Any, value: Any) -> None:
     check(Draft7Validator, schema, value)
 
 
 @given(LATEST, VALUES)
-@settings(max_examples=120)
 def test_the_latest_draft_is_the_librarys(schema: Any, value: Any) -> None:
     check(Draft202012Validator, schema, value, words="unevaluated" not in json.dumps(schema))
 
 
 @given(schemas(LATER, WITH_SCHEMAS), VALUES)
-@settings(max_examples=60)
 def test_draft_2019_is_the_librarys(schema: Any, value: Any) -> None:
     check(Draft201909Validator, schema, value)
