@@ -3,6 +3,7 @@
     <case>/request.json                     the body that the client sent to the proxy
     <case>/backend.jsonl                    what the proxy and the app-server said to each other
     <case>/response.sse or response.json    what the client got, see `answers`
+    <case>/transcript.txt                   the texts of `backend.jsonl` in whole, see `transcript`
 
 Playing needs `backend.jsonl` only. Its first line says what it is, the others are messages as they
 went over the wire, `t` in seconds on any clock; empty lines may part them:
@@ -36,6 +37,7 @@ from .thread_log import ThreadLog, counted_on
 FORMAT = 1
 REQUEST_FILE = "request.json"
 BACKEND_FILE = "backend.jsonl"
+TRANSCRIPT_FILE = "transcript.txt"
 DEFAULT_PATH = "/v1/responses"
 
 ReplayMessage: TypeAlias = dict[str, object]
@@ -158,6 +160,12 @@ def _parse_turn(lines: list[_Line], ask: Ask, begin: float, spent: Mapping[str, 
     )
     interrupted = any(line.from_client and line.message.get("method") == "turn/interrupt" for line in own)
     return RecordedTurn(ask, thread_id, turn_id, steps, interrupted)
+
+
+def load_messages(case: Path) -> list[ReplayMessage]:
+    """What both sides said, in order. Of a fixture that has been loaded."""
+    rows = [row for row in (case / BACKEND_FILE).read_bytes().split(b"\n") if row.strip()]
+    return [_parse_line(number, row).message for number, row in enumerate(rows[1:], start=2)]
 
 
 def load_request(case: Path) -> ReplayMessage | None:

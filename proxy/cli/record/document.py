@@ -14,9 +14,10 @@ from ...ingress.inspect.record import HeardTurn
 from ...replay.answers import FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, file_of
 from ...replay.call_key import key_of
 from ...replay.conversation import Asking, folded_lines, read_conversation
-from ...replay.fixture import BACKEND_FILE, FORMAT, REQUEST_FILE
+from ...replay.fixture import BACKEND_FILE, FORMAT, REQUEST_FILE, TRANSCRIPT_FILE
 from ...replay.normal import Names, normal
 from ...replay.thread_log import ThreadLog
+from ...replay.transcript import transcript
 from .scrub import Scrubber, scrub_messages
 
 # What a prompt holds that asks for calls.
@@ -61,6 +62,7 @@ def compose(recording: Recording, scrubber: Scrubber) -> dict[str, bytes]:
         REQUEST_FILE: orjson.dumps(request, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE),
         BACKEND_FILE: _backend_file(recording, lines, messages, scrubber),
         file_of(answer): answer.encode(),
+        TRANSCRIPT_FILE: transcript(messages).encode(),
     }
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import UsageError
 from ...logs import configure
 from ...replay.answers import BODY_FILE, STREAM_FILE, FixtureAnswer, file_of
+from ...replay.fixture import TRANSCRIPT_FILE
 
 if TYPE_CHECKING:
     from .run import Outcome
@@ -101,6 +102,8 @@ def _update(outcome: Outcome) -> bool:
     kept, other = (outcome.case.folder / name for name in _files(outcome.got))
     _replace(kept, outcome.got.encode())
     other.unlink(missing_ok=True)
+    if outcome.case.stale:
+        _replace(outcome.case.folder / TRANSCRIPT_FILE, outcome.case.transcript.encode())
     return True
 
 

@@ -27,8 +27,17 @@ from ...replay.answers import (
 )
 from ...replay.asks import BY_NAME
 from ...replay.difference import differences
-from ...replay.fixture import Fixture, ReplayMessage, load_fixtures, load_request
+from ...replay.fixture import (
+    BACKEND_FILE,
+    TRANSCRIPT_FILE,
+    Fixture,
+    ReplayMessage,
+    load_fixtures,
+    load_messages,
+    load_request,
+)
 from ...replay.normal import Names, error_alone, normal, without_usage
+from ...replay.transcript import transcript
 from ...server import running_server
 from ...settings import Settings
 from ...turn import NoHabits
@@ -45,12 +54,17 @@ ANSWER_TIMEOUT = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A fixture that can be run. `promised` is None as long as it promises nothing."""
+    """A fixture that can be run. `promised` is None as long as it promises nothing.
+
+    `transcript` is what its lines say, `stale` that its file has something else.
+    """
 
     fixture: Fixture
     folder: Path
     request: ReplayMessage
     promised: FixtureAnswer | None
+    transcript: str
+    stale: bool
 
     @property
     def estimated(self) -> bool:
@@ -92,8 +106,15 @@ def load_cases(folder: Path) -> tuple[list[Case], list[str]]:
             unknown = set(fixture.settings) - set(SHAPING)
             if unknown:
                 raise UsageError(f"{place}: no answer depends on the setting {min(unknown)}.")
-            cases.append(Case(fixture, place, request, load_answer(place)))
+            said = transcript(load_messages(place))
+            cases.append(Case(fixture, place, request, load_answer(place), said, _is_stale(place, said)))
     return cases, unasked
+
+
+def _is_stale(case: Path, said: str) -> bool:
+    """Whether a fixture has a transcript that is not that of its lines. Those of 0.1 have none."""
+    file = case / TRANSCRIPT_FILE
+    return file.is_file() and file.read_bytes() != said.encode()
 
 
 # Where a fixture is asked for: the settings that it needs, and the cuts.
@@ -186,7 +207,8 @@ async def _run_case(case: Case, servers: Servers) -> Outcome:
         if differing := differences(_comparable(case, got), _comparable(case, other)):
             size = "one piece" if chunk == CHUNKS[-1] else f"pieces of {chunk}"
             against_cuts += [f"the answer is another when the model's text comes in {size}", *_indented(differing)]
-    return Outcome(case, got, tuple(_against_promise(case, got)), tuple(against_cuts), loop.time() - begin)
+    stale = [f"{TRANSCRIPT_FILE} is not what {BACKEND_FILE} says (--update writes it)"] if case.stale else []
+    return Outcome(case, got, (*_against_promise(case, got), *stale), tuple(against_cuts), loop.time() - begin)
 
 
 def _against_promise(case: Case, got: FixtureAnswer) -> list[str]:

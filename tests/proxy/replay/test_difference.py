@@ -75,3 +75,25 @@ def test_there_are_differences_exactly_where_two_answers_differ(one: object, oth
     lines = differences(FixtureBody(200, {}, one), FixtureBody(200, {}, other))
     assert bool(lines) == (json.dumps(one, sort_keys=True) != json.dumps(other, sort_keys=True))
     assert not differences(stream(("a", one)), stream(("a", one)))
+
+
+def test_a_changed_word_is_told_once_however_often_a_stream_says_it() -> None:
+    def answer(text: str) -> FixtureStream:
+        message = {"content": [{"text": text}]}
+        return stream(("delta", {"delta": text}), ("done", {"text": text}), ("completed", {"output": [message]}))
+
+    assert differences(answer("I planted garlic."), answer("I planted onions.")) == [
+        "event 1, delta",
+        "  delta",
+        '  - "I planted garlic."',
+        '  + "I planted onions."',
+        "and the same in 2 more places",
+    ]
+
+
+def test_an_event_more_is_no_difference_of_those_behind_it() -> None:
+    wanted = stream(*((name, {"sequence_number": at}) for at, name in enumerate(("start", "end"))))
+    came = stream(*((name, {"sequence_number": at}) for at, name in enumerate(("start", "more", "end"))))
+    assert [line.partition(" {")[0] for line in differences(wanted, came)] == ["+ event 2, more"]
+    astray = stream(("start", {"sequence_number": 0}), ("end", {"sequence_number": 2}))
+    assert differences(wanted, astray) == ["event 2, end", "  sequence_number", "  - 1", "  + 2"]
