@@ -7,13 +7,13 @@ A fixture asks with the newest user message and the names of the tools called si
 It fits a turn when that turn's newest user message is this text, or this text and more lines behind it,
 and exactly these tools were called since, in this order. White space does not count, nor do call ids,
 arguments, results and what was said before. Nor does it count how the conversation came to the thread: in one
-text, as items that were injected, or over several turns. These decide only between fixtures that fit; the first
-difference in this list does:
+text, as items that were injected, or over several turns. A placeholder in the text, as `[redacted]`, stands for any.
+These decide only between fixtures that fit; the first difference in this list does:
 
     the newest text is the user's, not the proxy's own    more lines of the user message
-    the same model                                        tools offered or not
-    the same conversation as a whole                      the same number of lines that the proxy added
-    more messages at the end that are the same
+    no placeholder was needed                             the same model
+    tools offered or not                                  the same conversation as a whole
+    the same number of lines that the proxy added         more messages at the end that are the same
 
 What is still equal is played in the order of the names.
 """
@@ -28,6 +28,7 @@ from functools import cached_property
 from typing import TypeAlias, TypeVar
 
 from .conversation import Asking, Conversation, ThreadMessage, common_end, folded_lines, read_conversation
+from .placeholders import stands_for
 
 # Characters of a text that an explanation shows from the first difference on; half as many before it.
 _SHOWN = 40
@@ -35,7 +36,7 @@ _SHOWN = 40
 # A model of this name is answered by the fixture that is named behind it, and by no other.
 BY_NAME = "fixture:"
 
-_Rank: TypeAlias = tuple[bool, int, int, bool, bool, bool, bool, int]
+_Rank: TypeAlias = tuple[bool, int, int, bool, bool, bool, bool, bool, int]
 _Key = TypeVar("_Key")
 
 
@@ -81,8 +82,14 @@ def fits(ask: Ask, seen: Seen) -> bool:
 def _fitting(ask: Ask, seen: Seen) -> Iterator[tuple[int, Asking]]:
     """Those of what may be asked that `ask` fits, numbered, the likeliest first."""
     for number, asking in enumerate(seen.conversation.askings):
-        if asking.after_tools == ask.after_tools and asking.lines[: len(ask.lines)] == ask.lines:
+        if asking.after_tools == ask.after_tools and (
+            _word_for_word(ask, asking) or stands_for("\n".join(ask.lines), "\n".join(asking.lines))
+        ):
             yield number, asking
+
+
+def _word_for_word(ask: Ask, asking: Asking) -> bool:
+    return asking.lines[: len(ask.lines)] == ask.lines
 
 
 def _rank(ask: Ask, seen: Seen, number: int, asking: Asking) -> _Rank:
@@ -90,6 +97,7 @@ def _rank(ask: Ask, seen: Seen, number: int, asking: Asking) -> _Rank:
         bool(ask.lines),
         -number,
         len(ask.lines),
+        _word_for_word(ask, asking),
         ask.model == seen.model,
         ask.with_tools is None or ask.with_tools == seen.with_tools,
         *_likeness(ask, seen, asking),

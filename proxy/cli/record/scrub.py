@@ -12,20 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...replay.call_key import PLACEHOLDER
+from ...replay.placeholders import HOME, KEY, PERSON, REDACTED, WINDOWS_HOME, mail_address
+from .secrets import KEYS, NAMED_SECRETS, SECRET_NAME
 
-KEY = "[key]"
-PERSON = "somebody"
-HOME = "/home/user"
-
-_KEYS = re.compile(
-    r"\bsk-[\w-]{12,}"
-    r"|\b(?:gh[opsur]|github_pat|glpat|hf|npm|pypi|xox[abeoprs])[_-][\w-]{16,}"
-    r"|\bAKIA[0-9A-Z]{16}\b"
-    r"|\bAIza[\w-]{35}"
-    r"|(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"
-    r"|(?<=[Bb]earer )[\w.~+/-]{12,}=*"
-    r"|-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----[^-]*+(?:-(?!----)[^-]*+)*+(?:-----END [A-Z ]{0,32}PRIVATE KEY-----)?"
-)
 _HOMES = re.compile(r"/(?:home|Users)/[^/\s\"'`:;,<>()]+|(?<![\w/])/root(?=/|\b)")
 _WINDOWS_HOMES = re.compile(r"\b[A-Za-z]:\\+Users\\+[^\\\s\"'`:;,<>()]+")
 _EMAILS = re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b")
@@ -43,11 +32,15 @@ class _Cut:
 
 @dataclass(slots=True)
 class Scrubber:
-    """`keys` and `folders` are known ones, whatever they look like; `call_keys` are those of the turns."""
+    """`keys` and `folders` are known ones, whatever they look like; `call_keys` are those of the turns.
+
+    Of what fits one of `patterns` its first group goes, or all of it where there is none.
+    """
 
     keys: Iterable[str] = ()
     call_keys: Iterable[str] = ()
     folders: Iterable[Path] = ()
+    patterns: Iterable[re.Pattern[str]] = ()
     _emails: dict[str, str] = field(default_factory=dict)
 
     def text(self, text: str) -> str:
@@ -70,7 +63,7 @@ class Scrubber:
         match value:
             case dict():
                 return {
-                    key: PERSON if key in _PERSONAL and isinstance(member, str) else self.value(member)
+                    key: (_named(key) if isinstance(member, str) and member else None) or self.value(member)
                     for key, member in value.items()
                 }
             case list():
@@ -84,20 +77,25 @@ class Scrubber:
         """What is to be replaced, from left to right, none over another."""
         found = [
             *(_Cut(at.start(), at.end(), PLACEHOLDER) for key in self.call_keys for at in re.finditer(key, text)),
+            *(_Cut(*_wanted(at), REDACTED) for pattern in self.patterns for at in pattern.finditer(text)),
             *(_Cut(at.start(), at.end(), KEY) for pattern in self._known_keys() for at in pattern.finditer(text)),
+            *(_Cut(*_wanted(at), REDACTED) for pattern in NAMED_SECRETS for at in pattern.finditer(text)),
             *(_Cut(at.start(), at.end(), HOME) for pattern in self._known_homes() for at in pattern.finditer(text)),
-            *(_Cut(at.start(), at.end(), r"C:\Users\user") for at in _WINDOWS_HOMES.finditer(text)),
+            *(_Cut(at.start(), at.end(), WINDOWS_HOME) for at in _WINDOWS_HOMES.finditer(text)),
             *(_Cut(at.start(), at.end(), self._email(at[0])) for at in _EMAILS.finditer(text)),
         ]
         end = 0
-        for cut in sorted(found, key=lambda cut: (cut.start, -cut.end)):
+        whole = (cut for cut in found if cut.end > cut.start)
+        for cut in sorted(whole, key=lambda cut: (cut.start, -cut.end)):
             if cut.start >= end:
                 yield cut
-                end = cut.end
+            elif cut.end > end:  # what one leaves of another goes as well
+                yield _Cut(end, cut.end, "")
+            end = max(end, cut.end)
 
     def _known_keys(self) -> Iterator[re.Pattern[str]]:
         yield from (re.compile(re.escape(key)) for key in self.keys if key)
-        yield _KEYS
+        yield KEYS
 
     def _known_homes(self) -> Iterator[re.Pattern[str]]:
         for folder in sorted(map(str, self.folders), key=len, reverse=True):
@@ -106,8 +104,18 @@ class Scrubber:
         yield _HOMES
 
     def _email(self, address: str) -> str:
-        number = len(self._emails) + 1
-        return self._emails.setdefault(address, f"user{'' if number == 1 else number}@example.com")
+        return self._emails.setdefault(address, mail_address(len(self._emails) + 1))
+
+
+def _named(member: str) -> str | None:
+    """What stands instead of the text that is a member of this name; None for most."""
+    if member in _PERSONAL:
+        return PERSON
+    return REDACTED if SECRET_NAME.search(member) else None
+
+
+def _wanted(match: re.Match[str]) -> tuple[int, int]:
+    return match.span(1 if match.re.groups else 0)
 
 
 def _without(whole: str, begin: int, end: int, cuts: Iterable[_Cut]) -> str:

@@ -186,3 +186,10 @@ MESSAGES = st.lists(
 @given(MESSAGES)
 def test_a_recorded_thread_always_finds_itself(messages: tuple[ThreadMessage, ...]) -> None:
     assert "a" in choose({"a": asked_by(Seen(messages)), "b": Ask("")}, Seen(messages))
+
+
+def test_a_placeholder_in_the_question_stands_for_what_was_asked() -> None:
+    asks = {"any": Ask("Log in with password=[redacted]!"), "mine": Ask("Log in with password=hunter2!")}
+    assert choose(asks, Seen(shown("Log in with password=swordfish!"))) == ("any",)
+    assert choose(asks, Seen(shown("Log in with password=hunter2!"))) == ("mine",)
+    assert not choose(asks, Seen(shown("Log in with password=swordfish?")))

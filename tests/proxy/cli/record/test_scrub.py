@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -64,3 +66,52 @@ def test_however_a_text_is_cut_the_same_is_left(text: str, cuts: list[int]) -> N
     pieces = [whole[begin:end] for begin, end in pairwise(places)]
     assert "".join(Scrubber().pieces(pieces)) == Scrubber().text(whole)
     assert KEY not in Scrubber().text(whole)
+
+
+@pytest.mark.parametrize(
+    ("text", "scrubbed"),
+    [
+        ("password=hunter2", "password=[redacted]"),
+        ("DB_PASSWORD=hunter2; host=db", "DB_PASSWORD=[redacted]; host=db"),
+        ("my Password: hunter2, and more", "my Password: [redacted], and more"),
+        ("**Password:** hunter2!", "**Password:** [redacted]"),
+        ("passphrase: `a b`", "passphrase: `[redacted] b`"),
+        ("password = 'two words'", "password = '[redacted]'"),
+        ('{"password": "two \\"words", "n": 1}', '{"password": "[redacted]", "n": 1}'),
+        (r'"{\"apiKey\": \"two \\\"words\", \"n\": 1}"', r'"{\"apiKey\": \"[redacted]\", \"n\": 1}"'),
+        ("/login?user=ann&token=abc&next=1", "/login?user=ann&token=[redacted]&next=1"),
+        ("api_key: 12ab34cd56", "api_key: [redacted]"),
+        ("psql --db-password hunter2 -c x", "psql --db-password [redacted] -c x"),
+        ("postgres://ann:hunter2@db/notes", "postgres://ann:[redacted]@db/notes"),
+        ("Authorization: Basic YW5uOmh1bnRlcjI=", "Authorization: Basic [redacted]"),
+        (f"api_key={KEY}", "api_key=[key]"),
+        ("password=[redacted]", "password=[redacted]"),
+        ("token: a string, password: str, max_tokens: 100, password=$SECRET, secret == x", None),
+    ],
+)
+def test_what_a_name_says_to_be_secret_is_replaced(text: str, scrubbed: str | None) -> None:
+    assert Scrubber().text(text) == (text if scrubbed is None else scrubbed)
+    assert Scrubber().text(Scrubber().text(text)) == Scrubber().text(text)
+
+
+def test_so_is_the_text_of_a_member_of_such_a_name() -> None:
+    value = {"dbPassword": "x", "client_secret": "y", "token": "", "properties": {"password": {"type": "string"}}}
+    assert Scrubber().value(value) == {**value, "dbPassword": "[redacted]", "client_secret": "[redacted]"}
+
+
+@given(st.sampled_from(["password", "api_key", "token"]), st.text(min_size=1))
+def test_json_stays_json_without_its_secret(name: str, secret: str) -> None:
+    inner = json.dumps({name: secret, "n": [1]}, ensure_ascii=False)
+    for text in (inner, json.dumps({"arguments": inner}, ensure_ascii=False)):
+        value = json.loads(Scrubber().text(text))
+        value = json.loads(value["arguments"]) if "arguments" in value else value
+        assert (value[name], value["n"]) == ("[redacted]", [1])
+
+
+def test_what_fits_a_pattern_goes_or_the_first_group_of_it() -> None:
+    scrubber = Scrubber(patterns=[re.compile("ACME"), re.compile(r"customer (\d+)"), re.compile("x*")])
+    assert scrubber.text("customer 17 of ACME") == "customer [redacted] of [redacted]"
+
+
+def test_nothing_is_left_of_a_key_that_a_pattern_cuts_through() -> None:
+    assert Scrubber(patterns=[re.compile(f"use {KEY[:9]}")]).text(f"I use {KEY}.") == "I [redacted]."

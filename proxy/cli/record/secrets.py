@@ -1,0 +1,50 @@
+"""What looks like a secret: by its own form, or by the name in front of it.
+
+A name counts in each way in which it is written: `password=...`, `"password": "..."`, the same inside a JSON string,
+`**Password:** ...` in a note. The value alone goes, so that JSON stays JSON. Rather too much goes than too little.
+"""
+
+from __future__ import annotations
+
+import re
+
+KEYS = re.compile(
+    r"\bsk-[\w-]{12,}"
+    r"|\b(?:gh[opsur]|github_pat|glpat|hf|npm|pypi|xox[abeoprs])[_-][\w-]{16,}"
+    r"|\bAKIA[0-9A-Z]{16}\b"
+    r"|\bAIza[\w-]{35}"
+    r"|(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"
+    r"|(?<=[Bb]earer )[\w.~+/-]{12,}=*"
+    r"|-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----[^-]*+(?:-(?!----)[^-]*+)*+(?:-----END [A-Z ]{0,32}PRIVATE KEY-----)?"
+)
+
+_PASSWORD = "(?i:password|passwd|passphrase|passcode|pwd)"  # noqa: S105 -- a name
+_NAME = rf"(?:{_PASSWORD}|(?i:secret|token|credential|(?:api|access|private|secret|account)[_-]?key))"
+
+# Names of members whose text is a secret, as `password`, `dbPassword`, `client_secret`.
+SECRET_NAME = re.compile(rf"{_NAME}\Z")
+
+# Between a name and a value that stands there as it is, also in Markdown.
+_BOLD = r"[*_`]{0,3}"
+_COLON = rf"{_BOLD}[ \t]{{0,8}}:{_BOLD}[ \t]{{0,8}}{_BOLD}"
+_EQUALS = rf"{_BOLD}[ \t]{{0,8}}=(?!=){_BOLD}[ \t]{{0,8}}{_BOLD}"
+# No variable, no type, and nothing that has been taken out.
+_UNLIKELY = r"(?!\$|//|\[(?:key|redacted)\]|(?i:str|string|none|null|true|false|required|optional)\b)"
+_BARE = rf"{_UNLIKELY}([^\s\"'\\&<>,;`|]+(?<![.:(){{}}\[\]*_]))"
+
+NAMED_SECRETS = (
+    # "password": "...", password = '...'
+    re.compile(rf"{_NAME}[\"']?\s{{0,8}}(?:=>|[:=])\s{{0,8}}\"((?:[^\"\\\n]|\\.)+)\""),
+    re.compile(rf"{_NAME}[\"']?\s{{0,8}}(?:=>|[:=])\s{{0,8}}'([^'\"\\\n]+)'"),
+    # The same inside a JSON string: each of its own escapes is escaped again.
+    re.compile(
+        rf"{_NAME}(?:\\[\"'])?[ \t]{{0,8}}(?:=>|[:=])[ \t]{{0,8}}"
+        r"\\\"((?:[^\"\\\n]|\\\\(?:\\\\|\\\"|[^\"\\]))+)\\\""
+    ),
+    re.compile(rf"{_PASSWORD}{_COLON}{_BARE}"),
+    re.compile(rf"{_NAME}{_EQUALS}{_BARE}"),
+    re.compile(rf"{_NAME}{_COLON}(?=[^\s\"'\\]{{0,99}}\d)(?=[^\s\"'\\]{{8}}){_BARE}"),
+    re.compile(rf"--(?:[a-z]{{1,16}}-){{0,3}}{_NAME} (?!-){_BARE}"),
+    re.compile(r"(?<=://)[^\s/:@\"'\\]{0,64}:([^\s/@\"'\\]{1,256})@"),
+    re.compile(r"(?i:authorization)[^\w\n]{1,8}(?i:basic) ([\w+/=-]{4,})"),
+)
