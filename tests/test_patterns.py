@@ -50,6 +50,8 @@ MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
     ("prompts/guard/quoted_blocks.py", "_tag"): lambda: [re.compile(rf"<(?:{_ATTRIBUTE})*+", re.IGNORECASE)],
     ("proxy/cli/eval/results.py", "lost"): lambda: [re.compile(r"[\"'<=]read_note\b")],
     ("proxy/cli/eval/results.py", "markup"): lambda: [re.compile(r"^\[(?:read_note|search)\b", re.MULTILINE)],
+    # A person's own, for their own recordings.
+    ("proxy/cli/record/options.py", "_pattern"): lambda: [re.compile("sk-aaaa")],
     ("proxy/cli/record/scrub.py", "_cuts"): lambda: [re.compile("sk-aaaa")],
     ("proxy/cli/record/scrub.py", "_known_keys"): lambda: [re.compile("sk-aaaa")],
     ("proxy/cli/record/scrub.py", "_known_homes"): lambda: [re.compile(r"/home/a(?=/|\b)")],

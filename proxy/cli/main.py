@@ -92,7 +92,10 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
         help="serve, and write each turn as a fixture",
         description="Start the server as `serve` does, and write each turn into DIR as a fixture that `replay` runs.",
     )
-    record.add_argument("folder", type=Path, metavar="DIR", help="where the fixtures go")
+    if only in {None, "record"}:
+        from .record.options import add_record_flags
+
+        add_record_flags(record)
     replay = commands.add_parser(
         "replay",
         help="run fixtures and compare",
@@ -229,7 +232,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             case "record":
                 with loading():
                     from .record import run_record
-                return asyncio.run(run_record(settings, arguments["folder"]))
+                    from .record.options import record_options
+                return asyncio.run(run_record(settings, record_options(arguments)))
             case "eval":
                 from .eval import eval_options, run_eval
 

@@ -1,17 +1,20 @@
 """`tagcall record DIR`: serve as usual, and write each turn as a fixture.
 
+options    its flags besides those of `serve`
 turns      what the backend says, heard where it passes
 recorder   which turns and which answer belong to which request
 document   one request as the files of a fixture
 standalone a request that needs nothing from the store
 scrub      without keys, people and private paths
+secrets    what looks like a secret
 shelf      the folder in which they stand
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +24,7 @@ from ...server import read_keys
 from ...settings import Settings
 from ...turn import NoHabits
 from ..serve import serve
+from .options import RecordOptions
 from .recorder import Recorder
 from .scrub import Scrubber
 from .shelf import sweep
@@ -34,13 +38,15 @@ SHAPING: Mapping[str, str | bool] = {
 }
 
 
-async def run_record(settings: Settings, folder: Path) -> int:
-    """As `run_serve`. `folder` is made when it is not there."""
+async def run_record(settings: Settings, options: RecordOptions) -> int:
+    """As `run_serve`. The folder is made when it is not there."""
+    folder = options.folder
     _prepare(folder)
     backend = make_backend(settings)
-    scrubber = Scrubber(keys=_keys(settings), folders=_private_folders(settings, folder))
+    scrubber = scrubber_for(settings, folder, options.redact)
     kind = settings.backend.partition(":")[0]
-    async with Recorder(backend, kind, folder, scrubber, shaping_settings(settings)) as recorder:
+    shaping = shaping_settings(settings)
+    async with Recorder(backend, kind, folder, scrubber, shaping, replace=options.replace) as recorder:
         more = f"  Each turn is written to {folder}. Read what was written before you give it to others.\n"
         # What a model is known for is nothing that a replay would know.
         return await serve(settings, recorder.backend, [recorder.middleware], more, NoHabits())
@@ -54,6 +60,11 @@ def _prepare(folder: Path) -> None:
         raise UsageError(f"Nothing can be written to {folder}: {error.strerror}.") from None
 
 
+def scrubber_for(settings: Settings, folder: Path, patterns: Iterable[re.Pattern[str]] = ()) -> Scrubber:
+    """One that knows this server's keys and places, and `folder`; `patterns` as in `Scrubber`."""
+    return Scrubber(keys=_keys(settings), folders=_private_folders(settings, folder), patterns=patterns)
+
+
 def shaping_settings(settings: Settings) -> dict[str, str | bool]:
     """Those of `SHAPING` that a fixture has to say."""
     named = replace(settings, call_key=settings.key_mode, profile=settings.profile_name)
@@ -61,7 +72,8 @@ def shaping_settings(settings: Settings) -> dict[str, str | bool]:
 
 
 def _keys(settings: Settings) -> list[str]:
-    named = (value for name, value in os.environ.items() if name.endswith(("_API_KEY", "_TOKEN", "_SECRET")))
+    secret = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
+    named = (value for name, value in os.environ.items() if name.endswith(secret))
     return [*read_keys(settings), *(value for value in named if len(value) >= 8)]
 
 

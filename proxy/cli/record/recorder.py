@@ -30,7 +30,7 @@ from ...wire.responses.request import lookups
 from ...wire.sse import DONE
 from .document import Recording, compose
 from .scrub import Scrubber
-from .shelf import next_number, slug, write_fixture
+from .shelf import Replaceable, next_number, replace_fixture, slug, write_fixture
 from .standalone import NotRecordedError, last_user_of, with_history, without_previous
 from .turns import RecordedBackend, RecordedRequest, recorded_request
 
@@ -47,10 +47,18 @@ class Recorder:
     """Run it around the server, with its `backend` and its `middleware`.
 
     `kind` is that of the backend, for readers; `settings` are those that differ from the default and change answers.
+    With `replace` a request that a fixture of the folder answers is written in the place of that one.
     """
 
     def __init__(
-        self, backend: TextBackend, kind: str, folder: Path, scrubber: Scrubber, settings: Mapping[str, str | bool]
+        self,
+        backend: TextBackend,
+        kind: str,
+        folder: Path,
+        scrubber: Scrubber,
+        settings: Mapping[str, str | bool],
+        *,
+        replace: bool = False,
     ) -> None:
         self.backend = RecordedBackend(backend)
         self._kind = kind
@@ -58,6 +66,7 @@ class Recorder:
         self._scrubber = scrubber
         self._settings = settings
         self._number = next_number(folder)
+        self._replaceable = Replaceable(folder) if replace else None
         self._tasks = asyncio.TaskGroup()
 
     async def __aenter__(self) -> Self:
@@ -86,15 +95,22 @@ class Recorder:
     ) -> None:
         try:
             recording = await self._recording(recorded, request, _answer(response, written))
-            name = f"{self._number:03}-{slug(self._scrubber.text(recording.last_user))}"
-            self._number += 1
-            write_fixture(self._folder, name, compose(recording, self._scrubber))
+            told = self._write(compose(recording, self._scrubber), slug(self._scrubber.text(recording.last_user)))
         except (NotRecordedError, RequestError, OSError) as error:
             print(f"not recorded: {error}", file=sys.stderr, flush=True)
         except Exception:  # a mistake of the recorder must not end the server; logged with its trace
             log.exception("not_recorded")
         else:
-            print(f"recorded {name}", file=sys.stderr, flush=True)
+            print(told, file=sys.stderr, flush=True)
+
+    def _write(self, files: Mapping[str, bytes], words: str) -> str:
+        """What became of it, for a person, and for the pytest plugin."""
+        if self._replaceable is not None and (name := self._replaceable.take(files)) is not None:
+            return f"changed {name}" if replace_fixture(self._folder, name, files) else f"as before {name}"
+        name = f"{self._number:03}-{words}"
+        self._number += 1
+        write_fixture(self._folder, name, files)
+        return f"recorded {name}"
 
     async def _recording(self, recorded: RecordedRequest, request: web.Request, answer: FixtureAnswer) -> Recording:
         path = f"/v1{canonical_path(request.path)}"

@@ -1,0 +1,47 @@
+"""The flags of `tagcall record`, besides those of `serve`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordOptions:
+    """`redact` are patterns as `Scrubber` has them, `replace` as in `Recorder`."""
+
+    folder: Path
+    redact: list[re.Pattern[str]] = field(default_factory=list)
+    replace: bool = False
+
+
+def add_record_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="DIR", help="where the fixtures go")
+    parser.add_argument(
+        "--redact",
+        action="append",
+        type=_pattern,
+        default=[],
+        metavar="PATTERN",
+        help="take out what fits this regular expression, or its first group. Repeatable",
+    )
+    parser.add_argument(
+        "--replace",
+        action="store_true",
+        help="write what a fixture in DIR answers in its place, if anything else is said",
+    )
+
+
+def record_options(arguments: Mapping[str, Any]) -> RecordOptions:
+    return RecordOptions(**{item.name: arguments[item.name] for item in fields(RecordOptions)})
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"'{text}' is no regular expression: {error}") from None
