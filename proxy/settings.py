@@ -256,6 +256,12 @@ class Settings:
         parse=speed,
         metavar="fast|recorded|20ms",
     )
+    played: Path | None = _setting(
+        "Add the name of each fixture that `replay:DIR` plays to FILE, a line each.",
+        default=None,
+        parse=user_path,
+        metavar="FILE",
+    )
     calls: str = _setting(
         "`whole`: a tool call leaves once it is complete and checked. `live`: as it is being written, on streams.",
         default="whole",

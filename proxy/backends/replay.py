@@ -18,6 +18,7 @@ def replay_backend(
     *,
     speed: str = "fast",
     chunk: int = 0,
+    played: Path | None = None,
     models: Sequence[str] = (),
     idle_timeout: float = 300.0,
     lanes: bool = True,
@@ -26,7 +27,8 @@ def replay_backend(
 
     `speed` is `fast`, `recorded` for the pace at which the model once wrote, or the time between two pieces of
     text, as `20ms`. `chunk` cuts the text anew, into pieces of so many characters; 0 leaves it as it was recorded.
-    With `lanes` conversations keep their thread, as they do at codex.
+    With `lanes` conversations keep their thread, as they do at codex. The names of those that are played are added to
+    `played`, a line each.
     """
     from ..rpc import ChildTransport, Launch, Transport  # noqa: PLC0415 -- other kinds do without
     from .codex.backend import CodexBackend  # noqa: PLC0415 -- likewise
@@ -34,16 +36,18 @@ def replay_backend(
 
     # The child finds what this process finds, wherever that comes from: a wheel, a checkout, a zip application.
     root = Path(__file__).resolve().parents[2]
+    more = [] if played is None else ["--played", str(played.absolute())]
+    options = ["--speed", speed, "--chunk", str(chunk), *more]
     launch = Launch(
-        [sys.executable, "-P", "-m", "proxy.replay", "--speed", speed, "--chunk", str(chunk), str(folder.absolute())],
+        [sys.executable, "-P", "-m", "proxy.replay", *options, str(folder.absolute())],
         {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), *filter(None, sys.path)])},
     )
 
     async def connect() -> Transport:
         return await ChildTransport.start(launch)
 
-    options = SessionOptions(idle_timeout=idle_timeout, lanes=LaneBounds() if lanes else None)
-    return CodexBackend(connect, options, models=models, name="the replay")
+    session = SessionOptions(idle_timeout=idle_timeout, lanes=LaneBounds() if lanes else None)
+    return CodexBackend(connect, session, models=models, name="the replay")
 
 
 def _make(settings: BackendSettings) -> TextBackend:
@@ -53,9 +57,15 @@ def _make(settings: BackendSettings) -> TextBackend:
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder of fixtures: give one with --backend replay:DIR.")
     load_fixtures(folder)  # what is wrong with one is told before anything is started
+    if settings.played is not None:
+        try:
+            settings.played.open("a").close()
+        except OSError as error:
+            raise UsageError(f"--played {settings.played} cannot be written: {error.strerror}.") from None
     return replay_backend(
         folder,
         speed=settings.speed,
+        played=settings.played,
         models=settings.model,
         idle_timeout=settings.idle_timeout,
         lanes=settings.lanes == "on",

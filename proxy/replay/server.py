@@ -81,7 +81,9 @@ def _text(params: ReplayMessage, member: str) -> str:
 
 
 class ReplayServer:
-    """One client's app-server. `write` takes whole lines and may be called from any thread."""
+    """One client's app-server. `write` takes whole lines and may be called from any thread, `on_played` the name of
+    each fixture that answers.
+    """
 
     def __init__(
         self,
@@ -90,7 +92,9 @@ class ReplayServer:
         *,
         speed: Speed = "fast",
         chunk: int = 0,
+        on_played: Callable[[str], None] | None = None,
     ) -> None:
+        self._on_played = on_played
         self._fixtures = fixtures
         self._turns: Mapping[_Place, RecordedTurn] = {
             (name, number): turn for name, fixture in fixtures.items() for number, turn in enumerate(fixture.turns)
@@ -268,7 +272,10 @@ class ReplayServer:
         asks = {place: recorded.ask for place, recorded in self._turns.items() if _is_meant(place, seen)}
         places = choose(asks, seen)
         if places:
-            arguments = (turn, self._turns[self._take_next(places)])
+            place = self._take_next(places)
+            if self._on_played is not None:
+                self._on_played(place[0])
+            arguments = (turn, self._turns[place])
             threading.Thread(target=self._play, args=arguments, name=f"turn {turn.id}", daemon=True).start()
         else:
             self._fail(turn, explain({name: ask for (name, _), ask in asks.items()}, seen))

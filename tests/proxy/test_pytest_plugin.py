@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from proxy.cli.main import build_parser
+from proxy.cli.replay import ReplayOptions, run_replay
 from tests.support.patience import PATIENCE
+from tests.support.sample_project import SampleProject, answers
+from tests.support.scripted_model import ScriptedModel
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures"
@@ -66,6 +71,150 @@ def test_tests_get_recorded_answers_and_damage_is_one_sentence(project: Path) ->
     )
     assert "1 failed, 3 passed" in done.stdout, done.stdout + done.stderr
     assert f"tagcall: {project}/damaged/case/backend.jsonl: line 1 is not JSON" in done.stdout
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> SampleProject:
+    command = [sys.executable, "-m", "pytest", "-p", "proxy.pytest_plugin"]
+    return SampleProject.make(tmp_path, command, PYTHONPATH=str(ROOT), PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+
+
+async def test_a_project_records_once_and_replays_without_codex(sample: SampleProject, model: ScriptedModel) -> None:
+    status, said = await sample.test()
+    assert status == 1
+    assert "There is no fixture in" in said
+    assert "--tagcall-record=once" in said
+
+    answers(model)
+    status, said = await sample.test("--tagcall-record=once", model=model)
+    assert status == 0, said
+    assert "recorded: 3 recorded, 0 changed, 0 as before" in said
+    asked = len(model.requests)
+
+    for flags in ([], ["--tagcall-record=once"], ["--tagcall-block-network"]):
+        status, said = await sample.test(*flags)
+        assert (status, "tagcall" in said) == (0, False), said
+    assert len(model.requests) == asked
+
+    # Redacted, by the project's own hook and without being asked, also what the model wrote; and found all the same.
+    text = b"".join(sample.files().values()).decode()
+    assert not [secret for secret in ("Falcon", "hunter2", "swordfish") if secret in text]
+    assert "What is planted for Project [redacted]? My password: [redacted]" in text
+    # In one piece, though it came in several.
+    (answer,) = sample.recorded.glob("002-*/transcript.txt")
+    assert answer.read_text("utf-8").endswith("[assistant]\nThere is garlic in the north bed of the garden.\n")
+
+
+async def test_what_is_recorded_anew_shows_what_has_changed_and_nothing_else(
+    sample: SampleProject, model: ScriptedModel
+) -> None:
+    answers(model)
+    await sample.test("--tagcall-record=once", model=model)
+    (sample.recorded / "002-what-is-planted-for-project").rename(sample.recorded / "garden")
+    before = sample.files()
+
+    status, said = await sample.test("--tagcall-record=all", model=model)
+    assert "recorded: 0 recorded, 0 changed, 3 as before" in said, said
+    assert sample.files() == before
+
+    answers(model, "onion")
+    status, said = await sample.test("--tagcall-record=all", model=model)
+    assert status == 1  # the test wants garlic
+    assert "recorded: 0 recorded, 1 changed, 2 as before\n  changed garden\n" in said
+    after = sample.files()
+    assert {name.partition("/")[0] for name, data in after.items() if data != before[name]} == {"garden"}
+    one, other = (files["garden/transcript.txt"].decode().splitlines() for files in (before, after))
+    assert [line for line in difflib.ndiff(one, other) if line[0] in "+-"] == [
+        "- There is garlic in the north bed of the garden.",
+        "+ There is onion in the north bed of the garden.",
+    ]
+    assert await run_replay(sample.recorded, ReplayOptions()) == 0
+
+
+async def test_a_changed_word_is_told_once(
+    sample: SampleProject, model: ScriptedModel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers(model)
+    await sample.test("--tagcall-record=once", model=model)
+    (hello,) = sample.recorded.glob("*-hello")
+    for file in hello.glob("response.*"):
+        file.write_bytes(file.read_bytes().replace(b"Hello to you.", b"Hello to me."))
+    (hello / "transcript.txt").write_text("mine", "utf-8")
+    assert await run_replay(sample.recorded, ReplayOptions()) == 1
+    said = capsys.readouterr().out
+    assert said.count("Hello to me.") == 1
+    assert "transcript.txt is not what backend.jsonl says (--update writes it)" in said
+    assert await run_replay(sample.recorded, ReplayOptions(update=True)) == 0
+    assert (hello / "transcript.txt").read_text("utf-8") == "[user]\nHello\n\n[assistant]\nHello to you.\n"
+    assert await run_replay(sample.recorded, ReplayOptions()) == 0
+
+
+async def test_fixtures_that_nobody_asked_for_are_told_after_a_whole_run(
+    sample: SampleProject, model: ScriptedModel
+) -> None:
+    answers(model)
+    await sample.test("--tagcall-record=once", model=model)
+    shutil.copytree(FIXTURES / "codex-0.169.0-two-calls", sample.recorded / "weather")
+    _, said = await sample.test()
+    assert "recorded: nobody asked for weather\n" in said
+    _, said = await sample.test("-p", "xdist", "-n", "2")
+    assert "recorded: nobody asked for weather\n" in said
+    for choice in (["-k", "small_talk"], ["test_agent.py::test_small_talk"]):
+        _, said = await sample.test(*choice)
+        assert "nobody asked" not in said
+    status, said = await sample.test("-p", "xdist", "-n", "2", "--tagcall-record=all")
+    assert status == 4
+    assert "leave out -n" in said
+
+
+NETWORK = """
+import asyncio, os, socket, urllib.request
+import aiohttp, pytest
+from openai import AsyncOpenAI, OpenAI
+
+URL = "http://192.0.2.1/"  # no machine has this address
+WITHOUT_URL = {"base_url": "https://api.openai.com/v1", "api_key": "any", "max_retries": 0}
+
+async def ask_aiohttp():
+    async with aiohttp.ClientSession() as http:
+        await http.get(URL)
+
+async def ask_openai():
+    async with AsyncOpenAI(**WITHOUT_URL) as client:
+        await client.models.list()
+
+def test_clients_do_not_get_out():
+    with pytest.raises(RuntimeError, match="Network is disabled: this test wanted 192.0.2.1"):
+        urllib.request.urlopen(URL)
+    with pytest.raises(RuntimeError, match="Network is disabled: this test wanted 192.0.2.1"):
+        asyncio.run(ask_aiohttp())
+    with pytest.raises(RuntimeError, match="Network is disabled: this test wanted api.openai.com"):
+        OpenAI(**WITHOUT_URL).models.list()
+    with pytest.raises(RuntimeError, match="Network is disabled: this test wanted api.openai.com"):
+        asyncio.run(ask_openai())
+
+@pytest.mark.tagcall_block_network(allowed_hosts=["192.0.2.1"])
+def test_but_to_this_machine_and_the_hosts_that_are_named(unused_port):
+    for host in ("127.0.0.1", "localhost"):
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((host, unused_port))
+    with socket.socket() as it:
+        it.setblocking(False)
+        it.connect_ex(("192.0.2.1", 80))
+    assert "HTTPS_PROXY" not in os.environ
+
+@pytest.fixture
+def unused_port():
+    with socket.socket() as it:
+        it.bind(("127.0.0.1", 0))
+        return it.getsockname()[1]
+"""
+
+
+async def test_the_network_is_closed_where_that_is_asked_for(sample: SampleProject) -> None:
+    (sample.folder / "test_agent.py").write_text(NETWORK, "utf-8")
+    status, said = await sample.test("--tagcall-block-network")
+    assert status == 0, said
 
 
 def test_the_docs_show_what_the_plugin_and_the_commands_have() -> None:
