@@ -6,6 +6,7 @@ Left out of it is what differs between two runs of the same answer:
     times    `created` and its like are 0
     cuts     neighbouring deltas of one thing are one delta, the events are numbered accordingly
     signs of life in Chat Completions, which are chunks that say nothing
+    how a command of ours is typed that an error names: `tagcall login`, wherever that lies
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from .answers import FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, Re
 
 _ID = re.compile(r"([a-z]+)([_-])[0-9a-f]{32}")
 _NUMBERED_ID = re.compile(r"([a-z]+)[_-](\d+)")
+_COMMAND = re.compile(r"`(?:[^`\s]*/tagcall|[^`\s]+ -m proxy\.cli) (?=[a-z])")
 _TIMES = frozenset({"cancelled_at", "completed_at", "created", "created_at", "expires_at"})
 
 # Where the text of a delta stands.
@@ -56,19 +58,23 @@ class Names:
                 pass
 
     def applied(self, value: ReplayJson) -> ReplayJson:
-        """A copy with every id that we mint replaced, and every time 0."""
+        """A copy with every id that we mint replaced, every time 0, and our commands as they are called."""
         match value:
             case dict():
-                return {
-                    key: 0 if key in _TIMES and isinstance(member, int) else self.applied(member)
-                    for key, member in value.items()
-                }
+                return {key: self._member(key, member) for key, member in value.items()}
             case list():
                 return [self.applied(member) for member in value]
             case str() if found := _ID.fullmatch(value):
                 return self._named(value, found[1], found[2])
             case _:
                 return value
+
+    def _member(self, key: object, member: ReplayJson) -> ReplayJson:
+        if key in _TIMES and isinstance(member, int):
+            return 0
+        if key == "message" and isinstance(member, str):
+            return _COMMAND.sub("`tagcall ", member)
+        return self.applied(member)
 
     def _named(self, identifier: str, prefix: str, mark: str) -> str:
         if identifier not in self._names:

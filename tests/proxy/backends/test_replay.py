@@ -45,3 +45,12 @@ def test_what_is_wrong_with_a_fixture_is_told_before_anything_is_started(folder:
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is no folder of fixtures"):
         make_backend(Settings(backend=f"replay:{tmp_path / 'none'}"))
+
+
+async def test_it_says_what_it_has_played(folder: Path, tmp_path: Path) -> None:
+    played = tmp_path / "played"
+    async with make_backend(Settings(backend=f"replay:{folder}", played=played)) as backend:
+        await read_turn(backend, prompt("hi"))
+    assert played.read_text("utf-8") == "hi\n"
+    with pytest.raises(UsageError, match="none/played cannot be written: No such file or directory"):
+        make_backend(Settings(backend=f"replay:{folder}", played=tmp_path / "none" / "played"))

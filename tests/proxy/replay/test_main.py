@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from proxy.replay.__main__ import main
+from tests.proxy.replay.child import answered, asked, replay_child, write_fixture
 
 
 def test_a_damaged_fixture_is_told_and_ends_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,3 +21,17 @@ def test_a_damaged_fixture_is_told_and_ends_the_program(tmp_path: Path, capsys: 
 def test_what_is_no_length_or_speed_is_refused(options: list[str]) -> None:
     with pytest.raises(SystemExit):
         main([".", *options])
+
+
+async def test_the_names_of_what_is_played_are_noted(tmp_path: Path) -> None:
+    fixtures, played = tmp_path / "fixtures", tmp_path / "played"
+    fixtures.mkdir()
+    for name in ("bye", "hi", "hi again"):
+        write_fixture(fixtures, name, [asked(name.split()[0]), *answered(["Well."])])
+    async with replay_child(fixtures, "--played", str(played)) as child:
+        await child.initialize()
+        await child.ask("hi")
+        thread, _ = await child.start_turn("nothing of that")
+        await child.finish(thread)
+        await child.ask("hi")
+    assert played.read_text("utf-8") == "hi\nhi again\n"

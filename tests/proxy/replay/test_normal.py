@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,3 +122,11 @@ def test_an_error_that_is_all_there_is_may_have_a_status_or_a_stream() -> None:
     assert error_alone(FixtureBody(502, {}, {"error": error})) == error
     assert error_alone(FixtureStream((FixtureEvent("response.output_item.added", {}), *streams[0][1:]))) is None
     assert error_alone(FixtureBody(200, {}, {"error": None})) is None
+
+
+@pytest.mark.parametrize("typed", ["tagcall", "/home/user/.venv/bin/tagcall", "/usr/bin/python3 -m proxy.cli"])
+def test_what_to_type_is_the_same_everywhere(typed: str) -> None:
+    told = FixtureBody(401, {}, {"error": {"message": f"Not logged in: run `{typed} login`. It said: `/x/tagcall`"}})
+    assert normal(told, Names()) == FixtureBody(
+        401, {}, {"error": {"message": "Not logged in: run `tagcall login`. It said: `/x/tagcall`"}}
+    )
