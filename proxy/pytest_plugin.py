@@ -280,11 +280,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
 
 def _told(place: Path, folder: _Folder, root: Path, *, whole: bool) -> Iterator[str]:
     shown = place.relative_to(root) if place.is_relative_to(root) else place
-    if folder.recording:
+    if folder.used and folder.recording:
         counts = Counter(folder.used.values())
         yield f"{shown}: " + ", ".join(f"{counts[outcome]} {outcome}" for outcome in _OUTCOMES)
         yield from (f"  {outcome} {name}" for name, outcome in sorted(folder.used.items()) if outcome != "as before")
-        yield from (f"  {line}" for line in folder.failed)
+    yield from (f"{shown}: {line}" for line in folder.failed)
     if whole and (unused := [name for name in _names(place) if name not in folder.used]):
         yield f"{shown}: nobody asked for {', '.join(unused)}"
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from ...errors import UsageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +26,6 @@ def add_record_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--redact",
         action="append",
-        type=_pattern,
         default=[],
         metavar="PATTERN",
         help="take out what fits this regular expression, or its first group. Repeatable",
@@ -37,11 +38,13 @@ def add_record_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def record_options(arguments: Mapping[str, Any]) -> RecordOptions:
-    return RecordOptions(**{item.name: arguments[item.name] for item in fields(RecordOptions)})
+    """Raises `UsageError`."""
+    patterns = [_pattern(text) for text in arguments["redact"]]
+    return RecordOptions(folder=arguments["folder"], redact=patterns, replace=arguments["replace"])
 
 
 def _pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise argparse.ArgumentTypeError(f"'{text}' is no regular expression: {error}") from None
+        raise UsageError(f"--redact {text} is no regular expression: {error}.") from None
