@@ -35,7 +35,7 @@ from .escape import (
     unescape_json,
 )
 from .guard import QuoteGuard, holds_word, untrusted_strings
-from .items import Item, OwnLine, chain, meaning_of_answer
+from .items import Item, OwnLine, Phased, chain, meaning_of_answer
 from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
 from .prose import no_result, nothing_said, tools_found
 from .render import RenderedTurn, render_turn, text_before_key
@@ -85,6 +85,7 @@ __all__ = [
     "OwnLine",
     "Part",
     "PastCall",
+    "Phased",
     "PromptProfile",
     "QuoteGuard",
     "RenderedTurn",

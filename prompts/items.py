@@ -25,6 +25,7 @@ from parser.headers import named_result_header, result_header
 
 from .canonical import canonical
 from .conversation import PageWriter, harmless, in_call_order, is_blank, merged, past_call, text_length
+from .deferred import Deferred
 from .escape import escape, normalise_newlines
 from .transcript import AssistantText, Guidance, Image, Part, PastCall, Text, ToolResult, Transcript, UserTurn
 
@@ -46,17 +47,27 @@ class OwnLine(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Phased:
+    """A message of an answer, with the phase that it had."""
+
+    text: str
+    phase: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """One message. `parts` is what the model is shown; `ours` is None where somebody else said it.
 
     `meaning` is a digest of what was said, however it is written: line ends, outer white space and how a text
     is cut into parts do not count, nor do the spelling of a call's JSON and its key. Lines of ours have none.
+    `phased` is an answer whose messages had phases as these messages, for backends that take such; else empty.
     """
 
     role: Literal["user", "assistant", "developer"]
     parts: tuple[Part, ...]
     meaning: bytes = b""
     ours: OwnLine | None = None
+    phased: Sequence[Phased] = ()
 
     @property
     def length(self) -> int:
@@ -98,7 +109,8 @@ def conversation_items(
             continue
         if answer:
             text = _answer_text(answer, key, named_results=named_results)
-            yield Item("assistant", (Text(text),), meaning_of_answer(answer))
+            phased = _phased(answer, key, named_results=named_results)
+            yield Item("assistant", (Text(text),), meaning_of_answer(answer), phased=phased)
             answer = []
         match entry:
             case UserTurn(parts):
@@ -117,8 +129,8 @@ def conversation_items(
 def meaning_of_answer(entries: Sequence[AssistantText | PastCall]) -> bytes:
     """`Item.meaning` of one answer of the model: all its texts, and its calls in order.
 
-    Where the texts stand among the calls does not count, nor how many messages they were: a Chat client has one
-    text beside its calls. So blank lines in it count as one, for that is what stands between two messages there.
+    Where the texts stand among the calls does not count, nor how many messages of which phase they were: a Chat client
+    has one text beside its calls. So blank lines in it count as one, for that is what stands between two messages.
     """
     fields: list[str] = []
     for entry in entries:
@@ -175,6 +187,19 @@ def _answer_text(answer: Iterable[AssistantText | PastCall], key: str | None, *,
         if entry is not None:
             written.append(past_call(entry, key))
     return "\n".join(written)
+
+
+def _phased(answer: Sequence[AssistantText | PastCall], key: str | None, *, named_results: bool) -> Sequence[Phased]:
+    """`answer` cut where its phase changes. A call is of the message that it stands behind."""
+    runs: list[tuple[str | None, list[AssistantText | PastCall]]] = []
+    for entry in answer:
+        phase = entry.phase if isinstance(entry, AssistantText) else None
+        if not runs or (isinstance(entry, AssistantText) and phase != runs[-1][0]):
+            runs.append((phase, []))
+        runs[-1][1].append(entry)
+    if not any(phase for phase, _ in runs):
+        return ()
+    return Deferred(lambda: [Phased(_answer_text(run, key, named_results=named_results), phase) for phase, run in runs])
 
 
 def _told(texts: Iterable[str]) -> str:

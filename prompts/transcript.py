@@ -39,7 +39,10 @@ class UserTurn:
 
 @dataclass(frozen=True, slots=True)
 class AssistantText:
+    """`phase` is the Responses API's, `commentary` or `final_answer`, where its message had one."""
+
     text: str
+    phase: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,12 +110,23 @@ class Prompt:
     continuation: Continuation = field(default_factory=Continuation, compare=False, repr=False)
 
 
+# What a message of the model is to the one who reads it, where the model says so (the Responses API's `phase`).
+PHASES = ("commentary", "final_answer")
+
+
 # What a backend reports of one turn, in order. `TurnEnded` is the last event; failure is a raised `BackendError`.
 
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePhase:
+    """One of `PHASES`: that of the open message, or of the one that begins now."""
+
+    phase: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +155,7 @@ class TurnEnded:
     incomplete: str | None = None
 
 
-BackendEvent = TextPiece | MessageEnded | ReasoningPiece | ReasoningEnded | TurnEnded
+BackendEvent = TextPiece | MessagePhase | MessageEnded | ReasoningPiece | ReasoningEnded | TurnEnded
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +198,8 @@ class TextBackend(Protocol):
     `BackendError`; one raised before the first batch was yielded has cost nothing.
     """
 
-    @property
-    def heeds(self) -> frozenset[str]:
-        """Those of a request's `wishes` that have an effect."""
+    def heeds(self, model: str) -> frozenset[str]:
+        """Those of a request's `wishes` that have an effect on that model, as far as is known by now."""
         return frozenset()
 
     async def __aenter__(self) -> Self: ...
@@ -219,12 +229,17 @@ class TextBackend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AnswerText:
+    """`phase` is that of its message, one of `PHASES`, where it is known already."""
+
     text: str
+    phase: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerMessageEnded:
-    """What comes next, if it is text, is another message."""
+    """What comes next, if it is text, is another message. `phase` is that of the one that ended."""
+
+    phase: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,8 @@ class WrappedBackend:
     def stream(self, prompt: Prompt) -> AbstractAsyncContextManager[AsyncIterator[Sequence[BackendEvent]]]:
         return self._backend.stream(prompt)
 
-    @property
-    def heeds(self) -> frozenset[str]:
-        return self._backend.heeds
+    def heeds(self, model: str) -> frozenset[str]:
+        return self._backend.heeds(model)
 
     @property
     def keeps_conversations(self) -> bool:

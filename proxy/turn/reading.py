@@ -30,6 +30,7 @@ from parser import (
 from ..contracts import (
     BackendEvent,
     MessageEnded,
+    MessagePhase,
     Reasoning,
     ReasoningEnded,
     ReasoningItemEnded,
@@ -231,6 +232,9 @@ class Reading:
         match event:
             case TextPiece(text):
                 self._read(text)
+            case MessagePhase(phase):
+                self._close_message()
+                self._said.phase = phase
             case MessageEnded():
                 self._close_message()
                 self._message_over = True

@@ -144,9 +144,15 @@ class Turn:
         self._calls_schema: str | None = None
         self._hold_refused = False
         report.offer(tool.name for tool in registry)
-        if ignored := [name for name in request.wishes if name not in backend.heeds]:
-            report.warn(f"Without effect here: {', '.join(ignored)}.")
+        self._told_ignored = frozenset[str]()
+        self._tell_ignored()
         report.pair(request.repairs)
+
+    def _tell_ignored(self) -> None:
+        told, heeds = self._told_ignored, self._backend.heeds(self._request.model)
+        if ignored := [name for name in self._request.wishes if name not in heeds | told]:
+            self._report.warn(f"Without effect here: {', '.join(ignored)}.")
+            self._told_ignored = told | {*ignored}
 
     async def run(self) -> AsyncGenerator[list[TurnEvent], None]:
         try:
@@ -221,6 +227,8 @@ class Turn:
         if answer.hold is Hold.MISFIT and not (answer.error or answer.refusal):
             for misfit in answer.misfits:
                 self._report.let_misfit(misfit.name)
+        # By now the backend has met its models.
+        self._tell_ignored()
         for sentence in answer.lost:
             self._report.warn(sentence)
         last = end_of(answer, self._demands, self._usage)

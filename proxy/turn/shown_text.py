@@ -50,6 +50,8 @@ class ShownText:
         """The text that was to be told as the JSON that it is did not begin as such."""
         self.shown = False
         """Text has left."""
+        self.phase: str | None = None
+        """Of the message that is being written."""
         self.lost: list[str] = []
         """What a client is told of blocks that were taken out."""
 
@@ -94,10 +96,11 @@ class ShownText:
         if self._json is not None:
             self._tell(self._json.flush())
         if text := self._visible.flush():
-            self._show(AnswerText(text))
+            self._show(AnswerText(text, self.phase))
 
     def end_message(self) -> None:
-        self._show(AnswerMessageEnded())
+        self._show(AnswerMessageEnded(self.phase))
+        self.phase = None
         self._notation.begin()
 
     def show_block(self, raw: str) -> None:
@@ -141,12 +144,12 @@ class ShownText:
                 return
             text, self._json, self.left_json = self._json.text, None, True
         if text := self._visible.feed(text):
-            self._show(AnswerText(text))
+            self._show(AnswerText(text, self.phase))
 
     def _tell(self, text: str) -> None:
         if text:
             self.shown = True
-            self._out.append(AnswerText(text))
+            self._out.append(AnswerText(text, self.phase))
 
     def _write(self, text: str) -> None:
         if self._release.holds and self._release.hold is Hold.FORMAT:

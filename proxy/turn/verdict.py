@@ -144,7 +144,8 @@ def held_to_format(answer: Answer, output: JsonOutput | None) -> Answer:
             return replace(answer, hold=Hold.FREE)
         case text:
             # What looked like a block that cannot be read is a tag in one of its strings.
-            return replace(answer, hold=Hold.FREE, held=(AnswerText(text),), malformed=None, lost=())
+            phase = next((event.phase for event in reversed(answer.held) if isinstance(event, AnswerText)), None)
+            return replace(answer, hold=Hold.FREE, held=(AnswerText(text, phase),), malformed=None, lost=())
 
 
 def fault_of(answer: Answer, demands: Demands) -> Fault | None:

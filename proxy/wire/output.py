@@ -1,6 +1,6 @@
 """The items of an answer: they open, grow and close, one at a time. Every API that has items builds them here.
 
-    text              opens a message, or grows the open one
+    text              opens a message, or grows the open one, if that is of its phase
     message ended     the next text is another message
     reasoning         opens an item and the parts of its summary, or grows the open part
     reasoning ended   closes it; reasoning without a text opens and closes at once
@@ -69,6 +69,8 @@ class OutputItem:
     number: int | None = None
     status: ItemStatus = "in_progress"
     parts: list[list[str]] = field(default_factory=list)
+    phase: str | None = None
+    """Of a message: `commentary` or `final_answer`, where the model said so."""
     content: str = ""
     """What a compaction holds, which has no parts."""
 
@@ -113,13 +115,15 @@ class OutputBuilder(ABC):
     def handle(self, event: TurnEvent) -> list[WireEvent]:
         """The wire events of one turn event. After `TurnFinished` or `TurnFailed` the answer is final."""
         match event:
-            case AnswerText(text):
-                return self._say(text)
+            case AnswerText(text, phase):
+                return self._say(text, phase)
             case ToolCallArguments(text):
                 return self._grow_call(text)
-            case AnswerMessageEnded():
+            case AnswerMessageEnded(phase):
                 # Closed by what comes next: only then is it known that the message was not cut.
                 self._message_ended = True
+                if self._open is not None and self._open.type == "message":
+                    self._open.phase = self._open.phase or phase
                 return []
             case ToolCallStarted(call_id, name):
                 return self._start_call(call_id, name)
@@ -169,16 +173,20 @@ class OutputBuilder(ABC):
 
     # How items open, grow and close
 
-    def _say(self, text: str) -> list[WireEvent]:
+    def _say(self, text: str, phase: str | None) -> list[WireEvent]:
         item = self._open
-        if item is None or item.type != "message" or (self._message_ended and self._gap is None):
+        if item is None or item.type != "message" or (self._gap is None and self._is_another(item, phase)):
             item = self._new("message")
-            return [*self._add(item), *self._add_part(item), *self._say(text)]
+            item.phase = phase
+            return [*self._add(item), *self._add_part(item), *self._say(text, phase)]
         if self._message_ended:
             self._message_ended = False
             text = f"{self._gap}{text}"
         item.parts[0].append(text)
         return self._text_grew(item, 0, text)
+
+    def _is_another(self, message: OutputItem, phase: str | None) -> bool:
+        return self._message_ended or message.phase not in (None, phase)
 
     def _start_call(self, call_id: str, name: str) -> list[WireEvent]:
         tool = self._client_name(name)

@@ -102,7 +102,9 @@ class Sink:
     async def _end(self) -> AsyncIterator[Sequence[BackendEvent]]:
         yield [TurnEnded(None)]
 
-    heeds: frozenset[str] = frozenset()
+    def heeds(self, model: str) -> frozenset[str]:
+        return frozenset()
+
     keeps_conversations: bool = False
 
     def holds(self, schema: str) -> bool:

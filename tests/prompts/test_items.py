@@ -466,3 +466,14 @@ def test_a_rolling_digest_tells_order_and_passes_over_lines_of_ours() -> None:
     assert chain(chain(b"", one), two) != chain(chain(b"", two), one)
     assert chain(chain(b"", one), two) != chain(b"", one) != chain(b"", two)
     assert chain(chain(b"", one), b"") == chain(b"", one)
+
+
+def test_a_phase_changes_neither_what_an_answer_says_nor_what_it_means() -> None:
+    """Chat clients send none back, and go on all the same."""
+    with_phases = items(user("go"), AssistantText("I look.", "commentary"), AssistantText("Done.", "final_answer"))
+    without = items(user("go"), AssistantText("I look.\n\nDone."))
+    assert [(item.parts, item.meaning) for item in with_phases] == [(item.parts, item.meaning) for item in without]
+    assert [(said.text, said.phase) for said in with_phases[1].phased] == [
+        ("I look.", "commentary"), ("Done.", "final_answer"),
+    ]  # fmt: skip
+    assert not without[1].phased

@@ -125,7 +125,9 @@ class GgufBackend:
                 raise BackendError(f"llama.cpp says {response.status}: {await response.text()}")
             yield _batches(response)
 
-    heeds: frozenset[str] = frozenset()
+    def heeds(self, model: str) -> frozenset[str]:
+        return frozenset()
+
     keeps_conversations: bool = False
 
     def holds(self, schema: str) -> bool:

@@ -31,9 +31,12 @@ class MemoryBackend:
     left_early: int = 0
     open_turns: int = 0
     holds_schemas: bool = False
-    heeds: frozenset[str] = frozenset()
+    heeded: frozenset[str] = frozenset()
     keeps_conversations: bool = False
     problem: str | None = None
+
+    def heeds(self, model: str) -> frozenset[str]:
+        return self.heeded
 
     async def __aenter__(self) -> Self:
         return self

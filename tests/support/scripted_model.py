@@ -27,10 +27,14 @@ logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`deltas` False: the item comes whole, as some models send it."""
+    """`deltas` False: the item comes whole, as some models send it. `phase` is told of it when it begins and when it
+    ends; `late`: only then.
+    """
 
     text: str
     deltas: bool = True
+    phase: str | None = None
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +223,10 @@ def _started_and_done(item: Item, number: int) -> tuple[dict[str, Any], dict[str
     match item:
         case Message(text):
             base = {"type": "message", "role": "assistant", "id": f"msg_{number}"}
+            phase = {} if item.phase is None else {"phase": item.phase}
             content = [{"type": "output_text", "text": text, "annotations": []}]
-            return {**base, "content": []}, {**base, "content": content}
+            begun = {} if item.late else phase
+            return {**base, **begun, "content": []}, {**base, **phase, "content": content}
         case Reasoning(summary, raw):
             base = {"type": "reasoning", "id": f"rs_{number}", "encrypted_content": "c2NyaXB0ZWQ="}
             parts = [{"type": "summary_text", "text": part} for part in summary]

@@ -221,8 +221,7 @@ class ChatBackend:
             case _:
                 return BackendError(f"{self.server} has ended before its answer did.", **DISCONNECTED)
 
-    @property
-    def heeds(self) -> frozenset[str]:
+    def heeds(self, model: str) -> frozenset[str]:
         return frozenset({"temperature", "top_p", "seed"})
 
     @property

@@ -21,7 +21,7 @@ from ..answers import shutting_down
 from ..restart_policy import RestartPolicy
 from ..supervision import START_FAILURES, Supervisor
 from .config import Provider
-from .home import empty_folder, prepare_home
+from .home import KeptCatalog, empty_folder, prepare_home
 from .item_kinds import HARMLESS
 from .options import Deadlines, LaneBounds, SessionOptions
 from .output_schema import output_schema
@@ -55,6 +55,7 @@ class CodexBackend:
     """A `TextBackend`. `connect` reaches an app-server anew each time it is called.
 
     `models` are named first, whatever the app-server lists; any other name may be asked for all the same.
+    `has_verbosity` says of a model whether codex tells it one.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class CodexBackend:
         *,
         models: Sequence[str] = (),
         name: str = "codex",
+        has_verbosity: Callable[[str], bool] = lambda model: True,
         policy: RestartPolicy = RestartPolicy(),  # noqa: B008 -- frozen
     ) -> None:
         orphans: Orphans = []
@@ -71,6 +73,7 @@ class CodexBackend:
         self._open = partial(open_session, connect, options, orphans, self._quota)
         self._allowed = options.allowed_items
         self._keeps_lanes = options.lanes is not None
+        self._has_verbosity = has_verbosity
         self._supervisor = Supervisor(self._open, name, policy, (RpcError,))
         self._named = [Model(name, 0, "codex") for name in models]
         self._listed: list[Model] = []
@@ -135,9 +138,10 @@ class CodexBackend:
             else:
                 return
 
-    @property
-    def heeds(self) -> frozenset[str]:
-        return frozenset({"verbosity"})
+    def heeds(self, model: str) -> frozenset[str]:
+        verbosity = {"verbosity"} if self._has_verbosity(model) else set[str]()
+        # Without lanes the conversation goes out as one text.
+        return frozenset({*verbosity, "phase"} if self._keeps_lanes else verbosity)
 
     @property
     def keeps_conversations(self) -> bool:
@@ -213,10 +217,13 @@ def codex_backend(
     home = home.absolute() if upstream is None else home.absolute() / "upstream"
     environment = codex_environment(home, os.environ if env is None else env)
 
+    catalog = KeptCatalog(home)
+
     async def connect() -> Transport:
         # Looked up at each start: an update may have moved it.
         path = locate_program(program)
         await prepare_home(home, path, provider, idle_timeout, environment)
+        catalog.read()
         return await ChildTransport.start(Launch([str(path), "app-server"], environment, empty_folder(home), records))
 
     records = ChildRecords(home / "children")
@@ -230,7 +237,7 @@ def codex_backend(
         lanes=lanes,
         allowed_items=allowed_items,
     )
-    return CodexBackend(connect, options, models=models, policy=policy)
+    return CodexBackend(connect, options, models=models, has_verbosity=catalog.has_verbosity, policy=policy)
 
 
 def codex_environment(home: Path, env: Mapping[str, str]) -> Mapping[str, str]:

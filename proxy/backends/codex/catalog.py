@@ -69,6 +69,11 @@ def text_only_catalog(models: Sequence[Mapping[str, Any]], base_instructions: Ma
     return {"models": entries}
 
 
+def verbosity_of(catalog: RpcObject) -> dict[str, bool]:
+    """By the beginning of a model's name, whether codex tells it a verbosity. Raises LookupError or TypeError."""
+    return {str(model["slug"]): bool(model.get("support_verbosity")) for model in catalog["models"]}
+
+
 def _instructions(text: str | None) -> Mapping[str, object]:
     # The messages hold a template of the same text, which would win.
     return {} if text is None else {"base_instructions": text, "model_messages": None}

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from ...contracts import (
     BackendEvent,
     MessageEnded,
+    MessagePhase,
     Prompt,
     ReasoningEnded,
     ReasoningPiece,
@@ -37,6 +38,7 @@ class TurnExpansion:
         self._turn_id = turn_id
         self._ids = (f"item-{number}" for number in itertools.count(1))
         self._message: tuple[str, list[str]] | None = None
+        self._phase: str | None = None
         # The texts by part of the summary.
         self._reasoning: tuple[str, dict[int, list[str]]] | None = None
 
@@ -52,8 +54,9 @@ class TurnExpansion:
     def tell(self, event: BackendEvent) -> Iterator[RpcObject]:
         match event:
             case TextPiece(text):
-                if text:
-                    yield from self._text(text)
+                yield from self._text(text)
+            case MessagePhase(phase):
+                self._phase = phase
             case MessageEnded():
                 yield self._whole_message()
             case ReasoningPiece(part, text):
@@ -80,17 +83,24 @@ class TurnExpansion:
         return self._turn("turn/completed", "interrupted")
 
     def _text(self, text: str) -> Iterator[RpcObject]:
+        if not text:
+            return
         if self._message is None:
             self._message = next(self._ids), []
-            yield self._item("item/started", type="agentMessage", id=self._message[0], text="")
+            yield self._message_item("item/started", self._message[0], "")
         item, told = self._message
         told.append(text)
         yield self._line(TEXT_DELTA, itemId=item, delta=text)
 
     def _whole_message(self) -> RpcObject:
         item, told = self._message or (next(self._ids), [])
-        self._message = None
-        return self._item("item/completed", type="agentMessage", id=item, text="".join(told))
+        whole = self._message_item("item/completed", item, "".join(told))
+        self._message = self._phase = None
+        return whole
+
+    def _message_item(self, method: str, item: str, text: str) -> RpcObject:
+        phase = {} if self._phase is None else {"phase": self._phase}
+        return self._item(method, type="agentMessage", id=item, text=text, **phase)
 
     def _summary(self, part: int, text: str) -> Iterator[RpcObject]:
         if self._reasoning is None:

@@ -26,7 +26,7 @@ from structlog.typing import FilteringBoundLogger
 
 from ...rpc import RpcObject
 from .baseline import measure_base_instructions
-from .catalog import UNKNOWN, text_only_catalog
+from .catalog import UNKNOWN, text_only_catalog, verbosity_of
 from .config import Provider, config_text
 from .program import ANSWER_TIMEOUT, CodexProgram, read_version
 
@@ -48,6 +48,25 @@ async def prepare_home(
     known = _kept(home, program, key) or await _probe(home, program, key, env)
     _write_config(home, known, provider, idle_timeout)
     return known
+
+
+class KeptCatalog:
+    """What the catalog in a home says of models; nothing before it was read, or where there is none."""
+
+    def __init__(self, home: Path) -> None:
+        self._file = home / "catalog.json"
+        self._verbosity: Mapping[str, bool] = {}
+
+    def read(self) -> None:
+        try:
+            self._verbosity = verbosity_of(orjson.loads(self._file.read_bytes()))
+        except (OSError, orjson.JSONDecodeError, LookupError, TypeError):
+            self._verbosity = {}
+
+    def has_verbosity(self, model: str) -> bool:
+        """Whether codex tells that model one; True where the catalog does not say."""
+        slugs = [slug for slug in self._verbosity if model.startswith(slug)]
+        return not self._verbosity or (bool(slugs) and self._verbosity[max(slugs, key=len)])
 
 
 def empty_folder(home: Path) -> Path:

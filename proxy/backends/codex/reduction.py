@@ -17,7 +17,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from ...contracts import BackendEvent, MessageEnded, ReasoningEnded, ReasoningPiece, TextPiece, TurnEnded, Usage
+from ...contracts import (
+    PHASES,
+    BackendEvent,
+    MessageEnded,
+    MessagePhase,
+    ReasoningEnded,
+    ReasoningPiece,
+    TextPiece,
+    TurnEnded,
+    Usage,
+)
 from ...errors import BackendError
 from ...rpc import RpcObject
 from ..answers import FAILED, NOT_TEXT_ONLY
@@ -34,6 +44,8 @@ class AttemptFailed:
 class _Message:
     first: str
     """The text it started with, which is all of it when no delta follows."""
+    phase: str | None = None
+    """Told with the first text: without any there is nothing yet that could not be begun again."""
     told: list[str] = field(default_factory=list)
 
 
@@ -113,7 +125,7 @@ class TurnReduction:
             yield from self._begun_again("codex began its answer again")
         match item["type"]:
             case "agentMessage":
-                self._open[item_id] = _Message(str(item.get("text") or ""))
+                self._open[item_id] = _Message(str(item.get("text") or ""), _phase(item))
             case "reasoning":
                 self._open[item_id] = _Reasoning()
             case "userMessage":
@@ -139,6 +151,8 @@ class TurnReduction:
         message = self._open.setdefault(params["itemId"], _Message(""))
         text = str(params["delta"])
         if isinstance(message, _Message) and text:
+            if message.phase and not message.told:
+                yield MessagePhase(message.phase)
             message.told.append(text)
             yield TextPiece(text)
 
@@ -155,7 +169,7 @@ class TurnReduction:
         item = params["item"]
         match item["type"]:
             case "agentMessage":
-                yield from self._message_completed(item["id"], str(item.get("text") or ""))
+                yield from self._message_completed(item["id"], str(item.get("text") or ""), _phase(item))
             case "reasoning":
                 if item["id"] in self._done:
                     return
@@ -171,7 +185,7 @@ class TurnReduction:
             case kind:
                 yield from self._other_kind(kind)
 
-    def _message_completed(self, item_id: str, text: str) -> Told:
+    def _message_completed(self, item_id: str, text: str, phase: str | None) -> Told:
         if item_id in self._done:
             if text != self._done[item_id]:
                 yield from self._begun_again("codex wrote a message twice")
@@ -180,6 +194,9 @@ class TurnReduction:
         if not isinstance(message, _Message):
             message = _Message("")
         self._done[item_id] = text
+        # Where the service says it of a message that is whole, codex tells it as late.
+        if phase and (phase != message.phase or not message.told):
+            yield MessagePhase(phase)
         if rest := _rest(text or message.first, message.told):
             yield TextPiece(rest)
         yield MessageEnded()
@@ -241,6 +258,11 @@ class TurnReduction:
         "error": _error_reported,
         "turn/completed": _turn_completed,
     }
+
+
+def _phase(item: RpcObject) -> str | None:
+    phase = item.get("phase")
+    return phase if phase in PHASES else None
 
 
 def _rest(whole: str, told: list[str]) -> str:

@@ -7,7 +7,7 @@ wait for ever on a question that got an error.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
 from prompts import Image, Item, Part, Text
@@ -88,7 +88,16 @@ def _input_item(part: Part) -> RpcObject:
 
 def inject_params(thread_id: str, items: Iterable[Item]) -> RpcObject:
     """Of `thread/inject_items`: messages that the model sees as if they had been said on the thread."""
-    return {"threadId": thread_id, "items": [_message(item) for item in items]}
+    return {"threadId": thread_id, "items": [message for item in items for message in _messages(item)]}
+
+
+def _messages(item: Item) -> Iterator[RpcObject]:
+    for said in item.phased:
+        content = [{"type": "output_text", "text": said.text}]
+        phase = {} if said.phase is None else {"phase": said.phase}
+        yield {"type": "message", "role": item.role, "content": content, **phase}
+    if not item.phased:
+        yield _message(item)
 
 
 def _message(item: Item) -> RpcObject:

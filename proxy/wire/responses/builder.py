@@ -99,7 +99,9 @@ def _item_object(item: OutputItem, status: ItemStatus, *, encrypted: bool = Fals
     namespace: WireEvent = {} if item.namespace is None else {"namespace": item.namespace}
     match item.type:
         case "message":
-            return {**head, "status": status, "role": "assistant", "content": [] if begun else [_text_part(item.text)]}
+            content = [] if begun else [_text_part(item.text)]
+            phase: WireEvent = {} if item.phase is None else {"phase": item.phase}
+            return {**head, "status": status, "role": "assistant", "content": content, **phase}
         case "function_call":
             return {**head, "status": status, "arguments": "" if begun else item.text, **called, **namespace}
         case "custom_tool_call":

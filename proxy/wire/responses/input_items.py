@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from prompts import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, UserTurn, compacted
 
-from ...contracts import WireObject
+from ...contracts import PHASES, WireObject
 from ...errors import RequestError
 from ...ids import CALL_ID
 from ..content import joined_text, parse_parts
@@ -138,9 +138,10 @@ class _Items:
             case "user":
                 self.entries.append(UserTurn(parts))
             case "assistant":
+                phase = item.choice("phase", PHASES)
                 # An empty message before a call says nothing, and real clients send it.
                 if text := joined_text(parts):
-                    self.entries.append(AssistantText(text))
+                    self.entries.append(AssistantText(text, phase))
             case "system" | "developer":
                 if text := joined_text(parts):
                     self.entries.append(Guidance(text))

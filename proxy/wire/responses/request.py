@@ -10,7 +10,7 @@ from typing import NotRequired, TypedDict
 
 import orjson
 
-from prompts import Transcript
+from prompts import AssistantText, Transcript
 
 from ...contracts import Compaction, OutputFormat, Sampling, TurnRequest
 from ...errors import RequestError
@@ -245,6 +245,8 @@ def parse_responses_request(
     text, verbosity, output_format = _text(request)
     max_output_tokens = request.integer("max_output_tokens", minimum=16)
     truncation = request.choice("truncation", ("auto", "disabled")) or "disabled"
+    phased = any(isinstance(entry, AssistantText) and entry.phase for entry in conversation.entries)
+    wished = [name for name, there in (("phase", phased), ("verbosity", verbosity)) if there]
     retention = request.choice("prompt_cache_retention", CACHE_RETENTIONS)
     _check_ignored(request)
     echo: Echo = {
@@ -283,7 +285,7 @@ def parse_responses_request(
             effort=effort,
             summary=summary,
             tier=parse_tier(request),
-            wishes=(*wishes(request), *(("verbosity",) if verbosity else ())),
+            wishes=(*wishes(request), *wished),
             verbosity=verbosity,
             output_format=output_format,
             max_output_tokens=max_output_tokens,

@@ -7,6 +7,7 @@ from aiohttp import ClientSession
 from structlog.testing import capture_logs
 
 from parser import write_call
+from proxy.contracts import Prompt
 from proxy.errors import StoreError
 from proxy.server import running_server
 from proxy.settings import Settings
@@ -102,10 +103,23 @@ async def test_what_has_no_effect_is_told() -> None:
 
 
 async def test_where_a_backend_heeds_it_nothing_is_told() -> None:
-    backend = MemoryBackend(["Hello."], heeds=frozenset({"temperature"}))
+    backend = MemoryBackend(["Hello."], heeded=frozenset({"temperature"}))
     async with running_server(Settings(port=0), backend) as url, ClientSession() as session:
         async with session.post(f"{url}/responses", json={"model": "m", "input": "x", "temperature": 0.2}) as response:
             assert "x-tagcall-warning" not in response.headers
+
+
+async def test_what_a_backend_finds_out_while_it_answers_is_told() -> None:
+    backend = MemoryBackend([], heeded=frozenset({"temperature"}))
+
+    def answer(prompt: Prompt) -> str:
+        backend.heeded = frozenset()
+        return "Hello."
+
+    backend.answers.append(answer)
+    async with running_server(Settings(port=0), backend) as url, ClientSession() as session:
+        async with session.post(f"{url}/responses", json={"model": "m", "input": "x", "temperature": 0.2}) as response:
+            assert response.headers["x-tagcall-warning"] == "Without effect here: temperature."
 
 
 async def test_an_answer_without_such_a_block_warns_of_nothing() -> None:

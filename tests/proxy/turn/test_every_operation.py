@@ -86,7 +86,9 @@ class Backend:
             yield [event]
         await self._operation()
 
-    heeds: frozenset[str] = frozenset()
+    def heeds(self, model: str) -> frozenset[str]:
+        return frozenset()
+
     keeps_conversations: bool = False
 
     def holds(self, schema: str) -> bool:

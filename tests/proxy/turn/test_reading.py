@@ -15,6 +15,7 @@ from proxy.contracts import (
     AnswerText,
     BackendEvent,
     MessageEnded,
+    MessagePhase,
     Reasoning,
     ReasoningPiece,
     TextPiece,
@@ -136,6 +137,21 @@ def test_reasoning_behind_a_call_that_left_live_leaves_at_once() -> None:
     reading = Reading(gate(), TurnReport(), release=CallRelease.LIVE)
     reading.receive(pieces(READ_A, 4))
     assert reading.receive([ReasoningPiece(0, "hm")]) == [Reasoning(0, "hm")]
+
+
+def test_text_leaves_with_the_phase_of_its_message() -> None:
+    """Also where the parser held some of it back, or the phase came last."""
+    first: list[BackendEvent] = [MessagePhase("commentary"), TextPiece("I look. <"), MessageEnded()]
+    last: list[BackendEvent] = [TextPiece("So: done. <"), MessagePhase("final_answer"), MessageEnded()]
+    assert read(Reading(gate(), TurnReport()), [*first, *last, TextPiece("."), TurnEnded(None)]) == [
+        AnswerText("I look. ", "commentary"),
+        AnswerText("<", "commentary"),
+        AnswerMessageEnded("commentary"),
+        AnswerText("So: done. "),
+        AnswerText("<", "final_answer"),
+        AnswerMessageEnded("final_answer"),
+        AnswerText("."),
+    ]
 
 
 def test_behind_a_live_call_that_broke_nothing_is_wanted() -> None:

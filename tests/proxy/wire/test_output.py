@@ -217,3 +217,17 @@ def test_in_every_api_the_events_of_an_item_add_up_to_it(
     assert opened is None, "an item is never done"
     numbers = [event["sequence_number"] for event in events if "sequence_number" in event]
     assert numbers == list(range(len(numbers)))
+
+
+def test_text_of_another_phase_is_another_message() -> None:
+    texts = AnswerText("I look.", "commentary"), AnswerText("So:", "final_answer"), AnswerText(" done.", "final_answer")
+    builder = told(*texts, DONE)
+    assert [(item.text, item.phase) for item in builder.items] == [
+        ("I look.", "commentary"), ("So: done.", "final_answer"),
+    ]  # fmt: skip
+    assert [item.text for item in told(*texts, DONE, gap="\n\n").items] == ["I look.So: done."]
+
+
+def test_a_phase_that_is_known_in_the_end_is_that_of_the_whole_message() -> None:
+    builder = told(AnswerText("a"), AnswerMessageEnded("commentary"), AnswerText("b", "final_answer"), DONE)
+    assert [(item.text, item.phase) for item in builder.items] == [("a", "commentary"), ("b", "final_answer")]

@@ -107,6 +107,20 @@ async def test_the_verbosity_reaches_the_models_that_have_one(backend: CodexBack
     assert sent == ["high", "medium", None]
 
 
+async def test_what_is_said_of_a_models_verbosity_is_what_reaches_it(
+    backend: CodexBackend, model: ScriptedModel, program: TestProgram
+) -> None:
+    if program.release < (0, 133):
+        pytest.skip("this version shows no table of its models")
+    names = ["gpt-5.5", "gpt-5.5-of-mine", "mine/gpt-5.5", "gpt-5.4-mini", "codex-mini", "any", "g"]
+    async with backend:
+        for name in names:
+            await read_turn(backend, Prompt(name, None, (Text("hi"),), verbosity="high"))
+        said = {name: "verbosity" in backend.heeds(name) for name in names}
+    assert said == {request.body["model"]: "verbosity" in request.body.get("text", {}) for request in model.requests}
+    assert {*said.values()} == {True, False}
+
+
 async def test_effort_and_summary_reach_the_model(
     backend: CodexBackend, model: ScriptedModel, program: TestProgram
 ) -> None:

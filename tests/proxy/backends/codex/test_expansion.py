@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from proxy.backends.codex.expansion import TurnExpansion
 from proxy.backends.codex.reduction import AttemptFailed, TurnReduction
-from proxy.contracts import BackendEvent, MessageEnded, ReasoningEnded, ReasoningPiece, TextPiece, TurnEnded, Usage
+from proxy.contracts import (
+    BackendEvent,
+    MessageEnded,
+    MessagePhase,
+    ReasoningEnded,
+    ReasoningPiece,
+    TextPiece,
+    TurnEnded,
+    Usage,
+)
 from proxy.errors import BackendError
 from proxy.rpc import RpcObject
 from tests.support.backend_events import merged, prompt
@@ -103,3 +112,12 @@ def test_the_client_asks_and_leaves_by_the_turns_own_names() -> None:
     assert (asked["method"], asked["params"]["threadId"]) == ("turn/start", "thread-1")
     assert asked["params"]["input"] == [{"type": "text", "text": "hi"}]
     assert turn.leave() == {"method": "turn/interrupt", "params": {"threadId": "thread-1", "turnId": "turn-1"}}
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_the_phase_of_a_message_is_read_back(late: bool) -> None:
+    events: list[BackendEvent] = [MessagePhase("commentary"), TextPiece("I look."), MessageEnded(), TextPiece("Done.")]
+    if late:
+        events[:2] = reversed(events[:2])
+    _, lines = written([*events, MessageEnded(), TurnEnded(None)])
+    assert read_back(lines) == [*events, MessageEnded(), TurnEnded(None)]

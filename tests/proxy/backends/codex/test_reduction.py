@@ -15,6 +15,7 @@ from proxy.backends.codex.reduction import AttemptFailed, TurnReduction
 from proxy.contracts import (
     BackendEvent,
     MessageEnded,
+    MessagePhase,
     ReasoningEnded,
     ReasoningPiece,
     TextPiece,
@@ -54,10 +55,12 @@ TOLD: Mapping[str, list[list[BackendEvent | str]]] = {
     ],
     "0.169.0_several_messages": [
         [
+            MessagePhase("commentary"),
             TextPiece("First part, a comment."),
             MessageEnded(),
             ReasoningPiece(0, "mid"),
             ReasoningEnded(),
+            MessagePhase("final_answer"),
             TextPiece("Second part, the answer."),
             MessageEnded(),
             TurnEnded(USAGE),
@@ -141,6 +144,27 @@ def test_a_completed_text_that_contradicts_the_deltas_changes_nothing() -> None:
 def test_the_text_of_an_item_may_be_in_its_first_line_only() -> None:
     events = told(item("started", "agentMessage", text="Hello"), item("completed", "agentMessage"))
     assert events == [TextPiece("Hello"), MessageEnded()]
+
+
+def test_a_phase_is_told_with_the_first_text_of_its_message() -> None:
+    begun = item("started", "agentMessage", phase="commentary")
+    assert told(begun, error(will_retry=True), begun, delta("I "), delta("look.")) == [
+        MessagePhase("commentary"),
+        TextPiece("I "),
+        TextPiece("look."),
+    ]
+
+
+def test_a_phase_may_be_told_when_the_message_is_whole() -> None:
+    whole = item("completed", "agentMessage", text="Done.", phase="final_answer")
+    expected = [TextPiece("Done."), MessagePhase("final_answer"), MessageEnded()]
+    assert told(item("started", "agentMessage", phase=None), delta("Done."), whole) == expected
+
+
+@pytest.mark.parametrize("phase", [None, "", "analysis", 1, ["commentary"], {}])
+def test_what_is_no_phase_is_not_told(phase: object) -> None:
+    begun, whole = (item(method, "agentMessage", phase=phase, text="Hi") for method in ("started", "completed"))
+    assert told(begun, whole) == [TextPiece("Hi"), MessageEnded()]
 
 
 def test_summary_parts_that_had_no_deltas_are_told_at_the_end() -> None:

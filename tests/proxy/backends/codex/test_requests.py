@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from proxy.backends.codex.requests import ANSWERS, answer_request, thread_params, turn_params
+from parser import ToolRegistry, write_call
+from prompts import FRONTIER, AssistantText, Entry, PastCall, Text, ToolChoice, Transcript, UserTurn, render_turn
+from proxy.backends.codex.requests import ANSWERS, answer_request, inject_params, thread_params, turn_params
 from proxy.contracts import Prompt
 from proxy.rpc import UnknownMethodError
 
@@ -25,3 +29,31 @@ def test_a_tier_goes_with_the_turn_and_a_verbosity_with_its_thread() -> None:
     assert "serviceTier" not in turn_params("t", plain, ())
     assert thread_params(asked, None, None)["config"] == {"model_verbosity": "high"}
     assert turn_params("t", asked, ())["serviceTier"] == "flex"
+
+
+def injected(*entries: Entry) -> Any:
+    """What a thread is given of a conversation, without lines of ours."""
+    rendered = render_turn(Transcript(entries), ToolRegistry(), ToolChoice(), parallel=True, profile=FRONTIER)
+    return inject_params("t", [item for item in rendered.items if item.ours is None])["items"]
+
+
+def test_an_answer_is_injected_as_the_messages_that_had_a_phase() -> None:
+    entries = (
+        UserTurn((Text("go"),)),
+        AssistantText("I look.", "commentary"),
+        PastCall("call_1", "read", "{}"),
+        AssistantText("Done.", "final_answer"),
+        AssistantText("And more.", "final_answer"),
+    )
+    messages = injected(*entries)
+    assert [(message["role"], message.get("phase"), message["content"][0]["text"]) for message in messages] == [
+        ("user", None, "go"),
+        ("assistant", "commentary", f"I look.\n{write_call('read', '{}')}"),
+        ("assistant", "final_answer", "Done.\n\nAnd more."),
+    ]
+
+
+def test_an_answer_without_phases_is_one_message() -> None:
+    entries = AssistantText("I look."), PastCall("call_1", "read", "{}"), AssistantText("Done.")
+    [message] = injected(*entries)
+    assert "phase" not in message

@@ -118,7 +118,10 @@ ACCEPTED: list[tuple[list[dict[str, Any]], tuple[Entry, ...]]] = [
         (PAST, RESULT),
     ),
     ([{"type": "message", "role": "assistant", "content": "", "phase": "commentary"}, CALL, OUTPUT], (PAST, RESULT)),
-    ([{"role": "assistant", "content": "I look.", "phase": "final_answer"}], (AssistantText("I look."),)),
+    (
+        [{"role": "assistant", "content": "I look.", "phase": "final_answer"}],
+        (AssistantText("I look.", "final_answer"),),
+    ),
 ]
 
 
