@@ -88,8 +88,9 @@ class Prompt:
     looked at need not be made.
     `tier` and `verbosity` are the API's too, where they are not the usual ones.
     `output_schema` is a JSON schema as JSON text, for a backend that can hold its model to it. `max_tokens` and `stop`
-    say what would be cut off the answer anyway. A conversation is kept for its `owner` alone; `names` are those by
-    which a request knows its conversation, and that of the answer.
+    say what would be cut off the answer anyway. `call_schema` is that of one call (JSON text), for a backend that can
+    hold its model to it wherever a call begins in the answer. A conversation is kept for its `owner` alone; `names` are
+    those by which a request knows its conversation, and that of the answer.
     """
 
     model: str
@@ -107,6 +108,7 @@ class Prompt:
     stop: tuple[str, ...] = ()
     tier: str | None = None
     verbosity: str | None = None
+    call_schema: str | None = None
     continuation: Continuation = field(default_factory=Continuation, compare=False, repr=False)
 
 

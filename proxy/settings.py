@@ -295,9 +295,9 @@ class Settings:
     )
     hold_calls: str = _setting(
         "`auto`: where `tool_choice` demands a call, the backend is asked to hold its model to the tools' schemas. "
-        "`off`: never.",
+        "`all`: llama.cpp's server is asked to hold it to them wherever it calls a tool. `off`: never.",
         default="auto",
-        choices=("auto", "off"),
+        choices=("auto", "all", "off"),
         commands=ASKING_COMMANDS,
     )
     call_key_secret: Path = _setting(

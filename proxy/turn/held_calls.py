@@ -16,7 +16,7 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from parser import CALL, CALLS, Tool, ToolRegistry
+from parser import CALL, CALLS, KEY, Tool, ToolRegistry
 
 from ..contracts import TextBackend
 from .report import TurnReport
@@ -27,6 +27,8 @@ MAX_CHARACTERS = 128 * 1024
 MAX_DEPTH = 64
 # Refusals that are remembered: models and schemas are the clients'.
 MOST_REFUSALS = 256
+# Characters that a model may write for its key, be it the right one or not.
+MAX_KEY = 32
 # Tool sets whose schemas are kept.
 MOST_SCHEMAS = 64
 
@@ -45,9 +47,10 @@ _NAMED = frozenset({"$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursi
 
 
 class HoldCalls(Enum):
-    """`auto`: a demanded call is held where the backend can, as `HeldCalls.schema` says."""
+    """`auto`: a demanded call is held where the backend can, as `HeldCalls.schema` says. `all`: any other, too."""
 
     AUTO = "auto"
+    ALL = "all"
     OFF = "off"
 
 
@@ -100,6 +103,16 @@ class HeldCalls:
         report.unhold_calls(why.value)
         return None
 
+    def call_schema(self, tools: ToolRegistry, report: TurnReport, *, keyed: bool) -> str | None:
+        """The schema of one call of `tools`, for calls within an answer; `keyed`: with a key. None: none is held."""
+        if self._mode is not HoldCalls.ALL:
+            return None
+        try:
+            return _call_schema(tuple(tools), keyed=keyed)
+        except _UnheldError as error:
+            report.unhold_calls(error.why.value)
+            return None
+
     def note_refusal(self, model: str, schema: str) -> None:
         if self._refused.maxsize:
             self._refused[model, schema] = None
@@ -114,12 +127,30 @@ def calls_form(*, parallel: bool) -> str:
 @lru_cache(maxsize=MOST_SCHEMAS)
 def _calls_schema(tools: Sequence[Tool], *, parallel: bool) -> str:
     """Raises `_UnheldError`."""
+    call, definitions = _any_call(tools)
+    return _written(
+        _closed({CALLS: {"type": "array", "items": call, "minItems": 1}} if parallel else {CALL: call}), definitions
+    )
+
+
+@lru_cache(maxsize=MOST_SCHEMAS)
+def _call_schema(tools: Sequence[Tool], *, keyed: bool) -> str:
+    """Raises `_UnheldError`."""
+    return _written(*_any_call(tools, {KEY: {"type": "string", "maxLength": MAX_KEY}} if keyed else {}))
+
+
+def _any_call(tools: Sequence[Tool], before: _Schema | None = None) -> tuple[_Schema, _Schema]:
+    """A call of one of `tools`, and what is defined for it; the properties `before` may stand in front of its name."""
     definitions: _Schema = {}
     forms = [_form(tool, f"tool_{number}_", definitions) for number, tool in enumerate(tools, 1)]
-    call = forms[0] if len(forms) == 1 else {"anyOf": forms}
-    root = _closed({CALLS: {"type": "array", "items": call, "minItems": 1}} if parallel else {CALL: call})
+    for form in forms:
+        form["properties"] = {**(before or {}), **form["properties"]}
+    return forms[0] if len(forms) == 1 else {"anyOf": forms}, definitions
+
+
+def _written(root: _Schema, definitions: _Schema) -> str:
     if definitions:
-        root["$defs"] = definitions
+        root = {**root, "$defs": definitions}
     text = json.dumps(root, ensure_ascii=False, separators=(",", ":"))
     if len(text) > MAX_CHARACTERS:
         raise _UnheldError(Unheld.SIZE)

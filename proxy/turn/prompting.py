@@ -58,12 +58,18 @@ class Prompts:
         self.lines: Sequence[str] = ()
 
     def prompt(
-        self, fault: str | None, *, plain: bool, max_tokens: int | None, calls_schema: str | None = None
+        self,
+        fault: str | None,
+        *,
+        plain: bool,
+        max_tokens: int | None,
+        calls_schema: str | None = None,
+        call_schema: str | None = None,
     ) -> Prompt:
         """With `fault` as its last line; for an answer of at most `max_tokens`.
 
         `plain` without any tool, and from the results where they have just come. `calls_schema` is what an answer of
-        calls is to be held to.
+        calls is to be held to, `call_schema` what a call in any other is.
         """
         request = self._request
         if plain:
@@ -105,6 +111,7 @@ class Prompts:
             () if len(registry) else request.stop,
             tier=request.tier,
             verbosity=request.verbosity,
+            call_schema=call_schema,
         )
 
     def ease(self, refused: Prompt, error: BackendError) -> bool:

@@ -318,7 +318,16 @@ class Turn:
                 parallel=self._request.parallel,
                 again=fault is not None,
             )
-        return self._prompts.prompt(fault, plain=plain, max_tokens=self._tokens_left, calls_schema=self._calls_schema)
+        within = None
+        if self._demands.tools and not (plain or self._calls_schema):
+            within = self._options.held_calls.call_schema(self._registry, self._report, keyed=self._key is not None)
+        return self._prompts.prompt(
+            fault,
+            plain=plain,
+            max_tokens=self._tokens_left,
+            calls_schema=self._calls_schema,
+            call_schema=within,
+        )
 
     def _ease(self, prompt: Prompt, error: BackendError) -> bool:
         """Whether to ask anew where `prompt` was refused."""

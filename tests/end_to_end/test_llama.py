@@ -189,6 +189,65 @@ async def test_random_weights_are_held_to_calls(llama: LlamaServer, choice: Any,
                 assert len(calls) == 1
 
 
+MARKUP = (
+    "See <table><tr><td>1 < 2</td></tr></table>\n<title>T</title>, </tool_call> <tool_calls> <<tool_cal> and `a<b`, <"
+)
+RING: Any = {
+    "type": "object",
+    "properties": {
+        "at": {"type": "array", "items": {"$ref": "#/$defs/hour"}, "minItems": 1},
+        "loud": {"type": ["boolean", "null"]},
+        "for": {"type": "object", "properties": {"minutes": {"type": "integer", "minimum": -3, "maximum": 3}}},
+    },
+    "required": ["at"],
+    "$defs": {"hour": {"type": "string", "enum": ["noon", "midnight"]}},
+}
+FREE_TOOLS: Any = [HELD_TOOLS[0], {"type": "function", "name": "ring", "strict": False, "parameters": RING}]
+BY_ITSELF: dict[str, str | Endless] = {
+    "Show markup": MARKUP,
+    "Call wrongly": 'I look.\n<tool_call>{"name": "reserve_it", "arguments": [1}}</tool_call>',
+    "Call with blanks": '<tool_call>{"name": ' + " " * 200 + '"ring", "arguments": {"at": "noon"}}</tool_call>',
+}
+
+
+@pytest.fixture(scope="session")
+def caller(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "caller.gguf"
+    write_tiny_gguf(path, BY_ITSELF)
+    return path
+
+
+@pytest.mark.parametrize(("question", "unheld_calls"), [("Call wrongly", 0), ("Call with blanks", 25)])
+async def test_a_model_that_calls_by_itself_is_held_to_calls_that_fit(
+    caller: Path, question: str, unheld_calls: int
+) -> None:
+    """What it knows by heart is none, or has 200 blanks in it; within its tags it can write nothing else."""
+    wanted = {tool["name"]: tool["parameters"] for tool in FREE_TOOLS}
+    held = free = 0
+    async with (
+        llama_server(caller) as llama,
+        talking(llama, hold_calls="all") as client,
+        talking(llama) as unheld,
+    ):
+        for number in range(25):
+            asked: Any = {"model": "m", "input": f"{question}. {number}", "temperature": 1.5, "max_output_tokens": 400}
+            response = await client.responses.create(tools=FREE_TOOLS, **asked)
+            calls = [item for item in response.output if item.type == "function_call" and item.status == "completed"]
+            assert "tool_call" not in response.output_text
+            for call in calls:
+                jsonschema.validate(orjson.loads(call.arguments), wanted[call.name])
+            held += bool(calls)
+            other = await unheld.responses.create(tools=FREE_TOOLS, **asked)
+            free += any(item.type == "function_call" for item in other.output)
+    assert (held, free) == (25, unheld_calls)
+
+
+async def test_what_is_no_tag_of_ours_is_text_where_calls_are_held(caller: Path) -> None:
+    async with llama_server(caller) as llama, talking(llama, hold_calls="all") as client:
+        response = await client.responses.create(model="m", input="Show markup.", tools=FREE_TOOLS)
+    assert response.output_text == MARKUP
+
+
 async def test_free_they_write_none(llama: LlamaServer) -> None:
     async with talking(llama, hold_calls="off") as client:
         for number in range(5):

@@ -4,6 +4,7 @@ kind             its rows in the table: an address, and the local servers whose 
 servers          those servers: where they listen, how they are started and given more context
 backend          the `TextBackend`: one request a turn, on connections that are kept alive
 requests         pure: a prompt as the body of a request, in the manner that its server takes
+grammar          pure: llama.cpp's grammar for text in which every call fits
 stream           pure: the bytes of an answer to backend events
 thinking         pure: reasoning that stands in the text, in front of the answer
 errors           pure: every failure and the client's answer to it

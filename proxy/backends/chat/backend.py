@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -134,8 +135,11 @@ class ChatBackend:
         manner = self._manners.get(prompt.model, self._manner)
         tried = {manner}
         held = prompt.output_schema is not None
+        if prompt.call_schema is not None and self._software is None:
+            with suppress(BackendError):
+                await self.look(f"{self.url}/models")  # whose server it is
         while True:
-            response = await self._post(chat_body(prompt, manner, progress=self._software == LLAMA_CPP))
+            response = await self._post(chat_body(prompt, manner, llama_cpp=self._software == LLAMA_CPP))
             if response.status == 200 and response.content_type in _ANSWERS:
                 self._learn(prompt.model, manner)
                 return response
@@ -148,7 +152,7 @@ class ChatBackend:
 
     def _learn(self, model: str, manner: Manner) -> None:
         if manner != self._manners.get(model, self._manner):
-            log.info("backend_asked_otherwise", model=model, flat=manner.flat, effort=manner.effort)
+            log.info("backend_asked_otherwise", model=model, **asdict(manner))
             self._manners[model] = manner
 
     async def _post(self, body: bytes) -> aiohttp.ClientResponse:
@@ -169,7 +173,7 @@ class ChatBackend:
                 if not (died and seen.reused) or self._closing:
                     raise self._lost(error) from None
             else:
-                self._software = response.headers.get("Server")
+                self._software = response.headers.get("Server", "")
                 return response
         raise RuntimeError("a new connection was one that is kept")
 
@@ -262,7 +266,7 @@ class ChatBackend:
                     content = await _content(response)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise self._lost(error) from None
-        self._software = response.headers.get("Server")
+        self._software = response.headers.get("Server", "")
         rejection = read_rejection(response.status, content, response.headers.get("Retry-After"))
         if response.status != 200 or rejection.said is None:
             raise failure(rejection, self.server, key=self._key)

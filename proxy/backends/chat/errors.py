@@ -191,6 +191,7 @@ _CONCESSIONS: tuple[tuple[re.Pattern[str], Callable[[Manner], Manner]], ...] = (
         re.compile(r"reasoning.?effort|reasoning value|not support (?:thinking|reasoning)", re.IGNORECASE),
         lambda manner: replace(manner, effort=False),
     ),
+    (re.compile("grammar", re.IGNORECASE), lambda manner: replace(manner, grammar=False)),
 )
 
 

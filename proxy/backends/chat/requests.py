@@ -15,6 +15,7 @@ import orjson
 from prompts import Image, Item, Part, Text
 
 from ...contracts import Prompt
+from .grammar import text_and_calls
 
 # Of our roles, those that templates know by another name.
 _ROLES: Mapping[str, str] = {"developer": "system"}
@@ -26,18 +27,21 @@ _Message = dict[str, Any]
 class Manner:
     """How a server takes requests, as far as it has said.
 
-    `flat`: the conversation as one text. `effort`: it may be told how hard to think.
+    `flat`: the conversation as one text. `effort`: it may be told how hard to think. `grammar`: it holds its model to
+    one, if it is llama.cpp's.
     """
 
     flat: bool = False
     effort: bool = True
+    grammar: bool = True
 
 
-def chat_body(prompt: Prompt, manner: Manner, *, progress: bool = False) -> bytes:
+def chat_body(prompt: Prompt, manner: Manner, *, llama_cpp: bool = False) -> bytes:
     """The request's JSON. It always asks for a stream: whoever leaves one ends the model's work.
 
-    `progress`: the server can tell how far it has read the prompt, and shall.
+    `llama_cpp`: the server is llama.cpp's, which tells how far it has read the prompt, and takes a grammar.
     """
+    schema = prompt.call_schema if llama_cpp and manner.grammar else None
     optional = {
         "temperature": prompt.sampling.temperature,
         "top_p": prompt.sampling.top_p,
@@ -46,7 +50,8 @@ def chat_body(prompt: Prompt, manner: Manner, *, progress: bool = False) -> byte
         "stop": prompt.stop or None,
         "reasoning_effort": prompt.effort if manner.effort else None,
         "response_format": None if prompt.output_schema is None else _held_to(prompt.output_schema),
-        "return_progress": progress or None,
+        "return_progress": llama_cpp or None,
+        "grammar": None if schema is None else text_and_calls(schema),
     }
     return orjson.dumps(
         {

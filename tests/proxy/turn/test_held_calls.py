@@ -206,3 +206,36 @@ def test_values_that_look_like_schemas_are_left_alone() -> None:
     parameters = {"type": "object", "properties": {"a": {"const": {"$ref": "https://example.com", "$id": "x"}}}}
     [held] = [json.loads(_calls_schema((Tool("t", None, json.dumps(parameters)),), parallel=False))]
     assert held["properties"]["call"]["properties"]["arguments"] == parameters
+
+
+ALL = TurnOptions(held_calls=HeldCalls(HoldCalls.ALL))
+
+
+def call_schemas(outcome: Outcome) -> list[Any]:
+    texts = [prompt.call_schema for prompt in outcome.backend.prompts]
+    return [None if text is None else json.loads(text) for text in texts]
+
+
+async def test_a_call_that_nobody_demands_is_held_where_the_owner_wants_all_held() -> None:
+    request = ask(registry=ToolRegistry([READ, SEARCH]))
+    assert call_schemas(await play(request, "Hello.")) == [None]
+    [schema] = call_schemas(await play(request, "Hello.", options=ALL))
+    read, search = schema["anyOf"]
+    assert list(read["properties"]) == ["key", "name", "arguments"]
+    assert read["properties"]["arguments"] == json.loads(PATH)
+    assert read["required"] == search["required"] == ["name", "arguments"]
+
+
+async def test_a_second_try_is_held_too_and_a_plain_one_has_no_calls() -> None:
+    wrong = write_call("read_note", '{"path": "b"}')
+    outcome = await play(ask(registry=ToolRegistry([STRICT])), wrong, wrong, options=ALL)
+    assert [schema is not None for schema in call_schemas(outcome)] == [True, True]
+    unknown = write_call("unknown", "{}")
+    outcome = await play(ask(registry=ToolRegistry([READ])), unknown, "Hello.", options=ALL)
+    assert [schema is not None for schema in call_schemas(outcome)] == [True, False]
+
+
+async def test_a_demanded_call_is_held_as_a_whole_answer_and_within_one_where_that_is_refused() -> None:
+    outcome = await play(demand(), REFUSED, write_call("read_note", '{"path": "a.md"}'), options=ALL)
+    assert [schema is not None for schema in schemas(outcome)] == [True, False]
+    assert [schema is not None for schema in call_schemas(outcome)] == [False, True]

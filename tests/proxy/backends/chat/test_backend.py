@@ -271,6 +271,30 @@ async def test_a_server_that_knows_how_far_it_is_is_asked_to_tell(
     assert chat.requests[0].body.get("return_progress") == asked
 
 
+@pytest.mark.parametrize("software", ["llama.cpp", "uvicorn"])
+async def test_a_server_that_takes_a_grammar_is_given_that_of_calls(
+    aiohttp_server: AiohttpServer, software: str
+) -> None:
+    """From the first request on; one that refuses it is asked without from then on."""
+
+    async def sign(_: web.Request, response: web.StreamResponse) -> None:
+        response.headers["Server"] = software
+
+    chat = ScriptedChat()
+    chat.app.on_response_prepare.append(sign)
+    server = await aiohttp_server(chat.app)
+    asked = prompt(call_schema='{"type": "object"}')
+    async with ChatBackend(str(server.make_url("/v1"))) as backend:
+        await read_turn(backend, asked)
+        await read_turn(backend, prompt())
+        if software == "llama.cpp":
+            chat.push(Refusal(400, {"code": 400, "message": "Failed to initialize samplers: failed to parse grammar"}))
+        for _ in range(2):
+            await read_turn(backend, asked)
+    held = [" text-0" in request.body.get("grammar", "") for request in chat.requests]
+    assert held == ([True, False, True, False, False] if software == "llama.cpp" else [False] * 4)
+
+
 async def test_what_helps_nothing_is_not_remembered(chat: ScriptedChat, backend: ChatBackend) -> None:
     refused = Refusal(400, {"message": "System role not supported"})
     chat.push(refused, refused)

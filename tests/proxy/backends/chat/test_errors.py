@@ -161,7 +161,7 @@ def test_a_schema_that_is_refused_is_told_from_other_bad_requests(said: str) -> 
     assert concession(rejection, Manner(), held=True) is None
 
 
-FLAT, EFFORTLESS = Manner(flat=True), Manner(effort=False)
+FLAT, EFFORTLESS, FREE = Manner(flat=True), Manner(effort=False), Manner(grammar=False)
 CONCESSIONS: dict[str, tuple[int, str, Manner | None]] = {
     "llama.cpp": (
         400, "Automatic parser generation failed: \n--\nError: Jinja Exception: Conversation roles must alternate",
@@ -170,6 +170,7 @@ CONCESSIONS: dict[str, tuple[int, str, Manner | None]] = {
     "vLLM": (400, "Conversation roles must alternate user/assistant/user/assistant/...", FLAT),
     "Gemma": (500, "System role not supported", FLAT),
     "LM Studio": (400, 'Error rendering prompt with jinja template: "Error: Only user and assistant roles"', FLAT),
+    "llama.cpp, grammar": (400, "Failed to initialize samplers: failed to parse grammar", FREE),
     "Ollama, effort": (400, '"gemma3:4b" does not support thinking', EFFORTLESS),
     "Ollama, its value": (400, 'invalid reasoning value: "minimal" (must be "high", "medium", "low")', EFFORTLESS),
     "OpenAI": (400, "Unsupported parameter: 'reasoning_effort' is not supported with this model.", EFFORTLESS),

@@ -67,7 +67,7 @@ def test_what_codex_cannot_be_told_is_passed_on() -> None:
     told = Prompt(
         "m", None, (), effort="low", items=ITEMS[:1], sampling=Sampling(0.0, 0.5, -1), max_tokens=9, stop=("END",)
     )
-    sent = body(told, progress=True)
+    sent = body(told, llama_cpp=True)
     del sent["messages"]
     assert sent == {
         "model": "m", "stream": True, "stream_options": {"include_usage": True}, "temperature": 0, "top_p": 0.5,
