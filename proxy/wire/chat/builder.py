@@ -220,11 +220,8 @@ class ChatBuilder:
             self._finish_reason = "function_call" if self._request.legacy else "tool_calls"
         else:
             self._finish_reason = "stop"
-        chunks: list[WireEvent] = []
-        if not (self._content.pieces or self._calls):
-            # Null would be no answer at all.
-            chunks.append(self._chunk({"content": ""}))
-        chunks.append(self._chunk({}, self._finish_reason))
+        # Of an answer that says nothing the first chunk has told the empty text.
+        chunks = [self._chunk({}, self._finish_reason)]
         if self._request.include_usage:
             chunks.append({**self._head("chat.completion.chunk"), "choices": [], "usage": completion_usage(usage)})
         return chunks

@@ -244,6 +244,7 @@ def test_an_empty_answer_is_an_empty_text() -> None:
     for tools in (None, TOOLS):
         chunks, completion = build([TurnFinished(USAGE)], tools=tools)
         assert completion["choices"][0]["message"]["content"] == ""
+        assert [delta["content"] for delta in deltas(chunks) if "content" in delta] == [""], "told once"
         assert added_up(chunks) == message_of(completion)
 
 
