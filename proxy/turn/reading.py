@@ -153,7 +153,9 @@ class Reading:
 
     def hold_calls(self, held: bool) -> None:
         """Before the first text: whether the backend is asked to hold its model to a schema of calls."""
-        self._held = held
+        if held != self._held:
+            self._held = held
+            self._parser = self._new_parser()
 
     def receive(self, batch: Sequence[BackendEvent]) -> list[TurnEvent]:
         """Turn events for a batch of backend events; adjacent text is read in one piece."""
@@ -329,7 +331,7 @@ class Reading:
         self._flush_text()
 
     def _new_parser(self) -> SentinelParser | HeadedCallParser | HeldAnswerParser:
-        if self._demanded and self._gate is not None:
+        if (self._demanded or self._held) and self._gate is not None:
             # Also where it is not held now: a recording of one that was is replayed by another backend.
             return HeldAnswerParser(self._gate.declared, arguments=self._live)
         if self._bare_calls and self._gate is not None:

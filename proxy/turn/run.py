@@ -143,6 +143,8 @@ class Turn:
         # The schema that the newest prompt's calls are held to, and whether one was refused.
         self._calls_schema: str | None = None
         self._hold_refused = False
+        # Whether the first answer was a strict call that does not fit: the second can be held to be one that does.
+        self._meant_to_call = False
         report.offer(tool.name for tool in registry)
         self._told_ignored = frozenset[str]()
         self._tell_ignored()
@@ -205,6 +207,7 @@ class Turn:
             again = Hold.SHOWN if first.shown else hold
             # A model that repeats its call although it was told means it.
             reading = self._reading(again, may_repeat=True, final=True)
+            self._meant_to_call = first.refusal is not None
             async with aclosing(self._read(reading, fault=fault.line, plain=fault.plain)) as batches:
                 async for events in batches:
                     yield events
@@ -307,9 +310,9 @@ class Turn:
         return reading.receive(batch)
 
     def _ask(self, fault: str | None, *, plain: bool) -> Prompt:
-        """The next prompt, with the schema of demanded calls, where the backend can hold its model to it."""
+        """The next prompt, with the schema that the calls of its answer are held to, where they are."""
         self._calls_schema = None
-        if self._demands.call and not (plain or self._hold_refused):
+        if (self._demands.call or self._meant_to_call) and not (plain or self._hold_refused):
             self._calls_schema = self._options.held_calls.schema(
                 self._registry,
                 self._backend,

@@ -205,6 +205,7 @@ RING: Any = {
 FREE_TOOLS: Any = [HELD_TOOLS[0], {"type": "function", "name": "ring", "strict": False, "parameters": RING}]
 BY_ITSELF: dict[str, str | Endless] = {
     "Show markup": MARKUP,
+    "Call misfit": '<tool_call>{"name": "reserve", "arguments": {"count": 0, "unit": "K"}}</tool_call>',
     "Call wrongly": 'I look.\n<tool_call>{"name": "reserve_it", "arguments": [1}}</tool_call>',
     "Call with blanks": '<tool_call>{"name": ' + " " * 200 + '"ring", "arguments": {"at": "noon"}}</tool_call>',
 }
@@ -240,6 +241,21 @@ async def test_a_model_that_calls_by_itself_is_held_to_calls_that_fit(
             other = await unheld.responses.create(tools=FREE_TOOLS, **asked)
             free += any(item.type == "function_call" for item in other.output)
     assert (held, free) == (25, unheld_calls)
+
+
+async def test_a_strict_call_that_does_not_fit_fits_when_it_is_asked_for_again(caller: Path) -> None:
+    outcomes = {"auto": list[str | None](), "off": list[str | None]()}
+    async with llama_server(caller) as llama:
+        for hold, ends in outcomes.items():
+            async with talking(llama, hold_calls=hold) as client:
+                for number in range(25):
+                    asked: Any = {"model": "m", "input": f"Call misfit. {number}", "temperature": 1.5}
+                    try:
+                        response = await client.responses.create(tools=HELD_TOOLS, **asked)
+                        ends.append(response.output[0].type)
+                    except APIStatusError as error:
+                        ends.append(error.code)
+    assert outcomes == {"auto": ["function_call"] * 25, "off": ["tool_arguments_invalid"] * 25}
 
 
 async def test_what_is_no_tag_of_ours_is_text_where_calls_are_held(caller: Path) -> None:

@@ -208,6 +208,36 @@ def test_values_that_look_like_schemas_are_left_alone() -> None:
     assert held["properties"]["call"]["properties"]["arguments"] == parameters
 
 
+WRONG = write_call("read_note", '{"path": "b.md"}')
+
+
+@pytest.mark.parametrize("before", ["", "I look.\n"])
+@pytest.mark.parametrize("lanes", [False, True])
+async def test_a_strict_call_that_did_not_fit_is_held_when_it_is_asked_for_again(before: str, lanes: bool) -> None:
+    request = ask(registry=ToolRegistry([STRICT, SEARCH]))
+    outcome = await play(request, before + WRONG, HELD, lanes=lanes)
+    first, second = schemas(outcome)
+    assert first is None
+    assert len(second["properties"]["calls"]["items"]["anyOf"]) == 2
+    assert (outcome.calls, outcome.text, outcome.finished) == (CALL, before, True)
+
+
+async def test_any_other_second_answer_is_free() -> None:
+    lenient = await play(ask(registry=ToolRegistry([READ])), WRONG, WRONG)
+    broken = await play(ask(registry=ToolRegistry([STRICT])), "<tool_call>{", "Well.")
+    off = TurnOptions(held_calls=HeldCalls(HoldCalls.OFF))
+    unheld = await play(ask(registry=ToolRegistry([STRICT])), WRONG, HELD, options=off)
+    assert [schemas(outcome) for outcome in (lenient, broken, unheld)] == [[None, None]] * 3
+    assert unheld.calls == []
+
+
+async def test_a_strict_call_is_asked_for_without_a_schema_that_is_refused() -> None:
+    request = ask(registry=ToolRegistry([STRICT]))
+    outcome = await play(request, WRONG, REFUSED, write_call("read_note", '{"path": "a.md"}'))
+    assert [schema is not None for schema in schemas(outcome)] == [False, True, False]
+    assert outcome.calls == CALL
+
+
 ALL = TurnOptions(held_calls=HeldCalls(HoldCalls.ALL))
 
 
@@ -227,8 +257,7 @@ async def test_a_call_that_nobody_demands_is_held_where_the_owner_wants_all_held
 
 
 async def test_a_second_try_is_held_too_and_a_plain_one_has_no_calls() -> None:
-    wrong = write_call("read_note", '{"path": "b"}')
-    outcome = await play(ask(registry=ToolRegistry([STRICT])), wrong, wrong, options=ALL)
+    outcome = await play(ask(registry=ToolRegistry([READ])), WRONG, WRONG, options=ALL)
     assert [schema is not None for schema in call_schemas(outcome)] == [True, True]
     unknown = write_call("unknown", "{}")
     outcome = await play(ask(registry=ToolRegistry([READ])), unknown, "Hello.", options=ALL)
