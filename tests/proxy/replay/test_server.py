@@ -104,6 +104,7 @@ async def test_two_turns_play_at_once(folder: Path) -> None:
     async with replay_child(folder, "--speed", "recorded") as child:
         await child.initialize()
         slow_thread, slow_turn = await child.start_turn("tell me a story")
+        await child.until(lambda message: message.get("params", {}).get("delta") == " upon")
         assert await child.ask("hi") == "Hello you"
         assert (await child.request("thread/loaded/list"))["result"]["data"][0] == slow_thread
         await child.request("turn/interrupt", threadId=slow_thread, turnId=slow_turn)
