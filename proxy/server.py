@@ -44,6 +44,7 @@ HANDLING: dict[str, Any] = {
     "keepalive_timeout": NEXT_REQUEST,
     "lingering_time": LINGERING,
 }
+SET_A_KEY = "Set one with --api-key or --api-key-file."
 # Seconds that running turns may take to finish once the server was told to stop.
 DRAIN = 20.0
 # Seconds for the last events of the turns that did not.
@@ -68,6 +69,13 @@ def read_keys(settings: Settings) -> tuple[str, ...]:
     return tuple(keys)
 
 
+def stands_open(settings: Settings, keys: tuple[str, ...]) -> str | None:
+    """What is said of a server that a proxy passes on, when it wants no key."""
+    if keys or not (settings.base_path or settings.allow_host):
+        return None
+    return "any key is accepted, of everybody that a proxy lets in"
+
+
 def check_parser() -> None:
     """Raises `UsageError` when aiohttp would read requests in Python: most ways to smuggle one were found there."""
     if HttpRequestParser is HttpRequestParserPy:
@@ -86,9 +94,9 @@ def bind(settings: Settings) -> socket.socket:
         ) from None
 
 
-def base_url(host: str, port: int) -> str:
+def base_url(host: str, port: int, base_path: str = "") -> str:
     """The URL that clients are given."""
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}/v1"
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}{base_path}/v1"
 
 
 def turn_options(settings: Settings, habits: KeyHabits | None = None) -> TurnOptions:
@@ -156,7 +164,7 @@ async def running_server(
                 async with chosen:
                     listening = await _listen(runner, bound)
                     try:
-                        yield base_url(settings.host, bound.getsockname()[1])
+                        yield base_url(settings.host, bound.getsockname()[1], settings.base_path)
                     finally:
                         listening.close()
                         app[STOPPING].set()

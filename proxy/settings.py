@@ -23,6 +23,7 @@ PREFIX = "TAGCALL_"
 
 URL = re.compile(r"https?://[^\s/]+")
 SPEED = re.compile(r"fast|recorded|\d+ms")
+PATH_NAME = re.compile(r"[\w.~-]+", re.ASCII)
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/*]+/?")
 
 UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "k": 1_000, "m": 1_000_000}
@@ -54,6 +55,16 @@ def speed(text: str) -> str:
     if not SPEED.fullmatch(text):
         raise ValueError(f"'{text}' is not a speed: write fast, recorded or for instance 20ms")
     return text
+
+
+def base_path(text: str) -> str:
+    """`/llm` for `llm`, `/llm` and `/llm/`; "" for a slash alone."""
+    names = [name for name in text.strip().split("/") if name]
+    if not all(PATH_NAME.fullmatch(name) and name.strip(".") for name in names):
+        raise ValueError(f"'{text}' is not a path: write for instance /llm")
+    if names and names[-1] == "v1":
+        raise ValueError(f"'{text}' ends with /v1, which is added to it: leave that out")
+    return "".join(f"/{name}" for name in names)
 
 
 def alias(text: str) -> tuple[str, str]:
@@ -249,6 +260,14 @@ class Settings:
     allow_host: tuple[str, ...] = _setting(
         "One more Host name under which the server may be addressed, besides loopback ones.", default=(), metavar="HOST"
     )
+    base_path: str = _setting(
+        "The path under which a reverse proxy has this server, as `/llm`. What is asked without it is served as well.",
+        default="",
+        parse=base_path,
+        metavar="PATH",
+        shown="none",
+        commands=("serve", "doctor", "log"),
+    )
     speed: str = _setting(
         "How fast `replay:DIR` plays: without waiting, at the pace of the recording, or with a fixed time between two "
         "pieces of text.",
@@ -339,7 +358,7 @@ class Settings:
     inspect: bool = _setting(
         "Keep the words of the last turns in memory, for the page at `/`. Without it that has names and numbers alone.",
         default=False,
-        parse=lambda text: text.strip().lower() in {"1", "true", "yes", "on"},
+        parse=boolean,
     )
     inspect_turns: int = _setting("How many turns are shown there.", default=100, parse=int, metavar="N")
     inspect_bytes: int = _setting(

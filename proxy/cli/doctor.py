@@ -14,7 +14,7 @@ from ..contracts import StoredConversation, TextBackend
 from ..errors import ApiError, StoreError, UsageError
 from ..home import habits_file, read_habits
 from ..quota import MAIN_LIMIT, Quota
-from ..server import base_url, bind, read_keys, turn_options
+from ..server import SET_A_KEY, base_url, bind, read_keys, stands_open, turn_options
 from ..settings import Settings
 from ..stores import make_store
 from ..turn import KeyHabit
@@ -36,7 +36,7 @@ async def run_doctor(settings: Settings, *, turn: bool = True, as_json: bool = F
         if not as_json:
             show(finding)
     healthy = is_well(findings)
-    url = base_url(settings.host, settings.port)
+    url = base_url(settings.host, settings.port, settings.base_path)
     if as_json:
         print(json.dumps({"healthy": healthy, "base_url": url, "checks": [_row(finding) for finding in findings]}))
     elif healthy:
@@ -128,6 +128,8 @@ def _key(settings: Settings) -> Finding:
         keys = read_keys(settings)
     except UsageError as error:
         return Finding("key", False, str(error))
+    if (said := stands_open(settings, keys)) is not None:
+        return Finding("key", None, said, SET_A_KEY)
     return Finding("key", True, "only requests with a key are served" if keys else "any key is accepted")
 
 

@@ -42,7 +42,7 @@ def log_options(arguments: Mapping[str, Any]) -> LogOptions:
 async def run_log(settings: Settings, options: LogOptions) -> int:
     """Until the server ends. Raises `UsageError`."""
     host = "127.0.0.1" if settings.host in _ALWAYS else settings.host
-    root = base_url(host, settings.port).removesuffix("/v1")
+    root = base_url(host, settings.port, settings.base_path).removesuffix("/v1")
     key = _key(settings)
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=None)

@@ -41,6 +41,12 @@ def chatgpt_md_lacks(model: str) -> str | None:
     return None
 
 
+def through_proxy(url: str, settings: Settings) -> str | None:
+    """What clients elsewhere are given in place of `url`."""
+    path = settings.base_path
+    return f"Through the proxy: its own address with {path}/v1, in place of {url}" if path else None
+
+
 def client_settings(url: str, settings: Settings) -> str:
     keyed = settings.api_key or settings.api_key_file
     key = "the key that tagcall was started with" if keyed else "anything, for instance `tagcall`"
@@ -53,7 +59,8 @@ def client_settings(url: str, settings: Settings) -> str:
         "" if any(chatgpt_md_lacks(name) is None for name, _ in settings.alias)
         else f"\n  In ChatGPT MD: --alias {GOOD_NAME}=MODEL gives a model a name that it lists and gives its tools to"
     )  # fmt: skip
-    return f"""
+    proxied = f"\n  {told}" if (told := through_proxy(url, settings)) else ""
+    return f"""{proxied}
   In Obsidian Copilot: Settings > Copilot > Models > Add a provider > Add a custom provider
   (in Copilot 3: Add Model, with the provider "3rd party (openai-format)")
     Base URL     {url}

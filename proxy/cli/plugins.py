@@ -11,9 +11,9 @@ from .obsidian import GOOD_NAME, chatgpt_md_lacks
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """`fields` are names and values as the plugin shows them; `{url}`, `{root}`, `{host}`, `{port}`, `{key}` and
-    `{model}` are filled in. `page` is its file in docs/howto/obsidian. `lacks` says what it keeps from a model of some
-    name, as the end of a sentence.
+    """`fields` are names and values as the plugin shows them; `{url}`, `{root}`, `{host}`, `{port}`, `{path}`, `{key}`
+    and `{model}` are filled in. `page` is its file in docs/howto/obsidian. `lacks` says what it keeps from a model of
+    some name, as the end of a sentence.
     """
 
     name: str
@@ -65,7 +65,7 @@ PLUGINS = (
         "Smart Connections", "smart-connections.md", "as chat model: Custom API (Local or Remote, OpenAI format)",
         {
             "API Adapter": "openai", "Model Name": "{model}", "Protocol": "http", "Hostname": "{host}",
-            "Port": "{port}", "Path": "/v1/chat/completions", "Streaming": "on", "Max Input Tokens": "200000",
+            "Port": "{port}", "Path": "{path}/chat/completions", "Streaming": "on", "Max Input Tokens": "200000",
             "API Key": "{key}",
         },
     ),
@@ -85,7 +85,8 @@ def lines_for(plugin: Plugin, url: str, key: str, model: str | None) -> Iterator
     """What to enter, ready to be pasted; for any model where none is named."""
     parts = urlsplit(url)
     filled = {
-        "url": url, "root": url.removesuffix("/v1"), "host": parts.hostname or "", "port": parts.port, "key": key,
+        "url": url, "root": url.removesuffix("/v1"), "host": parts.hostname or "", "port": parts.port,
+        "path": parts.path, "key": key,
         "model": model or f"a name from {url}/models",
     }  # fmt: skip
     yield f"In {plugin.name}: {plugin.where}"

@@ -14,7 +14,7 @@ from ..backends import find_kind, make_backend
 from ..contracts import TextBackend
 from ..ingress.inspect.inspection import PageOptions
 from ..logs import tell
-from ..server import running_server
+from ..server import SET_A_KEY, read_keys, running_server, stands_open
 from ..settings import Settings
 from ..turn import KeyHabits
 from .obsidian import client_settings
@@ -64,6 +64,8 @@ async def serve(
         problem = look.result() if look.done() else None
         if problem is not None:
             tell(f"tagcall: {problem}")
+        if (said := stands_open(settings, read_keys(settings))) is not None:
+            tell(f"tagcall: {said}. {SET_A_KEY}")
         print(f"tagcall is ready on {url}")
         if problem is not None:
             print(f"but every request will be told: {problem}")

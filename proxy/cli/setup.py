@@ -19,6 +19,7 @@ from ..settings import Settings
 from ..turn import TurnReport, run_turn
 from .doctor import examine, is_well, show
 from .login import run_login
+from .obsidian import through_proxy
 from .plugins import PLUGINS, Plugin, lines_for
 from .trial_turn import PATIENCE
 
@@ -42,11 +43,13 @@ def run_setup(settings: Settings, plugin: str | None = None) -> int:
     model = next((finding.said for finding in findings if finding.name == "models"), "").split(", ")[0]
     if find_kind(settings.backend).has_model and not asyncio.run(_ask(settings, model)):
         return 1
-    url = base_url(settings.host, settings.port)
+    url = base_url(settings.host, settings.port, settings.base_path)
     keyed = settings.api_key or settings.api_key_file
     key = "the key that tagcall is started with" if keyed else "tagcall"
     print()
     print("\n".join(lines_for(_choose(plugin), url, key, model or None)))
+    if (told := through_proxy(url, settings)) is not None:
+        print(told)
     print(f"\nNow start it: {command('serve')}")
     return 0
 

@@ -31,6 +31,7 @@ from .state import (
     ACTIVITY,
     ADMISSION,
     BACKEND,
+    BASE_PATH,
     DIALECT,
     LOOP_GUARD,
     REASONING_CONTENT,
@@ -89,7 +90,7 @@ async def dispatch(request: web.Request, handler: object) -> web.StreamResponse:
 
     aiohttp's own router is left out: it answers some targets as plain text before a handler is found.
     """
-    path = canonical_path(request.path)
+    path = canonical_path(request.path, request.app[BASE_PATH])
     origin = request.headers.get("Origin", "")[:200]
     request[REQUEST_LOG] = entry = RequestLog(
         mint_id("req"), request.method, path, origin, client_name(origin, request.headers.get("User-Agent", ""))
@@ -146,6 +147,9 @@ class IngressSettings(Protocol):
     def allow_origin(self) -> Sequence[str]: ...
 
     @property
+    def base_path(self) -> str: ...
+
+    @property
     def max_body(self) -> int: ...
 
     @property
@@ -190,6 +194,7 @@ def create_app(
     app[ACTIVITY] = Activity()
     app[STOPPING] = asyncio.Event()
     app[BACKEND] = backend
+    app[BASE_PATH] = settings.base_path
     app[METRICS] = metrics = Metrics(backend)
     app.cleanup_ctx.append(LoopLag(metrics.loop_lag).run)
     app[READINESS] = readiness = Readiness(backend)

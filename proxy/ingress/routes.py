@@ -31,7 +31,7 @@ from .inspect.page import follow_turns, get_turn, index, list_turns, open_sessio
 from .metrics import metrics
 from .models import get_model, list_models
 from .responses import create_response
-from .state import DIALECT, REQUEST_LOG
+from .state import BASE_PATH, DIALECT, REQUEST_LOG
 from .stored import cancel_response, delete_response, get_response, list_input_items
 from .tokligence import create_dialect_response, submit_tool_outputs
 from .websocket.realtime import connect_realtime
@@ -134,9 +134,15 @@ UNSERVED: Mapping[str, str] = {
 }
 
 
-def canonical_path(path: str) -> str:
-    """`//v1//responses/`, `/v1/v1/responses` and `/responses` are one path: `/responses`."""
+def canonical_path(path: str, base: str = "") -> str:
+    """`//v1//responses/`, `/v1/v1/responses` and `/responses` are one path: `/responses`.
+
+    So is `base` with any of these behind it. It may be missing: there are proxies that take it off.
+    """
     names = [name for name in path.split("/") if name]
+    before = base.split("/")[1:]
+    if names[: len(before)] == before:
+        del names[: len(before)]
     while names and names[0] == "v1":  # also twice: there are clients that put it before what ends with it
         del names[0]
     return "/" + "/".join(names)
@@ -179,8 +185,9 @@ def _not_served(request: web.Request, path: str) -> RequestError:
         return RequestError(
             f"tagcall does not serve /v1/{name}: {UNSERVED[name]}", status=404, code="unsupported_endpoint"
         )
+    served = ", ".join("/v1" + path for path in ROUTES if path != "/")
     return RequestError(
-        f"Invalid URL ({request.method} {request.path[:200]}). The base URL is the address of this server with /v1 and "
-        f"nothing behind it. tagcall serves {', '.join('/v1' + path for path in ROUTES if path != '/')}.",
+        f"Invalid URL ({request.method} {request.path[:200]}). The base URL is the address of this server with "
+        f"{request.app[BASE_PATH]}/v1 and nothing behind it. tagcall serves {served}.",
         status=404,
     )

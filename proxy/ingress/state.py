@@ -16,6 +16,8 @@ from .request_log import RequestLog
 ACTIVITY = web.AppKey("activity", Activity)
 ADMISSION = web.AppKey("admission", Admission)
 CONVERSATION_LOCKS = web.AppKey("conversation_locks", ConversationLocks)
+# What stands before every path at the address that clients have; "" for nothing.
+BASE_PATH = web.AppKey("base_path", str)
 BACKEND: web.AppKey[TextBackend] = web.AppKey("backend", TextBackend)
 # The dialect that requests are answered in when they ask for none, and whether it watches for loops.
 DIALECT = web.AppKey("dialect", str)

@@ -26,6 +26,12 @@ def test_a_switch_is_said_in_any_case_of_letters(word: str, value: bool) -> None
         assert load({}, {"TAGCALL_REQUIRE_NONCE": text}).require_nonce is value
 
 
+@pytest.mark.parametrize("variable", [row.variable for row in SETTINGS if row.is_switch])
+def test_no_switch_can_be_misread(variable: str) -> None:
+    with pytest.raises(UsageError, match=rf"{variable}: 'enabled' is neither on nor off"):
+        load({}, {variable: "enabled"})
+
+
 @given(st.text(min_size=1).filter(lambda text: text.strip().lower() not in BOOLEANS))
 def test_what_is_neither_on_nor_off_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"TAGCALL_REQUIRE_NONCE: .* is neither on nor off"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -50,9 +50,9 @@ class BrowserPage:
 
 @asynccontextmanager
 async def browser_page(
-    home: Path, *, width: int = 1280, height: int = 800, scheme: str = "light"
+    home: Path, *, width: int = 1280, height: int = 800, scheme: str = "light", arguments: Sequence[str] = ()
 ) -> AsyncIterator[BrowserPage]:
-    """An empty page of a browser of its own."""
+    """An empty page of a browser of its own, which is started with `arguments`."""
     node, browser = installed_node(), installed_browser()
     process = await asyncio.create_subprocess_exec(
         node,
@@ -64,7 +64,7 @@ async def browser_page(
         limit=LINE,
     )
     assert process.stdin is not None
-    first = {"browser": browser, "width": width, "height": height, "scheme": scheme}
+    first = {"browser": browser, "width": width, "height": height, "scheme": scheme, "args": [*arguments]}
     process.stdin.write(json.dumps(first).encode() + b"\n")
     try:
         yield BrowserPage(process)

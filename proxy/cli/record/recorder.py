@@ -23,7 +23,7 @@ from ...contracts import TextBackend
 from ...errors import RequestError
 from ...ingress.history import find_history
 from ...ingress.routes import canonical_path
-from ...ingress.state import WRITTEN
+from ...ingress.state import BASE_PATH, WRITTEN
 from ...replay.answers import KEPT_HEADERS, FixtureAnswer, FixtureBody, FixtureStream, read_events, without_comments
 from ...wire.json_body import parse_json_object
 from ...wire.responses.request import lookups
@@ -79,7 +79,7 @@ class Recorder:
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        path = canonical_path(request.path)
+        path = canonical_path(request.path, request.app[BASE_PATH])
         if request.method != "POST" or path not in RECORDED:
             return await handler(request)
         written = request[WRITTEN] = []
@@ -113,7 +113,7 @@ class Recorder:
         return f"recorded {name}"
 
     async def _recording(self, recorded: RecordedRequest, request: web.Request, answer: FixtureAnswer) -> Recording:
-        path = f"/v1{canonical_path(request.path)}"
+        path = f"/v1{canonical_path(request.path, request.app[BASE_PATH])}"
         body = parse_json_object(await request.read())
         wanted = lookups(body)
         if wanted.conversation or body.get("background"):

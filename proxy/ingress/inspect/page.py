@@ -15,7 +15,7 @@ from ..event_stream import stream_subscription
 from ..health import greet
 from ..models import MODELS
 from ..readiness import READINESS
-from ..state import BACKEND
+from ..state import BACKEND, BASE_PATH
 from .access import COOKIE
 from .detail import detail
 from .inspection import INSPECTION
@@ -53,7 +53,13 @@ def is_browser(request: web.Request) -> bool:
 
 async def index(request: web.Request) -> web.StreamResponse:
     """The page, or a greeting for who is no browser."""
-    return _file("page.html") if is_browser(request) else await greet(request)
+    if not is_browser(request):
+        return await greet(request)
+    base = request.app[BASE_PATH]
+    if base and request.path.endswith(base):
+        # The page names its files beside itself, whatever stands before them: its own address ends with a slash.
+        return web.Response(status=308, headers={"Location": f"{base.rpartition('/')[2]}/"})
+    return _file("page.html")
 
 
 async def page_file(_: web.Request, name: str) -> web.StreamResponse:
@@ -90,19 +96,20 @@ async def open_session(request: web.Request) -> web.StreamResponse:
     session = request.app[INSPECTION].access.open(request.headers, request.headers.get("X-Tagcall-Link", ""))
     reply = _quiet(json_reply({"status": "open"}))
     if session is not None:
-        reply.set_cookie(COOKIE, session, httponly=True, samesite="Strict", path="/")
+        # Without a path it is for the folder that was asked, as the browser names it: a proxy may have that elsewhere.
+        secure = request.headers.get("X-Forwarded-Proto") == "https"
+        reply.set_cookie(COOKIE, session, httponly=True, samesite="Strict", secure=secure, path="")
     return reply
 
 
 async def state(request: web.Request) -> web.StreamResponse:
-    """How the server is, and where clients find it."""
+    """How the server is."""
     inspection = request.app[INSPECTION]
     health = await request.app[READINESS].now()
     log = inspection.log
     return _quiet(json_reply({
         "problem": health.problem,
         "backend": health.version,
-        "base_url": f"{request.url.scheme}://{request.headers.get('Host', '')}/v1",
         "keyed": inspection.keyed,
         "quota": [quota.as_json() for quota in request.app[BACKEND].load().quota],
         "models": await _models(request),

@@ -1,11 +1,12 @@
 // A page of a headless Chromium that does what it is told: a line of JSON in with a function's body, which has `page` and
-// `given`, a line of JSON out with what that returns. The first line has `browser` (its path), `width` and `height`.
+// `given`, a line of JSON out with what that returns. The first line has `browser` (its path), its `args`, `width` and
+// `height`.
 import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
 
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-const { browser: executablePath, width, height, scheme } = JSON.parse((await lines.next()).value);
-const browser = await chromium.launch({ executablePath });
+const { browser: executablePath, args, width, height, scheme } = JSON.parse((await lines.next()).value);
+const browser = await chromium.launch({ executablePath, args });
 try {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme });
   const page = await context.newPage();

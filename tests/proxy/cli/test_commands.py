@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -158,6 +159,37 @@ async def test_doctor_knows_a_running_tagcall_by_its_answer() -> None:
         done = run("doctor", "--backend", f"replay:{FIXTURES}", "--port", port)
     assert done.returncode == 0
     assert "already running" in done.stdout
+
+
+async def test_behind_a_path_of_a_proxy_all_that_is_printed_has_it(tmp_path: Path) -> None:
+    path = ["--base-path", "/llm"]
+    with serve("--backend", f"replay:{FIXTURES}", *path) as (child, url):
+        port = url.rpartition(":")[2].removesuffix("/llm/v1")
+        assert url == f"http://127.0.0.1:{port}/llm/v1"
+        port_and_path = ["--port", port, *path]
+        doctor = run("doctor", "--backend", f"replay:{FIXTURES}", *port_and_path)
+        setup = run("setup", "--backend", f"replay:{FIXTURES}", "--plugin", "smart-connections", *port_and_path)
+        log = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "proxy.cli", "log", "--json", *port_and_path,
+            cwd=ROOT, env=environment(), stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        body = {"model": "m", "input": "x"}
+        async with aiohttp.ClientSession() as session, session.post(f"{url}/responses", json=body):
+            pass
+        assert log.stdout is not None
+        turn = (await log.stdout.readline()).decode()
+        log.terminate()
+        await log.communicate()
+        output, errors = stopped(child)
+    assert '"model": "m"' in turn
+    for printed in (output, doctor.stdout, setup.stdout):
+        assert f"Through the proxy: its own address with /llm/v1, in place of {url}" in printed
+    assert f"What happens: {url.removesuffix('v1')}\n" in output
+    assert "already running" in doctor.stdout
+    assert "/llm/v1/chat/completions" in setup.stdout
+    for printed in (errors, doctor.stdout):
+        assert "any key is accepted, of everybody that a proxy lets in" in printed
+        assert "Set one with --api-key or --api-key-file." in printed
 
 
 def test_version_and_help_are_told() -> None:

@@ -35,7 +35,9 @@ def test_the_values_are_those_of_the_plugins_page(plugin: Plugin) -> None:
             rf"^\|(?: \*[^|]+\* \|)? \*?{re.escape(name)}\*? \| (.*) \|$|\*{re.escape(name)}\*", page, re.MULTILINE
         )
         assert row is not None, f"{name} is not on the page"
-        value = plugin.fields[name].format(url=url, root=url[:-3], host="127.0.0.1", port=8787, key="tagcall", model="")
+        value = plugin.fields[name].format(
+            url=url, root=url[:-3], host="127.0.0.1", port=8787, path="/v1", key="tagcall", model=""
+        )
         if row[1] and "a name from" not in row[1] and "{model}" not in plugin.fields[name]:
             assert value.replace(", for tools", "") in row[1].replace("*", "")
 

@@ -8,10 +8,14 @@ let shown = null;
 let source = null;
 let server = null; // what it said of itself
 
+// Whatever a proxy has put before it: this file lies in the folder of all that the page asks for.
+const place = (path) => new URL(path, import.meta.url);
+const baseUrl = place("../v1").href.replace(/(\/v1)+$/, "/v1");
+
 class Refused extends Error {}
 
 async function ask(path, options = {}) {
-  const reply = await fetch(`/inspect/${path}`, options);
+  const reply = await fetch(place(path), options);
   const body = await reply.json();
   if (reply.status === 401) throw new Refused(body.error.message);
   if (!reply.ok) throw new Error(body.error.message);
@@ -51,7 +55,7 @@ function showState(state) {
   server = state;
   showFacts(state);
   by("actions").replaceChildren(
-    copyButton("Copy base URL", () => state.base_url),
+    copyButton("Copy base URL", () => baseUrl),
     ...state.models.slice(0, 1).map((model) => copyButton("Copy model", () => model)),
     state.keyed ? "" : copyButton("Copy key", () => "tagcall"));
 }
@@ -127,7 +131,7 @@ async function open(id, move = true) {
     if (shown !== id) return;
     by("detail-title").textContent = `${turn.model}, ${new Date(turn.at * 1000).toLocaleTimeString()}`;
     by("columns").replaceChildren(...turnDetail(turn));
-    by("buttons").replaceChildren(...(turn.asked ? [copyButton("Copy as curl", () => asCurl(turn, server.base_url, server.keyed))] : []),
+    by("buttons").replaceChildren(...(turn.asked ? [copyButton("Copy as curl", () => asCurl(turn, baseUrl, server.keyed))] : []),
       ...(turn.words ? [copyButton("Copy as JSON", () => JSON.stringify(turn, null, 2))] : []));
   } catch (error) {
     by("columns").replaceChildren(node("p", { class: "failure" }, error.message));
@@ -163,7 +167,7 @@ async function begin() {
     return;
   }
   source?.close();
-  source = new EventSource("/inspect/events");
+  source = new EventSource(place("events"));
   source.addEventListener("turn", (event) => take(JSON.parse(event.data)));
   source.addEventListener("error", () => {
     by("status").className = "trouble";
