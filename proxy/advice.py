@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 # Set by the Makefile, whose targets have the names of these commands.
@@ -22,6 +23,13 @@ def command(words: str) -> str:
     if own.parts[-2:] == ("cli", "__main__.py"):
         return f"`{sys.executable} -m proxy.cli {words}`"
     return f"`tagcall {words}`"
+
+
+def addition(package: str) -> str:
+    """How one more package gets to where this runs; in backquotes. None of the name `tagcall` is published yet."""
+    if find_spec("pip"):
+        return f"`{sys.executable} -m pip install {package}`"
+    return f"`uv pip install --python {sys.executable} {package}`"
 
 
 def _on_path(name: str) -> Path | None:

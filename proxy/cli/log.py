@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 
+from ..advice import command
 from ..errors import UsageError
 from ..server import base_url
 from ..settings import Settings
@@ -49,13 +50,15 @@ async def run_log(settings: Settings, options: LogOptions) -> int:
     async with aiohttp.ClientSession(headers=headers, timeout=timeout, read_bufsize=LINE) as session:
         try:
             if options.full and not (await _json(session, f"{root}/inspect/state"))["inspect"]:
-                raise UsageError("This server keeps no words: start it with `tagcall serve --inspect`.")
+                raise UsageError(f"This server keeps no words: start it with {command('serve --inspect')}.")
             async for turn in _turns(session, root):
                 told = await _json(session, f"{root}/inspect/turns/{turn['id']}") if options.full else turn
                 text = json.dumps(told, ensure_ascii=False) if options.as_json else "\n".join(_lines(told))
                 print(text, flush=True)
         except aiohttp.ClientError:
-            raise UsageError(f"No tagcall answers on {root}: start it with `tagcall serve`, or give --port.") from None
+            raise UsageError(
+                f"No tagcall answers on {root}: start it with {command('serve')}, or give --port."
+            ) from None
     print("The server has stopped.", file=sys.stderr)
     return 0
 

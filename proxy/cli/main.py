@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 # Exit status of a command that a person has to call differently.
 USAGE = 2
 
+# Exit status of a command whose output nobody reads any more, as a shell tells it of SIGPIPE.
+SEEN_ENOUGH = 141
+
 # Command -> whose flags it has in the table of settings.
 SETTINGS_OF = {
     "serve": "serve",
@@ -245,3 +248,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return USAGE
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # who reads has seen enough, as `head` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in its buffer would say it again
+        return SEEN_ENOUGH

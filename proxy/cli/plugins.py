@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from ..advice import command
 from .obsidian import GOOD_NAME, chatgpt_md_lacks
 
 
@@ -95,5 +96,6 @@ def lines_for(plugin: Plugin, url: str, key: str, model: str | None) -> Iterator
         yield f"  {name:<{width}}  {value.format(**filled)}"
     if (lacking := plugin.lacks(model or "")) is not None:
         which = f"{plugin.name} {lacking}" if model else f"{plugin.name} passes over some names"
-        yield f"{which}: tagcall serve --alias {GOOD_NAME}={model or 'MODEL'} gives the model one that passes."
+        serve = command(f"serve --alias {GOOD_NAME}={model or 'MODEL'}")
+        yield f"{which}: {serve} gives the model one that passes."
     yield f"docs/howto/obsidian/{plugin.page} says more."

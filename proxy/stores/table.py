@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ..advice import addition
 from ..contracts import ResponseStore
 from ..errors import UsageError
 from .keyed import KeyedStore
@@ -18,7 +19,7 @@ def _redis(url: str) -> ResponseStore:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "redis":
             raise
-        raise UsageError("--store redis://... needs the package redis: pip install 'tagcall[redis]'.") from None
+        raise UsageError(f"--store redis://... needs the package redis: {addition('redis')}.") from None
     return KeyedStore(RedisKeyValue(url))
 
 

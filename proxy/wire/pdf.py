@@ -61,7 +61,7 @@ def pdf_text(data: bytes) -> str:
     try:
         from pypdf import PdfReader  # noqa: PLC0415 -- an extra, and 0.2 s that only a PDF is worth
     except ImportError:
-        raise PdfError("PDFs are read by pypdf, which is not installed here (pip install 'tagcall[pdf]')") from None
+        raise PdfError("PDFs are read by pypdf, which is not installed here (the extra `pdf` of tagcall)") from None
     try:
         text = "\n\n".join(filter(None, _pages(PdfReader(io.BytesIO(data)))))
     except PdfError:

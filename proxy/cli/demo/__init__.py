@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import sys
 
+from ...advice import addition
+
 # The packages of the extra `demo`.
-_OPTIONAL = frozenset({"openai", "rich"})
+_OPTIONAL = frozenset({"openai"})
 
 
 async def run_demo() -> int:
@@ -25,6 +27,6 @@ async def run_demo() -> int:
         package = (error.name or "").partition(".")[0]
         if package not in _OPTIONAL:
             raise
-        print(f"The demo needs the package {package}: pip install 'tagcall[demo]'", file=sys.stderr)
+        print(f"The demo needs the package {package}: {addition(package)}.", file=sys.stderr)
         return 2
     return await show_loop()

@@ -92,7 +92,7 @@ async def _run_loop(base_url: str, vault: Vault, backend: RecordingBackend, view
         else:
             raise DemoError(f"There is no answer after {HOPS} requests.")
     view.heading("The answer")
-    view.paragraph(response.output_text, "green")
+    view.paragraph(response.output_text, "answer")
     missing = [fact for fact in FACTS if fact not in response.output_text]
     if hop != HOPS or missing:
         raise DemoError(f"That is not the answer that was expected after {HOPS} requests; missing: {missing}.")
@@ -146,7 +146,7 @@ def _show_turn(view: View, turn: ModelTurn, before: ModelTurn | None) -> None:
 
 def _show_failure(view: View, reason: str) -> int:
     view.heading("The tool loop broke off")
-    view.paragraph(reason, "bold red")
+    view.paragraph(reason, "failure")
     return 1
 
 

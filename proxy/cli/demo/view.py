@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import sys
 import textwrap
 from collections.abc import Sequence
 from itertools import groupby, takewhile
-
-from rich.console import Console
-from rich.text import Text
+from typing import TextIO
 
 from parser import CLOSE_TAG, OPEN_TAG
 
@@ -15,9 +17,18 @@ from parser import CLOSE_TAG, OPEN_TAG
 _WIDTH = 80
 # What stands before each line of a text that is shown as it is.
 _GUTTER = "  | "
-# The two that speak, and their colours.
-_SIDES = {"client": "bold blue", "model": "bold yellow"}
-_TAGS = [OPEN_TAG, CLOSE_TAG]
+# What a terminal is told for each style. A library for these few would be a third of what the demo installs.
+_STYLES = {
+    "client": "1;34",
+    "model": "1;33",
+    "tag": "1;35",
+    "heading": "1;36",
+    "answer": "32",
+    "failure": "1;31",
+    "bold": "1",
+    "dim": "2",
+}
+_TAGS = re.compile("|".join(map(re.escape, (OPEN_TAG, CLOSE_TAG))))
 
 
 def runs(names: Sequence[str]) -> list[str]:
@@ -45,23 +56,24 @@ def _lines(text: str) -> list[str]:
 
 
 class View:
-    def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(highlight=False, markup=False, emoji=False)
-        self._width = min(_WIDTH, self._console.width)
+    """`colour` None: where `out` is a terminal, and nobody has set NO_COLOR."""
+
+    def __init__(self, out: TextIO | None = None, width: int | None = None, *, colour: bool | None = None) -> None:
+        self._out = out or sys.stdout
+        self._width = min(_WIDTH, width or shutil.get_terminal_size().columns)
+        self._colour = self._out.isatty() and not os.environ.get("NO_COLOR") if colour is None else colour
 
     def heading(self, text: str) -> None:
         self._line()
-        self._line(f"-- {text} ".ljust(self._width, "-"), "bold cyan")
+        self._line(f"-- {text} ".ljust(self._width, "-"), "heading")
 
     def step(self, who: str, does: str, what: str) -> None:
-        """`who` is one of the two sides."""
+        """`who` is `client` or `model`."""
         beginning = f"The {who} {does}:"
         self._line()
-        for number, part in enumerate(textwrap.wrap(f"{beginning} {what}", self._width, subsequent_indent="  ")):
-            line = Text(part)
-            if number == 0:
-                line.stylize(_SIDES[who], 0, len(beginning))
-            self._console.print(line, soft_wrap=True)
+        for line in textwrap.wrap(f"{beginning} {what}", self._width, subsequent_indent="  "):
+            said, rest = (line[: len(beginning)], line[len(beginning) :]) if line.startswith("The") else ("", line)
+            self._line(self._styled(said, who) + rest)
 
     def paragraph(self, text: str, style: str = "") -> None:
         for line in textwrap.wrap(text, self._width):
@@ -83,9 +95,11 @@ class View:
         return textwrap.wrap(line, self._width - len(_GUTTER), break_on_hyphens=False, replace_whitespace=False)
 
     def _quoted(self, text: str, style: str = "") -> None:
-        line = Text(text, style)
-        line.highlight_words(_TAGS, "bold magenta")
-        self._console.print(Text.assemble((_GUTTER, "dim"), line), soft_wrap=True)
+        shown = self._styled(text, style) if style else _TAGS.sub(lambda tag: self._styled(tag[0], "tag"), text)
+        self._line(self._styled(_GUTTER, "dim") + shown)
+
+    def _styled(self, text: str, style: str) -> str:
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self._colour and style and text else text
 
     def _line(self, text: str = "", style: str = "") -> None:
-        self._console.print(Text(text, style), soft_wrap=True)
+        print(self._styled(text, style), file=self._out)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ...backends import find_kind
+from ...advice import command
 from ...errors import UsageError
 from ...server import read_keys
 from ...settings import Settings
@@ -74,8 +75,8 @@ def _install(service: Service, *, start: bool) -> int:
     service.file.chmod(0o600)
     print(f"Written to {service.file}:\n\n{_shown(service.text)}")
     if not start:
-        print("Nothing runs yet. `tagcall service install --start` puts it in force, or you do:\n")
-        print("".join(f"    {subprocess.list2cmdline(command)}\n" for command in service.start))
+        print(f"Nothing runs yet. {command('service install --start')} puts it in force, or you do:\n")
+        print("".join(f"    {subprocess.list2cmdline(words)}\n" for words in service.start))
         print(service.remark)
         return 0
     for command in service.start:

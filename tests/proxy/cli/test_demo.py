@@ -72,9 +72,19 @@ def test_a_pipe_gets_plain_lines_that_fit(output: str) -> None:
     assert max(len(line) for line in output.splitlines()) <= 80
 
 
-@pytest.mark.parametrize("package", ["openai", "rich"])
-def test_a_missing_package_is_told_in_one_sentence(package: str, tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.modules[{package!r}] = None\n", encoding="utf-8")
+def test_a_missing_package_is_told_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['openai'] = None\n", encoding="utf-8")
     done = run_demo(PYTHONPATH=str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"The demo needs the package {package}: pip install 'tagcall[demo]'\n"
+    assert done.stderr == f"The demo needs the package openai: `{sys.executable} -m pip install openai`.\n"
+
+
+def test_a_reader_who_has_seen_enough_is_told_nothing() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "proxy.cli", "demo"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as demo:
+        assert demo.stdout is not None
+        assert demo.stderr is not None
+        demo.stdout.close()
+        assert demo.stderr.read() == b""
+        assert demo.wait(PATIENCE) == 141

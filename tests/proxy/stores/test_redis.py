@@ -114,5 +114,5 @@ def test_a_url_that_is_none_is_told() -> None:
 def test_without_the_package_one_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "proxy.stores.redis")
     monkeypatch.setitem(sys.modules, "redis.asyncio", None)
-    with pytest.raises(UsageError, match=r"pip install 'tagcall\[redis\]'"):
+    with pytest.raises(UsageError, match=r"-m pip install redis`"):
         make_store("redis://localhost")

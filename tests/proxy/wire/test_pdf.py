@@ -42,7 +42,7 @@ def test_pages_without_text_are_refused() -> None:
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pypdf", None)
-    with pytest.raises(PdfError, match=r"pip install 'tagcall\[pdf\]'"):
+    with pytest.raises(PdfError, match=r"the extra `pdf` of tagcall"):
         pdf_text.__wrapped__(pdf("One"))
 
 

@@ -7,25 +7,20 @@ import string
 
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from parser import write_call
 from proxy.cli.demo.view import View, abridged, news, runs
 
 
 def printed(text: str, width: int = 200, *, terminal: bool = False) -> str:
-    console = Console(
-        file=io.StringIO(), width=width, force_terminal=terminal, color_system="standard" if terminal else None,
-        highlight=False, markup=False, emoji=False, legacy_windows=False,
-    )  # fmt: skip
-    view = View(console)
-    with console.capture() as capture:
-        view.heading("Head")
-        view.step("client", "runs", text)
-        view.quote(text)
-        view.excerpt(text, head=2, tail=1)
-        view.paragraph(text)
-    return capture.get()
+    out = io.StringIO()
+    view = View(out, width, colour=terminal)
+    view.heading("Head")
+    view.step("client", "runs", text)
+    view.quote(text)
+    view.excerpt(text, head=2, tail=1)
+    view.paragraph(text)
+    return out.getvalue()
 
 
 def test_repeated_events_are_counted() -> None:
