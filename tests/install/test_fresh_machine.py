@@ -48,8 +48,8 @@ class Machine:
         path = f"{self._programs}{os.pathsep}{os.environ['PATH']}"
         return {**usual, "HOME": str(self.folder / "home"), "PATH": path, **more}
 
-    def make(self, target: str, status: int = 0, **more: str) -> str:
-        return run(["make", target, f"PYTHON={sys.executable}"], self.clone, self._environment(**more), status)
+    def make(self, target: str, status: int = 0, more: Mapping[str, str] | None = None) -> str:
+        return run(["make", target, f"PYTHON={sys.executable}"], self.clone, self._environment(**(more or {})), status)
 
     def has_codex(self, text: str) -> None:
         program = self._programs / "codex"
@@ -88,7 +88,9 @@ def test_setup_on_a_machine_without_a_browser_advises_what_can_be_typed(machine:
 
 
 def test_setup_without_a_service_says_what_to_mend_and_how_to_go_on(machine: Machine) -> None:
-    said = machine.make("setup", status=2, TAGCALL_UPSTREAM="http://127.0.0.1:9/v1", **closed_network(machine.folder))
+    said = machine.make(
+        "setup", status=2, more={"TAGCALL_UPSTREAM": "http://127.0.0.1:9/v1", **closed_network(machine.folder)}
+    )
     assert "no  service" in said
     assert "Mend what is red, then run `make setup` again." in said
     assert not STEPS.findall(said), "all is installed"
@@ -99,7 +101,7 @@ async def test_setup_with_a_model_ends_with_what_to_paste(machine: Machine, mode
     answer = Reply([Message("It remembers for you.")])
     model.choose = lambda body: answer if "vault of notes" in str(body) else call
     more = {"TAGCALL_UPSTREAM": model.url, "TAGCALL_PORT": "0", **closed_network(machine.folder)}
-    said = await asyncio.to_thread(lambda: machine.make("setup", **more))
+    said = await asyncio.to_thread(machine.make, "setup", more=more)
     assert "called a tool in" in said
     assert "It remembers for you." in said
     assert "Now start it: `make serve`" in said

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ...backends import find_kind
 from ...advice import command
+from ...backends import find_kind
 from ...errors import UsageError
 from ...server import read_keys
 from ...settings import Settings
@@ -79,8 +79,8 @@ def _install(service: Service, *, start: bool) -> int:
         print("".join(f"    {subprocess.list2cmdline(words)}\n" for words in service.start))
         print(service.remark)
         return 0
-    for command in service.start:
-        if status := _run(command):
+    for words in service.start:
+        if status := _run(words):
             return status
     print(f"It runs, and will after each login. {service.remark}")
     return 0
@@ -105,8 +105,8 @@ def _remove(service: Service) -> int:
 
 
 def _end(service: Service) -> None:
-    for command in service.stop:
-        _run(command)  # what does not run cannot be stopped, and goes all the same
+    for words in service.stop:
+        _run(words)  # what does not run cannot be stopped, and goes all the same
 
 
 def _run(command: Sequence[str]) -> int:
