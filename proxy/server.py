@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -88,9 +90,10 @@ def bind(settings: Settings) -> socket.socket:
     try:
         return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else str(error)
+        flag = "--port" if error.errno in {errno.EADDRINUSE, errno.EACCES} else "--host"
         raise UsageError(
-            f"Cannot listen on {settings.host} port {settings.port} ({reason}): choose another with --port."
+            f"Cannot listen on {settings.host} port {settings.port} ({reason}): choose another with {flag}."
         ) from None
 
 

@@ -97,7 +97,8 @@ def _read_file(file: Path) -> Mapping[str, object]:
     try:
         document = tomllib.loads(file.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} cannot be read: {error}.") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{file} cannot be read: {reason}.") from None
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file} is no TOML: {error}.") from None
     known = {row.name for row in SETTINGS}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import uuid
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import aiohttp
 
+from ..advice import command
 from ..backends import BackendKind, Finding, find_kind
 from ..contracts import StoredConversation, TextBackend
 from ..errors import ApiError, StoreError, UsageError
@@ -25,6 +28,9 @@ from .trial_turn import USED_UP, trial_turn
 NEIGHBOUR_TIMEOUT = 2.0
 
 MARKS = {True: ("ok", "32"), False: ("no", "31"), None: ("--", "33")}
+# Before what an error's own sentence says is to be done; and what is left to do where it says nothing.
+NEXT_STEP = re.compile(r"(?:: |\. )(?=(?:choose|give|install|Is it|name|run|set|start|write)\b)")
+SEE_MORE = "serve --log-level debug"
 STATUS = {True: "ok", False: "failed", None: "note"}
 
 
@@ -66,8 +72,23 @@ def show(finding: Finding) -> None:
         print(f"      {'':<10} {finding.remedy}", flush=True)
 
 
+def with_next_step(finding: Finding) -> Finding:
+    """A red one says what to do in a sentence of its own."""
+    if finding.good is not False or finding.remedy is not None:
+        return finding
+    parts = NEXT_STEP.split(finding.said, maxsplit=1)
+    if len(parts) == 1:
+        return replace(finding, remedy=f"{command(SEE_MORE)} says more.")
+    return replace(finding, said=parts[0], remedy=parts[1][0].upper() + parts[1][1:])
+
+
 async def examine(settings: Settings, *, turn: bool = True) -> AsyncIterator[Finding]:
     """All checks, in the order in which a person would mend them; the model is asked when nothing else is red."""
+    async for finding in _examined(settings, turn=turn):
+        yield with_next_step(finding)
+
+
+async def _examined(settings: Settings, *, turn: bool) -> AsyncIterator[Finding]:
     findings: list[Finding] = []
 
     def noted(finding: Finding) -> Finding:

@@ -162,6 +162,8 @@ def _configured(command: str, arguments: Mapping[str, Any]) -> Sources:
     """The settings, with the log as they want it."""
     with loading():
         from ..sources import config_file, gather
+    if (arguments.get("log_format") or os.environ.get("TAGCALL_LOG_FORMAT")) == "json":
+        configure("info", "json")  # so is what is wrong with the settings
     # A command without flags of the table has nothing to be configured but its log.
     sources = gather(arguments, os.environ, config_file(arguments["config"]) if "config" in arguments else None)
     settings = sources.settings

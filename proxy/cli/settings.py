@@ -27,7 +27,7 @@ def _shown(name: str, value: Any) -> str:  # noqa: ANN401 -- whatever the table'
     if name in SECRET:
         return "(set)" if value else "none"
     match value:
-        case None | ():
+        case None | () | "":
             return "none"
         case bool():
             return "on" if value else "off"

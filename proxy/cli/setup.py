@@ -14,10 +14,11 @@ from ..advice import command
 from ..backends import Finding, find_kind
 from ..backends.codex.errors import not_logged_in
 from ..contracts import AnswerText, TextBackend, TurnFailed, TurnRequest
+from ..errors import UsageError
 from ..server import base_url, turn_options
 from ..settings import Settings
 from ..turn import TurnReport, run_turn
-from .doctor import examine, is_well, show
+from .doctor import examine, is_well, show, with_next_step
 from .login import run_login
 from .obsidian import through_proxy
 from .plugins import PLUGINS, Plugin, lines_for
@@ -28,8 +29,10 @@ QUESTION = "Say in one short sentence what a vault of notes is good for."
 
 def run_setup(settings: Settings, plugin: str | None = None) -> int:
     """Logs in where that is missing, looks whether all is there, asks one question, says what to enter."""
+    chosen = None if plugin is None else _choose(plugin)  # what is no plugin is told before anything else
     findings = asyncio.run(_look(settings, turn=False))
-    if any(finding.said == not_logged_in() for finding in findings):
+    missing = with_next_step(Finding("backend", False, not_logged_in()))
+    if missing in findings:
         if status := run_login(settings, []):
             return status
         findings = []
@@ -47,7 +50,7 @@ def run_setup(settings: Settings, plugin: str | None = None) -> int:
     keyed = settings.api_key or settings.api_key_file
     key = "the key that tagcall is started with" if keyed else "tagcall"
     print()
-    print("\n".join(lines_for(_choose(plugin), url, key, model or None)))
+    print("\n".join(lines_for(chosen or _choose(None), url, key, model or None)))
     if (told := through_proxy(url, settings)) is not None:
         print(told)
     print(f"\nNow start it: {command('serve')}")
@@ -84,13 +87,18 @@ async def _answer(backend: TextBackend, settings: Settings, model: str) -> bool:
 
 
 def _choose(name: str | None, plugins: Sequence[Plugin] = PLUGINS) -> Plugin:
-    """By name or by number; asked for at a terminal, else the values for any client."""
-    if name is None and sys.stdin.isatty():
-        print("\nWhich plugin shall use it?")
-        for number, plugin in enumerate(plugins, 1):
-            print(f"  {number}  {plugin.name}")
-        name = input("Number: ").strip()
+    """By its page; asked for by number at a terminal, else the values for any client. Raises `UsageError`."""
+    if name is not None:
+        pages = {plugin.page.removesuffix(".md"): plugin for plugin in plugins}
+        if name not in pages:
+            raise UsageError(f"--plugin must be one of {', '.join(pages)}, not '{name}'.")
+        return pages[name]
+    if not sys.stdin.isatty():
+        return plugins[-1]
+    print("\nWhich plugin shall use it?")
     for number, plugin in enumerate(plugins, 1):
-        if name in {str(number), plugin.page.removesuffix(".md")}:
-            return plugin
-    return plugins[-1]
+        print(f"  {number}  {plugin.name}")
+    while True:
+        chosen = input("Number: ").strip()
+        if chosen in map(str, range(1, len(plugins) + 1)):
+            return plugins[int(chosen) - 1]

@@ -103,11 +103,18 @@ async def _check_upstream(session: aiohttp.ClientSession, upstream: str) -> Find
         async with session.post(f"{upstream}/responses", json={}) as answer:
             status, body = answer.status, await answer.content.read(4096)
     except (aiohttp.ClientError, TimeoutError) as error:
-        return Finding("service", False, f"{upstream} cannot be reached ({str(error) or 'no answer'})", remedy)
+        return Finding("service", False, f"{upstream} cannot be reached ({_reason(error)})", remedy)
     if status in {404, 405, 501} and not _is_api_error(body):
         said = f"{upstream} is no Responses endpoint: POST /responses is answered {status}"
         return Finding("service", False, said, remedy)
     return Finding("service", True, f"{upstream} knows POST /responses")
+
+
+def _reason(error: Exception) -> str:
+    """Without aiohttp's own words for it."""
+    if isinstance(error, aiohttp.ClientConnectorError) and (error.errno or 0) > 0:
+        return os.strerror(error.errno or 0).lower()
+    return str(error) or "no answer"
 
 
 def _is_api_error(body: bytes) -> bool:

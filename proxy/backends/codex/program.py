@@ -60,7 +60,7 @@ def locate_program(explicit: str | None = None) -> Path:
     if explicit is not None:
         found = shutil.which(explicit)
         if found is None:
-            raise UsageError(f"{explicit} is not a program that can be started.")
+            raise UsageError(f"{explicit} is not a program that can be started: name another with --codex PATH.")
         return native_program(Path(found))
     if found := shutil.which("codex"):
         return native_program(Path(found))

@@ -75,6 +75,8 @@ async def diagnosis(
     status = await run_doctor(given, turn=turn, as_json=True)
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert told["healthy"] is (status == 0)
+    for check in told["checks"]:
+        assert check["next_step"] or check["status"] != "failed", check
     return status, {check["name"]: check for check in told["checks"]}
 
 
@@ -136,7 +138,7 @@ BROKEN: dict[str, tuple[Callable[[Path], dict[str, Any]], str, str, str]] = {
     "no network": (lambda _: {}, "service", "OpenAI cannot be reached", "Check the network"),
     "not logged in": (lambda _: {}, "backend", "is not logged in", "login`"),
     "store at an unwritable path": (
-        lambda folder: {"store": f"sqlite:{folder / 'file' / 's'}"}, "store", "cannot be kept", "choose another --store"
+        lambda folder: {"store": f"sqlite:{folder / 'file' / 's'}"}, "store", "cannot be kept", "Choose another --store"
     ),
     "codex home not writable": (
         lambda folder: {"codex_home": folder / "file" / "home"}, "home", "cannot be written", "--codex-home DIR"
@@ -148,7 +150,7 @@ BROKEN: dict[str, tuple[Callable[[Path], dict[str, Any]], str, str, str]] = {
         lambda _: {"backend": "ws://127.0.0.1:9"}, "backend", "does not start", "codex app-server --listen"
     ),
     "dead Chat Completions server": (
-        lambda _: {"backend": "http://127.0.0.1:9/v1"}, "backend", "does not answer", "start the model server"
+        lambda _: {"backend": "http://127.0.0.1:9/v1"}, "backend", "does not answer", "Start the model server"
     ),
     "no program": (lambda _: {"codex": "/nowhere/codex"}, "program", "/nowhere/codex", "can be started"),
 }  # fmt: skip
@@ -196,7 +198,7 @@ async def test_a_port_in_use_is_told(capsys: pytest.CaptureFixture[str], tmp_pat
             patch.setattr("proxy.cli.doctor.NEIGHBOUR_TIMEOUT", 0.1)
             status, checks = await diagnosis(capsys, given)
     assert status == 1
-    assert "choose another with --port" in red(checks)["port"]
+    assert "Choose another with --port" in red(checks)["port"]
 
 
 async def test_an_expired_login_shows_in_the_turn(

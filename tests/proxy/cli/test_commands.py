@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -121,6 +123,15 @@ def test_what_a_person_must_change_is_one_sentence(arguments: list[str], said: s
     assert done.stderr.count("\n") == 1
 
 
+def test_in_json_what_is_wrong_with_the_settings_is_a_json_line_too() -> None:
+    for arguments, more in ((["--log-format", "json"], {}), ([], {"TAGCALL_LOG_FORMAT": "json"})):
+        done = run("serve", "--port", "99999", *arguments, **more)
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        told = json.loads(line)
+        assert (told["level"], told["event"][:15]) == ("error", "tagcall: --port")
+
+
 def test_login_is_codexs_own_on_the_private_home(tmp_path: Path) -> None:
     program = tmp_path / "codex"
     program.write_text(SCRIPT)
@@ -137,11 +148,11 @@ def test_doctor_tells_of_a_missing_login_and_what_to_do(tmp_path: Path) -> None:
     assert codex is not None, "openai-codex-cli-bin is not installed"
     done = run("doctor", "--codex", str(codex), "--codex-home", str(tmp_path / "home"), "--port", "0")
     assert done.returncode == 1
-    lines = {line.split()[1]: line for line in done.stdout.splitlines() if line[:6].strip() in {"ok", "no", "--"}}
-    assert lines["program"].startswith("  ok")
-    assert "-m proxy.cli login`" in lines["backend"], "as it was started"
-    assert lines["models"].startswith("  ok")
-    assert "no built-in tool reaches the model" in lines["text-only"]
+    assert "  ok  program " in done.stdout
+    assert "  no  backend    codex is not logged in\n" in done.stdout
+    assert re.search(r"\n +Run `\S+ -m proxy.cli login`\.\n", done.stdout), "as it was started"
+    assert "  ok  models " in done.stdout
+    assert "  ok  text-only  no built-in tool reaches the model" in done.stdout
     assert "Obsidian Copilot" not in done.stdout, "there is nothing to enter yet"
     assert "\x1b" not in done.stdout
     assert app_servers() == []

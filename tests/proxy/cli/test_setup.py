@@ -15,6 +15,7 @@ from parser import write_call
 from proxy.backends.codex.program import bundled_program
 from proxy.cli.login import CODEX_LOGIN, advised
 from proxy.cli.plugins import PLUGINS, Plugin, lines_for
+from proxy.cli.setup import _choose
 from tests.proxy.cli.test_commands import environment, run
 from tests.support.patience import PATIENCE
 from tests.support.scripted_chat import ScriptedChat
@@ -62,7 +63,7 @@ async def test_setup_goes_from_nothing_to_what_is_pasted(aiohttp_server: Aiohttp
 def test_what_is_red_ends_it_with_its_next_step() -> None:
     done = run("setup", "--backend", "http://127.0.0.1:9/v1", "--port", "0")
     assert done.returncode == 1
-    assert "start the model server" in done.stdout
+    assert "Start the model server" in done.stdout
     assert "Mend what is red, then run" in done.stdout
 
 
@@ -127,6 +128,23 @@ def test_a_missing_login_is_begun_and_what_it_advises_is_ours(tmp_path: Path) ->
     assert "This is codex's own login" in done.stdout
     assert "-m proxy.cli login -- --device-auth` instead." in done.stdout
     assert "codex login" not in done.stdout
+
+
+def test_a_plugin_that_there_is_no_page_of_is_an_error_that_names_them() -> None:
+    done = run("setup", "--plugin", "copilt", "--backend", "http://127.0.0.1:9/v1")
+    assert done.returncode == 2
+    assert done.stderr.startswith("tagcall: --plugin must be one of copilot, chatgpt-md, ")
+    assert done.stdout == ""
+
+
+def test_at_a_terminal_a_number_is_asked_for_until_it_is_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = iter(["99", "copilot", "0", " 2 "])
+    monkeypatch.setattr("builtins.input", lambda _: next(given))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    assert _choose(None) is PLUGINS[1]
+    assert f"2  {PLUGINS[1].name}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("model", "advised"), [("gpt-6.1-sol", True), ("gpt-5.2", False), (None, True)])
