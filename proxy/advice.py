@@ -18,7 +18,7 @@ def command(words: str) -> str:
     if os.environ.get(BY_MAKE) and words in TARGETS:
         return f"`make {words}`"
     own = Path(sys.argv[0])
-    if own.stem == "tagcall" and own.is_file() and _on_path("tagcall") != own.resolve():
+    if own.stem == "tagcall" and own.is_file() and (_only_now_on_path(own) or _on_path("tagcall") != own.resolve()):
         return f"`{own.absolute()} {words}`"
     if own.parts[-2:] == ("cli", "__main__.py"):
         return f"`{sys.executable} -m proxy.cli {words}`"
@@ -30,6 +30,12 @@ def addition(package: str) -> str:
     if find_spec("pip"):
         return f"`{sys.executable} -m pip install {package}`"
     return f"`uv pip install --python {sys.executable} {package}`"
+
+
+def _only_now_on_path(own: Path) -> bool:
+    """Whether nobody has entered its environment: `uvx` and `pipx run` put theirs on PATH for one run."""
+    in_own_environment = sys.prefix != sys.base_prefix and own.parent.parent == Path(sys.prefix)
+    return in_own_environment and os.environ.get("VIRTUAL_ENV") != sys.prefix
 
 
 def _on_path(name: str) -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -28,7 +29,11 @@ def test_one_line_runs_the_demo(tool: str, wheel: Path, tmp_path: Path) -> None:
         "tagcall",
         "demo",
     ]
-    assert LAST_WORDS in run(command, tmp_path, opened(PIPX_HOME=str(tmp_path / "pipx")))
+    said = run(command, tmp_path, opened(PIPX_HOME=str(tmp_path / "pipx")))
+    assert LAST_WORDS in said
+    advised = re.findall(r"^ +(/\S+/tagcall) (?:setup|serve)$", said, re.MULTILINE)
+    assert len(advised) == 2
+    assert "tagcall 0." in run([advised[0], "--version"], tmp_path, closed(tmp_path)), "it can be typed as it stands"
 
 
 def test_a_single_file_runs_the_demo_and_knows_its_version(wheel: Path, tmp_path: Path) -> None:

@@ -35,3 +35,16 @@ def test_a_command_on_the_path_is_named_and_another_is_told_whole(
     other = installed(tmp_path / "other")
     monkeypatch.setenv("PATH", str(other.parent))
     assert command("doctor") == f"`{program} doctor`", "the one on PATH is another"
+
+
+def test_what_is_on_the_path_for_one_run_is_told_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As with `uvx` and `pipx run`."""
+    monkeypatch.delenv("TAGCALL_BY_MAKE", raising=False)
+    program = installed(tmp_path / "bin")
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setenv("PATH", str(program.parent))
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    assert command("setup") == f"`{program} setup`"
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
+    assert command("setup") == "`tagcall setup`", "who has entered it can type it"
