@@ -22,13 +22,14 @@ from proxy.replay.call_key import key_of
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.browser_page import browser_page
+from tests.support.caddy import caddy, wants_caddy
 from tests.support.certificates import Certificate, make_certificate
 from tests.support.memory_backend import MemoryBackend
+from tests.support.nginx import free_port, nginx, wants_nginx
 from tests.support.patience import PATIENCE
-from tests.support.reverse_proxies import caddy, free_port, nginx, wants_proxies
 from tests.support.talking import TOOLS, GatedBackend
 
-pytestmark = wants_proxies
+pytestmark = [wants_nginx, wants_caddy]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "behind-a-proxy.md").read_text("utf-8")
 NAME = "notes.example"
@@ -76,7 +77,13 @@ def caddy_with(port: int, upstream: str, certificate: Certificate | None, *, who
     return put(text, f"{NAME} {{", f"{scheme}://{NAME}:{port} {{\n bind 127.0.0.1\n {secured}")
 
 
-PROXIES = {"nginx": (nginx, nginx_with), "caddy": (caddy, caddy_with)}
+@asynccontextmanager
+async def running_nginx(servers: str, folder: Path, _port: int) -> AsyncIterator[None]:
+    async with nginx(f"events {{ }}\nhttp {{\n{servers}}}\n", folder):
+        yield
+
+
+PROXIES = {"nginx": (running_nginx, nginx_with), "caddy": (caddy, caddy_with)}
 
 
 @asynccontextmanager

@@ -88,6 +88,26 @@ def test_make_has_a_target_for_each_that_is_advised() -> None:
         assert f"tagcall {target}" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("stamp", "extras"),
+    [
+        ("demo", "demo"),
+        ("codex", "codex"),
+        ("dev", "codex,demo,dev"),
+        ("install", "install"),
+        ("mutants", "codex,demo,dev,mutants"),
+        ("servers", "codex,servers"),
+        ("model", "codex,model"),
+    ],
+)
+def test_make_installs_what_each_target_needs(stamp: str, extras: str) -> None:
+    done = subprocess.run(
+        ["make", "--dry-run", "--silent", "--always-make", f".venv/.{stamp}"], cwd=ROOT, capture_output=True,
+        encoding="utf-8", timeout=PATIENCE, check=True, env=environment(),
+    )  # fmt: skip
+    assert set(re.findall(r"--editable (\S+?)[ ;]", done.stdout)) == {f"'.[{extras}]'"}
+
+
 def test_serve_says_that_codex_is_not_logged_in_before_and_with_ready(tmp_path: Path) -> None:
     output = subprocess.run(
         [sys.executable, "-c", SERVE, "--codex-home", str(tmp_path / "home"), "--port", "0", "--log-level", "error"],
