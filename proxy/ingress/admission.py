@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
+from aiohttp import web
+
 from ..errors import RequestError
 from ..wire.reader import shown
 
@@ -56,6 +58,11 @@ def key_of(headers: Mapping[str, str]) -> str:
         return token.strip()
     offered = KEY_PROTOCOL.search(headers.get("Sec-WebSocket-Protocol", ""))
     return headers.get("X-Api-Key") or headers.get("Api-Key") or (offered[1] if offered else "")
+
+
+def owner_of(request: web.Request) -> str:
+    """Whose Responses these are: those of one key are not for another."""
+    return sha256(key_of(request.headers).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 class Admission:

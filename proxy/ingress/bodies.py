@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeVar
 
 import orjson
 from aiohttp import web
 
 from ..errors import ApiError, RequestError
+from ..wire.json_body import JsonObject, has_more, openings, parse_json_object
 from ..wire.pdf import holds_pdf
+from .admission import owner_of
 from .inspect.inspection import INSPECTION
-from .state import REQUEST_LOG
+from .state import REQUEST_LOG, TURN_OPTIONS
 
 Parsed = TypeVar("Parsed")
 
 # Seconds from the last byte of a request's head to the last of its body.
 BODY_DEADLINE = 20.0
 
+# What is read where it comes, in some milliseconds: bytes of JSON, and values in it.
+BYTES_AT_ONCE = 262_144
+VALUES_AT_ONCE = 4_096
 
-async def read_json_body(request: web.Request) -> bytes:
+
+async def _read_json_body(request: web.Request) -> bytes:
     """The body of a JSON request.
 
     The content type is demanded because a page of another site can send anything but that without
@@ -46,9 +53,26 @@ async def read_json_body(request: web.Request) -> bytes:
     return body
 
 
-async def in_its_time(parse: Callable[[], Parsed], *read: object) -> Parsed:
-    """What `parse` makes of what it will `read`; beside the others' requests where a document takes long to be read."""
-    return await asyncio.to_thread(parse) if any(map(holds_pdf, read)) else parse()
+async def read_json_object(request: web.Request) -> JsonObject:
+    """What a JSON request asks. Raises `RequestError`."""
+    return await parse_in_its_time(request, await _read_json_body(request))
+
+
+async def parse_in_its_time(request: web.Request, body: bytes) -> JsonObject:
+    """The JSON object in `body`, which came with `request`, at once or in its course. Raises `RequestError`."""
+    long = len(body) > BYTES_AT_ONCE or openings(body) > VALUES_AT_ONCE
+    return await beside_if(long, request, partial(parse_json_object, body))
+
+
+async def in_its_time(request: web.Request, parse: Callable[[], Parsed], *read: object) -> Parsed:
+    """What `parse` makes of what it will `read`."""
+    long = any(has_more(value, VALUES_AT_ONCE) or holds_pdf(value) for value in read)
+    return await beside_if(long, request, parse)
+
+
+async def beside_if(long: bool, request: web.Request, work: Callable[[], Parsed]) -> Parsed:
+    """What `work` returns; where it takes `long`, it is done beside the requests of others."""
+    return await request.app[TURN_OPTIONS].aside(owner_of(request), work) if long else work()
 
 
 def fault() -> ApiError:

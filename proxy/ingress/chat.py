@@ -9,20 +9,19 @@ from aiohttp import web
 from ..ids import mint_id
 from ..wire.chat.builder import ChatBuilder, chat_error
 from ..wire.chat.request import parse_chat_request
-from ..wire.json_body import parse_json_object
 from ..wire.sse import encode_chunks
-from .bodies import in_its_time, read_json_body
+from .admission import owner_of
+from .bodies import in_its_time, read_json_object
 from .delivery import Exchange, answer
-from .history import owner_of
 from .state import REASONING_CONTENT, STRICT_HISTORY
 
 
 async def create_completion(request: web.Request) -> web.StreamResponse:
     reasoning = request.app[REASONING_CONTENT]
-    body = parse_json_object(await read_json_body(request))
+    body = await read_json_object(request)
     strict = request.app[STRICT_HISTORY]
     parse = partial(parse_chat_request, body, summary="auto" if reasoning else None, strict_history=strict)
-    parsed = await in_its_time(parse, body)
+    parsed = await in_its_time(request, parse, body)
     builder = ChatBuilder(parsed, reasoning=reasoning)
     mint = (lambda _: parsed.function_id) if parsed.legacy else mint_id
     exchange = Exchange(parsed.turn, owner_of(request), builder, mint=mint, map_error=chat_error)

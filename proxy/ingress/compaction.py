@@ -8,28 +8,33 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from ..contracts import Compacted, Compaction, TurnEvent, TurnFinished, Usage, WireObject
+from ..contracts import Compacted, Compaction, TurnEvent, TurnFinished, TurnRequest, Usage, WireObject
 from ..ids import mint_id
 from ..wire.builder import WireEvent
-from ..wire.json_body import parse_json_object
 from ..wire.responses.builder import response_usage
 from ..wire.responses.compaction import Summary, compaction_body, compaction_item, kept_messages
 from ..wire.responses.request import lookups, parse_responses_request
 from ..wire.responses.stored_items import stored_input
 from ..wire.sse import encode_typed
-from .bodies import read_json_body
+from .admission import owner_of
+from .bodies import in_its_time, read_json_object
 from .delivery import Exchange, answer
-from .history import find_history, owner_of
+from .history import find_history
 
 
 async def compact(request: web.Request) -> web.StreamResponse:
-    body = parse_json_object(await read_json_body(request))
+    body = await read_json_object(request)
     history = await find_history(request, lookups(body))
     # Only what says something about the conversation; the summary itself has no tools and no format.
     names = ("model", "input", "instructions", "previous_response_id", "reasoning")
-    parsed = parse_responses_request({name: body[name] for name in names if name in body}, history)
-    turn = replace(parsed.turn, compaction=Compaction())
-    messages = kept_messages([*history.items, *stored_input(parsed.input, history.referred)])
+    asked = {name: body[name] for name in names if name in body}
+
+    def read() -> tuple[TurnRequest, list[WireObject]]:
+        parsed = parse_responses_request(asked, history)
+        kept = kept_messages([*history.items, *stored_input(parsed.input, history.referred)])
+        return replace(parsed.turn, compaction=Compaction()), kept
+
+    turn, messages = await in_its_time(request, read, asked, history.items)
     exchange = Exchange(turn, owner_of(request), SummaryBuilder(messages))
     return await answer(request, exchange, encode_typed, stream=False)
 

@@ -9,14 +9,15 @@ from aiohttp import web
 from ..contracts import StoredConversation, WireObject
 from ..errors import RequestError
 from ..ids import mint_id
-from ..wire.json_body import JsonObject, parse_json_object
+from ..wire.json_body import JsonObject
 from ..wire.parameters import parse_metadata
 from ..wire.reader import Reader
 from ..wire.responses.conversations import added_items, conversation_object
 from ..wire.responses.input_items import History, referred_ids
 from ..wire.responses.pages import item_list, item_page, parse_page
-from .bodies import json_reply, read_json_body
-from .history import conversation_not_found, find_items, owner_of
+from .admission import owner_of
+from .bodies import json_reply, read_json_object
+from .history import conversation_not_found, find_items
 from .state import CONVERSATION_LOCKS, STORE
 
 
@@ -49,7 +50,7 @@ async def create_conversation(request: web.Request) -> web.StreamResponse:
             "This server keeps no conversations (--store none): send the whole conversation in 'input'.",
             code="unsupported_parameter",
         )
-    body = parse_json_object(await read_json_body(request))
+    body = await read_json_object(request)
     metadata = parse_metadata(Reader(body))
     items = await _added(request, body)
     conversation = StoredConversation(mint_id("conv"), owner_of(request), int(time.time()), metadata)
@@ -62,7 +63,7 @@ async def get_conversation(request: web.Request, conversation_id: str) -> web.St
 
 
 async def update_conversation(request: web.Request, conversation_id: str) -> web.StreamResponse:
-    reader = Reader(parse_json_object(await read_json_body(request)))
+    reader = Reader(await read_json_object(request))
     metadata = parse_metadata(reader)
     conversation = await request.app[STORE].update_conversation(conversation_id, owner_of(request), metadata)
     if conversation is None:
@@ -82,7 +83,7 @@ async def list_items(request: web.Request, conversation_id: str) -> web.StreamRe
 
 
 async def add_items(request: web.Request, conversation_id: str) -> web.StreamResponse:
-    body = parse_json_object(await read_json_body(request))
+    body = await read_json_object(request)
     Reader(body).require("items")
     owner = owner_of(request)
     async with request.app[CONVERSATION_LOCKS].lock(owner, conversation_id):

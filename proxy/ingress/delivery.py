@@ -46,6 +46,9 @@ from .state import BACKEND, REQUEST_LOG, TURN_OPTIONS
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
+# Events of a turn that are looked at in one step, in some milliseconds; hardly an answer has as many.
+MADE_AT_ONCE = 512
+
 Batches = AsyncGenerator[list[TurnEvent], None]
 
 
@@ -177,7 +180,7 @@ async def _send_all_but_the_last(
                         raise error
                     batch[-1] = TurnFailed(error)
                     entry.failed_with(error)
-                events = [made for event in batch for made in builder.handle(event)]
+                events = await _made(builder, batch)
                 if isinstance(end, TurnFinished):
                     app[READINESS].saw(None)
                     await exchange.keep()
@@ -189,6 +192,16 @@ async def _send_all_but_the_last(
     if cancellation is None or cancellation.ending is None:
         raise RuntimeError("the turn has no end")
     return cancellation.ending(), None
+
+
+async def _made(builder: AnswerBuilder, batch: Sequence[TurnEvent]) -> list[WireEvent]:
+    """What `builder` makes of `batch`: of a long one in steps, between which others are served."""
+    events: list[WireEvent] = []
+    for start in range(0, len(batch), MADE_AT_ONCE):
+        if start:
+            await asyncio.sleep(0)
+        events += [made for event in batch[start : start + MADE_AT_ONCE] for made in builder.handle(event)]
+    return events
 
 
 # Over HTTP

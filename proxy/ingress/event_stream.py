@@ -7,7 +7,7 @@ does not wait longer than `HEAD_WAIT`, because clients give up on servers that s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import NoReturn
 
@@ -26,6 +26,11 @@ HEARTBEAT = 10.0
 
 # Seconds that a write may wait for its client to read.
 WRITE_DEADLINE = 15.0
+
+# Events that are encoded in one step; and bytes of an answer from which on its last ones, which repeat it, are
+# encoded one by one: others are served in between.
+ENCODED_AT_ONCE = 256
+LONG_ANSWER = 1 << 20
 
 # Nobody on the way may store, compress or gather an event stream.
 STREAM_HEADERS = {
@@ -55,6 +60,8 @@ class EventStream:
         self._writing = False
         self._response: web.StreamResponse | None = None
         self.begun = False
+        self.sent = 0
+        """Bytes."""
 
     @property
     def reply(self) -> web.StreamResponse:
@@ -106,6 +113,7 @@ class EventStream:
     async def _send(self, response: web.StreamResponse, pieces: Sequence[bytes]) -> None:
         for piece in pieces:
             await response.write(piece)
+            self.sent += len(piece)
             if self._written is not None:
                 self._written.append(piece)
 
@@ -154,8 +162,11 @@ class StreamSink:
         encode = self._encode
         return self._stream.open(lambda: self._next([]), lambda: encode(builder.pulse()) or [KEEP_ALIVE])
 
-    def send(self, events: Sequence[WireEvent]) -> Awaitable[None]:
-        return self._stream.write(self._next(events))
+    async def send(self, events: Sequence[WireEvent]) -> None:
+        await self._stream.write(self._next(events[:ENCODED_AT_ONCE]))
+        for start in range(ENCODED_AT_ONCE, len(events), ENCODED_AT_ONCE):
+            await asyncio.sleep(0)
+            await self._stream.write(self._next(events[start : start + ENCODED_AT_ONCE]))
 
     def _next(self, events: Sequence[WireEvent]) -> list[bytes]:
         """`events`, behind those that open the answer if these have not left: what has come by then leaves together."""
@@ -163,9 +174,11 @@ class StreamSink:
         return self._encode([*opening, *events])
 
     async def finish(self, events: Sequence[WireEvent], error: ApiError | None) -> None:
-        told = [comment(f"{WARNING}: {sentence}") for sentence in self._warnings]
-        opening = self._next([]) if told else []
-        await self._stream.write([*opening, *told, *self._next(events)])
+        if self._warnings:
+            told = [comment(f"{WARNING}: {sentence}") for sentence in self._warnings]
+            await self._stream.write([*self._next([]), *told])
+        for some in ([event] for event in events) if self._stream.sent > LONG_ANSWER else [events]:
+            await self.send(some)
         await self._stream.end()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Protocol
 
 import structlog
@@ -15,7 +14,7 @@ from ..errors import RequestError, StoreError
 from ..wire.responses.builder import ResponsesBuilder
 from ..wire.responses.input_items import History
 from ..wire.responses.request import Lookups, ResponsesRequest
-from .admission import key_of
+from .admission import owner_of
 from .metrics import METRICS
 from .request_log import RequestLog
 from .state import CONVERSATION_LOCKS, STORE, STRICT_HISTORY
@@ -40,11 +39,6 @@ class Library(Protocol):
     async def find_item(self, item_id: str, owner: str) -> WireObject | None: ...
 
     async def items(self, conversation_id: str, owner: str) -> tuple[WireObject, ...] | None: ...
-
-
-def owner_of(request: web.Request) -> str:
-    """Whose Responses these are: those of one key are not for another."""
-    return sha256(key_of(request.headers).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 async def find_items(store: Library, owner: str, identifiers: tuple[str, ...]) -> dict[str, WireObject]:

@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
+from functools import partial
 
 from aiohttp import web
 
-from prompts import Image, offered_tools
+from prompts import Image, PromptProfile, offered_tools
 
-from ..contracts import Prompt
 from ..turn import TurnReport
 from ..turn.prompting import Prompts
 from ..turn.tokens import IMAGE_TOKENS, TokenMeter
-from ..wire.json_body import parse_json_object
+from ..wire.json_body import JsonObject
+from ..wire.responses.input_items import History
 from ..wire.responses.request import lookups, parse_responses_request
-from .bodies import json_reply, read_json_body
+from .bodies import beside_if, json_reply, read_json_object
 from .history import find_history
 from .state import TURN_OPTIONS
 
 
 async def count_input_tokens(request: web.Request) -> web.StreamResponse:
     """An estimate from what the model would be shown: there is no tokenizer here."""
-    body = parse_json_object(await read_json_body(request))
+    body = await read_json_object(request)
     history = await find_history(request, lookups(body))
+    profile = request.app[TURN_OPTIONS].profile
     # Here the model may be left out, and it changes nothing.
-    turn = parse_responses_request({**body, "model": body.get("model") or "any"}, history).turn
-    tools = offered_tools(turn.registry, turn.choice)
-    prompts = Prompts(turn, tools, request.app[TURN_OPTIONS].profile, None, TurnReport())
-    tokens = await asyncio.to_thread(_estimated, prompts.prompt(None, plain=False, max_tokens=None))
+    asked = {**body, "model": body.get("model") or "any"}
+    tokens = await beside_if(True, request, partial(_estimated, asked, history, profile))
     return json_reply({"object": "response.input_tokens", "input_tokens": tokens})
 
 
-def _estimated(prompt: Prompt) -> int:
+def _estimated(body: JsonObject, history: History, profile: PromptProfile) -> int:
+    turn = parse_responses_request(body, history).turn
+    prompts = Prompts(turn, offered_tools(turn.registry, turn.choice), profile, None, TurnReport())
+    prompt = prompts.prompt(None, plain=False, max_tokens=None)
     meter = TokenMeter(sys.maxsize)
     images = 0
     meter.take(prompt.developer or "")

@@ -7,22 +7,24 @@ from functools import partial
 
 from aiohttp import web
 
+from ..contracts import WireObject
 from ..errors import RequestError
-from ..wire.json_body import JsonObject, parse_json_object
+from ..wire.json_body import JsonObject
 from ..wire.responses.builder import ResponsesBuilder
-from ..wire.responses.request import lookups, parse_responses_request
+from ..wire.responses.request import ResponsesRequest, lookups, parse_responses_request
 from ..wire.responses.stored_items import stored_input
 from ..wire.sse import encode_typed
+from .admission import owner_of
 from .background import BACKGROUND_JOBS
-from .bodies import in_its_time, json_reply, read_json_body
+from .bodies import in_its_time, json_reply, read_json_object
 from .delivery import Exchange, answer
 from .event_stream import stream_subscription
-from .history import Draft, Library, find_history, keep, owner_of
+from .history import Draft, Library, find_history, keep
 from .state import CONVERSATION_LOCKS, REQUEST_LOG, STORE
 
 
 async def create_response(request: web.Request) -> web.StreamResponse:
-    body = parse_json_object(await read_json_body(request))
+    body = await read_json_object(request)
     with ExitStack() as held:
         draft = await begin_draft(request, body, held)
         parsed = draft.request
@@ -46,8 +48,13 @@ async def begin_draft(request: web.Request, body: JsonObject, held: ExitStack, l
         claim = await locks.take(owner, wanted.conversation)
         held.callback(locks.let_go, claim)
     history = await find_history(request, wanted, library)
-    parsed = await in_its_time(partial(parse_responses_request, body, history, wanted), body, history.items)
-    return Draft(owner, parsed, ResponsesBuilder(parsed), stored_input(parsed.input, history.referred), claim)
+
+    def read() -> tuple[ResponsesRequest, tuple[WireObject, ...]]:
+        parsed = parse_responses_request(body, history, wanted)
+        return parsed, stored_input(parsed.input, history.referred)
+
+    parsed, kept = await in_its_time(request, read, body, history.items)
+    return Draft(owner, parsed, ResponsesBuilder(parsed), kept, claim)
 
 
 async def _in_background(request: web.Request, draft: Draft, held: ExitStack) -> web.StreamResponse:

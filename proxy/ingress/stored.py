@@ -12,10 +12,11 @@ from ..contracts import StoredResponse
 from ..errors import RequestError, StoreError
 from ..wire.responses.pages import item_page, parse_page, query_integer
 from ..wire.sse import encode_typed
+from .admission import owner_of
 from .background import BACKGROUND_JOBS
 from .bodies import json_reply
 from .event_stream import Subscription, stream_subscription
-from .history import find_chain, owner_of, said
+from .history import find_chain, said
 from .state import STORE
 
 # Responses that are not over.

@@ -16,7 +16,7 @@ import orjson
 from aiohttp import web
 
 from ..errors import ApiError, RequestError
-from ..wire.json_body import JsonObject, JsonValue, parse_json_object
+from ..wire.json_body import JsonObject, JsonValue
 from ..wire.reader import Reader
 from ..wire.responses.input_items import History
 from ..wire.responses.request import parse_responses_request
@@ -24,10 +24,10 @@ from ..wire.responses.stored_items import stored_input
 from ..wire.tokligence.builder import TokligenceBuilder, encode_dialect, mint_digits
 from ..wire.tokligence.loop_guard import guarded
 from ..wire.tokligence.request import call_ids, responses_body, submitted
-from .bodies import error_reply, json_reply, read_json_body
+from .admission import owner_of
+from .bodies import error_reply, json_reply, read_json_object
 from .delivery import Exchange, answer
 from .event_stream import Subscription, stream_subscription
-from .history import owner_of
 from .state import LOOP_GUARD, REQUEST_LOG, STRICT_HISTORY
 
 # Responses that wait for outputs or may be asked for again, the oldest goes first.
@@ -111,7 +111,7 @@ def _wants_stream(request: web.Request, body: JsonObject) -> bool:
 
 async def create_dialect_response(request: web.Request) -> web.StreamResponse:
     try:
-        body = parse_json_object(await read_json_body(request))
+        body = await read_json_object(request)
         stream = _wants_stream(request, body)
         made = responses_body(body)
         items = list(stored_input(made.pop("input", None), mint=mint_digits)) if "input" in made else None
@@ -137,7 +137,7 @@ async def create_dialect_response(request: web.Request) -> web.StreamResponse:
 async def submit_tool_outputs(request: web.Request, response_id: str) -> web.StreamResponse:
     """Goes on with a response once all its calls have their outputs; 202 as long as they have not."""
     try:
-        body = parse_json_object(await read_json_body(request))
+        body = await read_json_object(request)
         outputs = submitted(Reader(body))
         waiting = request.app[WAITING].find(owner_of(request), response_id)
         if waiting is None:

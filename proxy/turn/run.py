@@ -68,6 +68,10 @@ from .verdict import Demands, end_of, fault_of, held_to_format, names_of_calls, 
 READ_AT_ONCE = 8_192
 JUDGED_AT_ONCE = 32_768
 
+# Characters and entries of a request that is prepared where it comes; a longer one aside as well.
+PREPARED_AT_ONCE = 262_144
+ENTRIES_AT_ONCE = 500
+
 R = TypeVar("R")
 
 
@@ -101,7 +105,14 @@ class Turn:
     """
 
     def __init__(
-        self, request: TurnRequest, backend: TextBackend, options: TurnOptions, report: TurnReport, mint: MintId
+        self,
+        request: TurnRequest,
+        backend: TextBackend,
+        options: TurnOptions,
+        report: TurnReport,
+        *,
+        mint: MintId,
+        characters: int,
     ) -> None:
         self._request = request
         self._backend = backend
@@ -133,8 +144,8 @@ class Turn:
             output=JsonOutput(request.output_format, report) if request.output_format else None,
         )
         self._prompts = Prompts(request, registry, options.profile, key, report)
-        sent = sum(map(len, untrusted_strings(request.transcript, request.registry))) if offered else 0
-        self._long_request = sent > JUDGED_AT_ONCE
+        self._long_request = offered and characters > JUDGED_AT_ONCE
+        self._prepared_aside = _is_long(request, characters)
         self._usage = Usage()
         self._given = Given()
         self._prompt: Prompt | None = None
@@ -309,7 +320,7 @@ class Turn:
             return await self._options.aside(self._request.owner, partial(reading.receive, batch))
         return reading.receive(batch)
 
-    def _ask(self, fault: str | None, *, plain: bool) -> Prompt:
+    async def _ask(self, fault: str | None, *, plain: bool) -> Prompt:
         """The next prompt, with the schema that the calls of its answer are held to, where they are."""
         self._calls_schema = None
         if (self._demands.call or self._meant_to_call) and not (plain or self._hold_refused):
@@ -324,13 +335,15 @@ class Turn:
         within = None
         if self._demands.tools and not (plain or self._calls_schema):
             within = self._options.held_calls.call_schema(self._registry, self._report, keyed=self._key is not None)
-        return self._prompts.prompt(
+        make = partial(
+            self._prompts.prompt,
             fault,
             plain=plain,
             max_tokens=self._tokens_left,
             calls_schema=self._calls_schema,
             call_schema=within,
         )
+        return await self._options.aside(self._request.owner, make) if self._prepared_aside else make()
 
     def _ease(self, prompt: Prompt, error: BackendError) -> bool:
         """Whether to ask anew where `prompt` was refused."""
@@ -351,7 +364,7 @@ class Turn:
         answered = False
         failure: BackendError | None = None
         self._settle("second_try")
-        prompt = self._prompt = self._ask(fault, plain=plain)
+        prompt = self._prompt = await self._ask(fault, plain=plain)
         reading.show_lines((*self._prompts.lines, *told))
         while failure is None:
             reading.hold_calls(self._calls_schema is not None)
@@ -376,7 +389,7 @@ class Turn:
                 # Only what was refused before the first word may be asked once more: the client may have seen some.
                 if not answered and self._ease(prompt, error):
                     self._settle("refused")
-                    prompt = self._prompt = self._ask(fault, plain=plain)
+                    prompt = self._prompt = await self._ask(fault, plain=plain)
                 else:
                     failure = error
         if self._long_request or reading.characters > READ_AT_ONCE:
@@ -409,10 +422,29 @@ def run_turn(
 
     Close it (`contextlib.aclosing`) to end the turn early: the backend is interrupted.
     """
+    characters = sum(map(len, untrusted_strings(request.transcript, request.registry)))
+    begin = partial(Turn, request, backend, options, report, mint=mint, characters=characters)
+    if _is_long(request, characters):
+        return _begun_aside(begin, options.aside, request.owner)
     try:
-        return Turn(request, backend, options, report, mint).run()
+        return begin().run()
     except RequestError as error:
         return _refused(error)
+
+
+def _is_long(request: TurnRequest, characters: int) -> bool:
+    return characters > PREPARED_AT_ONCE or len(request.transcript.entries) > ENTRIES_AT_ONCE
+
+
+async def _begun_aside(begin: Callable[[], Turn], aside: Aside, owner: str) -> AsyncGenerator[list[TurnEvent], None]:
+    try:
+        turn = await aside(owner, begin)
+    except RequestError as error:
+        yield [TurnFailed(error)]
+        return
+    async with aclosing(turn.run()) as batches:
+        async for batch in batches:
+            yield batch
 
 
 async def _refused(error: RequestError) -> AsyncGenerator[list[TurnEvent], None]:

@@ -1,11 +1,15 @@
 """Bytes of a request body to a JSON object, with the limits that keep it harmless.
 
 orjson refuses what the backend could not take either: lone surrogates, NaN, a byte order mark,
-UTF-16. Depth is bounded because a deep body costs recursion in everything that walks it later.
+UTF-16. Depth is bounded because a deep body costs recursion in everything that walks it later, and the number of
+values because each of millions costs an object while nothing else runs.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from itertools import accumulate, islice
 from typing import TypeAlias
 
 import orjson
@@ -21,28 +25,64 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 # Levels of objects and arrays within each other.
 MAX_DEPTH = 64
 
+# Values: members of objects and arrays, and these themselves. A conversation of 10,000 items has some 100,000.
+MAX_VALUES = 250_000
 
-def depth_exceeds(value: JsonValue, limit: int) -> bool:
-    """Whether objects and arrays nest deeper than `limit`. Iterative: the value may be hostile."""
-    level: list[JsonValue] = [value]
-    for _ in range(limit):
-        below: list[JsonValue] = []
+
+def _levels(value: object) -> Iterator[list[object]]:
+    """`value`, then what stands in it, then what stands in that. Iterative: the value may be hostile."""
+    level: list[object] = [value]
+    while level:
+        yield level
+        below: list[object] = []
         for item in level:
             match item:
                 case dict():
                     below.extend(item.values())
-                case list():
+                case list() | tuple():
                     below.extend(item)
                 case _:
                     pass
-        if not below:
-            return False
         level = below
+
+
+def depth_exceeds(value: JsonValue, limit: int) -> bool:
+    """Whether objects and arrays nest deeper than `limit`."""
+    level = next(islice(_levels(value), limit, None), [])
     return any(isinstance(item, dict | list) for item in level)
+
+
+def has_more(value: object, most: int) -> bool:
+    """Whether more than so many values are in `value`; no more of them are looked at."""
+    return any(seen > most for seen in accumulate(map(len, _levels(value))))
+
+
+def writes_more(body: bytes, most: int) -> bool:
+    """Whether the JSON in `body` has more than so many values, read or not: it is not parsed for that.
+
+    Mostly a look at all bytes is enough. Only where there are too many `openings`, text included, are the strings
+    passed over, one by one, so that other threads get their turn.
+    """
+    if openings(body) <= most:
+        return False
+    bare = body.replace(rb"\\", b"").replace(rb"\"", b"")  # what is left of quotes begins or ends a string
+    values, at = 0, 0
+    while values <= most and at >= 0:
+        begin = bare.find(b'"', at)
+        values += openings(bare, at, len(bare) if begin < 0 else begin)
+        at = -1 if begin < 0 else bare.find(b'"', begin + 1) + 1 or -1
+    return values > most
+
+
+def openings(body: bytes, start: int = 0, end: int = sys.maxsize) -> int:
+    """How many values begin in this part of `body` at most: each is behind a comma or an opening bracket."""
+    return body.count(b",", start, end) + body.count(b"[", start, end) + body.count(b"{", start, end)
 
 
 def parse_json_object(body: bytes) -> JsonObject:
     """The JSON object in `body`, or `RequestError` as OpenAI words it."""
+    if writes_more(body, MAX_VALUES):
+        raise RequestError(f"The JSON body of your request has more than {MAX_VALUES:,} values.", code="invalid_value")
     try:
         value: JsonValue = orjson.loads(body)
     except orjson.JSONDecodeError as error:

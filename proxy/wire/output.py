@@ -109,6 +109,7 @@ class OutputBuilder(ABC):
         self._client_name = client_name
         self._gap = gap
         self._items: list[OutputItem] = []
+        self._calls = 0
         self._open: OutputItem | None = None
         self._message_ended = False
 
@@ -192,7 +193,8 @@ class OutputBuilder(ABC):
         tool = self._client_name(name)
         item = self._new(CALL_ITEMS[tool.kind])
         item.call_id, item.name, item.namespace = call_id, tool.name, tool.namespace
-        item.number = sum(before.is_call for before in self._items)
+        item.number = self._calls
+        self._calls += 1
         item.parts.append([])
         return self._add(item)
 

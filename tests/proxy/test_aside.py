@@ -1,4 +1,4 @@
-"""Long work beside the event loop: one piece at a time, owners in turn."""
+"""Long work beside the event loop: one piece of each owner at a time, and owners in turn."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -21,13 +22,31 @@ async def test_the_loop_goes_on_meanwhile_and_errors_come_back() -> None:
         await settle()
         gate.set()
     assert task.result()
-    before = sys.getswitchinterval()
     with pytest.raises(ZeroDivisionError):
         await aside("a", lambda: 1 // 0)
-    assert sys.getswitchinterval() == before
 
 
-async def test_owners_take_turns() -> None:
+async def test_threads_are_switched_often_as_long_as_one_of_them_works() -> None:
+    aside, usual = BesideTheLoop(), sys.getswitchinterval()
+    first, second = threading.Event(), threading.Event()
+
+    def work(gate: threading.Event) -> float:
+        assert gate.wait(PATIENCE)
+        return sys.getswitchinterval()
+
+    async with asyncio.TaskGroup() as group:
+        one = group.create_task(aside("a", partial(work, first)))
+        other = group.create_task(aside("b", partial(work, second)))
+        await settle()
+        first.set()
+        assert await one < usual
+        second.set()
+        assert await other < usual
+    assert sys.getswitchinterval() == usual
+
+
+async def test_owners_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proxy.aside.AT_A_TIME", 1)
     aside, gate = BesideTheLoop(), threading.Event()
     done: list[str] = []
 
@@ -42,6 +61,36 @@ async def test_owners_take_turns() -> None:
         await settle()
         gate.set()
     assert done == ["a1", "b1", "c1", "a2", "b2", "a3"]
+
+
+async def test_a_long_piece_of_one_owner_holds_up_no_other() -> None:
+    aside, gate = BesideTheLoop(), threading.Event()
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+        long = [group.create_task(aside("a", lambda: gate.wait(PATIENCE))) for _ in range(5)]
+        await settle()
+        for number in range(3):
+            assert await aside("b", lambda: "done") == "done", number
+        assert not any(task.done() for task in long)
+        gate.set()
+
+
+async def test_who_leaves_has_no_other_piece_until_the_one_behind_is_done() -> None:
+    aside, gate, begun = BesideTheLoop(), threading.Event(), threading.Semaphore(0)
+
+    def work() -> bool:
+        begun.release()
+        return gate.wait(PATIENCE)
+
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+        left = [group.create_task(aside("a", work)) for _ in range(5)]
+        assert await asyncio.to_thread(begun.acquire, timeout=PATIENCE)
+        for task in left:
+            task.cancel()
+        await settle()
+        assert await aside("b", lambda: "done") == "done"
+        assert not begun.acquire(blocking=False)
+        gate.set()
+        assert await aside("a", lambda: "next") == "next"
 
 
 async def test_who_leaves_keeps_nobody_waiting() -> None:

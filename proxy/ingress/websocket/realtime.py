@@ -25,8 +25,8 @@ from ...wire.realtime.builder import RealtimeBuilder
 from ...wire.realtime.items import Items, chosen_items
 from ...wire.realtime.request import SessionSettings, changed_session, parse_model, session_object, turn_of
 from ...wire.realtime.versions import BETA, GA, Words
+from ..admission import owner_of
 from ..delivery import Cancellation, Exchange, deliver
-from ..history import owner_of
 from .socket import Socket, serve_socket, shutting_down
 
 # Responses beside the one that joins the conversation.

@@ -23,8 +23,8 @@ from structlog.typing import FilteringBoundLogger
 from ...errors import ApiError, RequestError
 from ...ids import mint_id
 from ...wire.builder import WireEvent
-from ...wire.json_body import JsonObject, parse_json_object
-from ..bodies import error_reply, fault
+from ...wire.json_body import JsonObject
+from ..bodies import error_reply, fault, parse_in_its_time
 from ..event_stream import WRITE_DEADLINE
 from ..metrics import METRICS
 from ..request_log import RequestLog
@@ -144,7 +144,7 @@ async def serve_socket(
                 socket.start(socket.close_when_stopped(), f"end of socket {request[REQUEST_LOG].id}")
                 session = begin(socket)
                 await session.open()
-                await _listen(response, session)
+                await _listen(response, socket, session)
                 # It was closed in good order, and its transport is being closed: that may end this request first.
                 request[REQUEST_LOG].left_whole()
                 socket.leave()
@@ -165,22 +165,22 @@ def _wants_upgrade(request: web.Request) -> web.Response:
     return reply
 
 
-async def _listen(response: web.WebSocketResponse, session: SocketSession) -> None:
+async def _listen(response: web.WebSocketResponse, socket: Socket, session: SocketSession) -> None:
     """Hands messages to `session` as long as there are any."""
     async for frame in response:
         match frame.type:
             case WSMsgType.TEXT:
-                await _hand_over(frame.data, session)
+                await _hand_over(frame.data, socket.request, session)
             case WSMsgType.BINARY:
                 await session.refuse(RequestError("Send text frames: each is one JSON object."), None)
             case _:
                 return
 
 
-async def _hand_over(text: str, session: SocketSession) -> None:
+async def _hand_over(text: str, request: web.Request, session: SocketSession) -> None:
     message: JsonObject | None = None
     try:
-        message = parse_json_object(text.encode())
+        message = await parse_in_its_time(request, text.encode())
         await session.receive(message, len(text))
     except ApiError as error:
         await session.refuse(error, message)

@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 
 from prompts import Text
 from proxy.errors import RequestError
+from proxy.ingress.bodies import BYTES_AT_ONCE, VALUES_AT_ONCE
 from proxy.server import running_server
 from proxy.settings import Settings
 from proxy.wire import content
 from proxy.wire.chat.request import parse_chat_request
-from proxy.wire.json_body import MAX_DEPTH, JsonObject, JsonValue, parse_json_object
+from proxy.wire.json_body import MAX_DEPTH, MAX_VALUES, JsonObject, JsonValue, has_more, parse_json_object, writes_more
 from proxy.wire.pdf import pdf_text
 from proxy.wire.responses.request import parse_responses_request
 from tests.support.cpu_time import cpu_seconds
@@ -115,6 +116,75 @@ def test_depth_and_counts_are_bounded() -> None:
     for body in (b"[" * 100_000, b'{"a":' * 5_000 + b"1" + b"}" * 5_000):
         with pytest.raises(RequestError):
             parse_json_object(body)
+
+
+def test_values_are_counted_before_they_are_read() -> None:
+    """Commas and brackets in text are none; broken JSON is refused as such, or by what stands in it so far."""
+
+    def refused(body: bytes) -> bool:
+        try:
+            parse_json_object(body)
+        except RequestError as error:
+            return f"{MAX_VALUES:,} values" in error.message
+        return False
+
+    for value, each in ((b"1", 1), (b"{}", 2), (b"[]", 2), (rb'"a\\"', 1), (rb'"\",["', 1), (b'{"a":[2]}', 3)):
+        assert refused(b'{"a":[' + (value + b",") * (MAX_VALUES // each + 3) + b"1]}")
+        assert not refused(b'{"a":[' + (value + b",") * (MAX_VALUES // each - 3) + b"1]}")
+    for text in ("a, [b], {c}, ", 'quoted, \\", ', "\\\\, ", '\\\\\\"[,'):
+        assert not refused(orjson.dumps({"a": [text * MAX_VALUES, text]}))
+    assert refused(b'{"a":[' + b"{}," * MAX_VALUES)
+    assert not refused(b'{"a":["' + b"{}," * MAX_VALUES)
+    assert not refused(b'{"a":"b' + b'\\"' * MAX_VALUES + b",,")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text('a,[]{}"\\\n\u00e9'),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text('a,["\\'), inner),
+    max_leaves=30,
+)
+
+
+def written(value: Any) -> int:
+    """The members of all objects and arrays; one for an empty one."""
+    match value:
+        case dict():
+            return max(1, len(value)) + sum(map(written, value.values()))
+        case list():
+            return max(1, len(value)) + sum(map(written, value))
+        case _:
+            return 0
+
+
+@given(JSON)
+def test_as_many_values_are_counted_as_there_are(value: Any) -> None:
+    body = orjson.dumps(value)
+    assert not writes_more(body, written(value))
+    assert writes_more(body, written(value) - 1)
+
+
+@given(JSON, st.integers(0, 40))
+def test_all_that_is_in_a_value_counts_for_how_long_it_takes(value: Any, most: int) -> None:
+    def within(value: Any) -> int:
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+        return 1 + sum(map(within, inner))
+
+    assert has_more(value, most) == (within(value) > most)
+    assert has_more((value,), most) == (within(value) + 1 > most)
+
+
+@pytest.mark.parametrize("body", [{"input": "x" * BYTES_AT_ONCE}, {"input": "x," * VALUES_AT_ONCE}, {}])
+async def test_a_long_body_is_read_beside_the_loop(body: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+
+    def parse(read: bytes) -> JsonObject:
+        threads.append(current_thread())
+        return parse_json_object(read)
+
+    monkeypatch.setattr("proxy.ingress.bodies.parse_json_object", parse)
+    async with client("Hello") as (session, url), session.post(f"{url}/responses", json={**BODY, **body}) as response:
+        assert response.status == 200
+    assert (threads == [main_thread()]) == (not body)
 
 
 @pytest.mark.growth

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from parser import ToolRegistry, write_call
+from parser import Tool, ToolRegistry, write_call
 from prompts import (
     PROFILES,
     AssistantText,
@@ -39,7 +39,7 @@ from proxy.contracts import (
 from proxy.errors import BackendError
 from proxy.replay.call_key import key_of
 from proxy.turn import CallKeys, CallRelease, KeyMode, TurnOptions, TurnReport, run_turn
-from proxy.turn.run import JUDGED_AT_ONCE, READ_AT_ONCE
+from proxy.turn.run import ENTRIES_AT_ONCE, JUDGED_AT_ONCE, PREPARED_AT_ONCE, READ_AT_ONCE
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, ask, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend
 
@@ -77,11 +77,15 @@ async def test_an_id_that_the_model_wrote_is_kept_while_it_is_new() -> None:
         (ask(), f"I look.\n{READ_A}" + "x" * READ_AT_ONCE, 2),
         (ask("x" * JUDGED_AT_ONCE), f"I look.\n{READ_A}", 2),
         (ask("x" * JUDGED_AT_ONCE), "I look.", 1),
+        (ask("x" * (PREPARED_AT_ONCE + 1)), "I look.", 3),
+        (ask(transcript=Transcript((UserTurn((Text("x"),)),) * (ENTRIES_AT_ONCE + 1))), "I look.", 2),
     ],
-    ids=["short", "long answer", "long request", "long request, no call"],
+    ids=["short", "long answer", "long request", "long request, no call", "longer request", "many messages"],
 )
 async def test_what_takes_long_is_read_aside(request_: TurnRequest, answer: str, pieces: int) -> None:
-    """A long answer, the end of one, and a call beside a long request; of one owner each time."""
+    """A long answer, the end of one, and a call beside a long request; such a request and its prompt, where it is
+    longer still. Of one owner each time.
+    """
     owners: list[str] = []
 
     async def aside(owner: str, work: Callable[[], R], /) -> R:
@@ -92,6 +96,13 @@ async def test_what_takes_long_is_read_aside(request_: TurnRequest, answer: str,
     apart = await play(answer, request=request, options=TurnOptions(aside=aside))
     assert owners == ["ann"] * pieces
     assert apart.text == (await play(answer, request=request)).text
+
+
+async def test_a_long_request_with_a_schema_that_is_none_fails_as_a_short_one_does() -> None:
+    unusable = ToolRegistry([Tool("f", None, '{"type": "nothing"}', strict=True)])
+    short, long = [await play(request=ask("x" * length, registry=unusable)) for length in (1, PREPARED_AT_ONCE + 1)]
+    assert str(long.error) == str(short.error)
+    assert "Invalid schema for function 'f'" in str(long.error)
 
 
 async def test_without_tools_the_answer_is_text_as_it_is() -> None:
