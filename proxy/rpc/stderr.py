@@ -1,4 +1,4 @@
-"""A child's stderr: always drained, so that the child never waits for us; only its end is kept.
+"""A child's stderr: always drained, so that the child never waits for us, unless it floods; only its end is kept.
 
 Nothing of it is logged above debug level, there without what looks like a secret, and only a few lines a second.
 """
@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import threading
+import time
 from contextlib import suppress
 
 import structlog
@@ -21,6 +22,9 @@ log: FilteringBoundLogger = structlog.get_logger(__name__)
 READ_SIZE = 2**16
 # Bytes kept to explain an early end.
 KEPT = 4096
+# Seconds without a look at it when as much was there: a flood takes hardly any time of the loop, and goes on by 13 MB
+# a second.
+FLOOD_PAUSE = 0.005
 # Reads that a thread may be ahead of the loop that keeps them.
 READS_AHEAD = 16
 # Lines that are logged; the others are counted.
@@ -57,6 +61,7 @@ class StderrTail:
         self._logged = 0
         self._open = True
         self._watched = True
+        self._pause: asyncio.TimerHandle | None = None
         loop = asyncio.get_running_loop()
         try:
             loop.add_reader(self._read_end, self._drain)
@@ -69,12 +74,33 @@ class StderrTail:
         os.close(self.write_end)
 
     def _drain(self) -> None:
-        with suppress(BlockingIOError):
+        if self._read() == READ_SIZE:
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self._read_end)
+            self._pause = loop.call_later(FLOOD_PAUSE, self._look_again)
+
+    def _look_again(self) -> None:
+        self._pause = None
+        asyncio.get_running_loop().add_reader(self._read_end, self._drain)
+
+    def _read_the_rest(self) -> None:
+        """What came in a pause: a pipe holds no more than one read."""
+        if self._open and self._pause is not None:
+            self._pause.cancel()
+            self._look_again()
+            self._read()
+
+    def _read(self) -> int:
+        """How many bytes were there."""
+        try:
             data = os.read(self._read_end, READ_SIZE)
-            if data:
-                self._keep(data)
-            else:
-                self.close()
+        except BlockingIOError:
+            return 0
+        if data:
+            self._keep(data)
+        else:
+            self.close()
+        return len(data)
 
     def _read_to_the_end(self, loop: asyncio.AbstractEventLoop) -> None:
         ahead = threading.Semaphore(READS_AHEAD)
@@ -87,6 +113,8 @@ class StderrTail:
             while data := os.read(self._read_end, READ_SIZE):
                 ahead.acquire()
                 loop.call_soon_threadsafe(keep, data)
+                if len(data) == READ_SIZE:
+                    time.sleep(FLOOD_PAUSE)
         os.close(self._read_end)  # by nobody else: closing waits for a read that waits
 
     def _keep(self, data: bytes) -> None:
@@ -112,10 +140,12 @@ class StderrTail:
 
     def last_line(self) -> str:
         """The last line with anything in it, without secrets."""
+        self._read_the_rest()
         lines = self._kept.decode(errors="replace").split("\n")
         return redact(next((line.strip() for line in reversed(lines) if line.strip()), ""))
 
     def close(self) -> None:
+        self._read_the_rest()
         if self._open and self._watched:
             self._open = False
             asyncio.get_running_loop().remove_reader(self._read_end)

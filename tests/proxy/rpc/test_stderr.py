@@ -4,15 +4,16 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from proxy.rpc.stderr import KEPT, LINES_PER_SECOND, StderrTail, redact
+from proxy.rpc.stderr import KEPT, LINES_PER_SECOND, READ_SIZE, StderrTail, redact
+from tests.support.clock import settle
 from tests.support.no_unix import take_unix_away
-from tests.support.patience import PATIENCE
+from tests.support.patience import NEVER, PATIENCE
 
 SECRETS = {
     "Authorization: Bearer abc.def-ghi": "Authorization: Bearer ***",
@@ -102,3 +103,18 @@ async def test_nothing_is_read_that_is_not_logged(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("proxy.rpc.stderr.redact", pytest.fail)
     async with open_tail() as tail:
         await write(tail, b"token_" * 700 + b"\n")
+
+
+@pytest.mark.parametrize("pause", [0.0, NEVER])
+async def test_who_floods_waits_now_and_then_and_loses_nothing(pause: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is there at each look is a step of the loop, and others want theirs."""
+    monkeypatch.setattr("proxy.rpc.stderr.FLOOD_PAUSE", pause)
+    async with open_tail() as tail:
+        os.set_blocking(tail.write_end, False)
+        written = 0
+        for _ in range(5):
+            with suppress(BlockingIOError):
+                written += os.write(tail.write_end, b"noise\n" * (READ_SIZE // 6) + b"last")
+            await settle()
+        assert (written == 5 * READ_SIZE) == (pause == 0)
+        assert tail.last_line() == "last"
