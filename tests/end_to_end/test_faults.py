@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,10 @@ import pytest
 from proxy.rpc.processes import find_process
 from proxy.server import running_server
 from proxy.settings import Settings
-from tests.support.faulty_backend import FaultyAppServer
+from tests.support.clock import Clock
+from tests.support.fault_rows import ROWS, hurry, let_time_pass
+from tests.support.faulty_backend import FaultyAppServer, Seen
+from tests.support.memory_backend import MemoryBackend
 from tests.support.patience import PATIENCE
 from tests.support.processes import all_gone
 
@@ -31,14 +34,6 @@ BODY: dict[str, Any] = {"model": "m", "input": "hi"}
 class Endpoint:
     http: aiohttp.ClientSession
     url: str
-
-    async def events(self) -> list[dict[str, Any]]:
-        """Of one streamed Response. Every event stream ends with [DONE]."""
-        async with self.http.post(f"{self.url}/responses", json={**BODY, "stream": True}) as response:
-            assert response.status == 200, await response.text()
-            blocks = (await response.text()).split("\n\n")
-        assert blocks[-2:] == ["data: [DONE]", ""]
-        return [orjson.loads(block.partition("data: ")[2]) for block in blocks[:-2] if block.startswith("event")]
 
     async def text(self) -> str:
         async with self.http.post(f"{self.url}/responses", json=BODY) as response:
@@ -53,37 +48,6 @@ async def serving(fault: str, folder: Path, **settings: Any) -> AsyncIterator[tu
     chosen = Settings(port=0, codex=str(server.script()), codex_home=folder / "home", **settings)
     async with asyncio.timeout(PATIENCE), running_server(chosen) as url, aiohttp.ClientSession() as http:
         yield Endpoint(http, url), server
-
-
-FATAL = ["killed after text", "exit 0 after text", "closes stdout after text", "retry after text"]
-
-
-@pytest.mark.parametrize("fault", FATAL)
-async def test_a_fault_in_mid_answer_is_one_failure_at_its_end_and_the_next_request_works(
-    fault: str, tmp_path: Path
-) -> None:
-    async with serving(fault, tmp_path) as (endpoint, server):
-        events = await endpoint.events()
-        kinds = [event["type"] for event in events]
-        assert [kind for kind in kinds if kind in {"response.failed", "response.completed", "error"}] == [
-            "response.failed"
-        ]
-        assert kinds[-1] == "response.failed"
-        assert [event["sequence_number"] for event in events] == list(range(len(events)))
-        assert "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta") == "one "
-        assert events[-1]["response"]["error"]["message"]
-        if not fault.startswith("retry"):
-            assert await endpoint.text() == "one two"
-    await all_gone(server.pids)
-
-
-@pytest.mark.parametrize("fault", ["killed at start", "killed at thread", "killed before text", "garbage"])
-async def test_a_fault_before_the_answer_does_not_show(fault: str, tmp_path: Path) -> None:
-    async with serving(fault, tmp_path) as (endpoint, _):
-        events = await endpoint.events()
-        assert events[-1]["type"] == "response.completed"
-        assert "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta") == "one two"
-        assert await endpoint.text() == "one two"
 
 
 async def test_an_app_server_that_never_starts_is_a_503_that_says_when_and_why(tmp_path: Path) -> None:
@@ -115,6 +79,72 @@ async def test_a_hundred_requests_at_once_are_served_or_sent_away_politely(tmp_p
     assert (200, None) in answers
     assert all(retry_after for status, retry_after in answers - {(200, None)} if status in {429, 503})
     assert {status for status, _ in answers} <= {200, 429, 503}
+
+
+# Each fault, and somebody else's flood of half blocks on the same loop
+
+
+async def see_answer(http: aiohttp.ClientSession, url: str) -> Seen:
+    """A streamed Response as its client saw it: its text and its one end, in the stream or in place of it; "failed" is
+    every failure, whose code is one of OpenAI's there.
+    """
+    async with http.post(f"{url}/responses", json={**BODY, "stream": True}) as response:
+        body = await response.text()
+    if response.status != 200:
+        assert orjson.loads(body)["error"]["message"]
+        return Seen("", "failed")
+    *blocks, done, nothing = body.split("\n\n")
+    assert (done, nothing) == ("data: [DONE]", "")
+    events = [orjson.loads(block.partition("data: ")[2]) for block in blocks if block.startswith("event")]
+    ends = [event for event in events if event["type"] in {"response.completed", "response.failed", "error"}]
+    assert ends == events[-1:], "one end, and nothing behind it"
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    text = "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta")
+    error = ends[0]["response"]["error"]
+    assert error is None or error["message"]
+    return Seen(text, "ended" if error is None else "failed")
+
+
+@asynccontextmanager
+async def flooded(http: aiohttp.ClientSession) -> AsyncIterator[None]:
+    """Another server on this loop, whose model writes half blocks without an end."""
+    half = '<tool_call>{"name": "read_note", "arguments": {"path": "a\n'
+    tools = [{"type": "function", "name": "read_note", "parameters": {"type": "object"}, "strict": False}]
+    answers = MemoryBackend([lambda _: half * 500] * 100_000)
+
+    async def flood(url: str) -> None:
+        while True:
+            async with http.post(f"{url}/responses", json={**BODY, "tools": tools}) as response:
+                assert response.status == 200
+                await response.read()
+
+    async with running_server(Settings(port=0, store="none"), answers) as url, asyncio.TaskGroup() as group:
+        flooding = [group.create_task(flood(url), name="flood") for _ in range(2)]
+        yield
+        for task in flooding:
+            task.cancel()
+
+
+@pytest.mark.parametrize("fault", ROWS)
+async def test_each_fault_is_one_end_of_its_own_answer_beside_a_flood_and_the_next_one_works(
+    fault: str, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hurry(monkeypatch)
+    row, server = ROWS[fault], FaultyAppServer(fault, tmp_path)
+    backend = server.backend(row.deadlines, idle_timeout=row.idle_timeout)
+    patient = aiohttp.ClientTimeout(None)  # the clock is put forward
+    async with (
+        running_server(Settings(port=0, store="none"), backend) as url,
+        aiohttp.ClientSession(timeout=patient) as http,
+        flooded(http),
+        asyncio.TaskGroup() as group,
+    ):
+        waiting = group.create_task(let_time_pass(server, clock), name="time")
+        for seen in (row.seen, row.seen_next):
+            told = seen if seen.end == "ended" else replace(seen, end="failed")
+            assert await see_answer(http, url) == told
+        waiting.cancel()
+    await all_gone(server.pids)
 
 
 # The whole process
