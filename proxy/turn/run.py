@@ -343,7 +343,9 @@ class Turn:
             calls_schema=self._calls_schema,
             call_schema=within,
         )
-        return await self._options.aside(self._request.owner, make) if self._prepared_aside else make()
+        if not self._prepared_aside:
+            return make()
+        return await self._options.aside(self._request.owner, lambda: _whole(make()))
 
     def _ease(self, prompt: Prompt, error: BackendError) -> bool:
         """Whether to ask anew where `prompt` was refused."""
@@ -434,6 +436,13 @@ def run_turn(
 
 def _is_long(request: TurnRequest, characters: int) -> bool:
     return characters > PREPARED_AT_ONCE or len(request.transcript.entries) > ENTRIES_AT_ONCE
+
+
+def _whole(prompt: Prompt) -> Prompt:
+    """`prompt` with both its forms made: which one its backend will look at is not known here."""
+    for form in (prompt.items, prompt.parts):
+        len(form)
+    return prompt
 
 
 async def _begun_aside(begin: Callable[[], Turn], aside: Aside, owner: str) -> AsyncGenerator[list[TurnEvent], None]:

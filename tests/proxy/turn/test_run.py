@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -14,6 +14,7 @@ from prompts import (
     PROFILES,
     AssistantText,
     ChoiceMode,
+    Deferred,
     PastCall,
     Text,
     ToolChoice,
@@ -96,6 +97,31 @@ async def test_what_takes_long_is_read_aside(request_: TurnRequest, answer: str,
     apart = await play(answer, request=request, options=TurnOptions(aside=aside))
     assert owners == ["ann"] * pieces
     assert apart.text == (await play(answer, request=request)).text
+
+
+async def test_all_of_a_long_prompt_is_made_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[str]()
+    where = ["here"]
+
+    def deferred(make: Callable[[], Sequence[R]]) -> Deferred[R]:
+        def noted() -> Sequence[R]:
+            made.append(where[0])
+            return make()
+
+        return Deferred(noted)
+
+    async def aside(owner: str, work: Callable[[], R], /) -> R:
+        where[0] = "aside"
+        try:
+            return work()
+        finally:
+            where[0] = "here"
+
+    monkeypatch.setattr("proxy.turn.prompting.Deferred", deferred)
+    outcome = await play("Hello.", request=ask("x" * (PREPARED_AT_ONCE + 1)), options=TurnOptions(aside=aside))
+    assert outcome.backend.prompts[0].parts
+    assert outcome.backend.prompts[0].items
+    assert made == ["aside", "aside"]
 
 
 async def test_a_long_request_with_a_schema_that_is_none_fails_as_a_short_one_does() -> None:
