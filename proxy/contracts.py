@@ -412,6 +412,84 @@ class Claim:
     token: str
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One attempt at a background Response. `token` is nobody else's: what another run has taken over, this one does
+    not write any more.
+    """
+
+    response_id: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRequest:
+    """What a background Response is made from, so that another process can make it: the request's body, and who
+    asked. No key is in it.
+    """
+
+    owner: str
+    body: bytes
+    claim: Claim | None
+
+
+class Follower(Protocol):
+    """Somebody who is told a run's events."""
+
+    ended: bool
+    """The last event has been told."""
+    full: bool
+    """No more come before the Response is over: they did not fit."""
+
+    async def next(self) -> Sequence[bytes]:
+        """The events that have come, a piece each; none when there were none for a while. Raises `StoreError`."""
+
+
+class Journal(Protocol):
+    """The events of background Responses while they are made, for all processes on a store, and the queue of them.
+
+    What is told here without being awaited is written soon, together and in its order, as soon as the store can be
+    written; `run` is what writes it, and is to run as long as anybody uses the journal.
+    """
+
+    takes_over: bool
+    """Whether processes tell one another's events, and go on with one another's work."""
+    hold: float
+    """Seconds that a lease is to hold in the store; with `takes_over` the queue knows better who has gone."""
+
+    async def run(self) -> None: ...
+
+    async def begin(self, run: Run, opening: Sequence[bytes]) -> None:
+        """A run begins, with these events. This process is at work on it until `end`, as long as it renews."""
+
+    def append(self, run: Run, number: int, pieces: Sequence[bytes], *, last: bool = False) -> bool:
+        """Events of a run, the first of which has this sequence number. False: for the first time they do not fit."""
+
+    def end(self, run: Run) -> None:
+        """The Response is over, or is not to be made by anybody any more."""
+
+    def forget(self, run: Run) -> None:
+        """The run has lost its Response to another one: its events go."""
+
+    def follow(self, run: Run, after: int) -> AbstractAsyncContextManager[Follower]:
+        """The events of a run behind sequence number `after`, as they come."""
+
+    async def events(self, run: Run) -> list[bytes] | None:
+        """A run's events so far; None where only its own process knows them."""
+
+    async def renew(self, runs: Sequence[Run]) -> set[Run]:
+        """A sign of life from each. Returns those whose lease is gone: they are another's now, or nobody's."""
+
+    async def take(self, silence: float, limit: int) -> list[str]:
+        """Responses of which nobody has given a sign for `silence` seconds, for this process alone to look after."""
+
+    def leave(self, response_id: str) -> None:
+        """What was taken is for others to take, once they miss a sign of it."""
+
+    async def flush(self) -> None:
+        """Returns when all is written, or cannot be."""
+
+
 class ResponseStore(Protocol):
     """Keeps Responses and conversations by id. Entered once for its whole life.
 
@@ -422,6 +500,7 @@ class ResponseStore(Protocol):
 
     keeps: bool
     """False: nothing is kept, whatever is saved."""
+    journal: Journal
 
     async def __aenter__(self) -> Self: ...
 
@@ -433,20 +512,28 @@ class ResponseStore(Protocol):
         *,
         append_to: str | None = None,
         events: bytes | None = None,
-        lease: float | None = None,
-        if_leased: bool = False,
+        lease: Run | None = None,
+        request: StoredRequest | None = None,
+        leased_by: Run | None = None,
     ) -> bool:
         """Writes a Response, in place of the one with its id.
 
         `append_to` is a conversation that gets its input and output at the same moment. `events` is what
-        `load_events` gives back. With `lease` somebody works on it for so many seconds more, without one
-        nobody does any more. `if_leased`: nothing is written and the result is False when the lease is gone.
+        `load_events` gives back. With `lease` that run is at work on it, by `request` if it comes to that; without one
+        nobody is any more. `leased_by`: nothing is written and the result is False when that run has it no more.
         """
 
-    async def renew(self, response_id: str, lease: float) -> bool:
-        """Whether the lease was still there; it holds for `lease` seconds more then."""
+    async def lease_of(self, response_id: str) -> Run | None:
+        """The run that is at work on a Response."""
 
-    async def is_leased(self, response_id: str) -> bool: ...
+    async def load_request(self, response_id: str) -> StoredRequest | None:
+        """What a Response is made from that somebody is at work on, whoever asked for it."""
+
+    async def tell(self, run: Run) -> bool:
+        """Notes that somebody is about to be told of a run's output. False: it has lost the Response."""
+
+    async def take_over(self, run: Run, by: Run) -> bool:
+        """Whether `by` has the Response now: only if `run` had it and nobody was told anything of its output."""
 
     async def load(self, response_id: str, owner: str) -> StoredResponse | None: ...
 

@@ -152,7 +152,7 @@ async def running_server(
     chosen = make_backend(settings) if backend is None else backend
     store = make_store(settings.store)
     with bind(settings) as bound:
-        async with store, conversation_locks(store) as locks, background_jobs(store) as jobs:
+        async with store, conversation_locks(store) as locks, background_jobs(store, settings.background_lease) as jobs:
             app = create_app(settings, chosen, store, options, keys, page=page)
             app[BACKGROUND_JOBS] = jobs
             app[CONVERSATION_LOCKS] = locks
@@ -165,6 +165,7 @@ async def running_server(
             await runner.setup()
             try:
                 async with chosen:
+                    jobs.work_for(app)
                     listening = await _listen(runner, bound)
                     try:
                         yield base_url(settings.host, bound.getsockname()[1], settings.base_path)

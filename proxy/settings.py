@@ -50,6 +50,14 @@ def byte_size(text: str) -> int:
     return int(number) * UNITS[unit]
 
 
+def seconds(text: str) -> float:
+    """A time that is over some day."""
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise ValueError(f"'{text}' is no time that passes: write for instance 2.5")
+    return number
+
+
 def speed(text: str) -> str:
     """`fast`, `recorded` or milliseconds, as `20ms`; the same text again."""
     if not SPEED.fullmatch(text):
@@ -240,6 +248,13 @@ class Settings:
         default=default_store,
         metavar="sqlite:PATH|memory|none|redis://HOST:PORT",
         shown="sqlite:~/.local/share/tagcall/responses.sqlite",
+    )
+    background_lease: float = _setting(
+        "Seconds without a sign of a server after which its background responses are taken over by another one on the "
+        "same Redis.",
+        default=2.5,
+        parse=seconds,
+        metavar="SECONDS",
     )
     api_key: tuple[str, ...] = _setting(
         "Only requests with this key are served. Default: any key, or none.",

@@ -25,6 +25,7 @@ By path
     responses     /v1/responses
     history       what a request continues, and what becomes of its own answer: a draft, stored
     background    Responses that are made without their client
+    following     their events, wherever they are made
     stored        /v1/responses/{id}
     compaction    /v1/responses/compact
     input_tokens  /v1/responses/input_tokens

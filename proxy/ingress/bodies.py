@@ -27,7 +27,7 @@ BYTES_AT_ONCE = 262_144
 VALUES_AT_ONCE = 4_096
 
 
-async def _read_json_body(request: web.Request) -> bytes:
+async def read_json_body(request: web.Request) -> bytes:
     """The body of a JSON request.
 
     The content type is demanded because a page of another site can send anything but that without
@@ -55,24 +55,24 @@ async def _read_json_body(request: web.Request) -> bytes:
 
 async def read_json_object(request: web.Request) -> JsonObject:
     """What a JSON request asks. Raises `RequestError`."""
-    return await parse_in_its_time(request, await _read_json_body(request))
+    return await parse_in_its_time(request, await read_json_body(request))
 
 
 async def parse_in_its_time(request: web.Request, body: bytes) -> JsonObject:
     """The JSON object in `body`, which came with `request`, at once or in its course. Raises `RequestError`."""
     long = len(body) > BYTES_AT_ONCE or openings(body) > VALUES_AT_ONCE
-    return await beside_if(long, request, partial(parse_json_object, body))
+    return await beside_if(long, request.app, owner_of(request), partial(parse_json_object, body))
 
 
-async def in_its_time(request: web.Request, parse: Callable[[], Parsed], *read: object) -> Parsed:
-    """What `parse` makes of what it will `read`."""
+async def in_its_time(app: web.Application, owner: str, parse: Callable[[], Parsed], *read: object) -> Parsed:
+    """What `parse` makes of what it will `read`, for `owner`."""
     long = any(has_more(value, VALUES_AT_ONCE) or holds_pdf(value) for value in read)
-    return await beside_if(long, request, parse)
+    return await beside_if(long, app, owner, parse)
 
 
-async def beside_if(long: bool, request: web.Request, work: Callable[[], Parsed]) -> Parsed:
-    """What `work` returns; where it takes `long`, it is done beside the requests of others."""
-    return await request.app[TURN_OPTIONS].aside(owner_of(request), work) if long else work()
+async def beside_if(long: bool, app: web.Application, owner: str, work: Callable[[], Parsed]) -> Parsed:
+    """What `work` returns; where it takes `long`, it is done beside the requests of others than `owner`."""
+    return await app[TURN_OPTIONS].aside(owner, work) if long else work()
 
 
 def fault() -> ApiError:

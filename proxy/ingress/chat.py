@@ -21,7 +21,7 @@ async def create_completion(request: web.Request) -> web.StreamResponse:
     body = await read_json_object(request)
     strict = request.app[STRICT_HISTORY]
     parse = partial(parse_chat_request, body, summary="auto" if reasoning else None, strict_history=strict)
-    parsed = await in_its_time(request, parse, body)
+    parsed = await in_its_time(request.app, owner_of(request), parse, body)
     builder = ChatBuilder(parsed, reasoning=reasoning)
     mint = (lambda _: parsed.function_id) if parsed.legacy else mint_id
     exchange = Exchange(parsed.turn, owner_of(request), builder, mint=mint, map_error=chat_error)

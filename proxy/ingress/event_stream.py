@@ -7,8 +7,8 @@ does not wait longer than `HEAD_WAIT`, because clients give up on servers that s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import NoReturn
 
 from aiohttp import web
@@ -40,7 +40,7 @@ STREAM_HEADERS = {
 }
 
 # Events that are made elsewhere: pieces of whole events that came together, as they come.
-Subscription = AsyncIterator[list[bytes]]
+Subscription = AsyncGenerator[list[bytes], None]
 
 
 class EventStream:
@@ -187,7 +187,7 @@ async def stream_subscription(request: web.Request, subscription: Subscription) 
     entry = request[REQUEST_LOG]
     stream = EventStream(request)
     try:
-        async with stream.open():
+        async with aclosing(subscription), stream.open():
             await stream.write(())  # nothing can become an HTTP error any more: the head need not wait
             async for pieces in subscription:
                 entry.saw_first_event()

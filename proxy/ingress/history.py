@@ -11,10 +11,13 @@ from structlog.typing import FilteringBoundLogger
 
 from ..contracts import Claim, StoredResponse, WireObject
 from ..errors import RequestError, StoreError
+from ..wire.json_body import JsonObject
 from ..wire.responses.builder import ResponsesBuilder
 from ..wire.responses.input_items import History
-from ..wire.responses.request import Lookups, ResponsesRequest
+from ..wire.responses.request import Lookups, ResponsesRequest, parse_responses_request
+from ..wire.responses.stored_items import stored_input
 from .admission import owner_of
+from .bodies import in_its_time
 from .metrics import METRICS
 from .request_log import RequestLog
 from .state import CONVERSATION_LOCKS, STORE, STRICT_HISTORY
@@ -66,9 +69,13 @@ def conversation_not_found(conversation_id: str) -> RequestError:
     return RequestError(f"Conversation with id '{conversation_id[:80]}' not found.", status=404)
 
 
-async def find_history(request: web.Request, wanted: Lookups, library: Library | None = None) -> History:
-    """What a request refers to, in `library` or else in the store. Raises `RequestError` for what is not there."""
-    store, owner, strict = library or request.app[STORE], owner_of(request), request.app[STRICT_HISTORY]
+async def find_history(request: web.Request, wanted: Lookups) -> History:
+    """What a request refers to. Raises `RequestError` for what is not there."""
+    return await _history(request.app, owner_of(request), wanted, request.app[STORE])
+
+
+async def _history(app: web.Application, owner: str, wanted: Lookups, store: Library) -> History:
+    strict = app[STRICT_HISTORY]
     referred = await find_items(store, owner, wanted.referred)
     if wanted.conversation is not None:
         items = await store.items(wanted.conversation, owner)
@@ -123,6 +130,29 @@ class Draft:
             input=self.input,
             response=self.builder.response,
         )
+
+
+async def make_draft(
+    app: web.Application,
+    owner: str,
+    body: JsonObject,
+    wanted: Lookups,
+    claim: Claim | None,
+    *,
+    library: Library | None = None,
+    begun: StoredResponse | None = None,
+) -> Draft:
+    """The Response that `body` asks for, not begun yet; with `begun` that one again. What is `wanted` for it is found
+    in `library`, else in the store. Raises `RequestError`.
+    """
+    history = await _history(app, owner, wanted, library or app[STORE])
+
+    def read() -> tuple[ResponsesRequest, tuple[WireObject, ...]]:
+        parsed = parse_responses_request(body, history, wanted)
+        return parsed, stored_input(parsed.input, history.referred) if begun is None else begun.input
+
+    parsed, kept = await in_its_time(app, owner, read, body, history.items)
+    return Draft(owner, parsed, ResponsesBuilder(parsed, begun=begun), kept, claim)
 
 
 async def keep(request: web.Request, draft: Draft, entry: RequestLog) -> None:

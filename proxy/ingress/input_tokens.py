@@ -15,6 +15,7 @@ from ..turn.tokens import IMAGE_TOKENS, TokenMeter
 from ..wire.json_body import JsonObject
 from ..wire.responses.input_items import History
 from ..wire.responses.request import lookups, parse_responses_request
+from .admission import owner_of
 from .bodies import beside_if, json_reply, read_json_object
 from .history import find_history
 from .state import TURN_OPTIONS
@@ -27,7 +28,7 @@ async def count_input_tokens(request: web.Request) -> web.StreamResponse:
     profile = request.app[TURN_OPTIONS].profile
     # Here the model may be left out, and it changes nothing.
     asked = {**body, "model": body.get("model") or "any"}
-    tokens = await beside_if(True, request, partial(_estimated, asked, history, profile))
+    tokens = await beside_if(True, request.app, owner_of(request), partial(_estimated, asked, history, profile))
     return json_reply({"object": "response.input_tokens", "input_tokens": tokens})
 
 

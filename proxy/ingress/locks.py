@@ -55,6 +55,21 @@ class ConversationLocks:
             raise _locked()
         return claim
 
+    async def adopt(self, claim: Claim) -> bool:
+        """Goes on with the claim of a process that has gone. False: another request has the conversation now."""
+        name = (claim.owner, claim.conversation_id)
+        if name in self._held:
+            return False
+        self._held[name] = claim
+        try:
+            taken = await self._store.renew_claim(claim, LEASE) or await self._store.claim(claim, LEASE)
+        except BaseException:
+            del self._held[name]
+            raise
+        if not taken:
+            del self._held[name]
+        return taken
+
     def let_go(self, claim: Claim) -> None:
         """The conversation is free here at once, elsewhere soon. Once is enough, and twice does no harm."""
         name = (claim.owner, claim.conversation_id)
@@ -80,12 +95,15 @@ class ConversationLocks:
         """Says that the requests are being worked on, as long as it runs."""
         while True:
             await asyncio.sleep(RENEWAL)
-            for claim in list(self._held.values()):
-                try:
-                    if not await self._store.renew_claim(claim, LEASE):
-                        log.warning("conversation_lock_lost", conversation=claim.conversation_id)
-                except StoreError as error:
-                    log.warning("lease_not_renewed", conversation=claim.conversation_id, error=error.message)
+            # Together: each may wait for the store for a while.
+            await asyncio.gather(*map(self._renew, list(self._held.values())))
+
+    async def _renew(self, claim: Claim) -> None:
+        try:
+            if not await self._store.renew_claim(claim, LEASE):
+                log.warning("conversation_lock_lost", conversation=claim.conversation_id)
+        except StoreError as error:
+            log.warning("lease_not_renewed", conversation=claim.conversation_id, error=error.message)
 
     def let_all_go(self) -> None:
         for claim in list(self._held.values()):

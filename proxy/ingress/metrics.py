@@ -54,8 +54,12 @@ SPOILING = frozenset({
     "max_output_tokens", "content_filter",
 })  # fmt: skip
 
-# What can be lost when the store fails: an answer, what it would have added to a conversation, a background response.
-Loss: TypeAlias = Literal["response", "items", "background"]
+# What can be lost when the store fails: an answer, what it would have added to a conversation, a background response;
+# or in its bounds: events for those who follow in other processes, who get them late.
+Loss: TypeAlias = Literal["response", "items", "background", "events"]
+
+# What becomes of a background response whose process has gone.
+TakenOver: TypeAlias = Literal["begun_again", "failed"]
 
 # As the parser says how it read a call -> as it is counted.
 TIERS = {Tier.VALID.value: "valid", Tier.REPAIRED.value: "repaired", Tier.BARE.value: "bare", Tier.HELD.value: "held"}
@@ -115,6 +119,7 @@ class Metrics:
         self._interrupts = counter("interrupts", "Answers that were ended before the model ended them.", "reason")
         self._lanes = counter("lanes", "How turns found their conversation at the backend.", "state", "reason")
         self._spoilt = counter("lanes_spoilt", "Conversations that cannot go on at the backend.", "reason")
+        self._taken_over = counter("taken_over", "Background responses whose process had gone.", "outcome")
         self._not_stored = counter("not_stored", "What was to be stored, and could not be.", "what")
         self._running = Gauge("tagcall_turns_running", "Turns that are running.", registry=registry)
         self._first_event = Histogram(
@@ -142,6 +147,10 @@ class Metrics:
     def not_stored(self, what: Loss) -> None:
         """Counts a loss, once it is one."""
         self._not_stored.labels(what).inc()
+
+    def taken_over(self, outcome: TakenOver) -> None:
+        """Counts a background response of a process that has gone."""
+        self._taken_over.labels(outcome).inc()
 
     @contextmanager
     def turn(self, report: TurnReport) -> Iterator[TurnClock]:

@@ -7,29 +7,28 @@ from functools import partial
 
 from aiohttp import web
 
-from ..contracts import WireObject
 from ..errors import RequestError
 from ..wire.json_body import JsonObject
-from ..wire.responses.builder import ResponsesBuilder
-from ..wire.responses.request import ResponsesRequest, lookups, parse_responses_request
-from ..wire.responses.stored_items import stored_input
+from ..wire.responses.request import lookups
 from ..wire.sse import encode_typed
 from .admission import owner_of
 from .background import BACKGROUND_JOBS
-from .bodies import in_its_time, json_reply, read_json_object
+from .bodies import json_reply, parse_in_its_time, read_json_body
 from .delivery import Exchange, answer
 from .event_stream import stream_subscription
-from .history import Draft, Library, find_history, keep
+from .following import follow
+from .history import Draft, Library, keep, make_draft
 from .state import CONVERSATION_LOCKS, REQUEST_LOG, STORE
 
 
 async def create_response(request: web.Request) -> web.StreamResponse:
-    body = await read_json_object(request)
+    written = await read_json_body(request)
+    body = await parse_in_its_time(request, written)
     with ExitStack() as held:
         draft = await begin_draft(request, body, held)
         parsed = draft.request
         if parsed.echo["background"]:
-            return await _in_background(request, draft, held)
+            return await _in_background(request, draft, written, held)
         exchange = Exchange(
             parsed.turn, draft.owner, draft.builder, partial(keep, request, draft, request[REQUEST_LOG])
         )
@@ -47,17 +46,10 @@ async def begin_draft(request: web.Request, body: JsonObject, held: ExitStack, l
         locks = request.app[CONVERSATION_LOCKS]
         claim = await locks.take(owner, wanted.conversation)
         held.callback(locks.let_go, claim)
-    history = await find_history(request, wanted, library)
-
-    def read() -> tuple[ResponsesRequest, tuple[WireObject, ...]]:
-        parsed = parse_responses_request(body, history, wanted)
-        return parsed, stored_input(parsed.input, history.referred)
-
-    parsed, kept = await in_its_time(request, read, body, history.items)
-    return Draft(owner, parsed, ResponsesBuilder(parsed), kept, claim)
+    return await make_draft(request.app, owner, body, wanted, claim, library=library)
 
 
-async def _in_background(request: web.Request, draft: Draft, held: ExitStack) -> web.StreamResponse:
+async def _in_background(request: web.Request, draft: Draft, body: bytes, held: ExitStack) -> web.StreamResponse:
     """Starts the turn and answers at once, or with its events as they come."""
     if not request.app[STORE].keeps:
         raise RequestError(
@@ -68,5 +60,7 @@ async def _in_background(request: web.Request, draft: Draft, held: ExitStack) ->
         )
     stream = draft.request.stream
     request[REQUEST_LOG].answers(draft.request.turn.model, draft.builder.id, stream=stream)
-    job, queued = await request.app[BACKGROUND_JOBS].start(request.app, draft, request[REQUEST_LOG], held.pop_all())
-    return await stream_subscription(request, job.subscribe(-1)) if stream else json_reply(queued)
+    queued = await request.app[BACKGROUND_JOBS].start(draft, body, request[REQUEST_LOG], held.pop_all())
+    if not stream:
+        return json_reply(queued)
+    return await stream_subscription(request, follow(request.app, draft.owner, draft.builder.id, -1))

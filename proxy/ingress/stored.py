@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
-from dataclasses import replace
-
 from aiohttp import web
 
 from ..contracts import StoredResponse
-from ..errors import RequestError, StoreError
+from ..errors import RequestError
 from ..wire.responses.pages import item_page, parse_page, query_integer
-from ..wire.sse import encode_typed
 from .admission import owner_of
-from .background import BACKGROUND_JOBS
+from .background import BACKGROUND_JOBS, RUNNING
 from .bodies import json_reply
-from .event_stream import Subscription, stream_subscription
+from .event_stream import stream_subscription
+from .following import follow, load_current
 from .history import find_chain, said
 from .state import STORE
 
-# Responses that are not over.
-RUNNING = frozenset({"queued", "in_progress"})
-
-# Seconds between two looks at a response that another process is working on.
-POLL = 1.0
-
-# The `error` of one whose process has gone.
-ABANDONED_ERROR = {"code": "server_error", "message": "The server ended before this response was finished."}
+# So often a response is to be cancelled that goes from one process to another meanwhile.
+ATTEMPTS = 3
 
 
 def _not_found(response_id: str) -> RequestError:
@@ -34,22 +24,10 @@ def _not_found(response_id: str) -> RequestError:
 
 
 async def _load(request: web.Request, response_id: str) -> StoredResponse:
-    """A stored Response as it is now. Raises `RequestError`.
-
-    One that nobody is working on any more has failed, and is stored as that.
-    """
-    store, owner = request.app[STORE], owner_of(request)
-    job = request.app[BACKGROUND_JOBS].find(response_id, owner)
-    if job is not None:
-        return job.stored()
-    # In this order: who gives the lease back has stored the end before.
-    is_leased = await store.is_leased(response_id)
-    stored = await store.load(response_id, owner)
+    """A stored Response as it is now. Raises `RequestError`."""
+    stored = await load_current(request.app, owner_of(request), response_id)
     if stored is None:
         raise _not_found(response_id)
-    if stored.response["status"] in RUNNING and not is_leased:
-        stored = replace(stored, response={**stored.response, "status": "failed", "error": ABANDONED_ERROR})
-        await store.save(stored)
     return stored
 
 
@@ -70,28 +48,7 @@ async def _stream(request: web.Request, response_id: str) -> web.StreamResponse:
             code="unsupported_parameter",
             param="stream",
         )
-    job = request.app[BACKGROUND_JOBS].find(response_id, owner_of(request))
-    return await stream_subscription(request, job.subscribe(after) if job else _replay(request, response_id, after))
-
-
-async def _replay(request: web.Request, response_id: str, after: int) -> Subscription:
-    """Stored events, once the process that makes them has ended the response."""
-    events: bytes | None = None
-    while True:
-        # A store that is away may come back, and a stream that has begun cannot turn into an error.
-        with suppress(StoreError):
-            stored = await _load(request, response_id)
-            if stored.response["status"] not in RUNNING:
-                events = await request.app[STORE].load_events(response_id, stored.owner)
-                break
-        await asyncio.sleep(POLL)
-    if events is None:
-        # Its process has gone, and how far its stream had come went with it.
-        number = after + 1
-        failed = {"type": "response.failed", "sequence_number": number, "response": stored.response}
-        yield encode_typed([{**failed, "error": {**ABANDONED_ERROR, "type": "server_error", "param": None}}])
-    else:
-        yield [piece + b"\n\n" for piece in events.split(b"\n\n")[after + 1 : -1]]
+    return await stream_subscription(request, follow(request.app, stored.owner, response_id, after))
 
 
 async def delete_response(request: web.Request, response_id: str) -> web.StreamResponse:
@@ -105,17 +62,19 @@ async def delete_response(request: web.Request, response_id: str) -> web.StreamR
 
 async def cancel_response(request: web.Request, response_id: str) -> web.StreamResponse:
     """What is over stays as it is."""
-    job = request.app[BACKGROUND_JOBS].find(response_id, owner_of(request))
-    if job is not None:
-        return json_reply((await request.app[BACKGROUND_JOBS].cancel(job)).response)
-    stored = await _load(request, response_id)
-    if not stored.response.get("background"):
-        raise RequestError("Cannot cancel a synchronous response.")
-    if stored.response["status"] in RUNNING:
+    jobs, store = request.app[BACKGROUND_JOBS], request.app[STORE]
+    for _ in range(ATTEMPTS):
+        job = jobs.find(response_id, owner_of(request))
+        if job is not None and (ended := await jobs.cancel(job)) is not None:
+            return json_reply(ended.response)
+        stored = await _load(request, response_id)
+        if not stored.response.get("background"):
+            raise RequestError("Cannot cancel a synchronous response.")
+        if stored.response["status"] not in RUNNING:
+            break
         # Another process finds its lease gone and ends the work.
-        stored = replace(stored, response={**stored.response, "status": "cancelled"})
-        await request.app[STORE].save(stored)
-    return json_reply(stored.response)
+        await jobs.end_elsewhere(stored, await store.lease_of(response_id), None)
+    return json_reply((await _load(request, response_id)).response)
 
 
 async def list_input_items(request: web.Request, response_id: str) -> web.StreamResponse:

@@ -1,7 +1,8 @@
 """Responses and conversations as keys and values: one store over every `KeyValue`.
 
     response:<id>        a Response          events:<id>          its event stream
-    lease:<id>           somebody works on it
+    lease:<id>           whose token it is being made by         request:<id>   from what, so that others can
+    told:<id>            somebody was told of its output
     claim:<owner>:<id>   whose token has the conversation to itself
     item:<owner>:<id>    the Response in which an item stands
     conversation:<id>    a conversation, its items as the list
@@ -17,10 +18,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Self
 
+import orjson
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from ..contracts import Claim, StoredConversation, StoredResponse, WireObject
+from ..contracts import Claim, Journal, Run, StoredConversation, StoredRequest, StoredResponse, WireObject
+from .journal import OwnJournal
 from .key_value import Append, Change, Drop, KeyValue, Put, Take
 from .records import StoredJson, decode, encode, pack, unpack
 
@@ -39,8 +42,9 @@ log: FilteringBoundLogger = structlog.get_logger(__name__)
 class KeyedStore:
     """A `ResponseStore` over `keys`."""
 
-    def __init__(self, keys: KeyValue, *, keeps: bool = True) -> None:
+    def __init__(self, keys: KeyValue, journal: Journal | None = None, *, keeps: bool = True) -> None:
         self._keys = keys
+        self.journal = journal or OwnJournal(keys)
         self.keeps = keeps
 
     async def __aenter__(self) -> Self:
@@ -58,8 +62,9 @@ class KeyedStore:
         *,
         append_to: str | None = None,
         events: bytes | None = None,
-        lease: float | None = None,
-        if_leased: bool = False,
+        lease: Run | None = None,
+        request: StoredRequest | None = None,
+        leased_by: Run | None = None,
     ) -> bool:
         changes: list[Change] = [Put(f"response:{stored.id}", encode(_response_record(stored)), TTL)]
         items = [*stored.input, *stored.output]
@@ -68,21 +73,45 @@ class KeyedStore:
         changes += [Put(f"item:{stored.owner}:{identifier}", mark, TTL) for identifier in ids[-MAX_INDEXED:]]
         if events is not None:
             changes.append(Put(f"events:{stored.id}", await asyncio.to_thread(pack, events), TTL))
-        changes.append(Drop(f"lease:{stored.id}") if lease is None else Put(f"lease:{stored.id}", b"1", lease))
-        require = [f"lease:{stored.id}"] if if_leased else []
+        changes += _unleased(stored.id) if lease is None else [Put(_lease(lease), lease.token.encode(), self._hold)]
+        if request is not None:
+            record = await asyncio.to_thread(pack, orjson.dumps(_request_record(request)))
+            changes.append(Put(f"request:{stored.id}", record, self._hold))
+        expect = {} if leased_by is None else {_lease(leased_by): leased_by.token.encode()}
         if append_to is not None and await self.load_conversation(append_to, stored.owner) is not None:
             whole = [*changes, _appended(append_to, items)]
-            if await self._keys.commit(whole, require=[*require, f"conversation:{append_to}"]):
+            if await self._keys.commit(whole, require=[f"conversation:{append_to}"], expect=expect):
                 return True
         # Also when the conversation was deleted meanwhile: the Response is still the client's.
-        return await self._keys.commit(changes, require=require)
+        return await self._keys.commit(changes, expect=expect)
 
-    async def renew(self, response_id: str, lease: float) -> bool:
-        key = f"lease:{response_id}"
-        return await self._keys.commit([Put(key, b"1", lease)], require=[key])
+    @property
+    def _hold(self) -> float:
+        return self.journal.hold
 
-    async def is_leased(self, response_id: str) -> bool:
-        return _is_id(response_id) and await self._keys.read(f"lease:{response_id}") is not None
+    async def lease_of(self, response_id: str) -> Run | None:
+        token = await self._keys.read(f"lease:{response_id}") if _is_id(response_id) else None
+        return None if token is None else Run(response_id, token.decode("ascii", "replace"))
+
+    async def load_request(self, response_id: str) -> StoredRequest | None:
+        packed = await self._keys.read(f"request:{response_id}") if _is_id(response_id) else None
+        written = None if packed is None else await asyncio.to_thread(unpack, packed)
+        match None if written is None else orjson.loads(written):
+            case {"owner": str(owner), "body": str(body), "claim": [str(conversation), str(token)]}:
+                return StoredRequest(owner, body.encode(), Claim(conversation, owner, token))
+            case {"owner": str(owner), "body": str(body)}:
+                return StoredRequest(owner, body.encode(), None)
+            case _:
+                return None
+
+    async def tell(self, run: Run) -> bool:
+        return await self._keys.commit(
+            [Put(f"told:{run.response_id}", b"1", self._hold)], expect={_lease(run): run.token.encode()}
+        )
+
+    async def take_over(self, run: Run, by: Run) -> bool:
+        expect = {_lease(run): run.token.encode(), f"told:{run.response_id}": None}
+        return await self._keys.commit([Put(_lease(by), by.token.encode(), self._hold)], expect=expect)
 
     async def load(self, response_id: str, owner: str) -> StoredResponse | None:
         match await self._record(f"response:{response_id}", response_id, owner):
@@ -107,9 +136,8 @@ class KeyedStore:
         key = f"response:{response_id}"
         if await self._record(key, response_id, owner) is None:
             return False
-        return await self._keys.commit(
-            [Drop(key), Drop(f"events:{response_id}"), Drop(f"lease:{response_id}")], require=[key]
-        )
+        dropped = [Drop(key), Drop(f"events:{response_id}"), *_unleased(response_id)]
+        return await self._keys.commit(dropped, require=[key])
 
     async def find_item(self, item_id: str, owner: str) -> WireObject | None:
         if not _is_id(item_id) or (response_id := await self._keys.read(f"item:{owner}:{item_id}")) is None:
@@ -204,6 +232,20 @@ class KeyedStore:
 
 def _is_id(identifier: str) -> bool:
     return ID.fullmatch(identifier) is not None
+
+
+def _lease(run: Run) -> str:
+    return f"lease:{run.response_id}"
+
+
+def _unleased(response_id: str) -> list[Change]:
+    """Nobody works on it any more: what was kept for that goes."""
+    return [Drop(f"{kind}:{response_id}") for kind in ("lease", "request", "told")]
+
+
+def _request_record(request: StoredRequest) -> WireObject:
+    claim = request.claim and [request.claim.conversation_id, request.claim.token]
+    return {"owner": request.owner, "body": request.body.decode(), "claim": claim}
 
 
 def _claim_key(claim: Claim) -> str:

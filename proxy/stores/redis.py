@@ -12,10 +12,11 @@ import re
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Self
+from typing import Any, Self, TypeAlias
 
-from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
 from redis.asyncio.client import Pipeline
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, InvalidResponse, RedisError, ResponseError, WatchError
@@ -42,6 +43,10 @@ MAX_ATTEMPTS = 8
 OLDEST = (6, 2)
 
 
+Command = tuple[str | bytes | int, ...]
+Reply: TypeAlias = "bytes | str | int | list[Reply] | Exception | None"
+
+
 def _name(key: str) -> str:
     return PREFIX + key
 
@@ -54,17 +59,13 @@ class RedisKeyValue:
     """A connection pool to the server that `url` names."""
 
     def __init__(self, url: str) -> None:
+        # The times are kept by `_within`.
+        options: dict[str, Any] = dict.fromkeys(("socket_timeout", "socket_connect_timeout"))
+        options |= {"protocol": 2, "retry": Retry(NoBackoff(), 0)}
         try:
-            self._pool = BlockingConnectionPool.from_url(
-                url,
-                protocol=2,
-                max_connections=MAX_CONNECTIONS,
-                retry=Retry(NoBackoff(), 0),
-                # The times are kept by `_within`.
-                timeout=None,
-                socket_timeout=None,
-                socket_connect_timeout=None,
-            )
+            self._pool = BlockingConnectionPool.from_url(url, max_connections=MAX_CONNECTIONS, timeout=None, **options)
+            # Of its own, as what waits for news would keep a connection from all others.
+            self._waiting = ConnectionPool.from_url(url, **options)
         except ValueError as error:
             raise UsageError(f"--store: this is no Redis URL ({error}).") from None
         self._redis: Redis = Redis.from_pool(self._pool)
@@ -85,6 +86,7 @@ class RedisKeyValue:
 
     async def __aexit__(self, *exc: object) -> None:
         await self._redis.aclose()
+        await self._waiting.disconnect()
 
     async def read(self, key: str) -> bytes | None:
         async with self._connection() as connection:
@@ -124,6 +126,34 @@ class RedisKeyValue:
                     continue
                 return True
         raise StoreError("too many others write to it")
+
+    async def run(self, commands: Sequence[Command]) -> list[Reply]:
+        """The replies to commands that are sent together. One that the server refuses has its error as its reply."""
+        async with self._connection() as pipeline:
+            connection = pipeline.connection or await self._pool.get_connection()
+            await connection.send_packed_command(connection.pack_commands(commands))
+            return [await _reply(connection) for _ in commands]
+
+    async def wait(self, command: Command, seconds: float) -> Reply:
+        """The reply to one command that makes the server wait for up to `seconds`. For one at a time."""
+        connection = None
+        try:
+            async with _within(seconds + WAIT):
+                connection = await self._waiting.get_connection()
+                await connection.send_command(*command)
+                reply = await _reply(connection)
+        except TimeoutError:
+            raise StoreError("it does not answer in time") from None
+        except (RedisError, OSError) as error:
+            raise StoreError(type(error).__name__) from error
+        else:
+            await self._waiting.release(connection)
+            connection = None
+            return reply
+        finally:
+            if connection is not None:
+                await connection.disconnect(nowait=True)
+                await self._waiting.release(connection)
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Pipeline]:
@@ -167,6 +197,14 @@ async def _within(seconds: float) -> AsyncIterator[None]:
             yield
         finally:
             timer.cancel()
+
+
+async def _reply(connection: AbstractConnection) -> Reply:
+    try:
+        reply: Reply = await connection.read_response()
+    except ResponseError as error:
+        return error
+    return reply
 
 
 async def _describe(connection: Pipeline) -> dict[str, str]:

@@ -16,11 +16,13 @@ from .sqlite import SqliteKeyValue
 def _redis(url: str) -> ResponseStore:
     try:
         from .redis import RedisKeyValue  # noqa: PLC0415 -- needs the `redis` extra
+        from .redis_journal import RedisJournal  # noqa: PLC0415 -- likewise
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "redis":
             raise
         raise UsageError(f"--store redis://... needs the package redis: {addition('redis')}.") from None
-    return KeyedStore(RedisKeyValue(url))
+    keys = RedisKeyValue(url)
+    return KeyedStore(keys, RedisJournal(keys))
 
 
 # What stands before the first colon -> what makes the store; it is given the whole setting and what follows the colon.

@@ -1,4 +1,5 @@
-"""A Redis server in this process, with the commands that the store uses. Keys do not expire by themselves.
+"""A Redis server in this process, with the commands that the store uses. Keys do not expire by themselves, and streams
+keep nothing: what becomes of them only a real server shows.
 
 async with FakeRedis() as redis:
     redis.url
@@ -12,6 +13,16 @@ from dataclasses import dataclass, field
 from typing import Self
 
 Reply = bytes | int | None | list["Reply"] | str | Exception
+
+
+# To commands that change nothing here.
+REPLIES: dict[bytes, Reply] = {
+    **dict.fromkeys((b"PING", b"CLIENT", b"SELECT", b"XGROUP"), "OK"),
+    **dict.fromkeys((b"EXPIRE", b"XACK", b"XDEL"), 1),
+    **{command: [] for command in (b"XCLAIM", b"XRANGE", b"XREADGROUP")},
+    b"XADD": b"1-0",
+    b"XAUTOCLAIM": [b"0-0", []],
+}
 
 
 @dataclass
@@ -70,6 +81,8 @@ class FakeRedis:
         match command, arguments:
             case b"GET", [key]:
                 return self.values.get(key)
+            case b"MGET", keys:
+                return [self.values.get(key) for key in keys]
             case b"EXISTS", [key]:
                 return int(key in self.values)
             case b"LRANGE", [key, _, _]:
@@ -95,10 +108,8 @@ class FakeRedis:
                 return len(keys)
             case b"INFO", _:
                 return self.info
-            case ((b"PING" | b"CLIENT" | b"SELECT"), _):
-                return "OK"
             case _:
-                return ValueError(f"unknown command {command.decode()}")
+                return REPLIES.get(command, ValueError(f"unknown command {command.decode()}"))
 
 
 @dataclass

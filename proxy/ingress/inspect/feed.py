@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 import orjson
 
@@ -41,7 +41,7 @@ class Feed:
         for follower in self._followers:
             follower.woken.set()
 
-    async def follow(self) -> AsyncIterator[list[bytes]]:
+    async def follow(self) -> AsyncGenerator[list[bytes], None]:
         """Events of the turns that are kept, the oldest first, then of each that changes."""
         follower = _Follower([record.id for record in self._log.records])
         self._followers.add(follower)

@@ -21,7 +21,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ...contracts import Compacted, TurnEvent, Usage
+from ...contracts import Compacted, StoredResponse, TurnEvent, Usage
 from ...errors import ApiError
 from ...ids import MintId, mint_id
 from ..builder import WireEvent
@@ -140,14 +140,20 @@ class ResponsesBuilder(OutputBuilder):
     """Builds one Response. Feed it `start()` and then each turn event; write what it returns."""
 
     def __init__(
-        self, request: ResponsesRequest, *, mint: MintId = mint_id, clock: Callable[[], float] = time.time
+        self,
+        request: ResponsesRequest,
+        *,
+        mint: MintId = mint_id,
+        clock: Callable[[], float] = time.time,
+        begun: StoredResponse | None = None,
     ) -> None:
+        """`begun` is what is to be made again, from the beginning."""
         super().__init__(mint, ID_PREFIXES, client_name=request.tools.client_name)
         self._request = request
         self._clock = clock
         self._sequence = 0
-        self.id = mint("resp")
-        self.created_at = int(clock())
+        self.id = mint("resp") if begun is None else begun.id
+        self.created_at = int(clock()) if begun is None else begun.created_at
         self._head: WireEvent = {"id": self.id, "object": "response", "created_at": self.created_at}
         self.response: WireEvent = self._snapshot("queued" if request.echo["background"] else "in_progress")
 

@@ -16,7 +16,8 @@ from openai.types.responses import Response, ResponseStreamEvent
 from parser import write_call
 from proxy.contracts import BackendEvent, TextPiece, TurnEnded
 from proxy.errors import BackendError, StoreError
-from proxy.ingress import background, stored
+from proxy.ingress import background
+from proxy.stores import journal
 from proxy.stores.keyed import KeyedStore
 from tests.support.patience import PATIENCE
 from tests.support.talking import TOOLS, GatedBackend, shown, talking
@@ -28,7 +29,7 @@ PIECES: list[BackendEvent] = [TextPiece("one "), TextPiece("two "), TextPiece("t
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "RENEWAL", 0.05)
     monkeypatch.setattr(background, "RETRY", 0.02)
-    monkeypatch.setattr(stored, "POLL", 0.02)
+    monkeypatch.setattr(journal, "POLL", 0.02)
 
 
 async def ended(client: AsyncOpenAI, response_id: str) -> Response:
@@ -291,7 +292,7 @@ async def test_what_a_vanished_process_was_working_on_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its lease is over: whoever asks is told so, and where a stream went on, it ends."""
-    monkeypatch.setattr(background, "LEASE", 0.2)
+    monkeypatch.setattr(journal.OwnJournal, "hold", 0.2)
     monkeypatch.setattr(background, "RENEWAL", 60)
     store = f"sqlite:{tmp_path}/r.db"
     backend = GatedBackend([PIECES])
@@ -345,7 +346,7 @@ async def test_a_result_that_cannot_be_stored_is_served_until_it_is(monkeypatch:
 
     async def fail_for_a_while(self: KeyedStore, *arguments: Any, **named: Any) -> bool:
         nonlocal failures
-        if named.get("if_leased") and failures:
+        if named.get("leased_by") and failures:
             failures -= 1
             raise StoreError("it is away")
         return await real(self, *arguments, **named)

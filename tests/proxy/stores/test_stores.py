@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from proxy.contracts import Claim, ResponseStore
+from proxy.contracts import Claim, ResponseStore, Run, StoredRequest
 from proxy.errors import UsageError
 from proxy.stores import make_store
 from proxy.stores.table import STORES
 from tests.support.fake_redis import FakeRedis
 from tests.support.redis_server import SERVERS, redis_server
 from tests.support.stored import CONVERSATION, ITEMS, RESPONSE, SECOND
+
+RUN, NEXT = Run("resp_1", "1.aa"), Run("resp_1", "2.bb")
 
 
 @asynccontextmanager
@@ -123,35 +125,61 @@ async def test_a_hostile_id_is_just_not_there(store: ResponseStore, identifier: 
     assert await store.load_events(identifier, "me") is None
     assert await store.find_item(identifier, "me") is None
     assert await store.items(identifier, "me") is None
-    assert not await store.is_leased(identifier)
+    assert await store.lease_of(identifier) is None
+    assert await store.load_request(identifier) is None
     assert not await store.delete(identifier, "me")
 
 
 async def test_a_lease_lasts_until_it_is_given_back_or_its_response_is_gone(store: ResponseStore) -> None:
-    assert not await store.is_leased("resp_1")
-    assert not await store.renew("resp_1", 60)
-    await store.save(RESPONSE, lease=60)
-    assert await store.is_leased("resp_1")
-    assert await store.renew("resp_1", 60)
+    assert await store.lease_of("resp_1") is None
+    assert await store.journal.renew([RUN]) == {RUN}
+    await store.save(RESPONSE, lease=RUN)
+    assert await store.lease_of("resp_1") == RUN
+    assert await store.journal.renew([RUN]) == set()
     await store.save(RESPONSE)
-    assert not await store.is_leased("resp_1")
-    await store.save(RESPONSE, lease=60)
+    assert await store.lease_of("resp_1") is None
+    await store.save(RESPONSE, lease=RUN)
     await store.delete("resp_1", "me")
-    assert not await store.renew("resp_1", 60)
+    assert await store.journal.renew([RUN]) == {RUN}
 
 
 async def test_who_has_lost_the_lease_writes_nothing(store: ResponseStore) -> None:
     await store.save_conversation(CONVERSATION)
-    await store.save(RESPONSE, lease=60)
+    await store.save(RESPONSE, lease=RUN)
     cancelled = replace(RESPONSE, response={**RESPONSE.response, "status": "cancelled"})
     await store.save(cancelled)
-    assert not await store.save(RESPONSE, append_to="conv_1", if_leased=True)
+    assert not await store.save(RESPONSE, append_to="conv_1", leased_by=RUN)
+    await store.save(cancelled, lease=NEXT)
+    assert not await store.save(RESPONSE, append_to="conv_1", leased_by=RUN)
     assert await store.load("resp_1", "me") == cancelled
     assert await store.items("conv_1", "me") == ()
-    await store.save(cancelled, lease=60)
-    assert await store.save(RESPONSE, append_to="conv_1", if_leased=True)
-    assert await store.load("resp_1", "me") == RESPONSE
-    assert not await store.is_leased("resp_1")
+    assert await store.save(RESPONSE, append_to="conv_1", leased_by=NEXT)
+    assert await store.items("conv_1", "me") == (*RESPONSE.input, *RESPONSE.output)
+    assert await store.lease_of("resp_1") is None
+
+
+@pytest.mark.parametrize("claim", [None, Claim("conv_1", "me", "t")])
+async def test_what_a_response_is_made_from_is_kept_until_it_is_over(store: ResponseStore, claim: Claim | None) -> None:
+    request = StoredRequest("me", '{"input": "h\u00e9llo"}'.encode(), claim)
+    await store.save(RESPONSE, lease=RUN, request=request)
+    assert await store.load_request("resp_1") == request
+    assert await store.load_request("resp_2") is None
+    await store.save(RESPONSE, leased_by=RUN)
+    assert await store.load_request("resp_1") is None
+
+
+async def test_one_run_takes_over_from_another_unless_somebody_was_told(store: ResponseStore) -> None:
+    await store.save(RESPONSE, lease=RUN)
+    assert await store.take_over(RUN, NEXT)
+    assert not await store.take_over(RUN, NEXT)
+    assert not await store.tell(RUN)
+    assert await store.journal.renew([RUN, NEXT]) == {RUN}
+    assert await store.tell(NEXT)
+    assert not await store.take_over(NEXT, RUN)
+    assert await store.lease_of("resp_1") == NEXT
+    await store.save(RESPONSE)
+    await store.save(RESPONSE, lease=RUN)
+    assert await store.take_over(RUN, NEXT)
 
 
 async def test_a_conversation_is_claimed_by_one_until_it_is_released(store: ResponseStore) -> None:
@@ -241,11 +269,11 @@ async def test_many_at_once_do_not_mix(store: ResponseStore) -> None:
 async def test_none_keeps_nothing() -> None:
     async with make_store("none") as store:
         assert not store.keeps
-        await store.save(RESPONSE, events=b"x", lease=60)
+        await store.save(RESPONSE, events=b"x", lease=RUN)
         assert await store.load("resp_1", "me") is None
         assert await store.find_item("msg_1", "me") is None
         assert not await store.delete("resp_1", "me")
-        assert not await store.is_leased("resp_1")
+        assert await store.lease_of("resp_1") is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,375 @@
+"""The journal of Redis: what is being made in the background, for every process on the server.
+
+    stream:<id>:<token>    a stream for each run: entry N + 1 is the event with sequence number N
+    queue                  a stream of the Responses that are to be made, each in the hands of one consumer, a process
+    wake:<process>         a stream that ends the wait of a process's reader, when it is to follow one more
+
+An event that is written twice is refused by its number, so what may have been lost is simply written again. A run that
+another has taken over writes to a stream that is not there any more, which makes none (`NOMKSTREAM`). Who has given no
+sign for a while is found by `XAUTOCLAIM`; whether that process may still write is for its lease to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from ..contracts import Run
+from ..errors import StoreError
+from .redis import PREFIX, Command, RedisKeyValue, Reply
+
+QUEUE = f"{PREFIX}queue"
+GROUP = "workers"
+
+# Seconds in which a Response is made, or never will be: a turn ends within the hour.
+HOLD = 24 * 3600.0
+
+# Seconds that the events of one that is over stay for those who follow them. Others are given what was stored.
+LINGER = 60
+
+# Bytes of one run's events. Nothing is taken away at their front: what does not fit is told when all is stored.
+MAX_BYTES = 32 << 20
+
+# No sequence number comes near it, and the server's own are larger.
+MAX_NUMBER = 1 << 53
+
+# Commands that are sent together, and events that are read together.
+MAX_BATCH = 1_000
+
+# Bytes of a stream's newest events that its followers share; who is further behind reads them again.
+TAIL = 1 << 20
+
+# Seconds until a server that was away is asked again, and seconds of silence after which followers look around.
+RETRY = 0.5
+POLL = 1.0
+
+log: FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class RedisJournal:
+    """`Journal` over the connections of `keys`."""
+
+    takes_over = True
+    hold = HOLD
+
+    def __init__(self, keys: RedisKeyValue) -> None:
+        self._keys = keys
+        self._me = secrets.token_hex(8)
+        # The Responses that are in this process's hands -> their entry in the queue.
+        self._queued: dict[str, bytes] = {}
+        self._written: dict[Run, int] = {}
+        self._unsent: deque[Command] = deque()
+        self._news, self._sent = asyncio.Event(), asyncio.Event()
+        self._sent.set()
+        self._followed: dict[Run, _Followed] = {}
+        self._following = asyncio.Event()
+        self._woken = b"0"
+        self._away = False
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._send(), name="events to Redis")
+            group.create_task(self._read(), name="events from Redis")
+
+    # Events out
+
+    async def begin(self, run: Run, opening: Sequence[bytes]) -> None:
+        stream = _stream(run)
+        commands: list[Command] = [_event(stream, number, piece) for number, piece in enumerate(opening)]
+        commands.append(("EXPIRE", stream, round(HOLD)))
+        if run.response_id not in self._queued:
+            commands += [("XADD", QUEUE, "*", "response", run.response_id), self._delivery]
+        replies = await self._keys.run(commands)
+        if _is_groupless(replies[-1]):
+            await self._make_group()
+        if run.response_id not in self._queued:
+            self._queued[run.response_id] = _entry_of(replies[-2])
+        self._written[run] = 0
+
+    @property
+    def _delivery(self) -> Command:
+        """Puts what is new in the queue into this process's hands. Whoever wrote it claims it with its first sign."""
+        return ("XREADGROUP", "GROUP", GROUP, self._me, "COUNT", MAX_BATCH, "STREAMS", QUEUE, ">")
+
+    def append(self, run: Run, number: int, pieces: Sequence[bytes], *, last: bool = False) -> bool:
+        if (written := self._written.get(run, 0)) > MAX_BYTES:
+            return True
+        stream, size = _stream(run), sum(map(len, pieces))
+        self._written[run] = written + size
+        if written + size > MAX_BYTES:
+            self._queue(("XADD", stream, "NOMKSTREAM", f"{number + 1}-0", "full", "1"))
+            return False
+        for offset, piece in enumerate(pieces, 1):
+            ends = ("last", "1") if last and offset == len(pieces) else ()
+            self._queue((*_event(stream, number + offset - 1, piece, "NOMKSTREAM"), *ends))
+        return True
+
+    def end(self, run: Run) -> None:
+        self._written.pop(run, None)
+        self._queue(("EXPIRE", _stream(run), LINGER))
+        if (entry := self._queued.pop(run.response_id, None)) is not None:
+            self._queue(("XACK", QUEUE, GROUP, entry))
+            self._queue(("XDEL", QUEUE, entry))
+
+    def forget(self, run: Run) -> None:
+        self._written.pop(run, None)
+        self._queue(("DEL", _stream(run)))
+
+    def _queue(self, command: Command) -> None:
+        self._unsent.append(command)
+        self._news.set()
+        self._sent.clear()
+
+    async def _send(self) -> None:
+        """Writes what there is, in its order: all that has come while the last of it was under way goes together."""
+        while True:
+            await self._news.wait()
+            batch = [self._unsent[index] for index in range(min(len(self._unsent), MAX_BATCH))]
+            try:
+                await self._keys.run(batch)
+            except StoreError as error:
+                self._is_away(error)
+                self._sent.set()
+                await asyncio.sleep(RETRY)
+                continue
+            self._away = False
+            for _ in batch:
+                self._unsent.popleft()
+            if not self._unsent:
+                self._news.clear()
+                self._sent.set()
+
+    async def flush(self) -> None:
+        await self._sent.wait()
+
+    def _is_away(self, error: StoreError) -> None:
+        if not self._away:
+            log.warning("events_wait_for_the_store", error=error.why)
+        self._away = True
+
+    # Events in
+
+    @asynccontextmanager
+    async def follow(self, run: Run, after: int) -> AsyncIterator[StreamFollower]:
+        after = min(after, MAX_NUMBER)
+        followed = self._followed.setdefault(run, _Followed(run, after))
+        followed.join(after)
+        self._following.set()
+        self._queue(("XADD", self._wake, "MAXLEN", 1, "*", "wake", "1"))
+        self._queue(("EXPIRE", self._wake, LINGER))
+        try:
+            yield StreamFollower(self._keys, followed, after)
+        finally:
+            followed.followers -= 1
+            if not followed.followers:
+                del self._followed[run]
+
+    @property
+    def _wake(self) -> str:
+        return f"{PREFIX}wake:{self._me}"
+
+    async def _read(self) -> None:
+        """Follows all that anybody here follows, on one connection of its own."""
+        while True:
+            await self._following.wait()
+            followed = {_stream(run).encode(): one for run, one in self._followed.items()}
+            if not followed:
+                self._following.clear()
+                continue
+            positions = [self._woken, *(f"{one.newest + 1}-0".encode() for one in followed.values())]
+            block = ("XREAD", "COUNT", MAX_BATCH, "BLOCK", round(POLL * 1000), "STREAMS")
+            try:
+                reply = _told(await self._keys.wait((*block, self._wake.encode(), *followed, *positions), POLL))
+            except StoreError as error:
+                self._is_away(error)
+                await asyncio.sleep(RETRY)
+                continue
+            for name, entries in _streams(reply):
+                if name in followed:
+                    followed[name].tell(entries)
+                elif entries:
+                    self._woken = entries[-1].id
+
+    async def events(self, run: Run) -> list[bytes] | None:
+        pieces: list[bytes] = []
+        while entries := await _behind(self._keys, run, len(pieces) - 1):
+            pieces += [entry.event for entry in entries if not entry.full]
+            if entries[-1].full:
+                break
+        return pieces
+
+    # The queue
+
+    async def renew(self, runs: Sequence[Run]) -> set[Run]:
+        names = [f"{PREFIX}lease:{run.response_id}" for run in runs]
+        claim: Command = ("XCLAIM", QUEUE, GROUP, self._me, 0, *self._queued.values(), "JUSTID")
+        # PING: also who has nothing to do knows whether the server is there.
+        replies = await self._keys.run([claim if self._queued else ("PING",), ("MGET", *names) if names else ("PING",)])
+        tokens = _told(replies[-1])
+        if not isinstance(tokens, list):
+            return set()
+        lost = {run for run, token in zip(runs, tokens, strict=True) if token != run.token.encode()}
+        for run in lost:
+            self.leave(run.response_id)
+        return lost
+
+    async def take(self, silence: float, limit: int) -> list[str]:
+        claim = ("XAUTOCLAIM", QUEUE, GROUP, self._me, round(silence * 1000), "0-0", "COUNT", limit)
+        (reply,) = await self._keys.run([claim])
+        if _is_groupless(reply):
+            await self._make_group()
+        taken = {entry.response: entry.id for entry in _entries(reply[1])} if isinstance(reply, list) else {}
+        self._queued |= taken
+        return list(taken)
+
+    def leave(self, response_id: str) -> None:
+        self._queued.pop(response_id, None)
+
+    async def _make_group(self) -> None:
+        """Also when another process is quicker."""
+        await self._keys.run([("XGROUP", "CREATE", QUEUE, GROUP, 0, "MKSTREAM"), self._delivery])
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An entry of a stream of ours."""
+
+    id: bytes
+    fields: Mapping[bytes, bytes]
+
+    @property
+    def number(self) -> int:
+        """The sequence number of its event."""
+        return int(self.id.partition(b"-")[0]) - 1
+
+    @property
+    def event(self) -> bytes:
+        return self.fields.get(b"event", b"")
+
+    @property
+    def last(self) -> bool:
+        return b"last" in self.fields
+
+    @property
+    def full(self) -> bool:
+        return b"full" in self.fields
+
+    @property
+    def response(self) -> str:
+        return self.fields.get(b"response", b"").decode("ascii", "replace")
+
+
+class _Followed:
+    """A run that is followed in this process: its events behind `oldest` to `newest`, the sequence numbers."""
+
+    def __init__(self, run: Run, after: int) -> None:
+        self.run = run
+        self.followers = 0
+        self.oldest = self.newest = after
+        self.news = asyncio.Event()
+        self._tail: deque[_Entry] = deque()
+        self._bytes = 0
+
+    def join(self, after: int) -> None:
+        self.followers += 1
+        if not self._tail:
+            self.oldest = self.newest = min(self.newest, after)
+
+    def tell(self, entries: Sequence[_Entry]) -> None:
+        for entry in entries:
+            self._tail.append(entry)
+            self._bytes += len(entry.event)
+            self.newest = entry.number
+        while self._bytes > TAIL:
+            gone = self._tail.popleft()
+            self._bytes -= len(gone.event)
+            self.oldest = gone.number
+        self.news.set()
+        self.news = asyncio.Event()
+
+    def behind(self, after: int) -> list[_Entry]:
+        return [entry for entry in self._tail if entry.number > after]
+
+
+class StreamFollower:
+    """A follower of one run, as fast as it likes."""
+
+    def __init__(self, keys: RedisKeyValue, followed: _Followed, after: int) -> None:
+        self._keys = keys
+        self._followed = followed
+        self._after = after
+        self.ended = self.full = False
+
+    async def next(self) -> list[bytes]:
+        if self._followed.newest <= self._after or self.full:
+            news = self._followed.news
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLL):
+                    await news.wait()
+        if self._after < self._followed.oldest:
+            entries = await _behind(self._keys, self._followed.run, self._after)
+        else:
+            entries = self._followed.behind(self._after)
+        for entry in entries:
+            self._after, self.ended, self.full = entry.number, entry.last, entry.full
+        return [entry.event for entry in entries if not entry.full]
+
+
+async def _behind(keys: RedisKeyValue, run: Run, after: int) -> list[_Entry]:
+    """The next events of a run behind sequence number `after`, many at once."""
+    (reply,) = await keys.run([("XRANGE", _stream(run), f"{after + 2}-0", "+", "COUNT", MAX_BATCH)])
+    return _entries(reply)
+
+
+def _stream(run: Run) -> str:
+    return f"{PREFIX}stream:{run.response_id}:{run.token}"
+
+
+def _event(stream: str, number: int, piece: bytes, *options: str) -> Command:
+    return ("XADD", stream, *options, f"{number + 1}-0", "event", piece)
+
+
+def _is_groupless(reply: Reply) -> bool:
+    return isinstance(reply, Exception) and "NOGROUP" in str(reply)
+
+
+def _entry_of(reply: Reply) -> bytes:
+    """The id that an entry was given."""
+    if not isinstance(reply, bytes):
+        raise StoreError("it does not queue")
+    return reply
+
+
+def _entries(reply: Reply) -> list[_Entry]:
+    """The entries of a stream, as the server writes them. Those that were deleted meanwhile are none."""
+    found: list[_Entry] = []
+    for one in reply if isinstance(reply, list) else ():
+        match one:
+            case [bytes(entry), [*words]]:
+                told = [word for word in words if isinstance(word, bytes)]
+                found.append(_Entry(entry, dict(zip(told[::2], told[1::2], strict=False))))
+            case _:
+                pass
+    return found
+
+
+def _told(reply: Reply) -> Reply:
+    if isinstance(reply, Exception):
+        raise StoreError(type(reply).__name__)
+    return reply
+
+
+def _streams(reply: Reply) -> Iterator[tuple[bytes, list[_Entry]]]:
+    for one in reply if isinstance(reply, list) else ():
+        match one:
+            case [bytes(name), entries]:
+                yield name, _entries(entries)
+            case _:
+                pass
