@@ -174,6 +174,7 @@ async def running_server(
                         app[STOPPING].set()
                         app[INSPECTION].feed.close()
                         await app[ACTIVITY].wait_idle(DRAIN)
+                        jobs.stop()
                 # Leaving the backend has failed what was still running; those answers end now.
                 await app[ACTIVITY].wait_idle(FAREWELL)
             finally:

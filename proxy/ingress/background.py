@@ -50,7 +50,7 @@ SIGNS = 5
 RENEWAL = 10.0
 
 # So often a response is begun: one that ends its process each time must not end them all.
-MAX_RUNS = 3
+MAX_RUNS = 5
 
 # The events before a turn says anything: a run that is begun anew begins with the same ones.
 OPENING = 3
@@ -169,9 +169,10 @@ def encoded(wire: Sequence[WireEvent]) -> list[bytes]:
     return [piece for event in wire for piece in encode_typed([event])]
 
 
-def ended_elsewhere(response: WireObject, error: ApiError | None, number: int) -> bytes:
-    """The last event of a response that its own process did not end. Without an error it was cancelled."""
-    event = {"type": "response.failed", "sequence_number": number, "response": response}
+def last_event(response: WireObject, error: ApiError | None, number: int) -> bytes:
+    """That of a response which its own process did not end, or did not tell."""
+    kind = response["status"] if response["status"] in {"completed", "incomplete"} else "failed"
+    event = {"type": f"response.{kind}", "sequence_number": number, "response": response}
     return encoded([event if error is None else {**event, "error": error.error_object()}])[0]
 
 
@@ -272,10 +273,9 @@ class Jobs:
         except StoreError:
             self._untold.add(job)  # an answer does not wait for the store, and as long as it is away nobody takes over
             kept = True
-        if not kept and job.ending:
-            await job.wait_over()  # its end has given back the lease
-        elif not kept:
-            job.lose()
+        if not kept:
+            self._lose(job)
+            await job.wait_over()
         job.told = True
         return not job.lost
 
@@ -372,12 +372,18 @@ class Jobs:
         jobs = [job for job in self._running.values() if not job.lost]
         lost = await self._journal.renew([job.run for job in jobs])
         for job in jobs:
-            if job.run in lost and not job.ending:
-                job.lose()
+            if job.run in lost:
+                self._lose(job)
         for job in list(self._untold):
-            if not await self._store.tell(job.run) and not job.ending:
-                job.lose()
+            if not await self._store.tell(job.run):
+                self._lose(job)
             self._untold.discard(job)
+
+    def _lose(self, job: Job) -> None:
+        """Not so when its own end has given back the lease."""
+        if not job.ending:
+            job.lose()
+            self._journal.forget(job.run)
 
     def _look_after(self, response_id: str) -> None:
         if response_id not in self._running and response_id not in self._taken:
@@ -440,7 +446,7 @@ class Jobs:
             entry.answers(draft.request.turn.model, stored.id, stream=draft.request.stream)
             self._set_to_work(job, entry, held.pop_all())
             if self._stopping.is_set():
-                job.stop()
+                self._stop(job)
         app[METRICS].taken_over("begun_again")
         log.warning("background_response_begun_again", response=stored.id)
         return None
@@ -453,7 +459,7 @@ class Jobs:
         told = None if run is None else await self._journal.events(run)
         members = {"status": "cancelled"} if error is None else {"status": "failed", "error": _response_error(error)}
         response = {**stored.response, **members}
-        last = None if told is None else ended_elsewhere(response, error, len(told))
+        last = None if told is None else last_event(response, error, len(told))
         events = None if told is None or last is None else b"".join([*told, last])
         ended = await self._store.save(replace(stored, response=response), events=events, leased_by=run)
         if ended and run is not None and told is not None and last is not None:
@@ -462,9 +468,15 @@ class Jobs:
         return ended
 
     def stop(self) -> None:
-        """Ends all that is running; what runs is stored as failed."""
+        """Ends all that is running. It is stored as failed, or another process begins it anew."""
         self._stopping.set()
-        for job in self._running.values():
+        for job in list(self._running.values()):
+            self._stop(job)
+
+    def _stop(self, job: Job) -> None:
+        if self._journal.takes_over and not job.told:
+            self._lose(job)
+        else:
             job.stop()
 
 

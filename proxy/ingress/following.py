@@ -18,7 +18,7 @@ from aiohttp import web
 from ..contracts import ResponseStore, Run, StoredResponse
 from ..errors import ApiError, StoreError
 from ..wire.sse import comment
-from .background import ABANDONED, BACKGROUND_JOBS, OPENING, RUNNING, Job, ended_elsewhere
+from .background import ABANDONED, BACKGROUND_JOBS, OPENING, RUNNING, Job, last_event
 from .event_stream import Subscription
 from .state import STORE, WARNING
 
@@ -120,7 +120,7 @@ def _rest(stored: StoredResponse, events: bytes | None, after: int) -> list[byte
     pieces = [piece + b"\n\n" for piece in (events or b"").split(b"\n\n")[:-1]]
     if pieces[after + 1 :]:
         return pieces[after + 1 :]
-    if stored.response["status"] not in {"failed", "cancelled"}:
+    if events is not None and stored.response["status"] not in {"failed", "cancelled"}:
         return []
     failed = stored.response.get("error")
-    return [ended_elsewhere(stored.response, ApiError(failed["message"]) if failed else None, after + 1)]
+    return [last_event(stored.response, ApiError(failed["message"]) if failed else None, after + 1)]

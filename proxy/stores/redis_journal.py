@@ -5,8 +5,9 @@
     wake:<process>         a stream that ends the wait of a process's reader, when it is to follow one more
 
 An event that is written twice is refused by its number, so what may have been lost is simply written again. A run that
-another has taken over writes to a stream that is not there any more, which makes none (`NOMKSTREAM`). Who has given no
-sign for a while is found by `XAUTOCLAIM`; whether that process may still write is for its lease to say.
+another has taken over writes to a stream that nobody reads. Who has given no sign for a while is found by `XAUTOCLAIM`;
+whether that process may still write is for its lease to say. What the server loses is a hole in the numbers, behind
+which nothing is told before the Response is over.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 
 import structlog
 from structlog.typing import FilteringBoundLogger
@@ -120,7 +122,7 @@ class RedisJournal:
 
     def forget(self, run: Run) -> None:
         self._written.pop(run, None)
-        self._queue(("DEL", _stream(run)))
+        self._queue(("EXPIRE", _stream(run), LINGER))
 
     def _queue(self, command: Command) -> None:
         self._unsent.append(command)
@@ -131,9 +133,11 @@ class RedisJournal:
         """Writes what there is, in its order: all that has come while the last of it was under way goes together."""
         while True:
             await self._news.wait()
-            batch = [self._unsent[index] for index in range(min(len(self._unsent), MAX_BATCH))]
+            batch = list(islice(self._unsent, MAX_BATCH))
             try:
-                await self._keys.run(batch)
+                for reply in await self._keys.run(batch):
+                    if not _is_there_already(reply):
+                        _told(reply)
             except StoreError as error:
                 self._is_away(error)
                 self._sent.set()
@@ -200,9 +204,10 @@ class RedisJournal:
     async def events(self, run: Run) -> list[bytes] | None:
         pieces: list[bytes] = []
         while entries := await _behind(self._keys, run, len(pieces) - 1):
-            pieces += [entry.event for entry in entries if not entry.full]
-            if entries[-1].full:
-                break
+            for entry in entries:
+                if entry.full or entry.number != len(pieces):
+                    return pieces
+                pieces.append(entry.event)
         return pieces
 
     # The queue
@@ -294,8 +299,9 @@ class _Followed:
         self.news.set()
         self.news = asyncio.Event()
 
-    def behind(self, after: int) -> list[_Entry]:
-        return [entry for entry in self._tail if entry.number > after]
+    def behind(self, after: int) -> list[_Entry] | None:
+        """Those behind `after`; None when it takes more than what is here."""
+        return None if after < self.oldest else [entry for entry in self._tail if entry.number > after]
 
 
 class StreamFollower:
@@ -308,18 +314,28 @@ class StreamFollower:
         self.ended = self.full = False
 
     async def next(self) -> list[bytes]:
-        if self._followed.newest <= self._after or self.full:
-            news = self._followed.news
+        news = self._followed.news
+        if not (pieces := await self._there()):
             with suppress(TimeoutError):
                 async with asyncio.timeout(POLL):
                     await news.wait()
-        if self._after < self._followed.oldest:
-            entries = await _behind(self._keys, self._followed.run, self._after)
-        else:
-            entries = self._followed.behind(self._after)
+            pieces = await self._there()
+        return pieces
+
+    async def _there(self) -> list[bytes]:
+        if self.full:
+            return []
+        run, after = self._followed.run, self._after
+        behind = self._followed.behind(after)
+        entries = await _behind(self._keys, run, after) if behind is None else behind
+        pieces: list[bytes] = []
         for entry in entries:
-            self._after, self.ended, self.full = entry.number, entry.last, entry.full
-        return [entry.event for entry in entries if not entry.full]
+            if entry.full or entry.number != self._after + 1:
+                self.full = True
+                break
+            pieces.append(entry.event)
+            self._after, self.ended = entry.number, entry.last
+        return pieces
 
 
 async def _behind(keys: RedisKeyValue, run: Run, after: int) -> list[_Entry]:
@@ -334,6 +350,11 @@ def _stream(run: Run) -> str:
 
 def _event(stream: str, number: int, piece: bytes, *options: str) -> Command:
     return ("XADD", stream, *options, f"{number + 1}-0", "event", piece)
+
+
+def _is_there_already(reply: Reply) -> bool:
+    """Whether an event was refused because it had been written before."""
+    return isinstance(reply, Exception) and "equal or smaller" in str(reply)
 
 
 def _is_groupless(reply: Reply) -> bool:
