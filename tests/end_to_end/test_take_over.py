@@ -138,7 +138,7 @@ async def test_the_other_begins_anew_what_a_killed_process_was_working_on(
 ) -> None:
     here, there = two
     conversation = await here.client.conversations.create()
-    model.push(Reply([Message("never told")], chunk=4, hold_after=2, gate=asyncio.Event()), Reply([Message(TEXT)]))
+    model.push(Reply([Message("never told")], hold_after=0, gate=asyncio.Event()), Reply([Message(TEXT)]))
     queued = await here.create(conversation=conversation.id)
     async with there.following(queued.id) as events:
         seen = await until(events, "response.in_progress")
@@ -159,6 +159,22 @@ async def test_the_other_begins_anew_what_a_killed_process_was_working_on(
     model.push(Reply([Message("next")]))
     assert (await there.ended((await there.create(conversation=conversation.id)).id)).output_text == "next"
     assert await kept(redis, "tagcall:request:*") == await kept(redis, "tagcall:lease:*") == []
+
+
+async def test_what_nobody_was_told_of_is_begun_anew_also_when_it_had_text(
+    model: ScriptedModel, two: tuple[Machine, Machine], redis: RedisServer
+) -> None:
+    here, there = two
+    model.push(Reply([Message("never told")], chunk=4, hold_after=2, gate=asyncio.Event()), Reply([Message(TEXT)]))
+    queued = await here.create()
+    async with make_store(redis.url) as store, asyncio.timeout(PATIENCE):
+        run = await store.lease_of(queued.id)
+        assert run is not None
+        while b"never" not in b"".join(await store.journal.events(run) or ()):
+            assert (await there.client.responses.retrieve(queued.id)).output == []
+    here.process.send_signal(signal.SIGKILL)
+    assert (await there.ended(queued.id)).output_text == TEXT
+    assert text_of(await there.events(queued.id)) == TEXT
 
 
 async def test_what_somebody_was_told_of_fails_with_its_process(
