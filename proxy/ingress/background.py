@@ -31,6 +31,7 @@ from ..errors import ApiError, RequestError, StoreError
 from ..ids import mint_id
 from ..wire.builder import AnswerBuilder, WireEvent
 from ..wire.json_body import parse_json_object
+from ..wire.responses.left_output import left_output
 from ..wire.responses.request import lookups
 from ..wire.sse import encode_typed
 from .delivery import Cancellation, Exchange, deliver, no_connection
@@ -458,7 +459,8 @@ class Jobs:
         """
         told = None if run is None else await self._journal.events(run)
         members = {"status": "cancelled"} if error is None else {"status": "failed", "error": _response_error(error)}
-        response = {**stored.response, **members}
+        output = {} if told is None else {"output": left_output(told)}
+        response = {**stored.response, **members, **output}
         last = None if told is None else last_event(response, error, len(told))
         events = None if told is None or last is None else b"".join([*told, last])
         ended = await self._store.save(replace(stored, response=response), events=events, leased_by=run)

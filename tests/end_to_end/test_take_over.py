@@ -192,6 +192,7 @@ async def test_what_somebody_was_told_of_fails_with_its_process(
     failed = await there.ended(queued.id)
     assert failed.error is not None
     assert failed.error.message == seen[-1]["error"]["message"]
+    assert failed.output_text == text_of(seen)
     assert len(model.requests) == 1
     assert await there.events(queued.id) == seen
     # Who had heard more than was kept is told the end all the same.
@@ -204,7 +205,8 @@ async def test_the_other_ends_what_one_is_working_on(model: ScriptedModel, two: 
     queued = await here.create()
     async with here.following(queued.id) as events:
         seen = await until(events, "response.output_text.delta")
-        assert (await there.client.responses.cancel(queued.id)).status == "cancelled"
+        cancelled = await there.client.responses.cancel(queued.id)
+        assert (cancelled.status, cancelled.output_text) == ("cancelled", text_of(seen))
         seen += await until(events, "response.failed")
     assert seen[-1]["response"]["status"] == "cancelled"
     async with asyncio.timeout(PATIENCE):
