@@ -545,8 +545,10 @@ class ResponseStore(Protocol):
     async def find_item(self, item_id: str, owner: str) -> WireObject | None:
         """An input or output item of any stored Response."""
 
-    async def claim(self, claim: Claim, lease: float) -> bool:
-        """Whether nobody had the conversation, in any process; it is the claim's for `lease` seconds then."""
+    async def claim(self, claim: Claim, lease: float, *, instead_of: Sequence[str] = ()) -> bool:
+        """Whether nobody had the conversation, in any process, or only who has one of these tokens; it is the claim's
+        for `lease` seconds then.
+        """
 
     async def renew_claim(self, claim: Claim, lease: float) -> bool:
         """Whether the claim still held; it does for `lease` seconds more then."""

@@ -255,6 +255,7 @@ class Jobs:
     def _forget(self, job: Job) -> None:
         if self._running.get(job.run.response_id) is job:
             del self._running[job.run.response_id]
+            self._journal.leave(job.run.response_id)
         self._untold.discard(job)
         if not job.over:
             job.tell((), over=True)
@@ -387,12 +388,12 @@ class Jobs:
             self._journal.forget(job.run)
 
     def _look_after(self, response_id: str) -> None:
-        if response_id not in self._running and response_id not in self._taken:
+        if response_id in self._running:
+            self._journal.leave(response_id)  # it was lost, and its end is near
+        elif response_id not in self._taken:
             self._taken.add(response_id)
             task = self._group.create_task(self._take(response_id), name=f"take over {response_id}")
             task.add_done_callback(lambda _: self._taken.discard(response_id))
-        else:
-            self._journal.leave(response_id)
 
     async def _take(self, response_id: str) -> None:
         """Begins a response anew whose process has gone, or ends it."""
@@ -423,15 +424,16 @@ class Jobs:
         if by is None:
             return TOO_OFTEN
         with ExitStack() as held:
-            locks = app[CONVERSATION_LOCKS]
+            locks, claim = app[CONVERSATION_LOCKS], None
             if request.claim is not None:
-                if not await locks.adopt(request.claim):
+                claim = replace(request.claim, token=by.token)
+                if not await locks.adopt(claim, (request.claim.token, run.token)):
                     self._journal.leave(stored.id)
                     return None
-                held.callback(locks.let_go, request.claim)
+                held.callback(locks.let_go, claim)
             try:
                 body = parse_json_object(request.body)
-                draft = await make_draft(app, request.owner, body, lookups(body), request.claim, begun=stored)
+                draft = await make_draft(app, request.owner, body, lookups(body), claim, begun=stored)
             except RequestError as error:
                 return error
             if not await self._store.take_over(run, by):

@@ -63,6 +63,9 @@ class _Way:
     owner: str
     response_id: str
     after: int
+    told: Run | None = None
+    """The run of whose output they were told something."""
+    warned: bool = False
     ended: bool = False
 
 
@@ -100,16 +103,17 @@ async def _elsewhere(app: web.Application, way: _Way) -> Subscription:
 async def _made_elsewhere(store: ResponseStore, run: Run, way: _Way) -> Subscription:
     """A run's events, to its end or until nothing comes for a while: then it may not be the one any more."""
     async with store.journal.follow(run, way.after) as follower:
-        while pieces := list(await follower.next()):
+        while not way.ended and (pieces := list(await follower.next())):
             told = way.after + len(pieces)
-            if way.after < OPENING <= told and not (follower.ended or await store.tell(run)):
-                return
+            if told >= OPENING and way.told != run and not follower.ended:
+                if not await store.tell(run):
+                    return
+                way.told = run
             way.after, way.ended = told, follower.ended
             yield pieces
-            if follower.ended:
-                return
-            if follower.full:
-                yield [comment(f"{WARNING}: {LATE}")]
+        if follower.full and not way.warned:
+            way.warned = True
+            yield [comment(f"{WARNING}: {LATE}")]
 
 
 def _rest(stored: StoredResponse, events: bytes | None, after: int) -> list[bytes]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import structlog
@@ -55,14 +55,17 @@ class ConversationLocks:
             raise _locked()
         return claim
 
-    async def adopt(self, claim: Claim) -> bool:
-        """Goes on with the claim of a process that has gone. False: another request has the conversation now."""
+    async def adopt(self, claim: Claim, tokens: Sequence[str]) -> bool:
+        """Takes a conversation for a process that has gone, whose claim had one of these `tokens`.
+
+        False: another request has it now.
+        """
         name = (claim.owner, claim.conversation_id)
         if name in self._held:
             return False
         self._held[name] = claim
         try:
-            taken = await self._store.renew_claim(claim, LEASE) or await self._store.claim(claim, LEASE)
+            taken = await self._store.claim(claim, LEASE, instead_of=tokens)
         except BaseException:
             del self._held[name]
             raise

@@ -148,8 +148,12 @@ class KeyedStore:
 
     # Conversations
 
-    async def claim(self, claim: Claim, lease: float) -> bool:
-        return await self._claimed(claim, None, Put(_claim_key(claim), claim.token.encode(), lease))
+    async def claim(self, claim: Claim, lease: float, *, instead_of: Sequence[str] = ()) -> bool:
+        change = Put(_claim_key(claim), claim.token.encode(), lease)
+        for token in (None, *instead_of):
+            if await self._claimed(claim, token, change):
+                return True
+        return False
 
     async def renew_claim(self, claim: Claim, lease: float) -> bool:
         return await self._claimed(claim, claim.token, Put(_claim_key(claim), claim.token.encode(), lease))

@@ -165,7 +165,7 @@ async def test_what_nobody_was_told_of_is_begun_anew_also_when_it_had_text(
     model: ScriptedModel, two: tuple[Machine, Machine], redis: RedisServer
 ) -> None:
     here, there = two
-    model.push(Reply([Message("never told")], chunk=4, hold_after=2, gate=asyncio.Event()), Reply([Message(TEXT)]))
+    model.push(Reply([Message("never told")], chunk=10, hold_after=1, gate=asyncio.Event()), Reply([Message(TEXT)]))
     queued = await here.create()
     async with make_store(redis.url) as store, asyncio.timeout(PATIENCE):
         run = await store.lease_of(queued.id)

@@ -9,10 +9,11 @@ from typing import Any
 
 import aiohttp
 import pytest
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, BadRequestError
 
-from proxy.contracts import BackendEvent, TextPiece, TurnEnded
+from proxy.contracts import BackendEvent, Run, TextPiece, TurnEnded
 from proxy.ingress import background
+from proxy.stores.redis_journal import RedisJournal
 from tests.support.patience import PATIENCE
 from tests.support.redis_server import RedisServer, redis_server, wants_servers
 from tests.support.talking import GatedBackend, talking
@@ -34,6 +35,10 @@ async def following(client: AsyncOpenAI, response_id: str) -> AsyncIterator[Asyn
     url, headers = f"{client.base_url}responses/{response_id}?stream=true", {"Authorization": "Bearer mine"}
     async with aiohttp.ClientSession(headers=headers) as session, session.get(url) as reply:
         yield (line.decode() async for line in reply.content if line.strip())
+
+
+async def no_sign(*_: object) -> set[Run]:
+    return set()
 
 
 async def metrics(client: AsyncOpenAI) -> list[str]:
@@ -78,6 +83,34 @@ async def test_what_a_stopping_server_leaves_another_one_begins_anew(
             text = await stream.text()
         assert text.count("event: response.queued") == text.count("event: response.completed") == 1
         assert (await there.responses.retrieve(queued.id)).output_text == "done there"
+
+
+async def test_who_has_lost_a_response_does_not_free_its_conversation(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, quick = GatedBackend([[TurnEnded(None)]]), GatedBackend([[TextPiece("x"), TurnEnded(None)]])
+    async with talking(backend=slow, store=redis.url) as (here, _):
+        made = await here.conversations.create()
+        with monkeypatch.context() as patch:
+            patch.setattr(RedisJournal, "renew", no_sign)
+            async with talking(backend=quick, store=redis.url, background_lease=0.2) as (there, _):
+                queued = await here.responses.create(
+                    model="m", input="x", background=True, conversation=made.id, stream=False
+                )
+                async with asyncio.timeout(PATIENCE):
+                    await quick.asked.wait()
+                patch.undo()
+                async with asyncio.timeout(PATIENCE):
+                    await slow.left.wait()
+                for client in (here, there):
+                    with pytest.raises(BadRequestError, match="operating on this conversation"):
+                        await client.responses.create(model="m", input="y", conversation=made.id)
+                quick.gate.set()
+                async with asyncio.timeout(PATIENCE):
+                    while (done := await here.responses.retrieve(queued.id)).status == "in_progress":
+                        pass
+                assert done.output_text == "x"
+                assert len((await here.conversations.items.list(made.id)).data) == 2
 
 
 async def test_what_no_server_survives_fails(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -99,8 +99,8 @@ class Diary(KeyedStore):
         self.renewed = asyncio.Event()
         self.fails: StoreError | None = None
 
-    async def claim(self, claim: Claim, lease: float) -> bool:
-        taken = await super().claim(claim, lease)
+    async def claim(self, claim: Claim, lease: float, *, instead_of: Sequence[str] = ()) -> bool:
+        taken = await super().claim(claim, lease, instead_of=instead_of)
         if self.fails is not None:
             raise self.fails
         return taken

@@ -195,6 +195,16 @@ async def test_a_conversation_is_claimed_by_one_until_it_is_released(store: Resp
     assert await store.claim(yours, 60)
 
 
+async def test_a_claim_is_taken_over_from_those_who_are_known_to_have_gone(store: ResponseStore) -> None:
+    first, next_one, other = (Claim("conv_1", "me", token) for token in ("first", "next", "other"))
+    assert await store.claim(first, 60)
+    assert not await store.claim(next_one, 60, instead_of=["other"])
+    assert await store.claim(next_one, 60, instead_of=["other", "first"])
+    await store.release(first)
+    assert not await store.claim(other, 60)
+    assert await store.renew_claim(next_one, 60)
+
+
 async def test_behind_a_hostile_id_there_is_nothing_to_claim(store: ResponseStore) -> None:
     claim = Claim("\ud800" * 1_000, "me", "a")
     assert await store.claim(claim, 60)
