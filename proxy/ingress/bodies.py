@@ -15,6 +15,7 @@ from ..wire.json_body import JsonObject, has_more, openings, parse_json_object
 from ..wire.pdf import holds_pdf
 from .admission import owner_of
 from .inspect.inspection import INSPECTION
+from .request_log import RequestLog
 from .state import REQUEST_LOG, TURN_OPTIONS
 
 Parsed = TypeVar("Parsed")
@@ -51,6 +52,12 @@ async def read_json_body(request: web.Request) -> bytes:
     if request.app[INSPECTION].log.keeps_words:
         request[REQUEST_LOG].asked(body)
     return body
+
+
+def note_message(app: web.Application, entry: RequestLog, message: Mapping[str, object]) -> None:
+    """What came as a message of a socket, for who looks on."""
+    if app[INSPECTION].log.keeps_words:
+        entry.asked(orjson.dumps(message))
 
 
 async def read_json_object(request: web.Request) -> JsonObject:

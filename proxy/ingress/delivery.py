@@ -37,7 +37,8 @@ from ..wire.builder import AnswerBuilder, WireEvent
 from ..wire.sse import Encode
 from .bodies import fault, json_reply
 from .event_stream import EventStream, StreamSink
-from .inspect.inspection import INSPECTION
+from .inspect.inspection import INSPECTION, running
+from .inspect.record import TurnRecord
 from .metrics import METRICS
 from .models import MODELS
 from .readiness import READINESS
@@ -135,38 +136,46 @@ async def deliver(app: web.Application, exchange: Exchange, sink: Sink, entry: R
     Raises `ApiError` when the request is to be refused, for nothing has left, and `ConnectionError` when its client
     has gone.
     """
+    asked = exchange.turn
+    wanted = replace(
+        asked, model=app[MODELS].behind(asked.model), owner=exchange.owner, names=asked.names | {exchange.builder.id}
+    )
+    with app[INSPECTION].turn(entry, wanted) as record:
+        await _deliver(app, replace(exchange, turn=wanted), sink, entry, record)
+
+
+async def _deliver(app: web.Application, exchange: Exchange, sink: Sink, entry: RequestLog, record: TurnRecord) -> None:
+    builder = exchange.builder
     try:
-        async with sink.open(exchange.builder):
-            last, error = await _send_all_but_the_last(app, exchange, sink, entry)
+        async with sink.open(app[INSPECTION].noted(builder, record)):
+            last, error = await _send_all_but_the_last(app, exchange, sink, entry, record)
             await sink.finish(last, error)
     except ConnectionError:
         raise
     except ApiError as error:
         failure = error
     except Exception:
-        log.exception("delivery_fault", id=entry.id, response=exchange.builder.id)
+        log.exception("delivery_fault", id=entry.id, response=builder.id)
         failure = fault()
     else:
         return
     entry.failed_with(failure)
     if not sink.begun:
+        record.left_none(failure)
         raise failure
-    await sink.finish(exchange.builder.handle(TurnFailed(failure)), failure)
+    last = builder.handle(TurnFailed(failure))
+    record.left(last, time.monotonic())
+    await sink.finish(last, failure)
 
 
 async def _send_all_but_the_last(
-    app: web.Application, exchange: Exchange, sink: Sink, entry: RequestLog
+    app: web.Application, exchange: Exchange, sink: Sink, entry: RequestLog, record: TurnRecord
 ) -> tuple[list[WireEvent], ApiError | None]:
     """Runs the turn. Returns its last events, once it is closed and what is to be kept is kept, and what they tell."""
     builder, cancellation = exchange.builder, exchange.cancellation
-    asked = exchange.turn
-    wanted = replace(
-        asked, model=app[MODELS].behind(asked.model), owner=exchange.owner, names=asked.names | {builder.id}
-    )
-    inspection = app[INSPECTION]
-    with app[METRICS].turn(entry.turn) as clock, inspection.turn(entry, wanted) as record:
-        backend = inspection.overheard(app[BACKEND], record)
-        turn = answer_request(wanted, backend, app[TURN_OPTIONS], entry.turn, mint=exchange.mint)
+    with app[METRICS].turn(entry.turn) as clock, running(record):
+        backend = app[INSPECTION].overheard(app[BACKEND], record)
+        turn = answer_request(exchange.turn, backend, app[TURN_OPTIONS], entry.turn, mint=exchange.mint)
         batches = turn if cancellation is None else cancellation.cut(turn)
         async with aclosing(batches):
             async for batch in batches:
@@ -187,6 +196,8 @@ async def _send_all_but_the_last(
                 entry.saw_first_event()
                 record.left(events, time.monotonic())
                 if isinstance(end, (TurnFinished, TurnFailed)):
+                    if not exchange.turn.streamed:
+                        record.left_whole(builder.body)
                     return events, error
                 await sink.send(events)
     if cancellation is None or cancellation.ending is None:

@@ -56,9 +56,10 @@ def _text(part: Part) -> str:
 
 
 def _left(row: LeftEvents, began: float) -> dict[str, object]:
-    data = None if row.data is None else orjson.loads(row.data)
-    return {"at": round(row.at - began, 3), "name": row.name, "count": row.count, "text": "".join(row.texts),
-            "data": data}  # fmt: skip
+    told: dict[str, object] = {"at": round(row.at - began, 3), "name": row.name, "count": row.count}
+    if row.texts is None:
+        return told | {"text": "", "data": orjson.loads(row.data)}
+    return told | {"text": "".join(row.texts), "data": None}
 
 
 def _masked(value: object, key: str) -> object:

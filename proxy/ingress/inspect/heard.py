@@ -1,15 +1,16 @@
-"""A backend that is listened to, for one turn."""
+"""A backend and a builder that are listened to, for one turn."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Self
 
 from ...backends.wrapped import WrappedBackend
-from ...contracts import BackendEvent, Prompt, TextBackend
+from ...contracts import BackendEvent, Prompt, TextBackend, TurnEvent
 from ...errors import BackendError
+from ...wire.builder import AnswerBuilder, WireEvent
 from .record import HeardTurn, TurnRecord
 
 
@@ -50,3 +51,27 @@ class OverheardBackend(WrappedBackend):
                 self._record.heard(turn, batch, time.monotonic())
             yield batch
         turn.read_to_its_end = True
+
+
+class OverheardBuilder:
+    """Any `AnswerBuilder`; how the answer opens is noted in a record. What follows is noted as it leaves."""
+
+    def __init__(self, builder: AnswerBuilder, record: TurnRecord) -> None:
+        self.id = builder.id
+        self._builder = builder
+        self._record = record
+
+    @property
+    def body(self) -> Mapping[str, object]:
+        return self._builder.body
+
+    def start(self) -> list[WireEvent]:
+        events = self._builder.start()
+        self._record.left(events, time.monotonic())
+        return events
+
+    def handle(self, event: TurnEvent) -> list[WireEvent]:
+        return self._builder.handle(event)
+
+    def pulse(self) -> list[WireEvent]:
+        return self._builder.pulse()

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from ...contracts import TextBackend, TurnRequest
+from ...wire.builder import AnswerBuilder
 from ..admission import Admission
 from ..request_log import RequestLog
 from .access import PageAccess
 from .feed import Feed
-from .heard import OverheardBackend
+from .heard import OverheardBackend, OverheardBuilder
 from .record import TurnLog, TurnRecord
 
 
@@ -37,7 +38,7 @@ class Inspection:
         """Keeps a record of one turn, which is told what happens."""
         record = TurnRecord(
             entry.id, at=time.time(), began=time.monotonic(), route=entry.route, client=entry.client,
-            model=entry.model or request.model,
+            model=entry.model or request.model, method=entry.method,
         )  # fmt: skip
         record.changed = lambda: self.feed.tell(record.id)
         self.log.begin(record, request, request.owner, entry.body)
@@ -49,9 +50,22 @@ class Inspection:
             entry.turn.observer = None
             record.close(time.monotonic())
 
+    def noted(self, builder: AnswerBuilder, record: TurnRecord) -> AnswerBuilder:
+        """`builder`, whose opening is noted where words are kept."""
+        return OverheardBuilder(builder, record) if self.log.keeps_words else builder
+
     def overheard(self, backend: TextBackend, record: TurnRecord) -> TextBackend:
         """`backend`, listened to where words are kept."""
         return OverheardBackend(backend, record) if self.log.keeps_words else backend
+
+
+@contextmanager
+def running(record: TurnRecord) -> Iterator[None]:
+    """The turn lasts as long as this; telling its end may take longer."""
+    try:
+        yield
+    finally:
+        record.close(time.monotonic())
 
 
 INSPECTION = web.AppKey("inspection", Inspection)

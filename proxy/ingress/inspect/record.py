@@ -8,7 +8,7 @@ Requests that go on from one another are one group: the conversation of an earli
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from sys import getsizeof
@@ -77,34 +77,43 @@ class HeardTurn:
 
 @dataclass(slots=True)
 class LeftEvents:
-    """Events of one kind that left one after the other. `data` is the JSON of one that is no delta."""
+    """Events of one kind that left one after the other. `data` is the JSON of the first; where they are deltas, `texts`
+    together are what all of them brought.
+    """
 
     at: float
     name: str
+    data: bytes
     count: int = 1
-    texts: list[str] = field(default_factory=list)
-    data: bytes | None = None
+    texts: list[str] | None = None
 
 
 @dataclass(slots=True)
 class KeptWords:
-    """The words of one turn. `size` is what they take, in bytes, about."""
+    """The words of one turn. `size` is what they take, in bytes, about. `answer` is what left in one piece."""
 
     request: TurnRequest
     owner: str
     body: bytes | None
+    answer: bytes | None = None
     heard: list[HeardTurn] = field(default_factory=list)
     left: list[LeftEvents] = field(default_factory=list)
     size: int = 0
 
 
 class TurnRecord:
-    """One turn; a `TurnObserver`. `changed` is called when its summary would be another one."""
+    """One turn; a `TurnObserver`. `changed` is called when its summary would be another one.
 
-    def __init__(self, id: str, *, at: float, began: float, route: str, client: str, model: str) -> None:
+    `method` is that of its request, "WS" for one on a WebSocket. `turned_away`: nothing left but this error.
+    """
+
+    def __init__(
+        self, id: str, *, at: float, began: float, route: str, client: str, model: str, method: str = "POST"
+    ) -> None:
         self.id = id
         self.at = at
         self.began = began
+        self.method = method
         self.route = route
         self.client = client
         self.model = model
@@ -116,6 +125,7 @@ class TurnRecord:
         self.over: float | None = None
         self.usage: Usage | None = None
         self.error: ApiError | None = None
+        self.turned_away: ApiError | None = None
         self.words: KeptWords | None = None
         self.dropped = False
         self.changed: Callable[[], None] = _nothing
@@ -164,25 +174,37 @@ class TurnRecord:
         rows, size = self.words.left, 0
         for event in events:
             name, text = _delta_of(event)
-            if text is None:
-                # A copy: what orjson gives may lie in several times the room that it needs.
-                data = bytes(memoryview(orjson.dumps(event)))
-                rows.append(LeftEvents(now, name, data=data))
-                size += len(data) + ENTRY
-            elif rows and rows[-1].name == name and rows[-1].data is None:
-                row = rows[-1]
-                row.count += 1
-                row.texts.append(text)
-                if len(row.texts) >= JOINED:
-                    row.texts[:] = ["".join(row.texts)]
+            last = rows[-1] if rows else None
+            if text is not None and last is not None and last.name == name and last.texts is not None:
+                last.count += 1
+                last.texts.append(text)
+                if len(last.texts) >= JOINED:
+                    last.texts[:] = ["".join(last.texts)]
                 size += len(text)
             else:
-                rows.append(LeftEvents(now, name, texts=[text]))
-                size += getsizeof(text) + ENTRY
+                # A copy: what orjson gives may lie in several times the room that it needs.
+                data = bytes(memoryview(orjson.dumps(event)))
+                rows.append(LeftEvents(now, name, data, texts=None if text is None else [text]))
+                size += len(data) + ENTRY + (0 if text is None else getsizeof(text))
         self.grew(size)
 
+    def left_whole(self, body: Mapping[str, object]) -> None:
+        """This leaves in one piece."""
+        if self.words is not None:
+            self.words.answer = bytes(memoryview(orjson.dumps(body)))
+            self.grew(len(self.words.answer))
+
+    def left_none(self, error: ApiError) -> None:
+        """The request is refused; nothing else has left."""
+        self.state, self.error, self.turned_away = TurnState.FAILED, error, error
+        if self.words is not None:
+            self.words.left.clear()
+        self.changed()
+
     def close(self, now: float) -> None:
-        """The turn is over, seen to its end or not."""
+        """The turn is over, seen to its end or not. Only the first time tells."""
+        if self.over is not None:
+            return
         self.over = now
         if self.state is TurnState.RUNNING:
             self.state = TurnState.LEFT
@@ -228,6 +250,7 @@ class TurnRecord:
             "group": self.group,
             "at": self.at,
             "client": self.client,
+            "method": self.method,
             "path": self.route,
             "model": self.model,
             "state": self.state.value,

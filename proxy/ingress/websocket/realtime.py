@@ -26,6 +26,7 @@ from ...wire.realtime.items import Items, chosen_items
 from ...wire.realtime.request import SessionSettings, changed_session, parse_model, session_object, turn_of
 from ...wire.realtime.versions import BETA, GA, Words
 from ..admission import owner_of
+from ..bodies import note_message
 from ..delivery import Cancellation, Exchange, deliver
 from .socket import Socket, serve_socket, shutting_down
 
@@ -201,7 +202,8 @@ class RealtimeSession:
             self._active = running
         else:
             self._aside[builder.id] = running
-        self._socket.start(self._run(running), f"realtime response {builder.id}")
+        asked = {"type": "response.create", "response": wanted.raw, "session": self._session, "items": list(items)}
+        self._socket.start(self._run(running, asked), f"realtime response {builder.id}")
 
     def _cancel_response(self, response_id: str | None) -> None:
         running = self._active
@@ -211,10 +213,13 @@ class RealtimeSession:
             raise RequestError("Cancellation failed: no active response found.", code="response_cancel_not_active")
         running.cancel()
 
-    async def _run(self, running: RunningResponse) -> None:
+    async def _run(self, running: RunningResponse, asked: WireEvent) -> None:
+        """`asked` is the client's message with all that it means: the session, and the conversation until now."""
+        app = self._socket.request.app
         with self._socket.working() as entry:
+            note_message(app, entry, asked)
             entry.answers(running.exchange.turn.model, running.builder.id, stream=True)
-            await deliver(self._socket.request.app, running.exchange, running, entry)
+            await deliver(app, running.exchange, running, entry)
 
     def _release(self, running: RunningResponse) -> None:
         if self._active is running:

@@ -26,7 +26,7 @@ from ...wire.builder import AnswerBuilder, WireEvent
 from ...wire.json_body import JsonObject
 from ...wire.reader import Reader, wrong_value
 from ...wire.responses.frames import CLIENT_FRAMES, ENVELOPE, SILENT_FRAMES, error_frame, in_lane, steer_failed
-from ..bodies import fault
+from ..bodies import fault, note_message
 from ..delivery import Exchange, deliver
 from ..event_stream import HEAD_WAIT
 from ..history import Draft, Library, keep
@@ -216,6 +216,7 @@ class ResponsesSession:
             )
         warm_up = request.boolean("generate") is False
         body = {name: value for name, value in message.items() if name not in ENVELOPE}
+        note_message(self._request.app, entry, body)
         with ExitStack() as held:
             draft = await begin_draft(self._request, body, held, self._recent)
             entry.answers(draft.request.turn.model, draft.builder.id, stream=True)

@@ -23,6 +23,7 @@ from proxy.settings import Settings
 from tests.support.http_client import client, error_of
 from tests.support.memory_backend import MemoryBackend
 from tests.support.patience import PATIENCE
+from tests.support.sockets import talk
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml", "Sec-Fetch-Mode": "navigate", "User-Agent": "Obsidian/1.9"}
 TOOLS = [{"type": "function", "name": "read_note", "parameters": {"type": "object"}, "strict": False}]
@@ -144,6 +145,32 @@ async def test_with_it_a_turn_has_its_four_columns_and_no_call_key() -> None:
     [key] = {key for key in keys if key}
     assert key not in json.dumps(full)
     assert PLACEHOLDER in answer["wrote"]
+
+
+async def test_a_turn_on_a_socket_shows_what_was_asked_there() -> None:
+    async with client("Hi.", "Ho.", inspect=True) as (session, url):
+        async with talk(url, "/responses") as socket:
+            await socket.say("response.create", model="m", input="What is in a.md?", tools=TOOLS)
+            await socket.hear_until("response.completed")
+        async with talk(url, "/realtime?model=m") as socket:
+            said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "And in b.md?"}]}
+            await socket.say("conversation.item.create", item=said)
+            await socket.say("response.create", response={"instructions": "Be short."})
+            await socket.hear_until("response.done")
+        realtime, responses = [await detail(session, url, turn["id"]) for turn in await turns(session, url)]
+    assert (responses["method"], responses["path"]) == ("WS", "/responses")
+    assert responses["asked"] == {"model": "m", "input": "What is in a.md?", "tools": TOOLS}
+    assert realtime["asked"]["items"][0]["content"] == said["content"]
+    assert realtime["asked"]["response"] == {"instructions": "Be short."}
+
+
+async def test_what_left_is_whole_from_its_opening_on() -> None:
+    async with client("Hi.", inspect=True) as (session, url):
+        async with session.post(url + "/responses", json=BODY | {"stream": True}) as response:
+            told = [line[7:] for line in (await response.text()).splitlines() if line.startswith("event: ")]
+        [turn] = await turns(session, url)
+        full = await detail(session, url, turn["id"])
+    assert [row["name"] for row in full["left"] for _ in range(row["count"])] == told
 
 
 async def test_a_turn_that_failed_says_why() -> None:
