@@ -20,9 +20,9 @@ from ..quota import MAIN_LIMIT, Quota
 from ..server import SET_A_KEY, base_url, bind, read_keys, stands_open, turn_options
 from ..settings import Settings
 from ..stores import make_store
+from ..trial import USED_UP, trial_turn
 from ..turn import KeyHabit
 from .obsidian import client_settings
-from .trial_turn import USED_UP, trial_turn
 
 # Seconds that a server on our port may take to say whether it is one of ours.
 NEIGHBOUR_TIMEOUT = 2.0

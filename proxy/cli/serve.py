@@ -12,7 +12,7 @@ from aiohttp.typedefs import Middleware
 
 from ..backends import find_kind, make_backend
 from ..contracts import TextBackend
-from ..ingress.inspect.inspection import PageOptions
+from ..ingress.inspect.inspection import PageOptions, SaveTurn
 from ..logs import tell
 from ..server import SET_A_KEY, read_keys, running_server, stands_open
 from ..settings import Settings
@@ -56,7 +56,7 @@ async def serve(
         _on(number, loop, on_signal)
     patience = FIRST_LOOK if find_kind(settings.backend).may_want_login(settings) else 0.0
     keyed = bool(settings.api_key or settings.api_key_file)
-    page = PageOptions(link=secrets.token_urlsafe(32) if keyed else None)
+    page = PageOptions(link=secrets.token_urlsafe(32) if keyed else None, save=_save(settings))
     async with running_server(settings, backend, middlewares, habits, page) as url, asyncio.TaskGroup() as group:
         look = group.create_task(_problem(backend), name="first look at the backend")
         stopping = group.create_task(stop.wait(), name="stop")
@@ -81,6 +81,15 @@ async def serve(
         look.cancel()
         tell("tagcall is stopping; running answers may finish.")
     return 0
+
+
+def _save(settings: Settings) -> SaveTurn | None:
+    """Where words are kept, a turn can become a fixture. Others are spared the time that the recorder takes to load."""
+    if not settings.inspect:
+        return None
+    from .record.kept import FixtureOfTurn  # noqa: PLC0415 -- as it says above
+
+    return FixtureOfTurn(settings)
 
 
 def page_notice(url: str, settings: Settings, link: str | None) -> str:

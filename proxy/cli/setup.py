@@ -17,12 +17,12 @@ from ..contracts import AnswerText, TextBackend, TurnFailed, TurnRequest
 from ..errors import UsageError
 from ..server import base_url, turn_options
 from ..settings import Settings
+from ..trial import PATIENCE
 from ..turn import TurnReport, run_turn
 from .doctor import examine, is_well, show, with_next_step
 from .login import run_login
 from .obsidian import through_proxy
 from .plugins import PLUGINS, Plugin, lines_for
-from .trial_turn import PATIENCE
 
 QUESTION = "Say in one short sentence what a vault of notes is good for."
 

@@ -32,7 +32,7 @@ DEADLINES = (
     "proxy.backends.codex.home.ANSWER_TIMEOUT",
     "proxy.backends.codex.program.ANSWER_TIMEOUT",
     "proxy.cli.doctor.NEIGHBOUR_TIMEOUT",
-    "proxy.cli.trial_turn.PATIENCE",
+    "proxy.trial.PATIENCE",
     "proxy.cli.replay.run.ANSWER_TIMEOUT",
     "proxy.ingress.bodies.BODY_DEADLINE",
     "proxy.ingress.event_stream.HEAD_WAIT",

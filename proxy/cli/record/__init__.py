@@ -3,6 +3,8 @@
 options    its flags besides those of `serve`
 turns      what the backend says, heard where it passes
 recorder   which turns and which answer belong to which request
+recording  one request that is over, and what it came to
+kept       a turn that the page has kept, likewise
 document   one request as the files of a fixture
 standalone a request that needs nothing from the store
 scrub      without keys, people and private paths

@@ -21,17 +21,15 @@ from structlog.typing import FilteringBoundLogger
 
 from ...contracts import TextBackend
 from ...errors import RequestError
-from ...ingress.history import find_history
 from ...ingress.routes import canonical_path
 from ...ingress.state import BASE_PATH, WRITTEN
 from ...replay.answers import KEPT_HEADERS, FixtureAnswer, FixtureBody, FixtureStream, read_events, without_comments
-from ...wire.json_body import parse_json_object
-from ...wire.responses.request import lookups
 from ...wire.sse import DONE
 from .document import Recording, compose
+from .recording import recording_of
 from .scrub import Scrubber
 from .shelf import Replaceable, next_number, replace_fixture, slug, write_fixture
-from .standalone import NotRecordedError, last_user_of, with_history, without_previous
+from .standalone import NotRecordedError
 from .turns import RecordedBackend, RecordedRequest, recorded_request
 
 # The paths whose requests become fixtures.
@@ -114,28 +112,9 @@ class Recorder:
 
     async def _recording(self, recorded: RecordedRequest, request: web.Request, answer: FixtureAnswer) -> Recording:
         path = f"/v1{canonical_path(request.path, request.app[BASE_PATH])}"
-        body = parse_json_object(await request.read())
-        wanted = lookups(body)
-        if wanted.conversation or body.get("background"):
-            raise NotRecordedError("it belongs to what is stored here, so it could not be asked again.")
-        if wanted.previous_response_id or wanted.referred:
-            body, answer = with_history(body, await find_history(request, wanted)), without_previous(answer)
-        last_user = last_user_of(path, body)
-        if body.get("context_management") and len(recorded.turns) > 1:
-            raise NotRecordedError("its conversation may have been summed up first: leave 'context_management' out.")
-        if any(turn.stopped for turn in recorded.turns):
-            raise NotRecordedError("the server was stopped before it was answered.")
-        health = await self.backend.health()
-        version = f", version {health.version}" if health.version else ""
-        return Recording(
-            path=path,
-            request=body,
-            answer=answer,
-            turns=tuple(recorded.turns),
-            last_user=last_user,
-            note=f"Recorded with --backend {self._kind}{version}.",
-            settings=self._settings,
-        )
+        body = await request.read()
+        kind, settings = self._kind, self._settings
+        return await recording_of(request, path, body, answer, recorded.turns, kind=kind, settings=settings)
 
 
 def _answer(response: web.StreamResponse, written: Sequence[bytes]) -> FixtureAnswer:

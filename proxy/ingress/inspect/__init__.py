@@ -6,6 +6,7 @@ heard       a backend that is listened to
 feed        who follows the turns, each at a pace of its own
 access      who may see it: a key, a link that holds once, a session
 inspection  all of this on the application, and one turn's way through it
+asking      what the page itself asks: a turn again, a question that wants a tool
 page        the routes: the page, its files, the turns as JSON and as an event stream
 static      the page itself, as browsers read it
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -18,12 +18,16 @@ from .feed import Feed
 from .heard import OverheardBackend, OverheardBuilder
 from .record import TurnLog, TurnRecord
 
+# Makes a fixture of a turn that is kept: the name of its folder, and its files. Raises `RequestError`.
+SaveTurn = Callable[[web.Request, TurnRecord], Awaitable[tuple[str, Mapping[str, bytes]]]]
+
 
 @dataclass(frozen=True, slots=True)
 class PageOptions:
     """What the page is told by who starts the server: `link` opens it once where a key is set."""
 
     link: str | None = None
+    save: SaveTurn | None = None
 
 
 class Inspection:
@@ -32,6 +36,7 @@ class Inspection:
         self.feed = Feed(log)
         self.access = PageAccess(admission, keyed=keyed, link=options.link)
         self.keyed = keyed
+        self.save = options.save
 
     @contextmanager
     def turn(self, entry: RequestLog, request: TurnRequest) -> Iterator[TurnRecord]:

@@ -5,11 +5,15 @@ What runs in it is this server's own, from files of its own; what came from else
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import resources
+from io import BytesIO
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from aiohttp import web
 
 from ...errors import BackendError, RequestError
+from ..admission import OWNER
 from ..bodies import json_reply
 from ..event_stream import stream_subscription
 from ..health import greet
@@ -91,6 +95,11 @@ def _quiet(reply: web.Response) -> web.Response:
     return reply
 
 
+def quiet_reply(body: Mapping[str, object]) -> web.Response:
+    """JSON for the page alone."""
+    return _quiet(json_reply(body))
+
+
 async def open_session(request: web.Request) -> web.StreamResponse:
     """A session for who has the key, or the link that `serve` has printed."""
     session = request.app[INSPECTION].access.open(request.headers, request.headers.get("X-Tagcall-Link", ""))
@@ -143,6 +152,21 @@ async def list_turns(request: web.Request) -> web.StreamResponse:
 
 async def get_turn(request: web.Request, id: str) -> web.StreamResponse:
     return _quiet(json_reply(detail(record_of(request, id))))
+
+
+async def save_turn(request: web.Request, id: str) -> web.StreamResponse:
+    """The turn as a fixture, packed: a folder with its files."""
+    inspection, record = request.app[INSPECTION], record_of(request, id)
+    if inspection.save is None or record.words is None:
+        raise RequestError("Its words are not kept.", status=409, code="turn_not_usable")
+    request[OWNER] = record.words.owner
+    name, files = await inspection.save(request, record)
+    packed = BytesIO()
+    with ZipFile(packed, "w", ZIP_DEFLATED) as archive:
+        for file, data in files.items():
+            archive.writestr(f"{name}/{file}", data)
+    headers = {"Content-Disposition": f'attachment; filename="{name}.zip"'}
+    return _quiet(web.Response(body=packed.getvalue(), content_type="application/zip", headers=headers))
 
 
 async def follow_turns(request: web.Request) -> web.StreamResponse:

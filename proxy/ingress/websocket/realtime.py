@@ -202,7 +202,8 @@ class RealtimeSession:
             self._active = running
         else:
             self._aside[builder.id] = running
-        asked = {"type": "response.create", "response": wanted.raw, "session": self._session, "items": list(items)}
+        asked: WireEvent = {"type": "response.create", "response": wanted.raw}
+        asked |= {"session": self._session, "items": list(items)}
         self._socket.start(self._run(running, asked), f"realtime response {builder.id}")
 
     def _cancel_response(self, response_id: str | None) -> None:

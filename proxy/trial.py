@@ -1,4 +1,4 @@
-"""One real turn with one tool call, as `doctor` and `setup` have it: what no look from outside can tell."""
+"""A question that wants one tool call: what no look from outside can tell. `doctor` asks it, and the page."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from contextlib import aclosing
 from parser import Tool, ToolRegistry
 from prompts import ChoiceMode, Text, ToolChoice, Transcript, UserTurn
 
-from ..backends import Finding
-from ..contracts import TextBackend, ToolCallEnded, TurnFailed, TurnFinished, TurnRequest
-from ..turn import TurnOptions, TurnReport, run_turn
+from .backends import Finding
+from .contracts import TextBackend, ToolCallEnded, TurnFailed, TurnFinished, TurnRequest
+from .turn import TurnOptions, TurnReport, run_turn
 
 # Seconds for all of it; a local model may have to be loaded first.
 PATIENCE = 120.0
 
+QUESTION = "Read the note welcome.md."
+NOTE = "# Welcome\nThe garden opens in May."
 TOOL = Tool(
     "read",
     "Read a note.",
@@ -23,11 +25,15 @@ TOOL = Tool(
 )
 
 
+TOO_LATE = f"no answer within {PATIENCE:g} seconds"
+NO_CALL = "it answered without calling the tool"
+
+
 async def trial_turn(backend: TextBackend, model: str, options: TurnOptions) -> Finding:
     """Whether `model` calls a tool; the seconds and tokens that it took."""
     request = TurnRequest(
         model,
-        Transcript((UserTurn((Text("Read the note welcome.md."),)),)),
+        Transcript((UserTurn((Text(QUESTION),)),)),
         ToolRegistry([TOOL]),
         ToolChoice(ChoiceMode.REQUIRED),
     )
@@ -41,16 +47,14 @@ async def trial_turn(backend: TextBackend, model: str, options: TurnOptions) -> 
                         case ToolCallEnded():
                             called = True
                         case TurnFailed(error):
-                            return _failed(model, error.message, error.code)
+                            return failed(model, error.message, error.code)
                         case TurnFinished(usage) if called:
-                            said = f"{model} called a tool in {time.monotonic() - began:.1f} s"
-                            tokens = f"{usage.input_tokens:,} tokens read, {usage.output_tokens:,} written"
-                            return Finding("turn", True, f"{said} ({tokens})")
+                            return passed(model, time.monotonic() - began, usage.input_tokens, usage.output_tokens)
                         case _:
                             pass
     except TimeoutError:
-        return _failed(model, f"no answer within {PATIENCE:g} seconds", None)
-    return _failed(model, "it answered without calling the tool", None)
+        return failed(model, TOO_LATE)
+    return failed(model, NO_CALL)
 
 
 USED_UP = "Wait until the quota is renewed, or use another backend."
@@ -62,6 +66,12 @@ _REMEDIES = {
 }
 
 
-def _failed(model: str, why: str, code: str | None) -> Finding:
+def passed(model: str, seconds: float, read: int, written: int) -> Finding:
+    return Finding(
+        "turn", True, f"{model} called a tool in {seconds:.1f} s ({read:,} tokens read, {written:,} written)"
+    )
+
+
+def failed(model: str, why: str, code: str | None = None, lacks: str = "call a tool") -> Finding:
     remedy = _REMEDIES.get(code or "", "Try again, or another model with --model NAME.")
-    return Finding("turn", False, f"{model} did not call a tool: {why}", remedy)
+    return Finding("turn", False, f"{model} did not {lacks}: {why}", remedy)

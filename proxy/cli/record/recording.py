@@ -1,0 +1,53 @@
+"""A turn that is over, as what a fixture is made of: its request needs nothing from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aiohttp import web
+
+from ...ingress.history import find_history
+from ...ingress.inspect.record import HeardTurn
+from ...ingress.state import BACKEND
+from ...replay.answers import FixtureAnswer
+from ...wire.json_body import parse_json_object
+from ...wire.responses.request import lookups
+from .document import Recording
+from .standalone import NotRecordedError, last_user_of, with_history, without_previous
+
+
+async def recording_of(
+    request: web.Request,
+    path: str,
+    asked: bytes,
+    answer: FixtureAnswer,
+    turns: Sequence[HeardTurn],
+    *,
+    kind: str,
+    settings: Mapping[str, str | bool],
+) -> Recording:
+    """What POST `path` with the body `asked` came to. `request` finds what it refers to; `kind` and `settings` as
+    `Recorder` has them. Raises `NotRecordedError` and `RequestError`.
+    """
+    body = parse_json_object(asked)
+    wanted = lookups(body)
+    if wanted.conversation or body.get("background"):
+        raise NotRecordedError("it belongs to what is stored here, so it could not be asked again.")
+    if wanted.previous_response_id or wanted.referred:
+        body, answer = with_history(body, await find_history(request, wanted)), without_previous(answer)
+    last_user = last_user_of(path, body)
+    if body.get("context_management") and len(turns) > 1:
+        raise NotRecordedError("its conversation may have been summed up first: leave 'context_management' out.")
+    if any(turn.stopped for turn in turns):
+        raise NotRecordedError("the server was stopped before it was answered.")
+    health = await request.app[BACKEND].health()
+    version = f", version {health.version}" if health.version else ""
+    return Recording(
+        path=path,
+        request=body,
+        answer=answer,
+        turns=tuple(turns),
+        last_user=last_user,
+        note=f"Recorded with --backend {kind}{version}.",
+        settings=settings,
+    )

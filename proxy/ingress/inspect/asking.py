@@ -1,0 +1,129 @@
+"""What the page itself asks the model: a turn once more, or a question that wants a tool, with its answer to the end.
+
+It is answered as any client's request is, and shows as a turn of its own; nothing of it is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+
+import orjson
+from aiohttp import web
+
+from ...backends import Finding
+from ...errors import ApiError, RequestError
+from ...ids import mint_id
+from ...trial import NO_CALL, NOTE, PATIENCE, QUESTION, TOO_LATE, TOOL, failed, passed
+from ...wire.json_body import JsonObject, JsonValue, parse_json_object
+from ..admission import OWNER
+from ..bodies import note_message
+from ..chat import begin_completion
+from ..delivery import BodySink, Exchange, deliver
+from ..metrics import METRICS
+from ..models import MODELS
+from ..request_log import RequestLog
+from ..responses import begin_draft
+from .page import quiet_reply, record_of
+
+# Who asks, as the list of turns has it.
+CLIENT = "this page"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """`turn` names its record, if it came to that. There is an `answer`, or else an `error`."""
+
+    turn: str
+    answer: Mapping[str, object] | None = None
+    error: ApiError | None = None
+
+
+async def _response(request: web.Request, body: JsonObject, held: ExitStack) -> Exchange:
+    body = {name: value for name, value in body.items() if name != "background"} | {"store": False}
+    draft = await begin_draft(request, body, held)
+    return Exchange(replace(draft.request.turn, streamed=draft.request.stream), draft.owner, draft.builder)
+
+
+async def _completion(request: web.Request, body: JsonObject, _: ExitStack) -> Exchange:
+    exchange, stream = await begin_completion(request, body)
+    return replace(exchange, turn=replace(exchange.turn, streamed=stream))
+
+
+# The routes whose requests can be asked by the page.
+_EXCHANGES: Mapping[str, Callable[[web.Request, JsonObject, ExitStack], Awaitable[Exchange]]] = {
+    "/chat/completions": _completion,
+    "/responses": _response,
+}
+
+
+async def _ask(request: web.Request, route: str, body: JsonObject) -> Asked:
+    app = request.app
+    entry = RequestLog(mint_id("req"), "POST", route, client=CLIENT, route=route)
+    note_message(app, entry, body)
+    status: int | None = None
+    try:
+        with ExitStack() as held:
+            exchange = await _EXCHANGES[route](request, body, held)
+            entry.answers(exchange.turn.model, exchange.builder.id, stream=False)
+            await deliver(app, exchange, BodySink(), entry)
+        status = 200
+        return Asked(entry.id, exchange.builder.body)
+    except ApiError as error:
+        entry.failed_with(error)
+        status = error.status
+        return Asked(entry.id, error=error)
+    finally:
+        entry.write(status)
+        app[METRICS].request(entry, status)
+
+
+async def ask_again(request: web.Request, id: str) -> web.StreamResponse:
+    """Asks what a turn asked, to the end of its answer."""
+    record = record_of(request, id)
+    if record.words is None or record.words.body is None or record.route not in _EXCHANGES:
+        raise RequestError(
+            f"Only a request to {' or '.join(_EXCHANGES)} whose words are kept can be asked again.",
+            status=409,
+            code="turn_not_usable",
+        )
+    request[OWNER] = record.words.owner
+    asked = await _ask(request, record.route, parse_json_object(record.words.body))
+    return quiet_reply({"turns": [asked.turn], "problem": asked.error and asked.error.message})
+
+
+async def try_tool(request: web.Request) -> web.StreamResponse:
+    """One tool loop: whether the first model of the list calls a tool, and answers when it has the result."""
+    model = (await request.app[MODELS].current())[0].id
+    turns: list[str] = []
+    try:
+        async with asyncio.timeout(PATIENCE):
+            finding = await _loop(request, model, turns)
+    except TimeoutError:
+        finding = failed(model, TOO_LATE)
+    return quiet_reply({**asdict(finding), "turns": turns})
+
+
+async def _loop(request: web.Request, model: str, turns: list[str]) -> Finding:
+    tool: JsonObject = {"type": "function", "name": TOOL.name, "description": TOOL.description}
+    tool |= {"parameters": orjson.loads(TOOL.parameters or "{}"), "strict": False}
+    said: list[JsonValue] = [{"role": "user", "content": QUESTION}]
+    began, read, written = time.monotonic(), 0, 0
+    for choice in ("required", "auto"):
+        body: JsonObject = {"model": model, "input": said, "tools": [tool], "tool_choice": choice, "stream": True}
+        asked = await _ask(request, "/responses", body)
+        turns.append(asked.turn)
+        if (error := asked.error) is not None:
+            lacks = "call a tool" if len(turns) == 1 else "go on with what the tool gave"
+            return failed(model, error.message, error.code, lacks)
+        answer = orjson.loads(orjson.dumps(asked.answer))
+        read, written = read + answer["usage"]["input_tokens"], written + answer["usage"]["output_tokens"]
+        calls = [item for item in answer["output"] if item["type"] == "function_call"]
+        if choice == "required" and not calls:
+            return failed(model, NO_CALL)
+        results = [{"type": "function_call_output", "call_id": call["call_id"], "output": NOTE} for call in calls]
+        said = [*said, *answer["output"], *results]
+    return passed(model, time.monotonic() - began, read, written)

@@ -1,0 +1,97 @@
+"""A turn that the page has kept is saved as the fixture that a recorder would have written."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from parser import write_call
+from proxy.cli.record.kept import FixtureOfTurn
+from proxy.cli.replay import ReplayOptions, run_replay
+from proxy.contracts import Prompt
+from proxy.errors import BackendError
+from proxy.ingress.inspect.inspection import PageOptions
+from proxy.replay.answers import load_answer
+from proxy.replay.call_key import key_of
+from proxy.replay.fixture import load_fixtures
+from proxy.server import running_server
+from proxy.settings import Settings
+from tests.support.http_client import error_of
+from tests.support.memory_backend import MemoryBackend, Script
+from tests.support.sockets import talk
+
+TOOL = {"name": "read_note", "parameters": {"type": "object"}}
+RESPONSES = {"model": "m", "input": "What is in /home/jane/a.md?", "tools": [{"type": "function", **TOOL}]}
+CHAT = {
+    "model": "m",
+    "messages": [{"role": "user", "content": RESPONSES["input"]}],
+    "tools": [{"type": "function", "function": TOOL}],
+}
+
+
+def call(prompt: Prompt) -> str:
+    return "I will look it up.\n" + write_call("read_note", '{"path": "a.md"}', key=key_of(prompt.developer))
+
+
+async def saved(session: aiohttp.ClientSession, url: str, number: int = 0) -> aiohttp.ClientResponse:
+    async with session.get(url.replace("/v1", "/inspect/turns")) as response:
+        turn = (await response.json())["turns"][number]["id"]
+    return await session.get(url.replace("/v1", f"/inspect/turns/{turn}/fixture"))
+
+
+async def unpacked(response: aiohttp.ClientResponse, folder: Path) -> Path:
+    assert response.status == 200, await response.text()
+    with zipfile.ZipFile(io.BytesIO(await response.read())) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def server(*answers: Script, **more: Any) -> Any:
+    settings = Settings(port=0, inspect=True, store="memory", **more)
+    return running_server(
+        settings, MemoryBackend(list(answers), chunk=3), page=PageOptions(save=FixtureOfTurn(settings))
+    )
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("path", "body"), [("/responses", RESPONSES), ("/chat/completions", CHAT)])
+@pytest.mark.parametrize("answer", [call, "No.", BackendError("Wait.", status=429, code="rate_limit_exceeded")])
+async def test_it_replays(answer: Script, path: str, body: dict[str, Any], stream: bool, tmp_path: Path) -> None:
+    async with server(answer) as url, aiohttp.ClientSession() as session:
+        async with session.post(url + path, json=body | {"stream": stream}) as response:
+            await response.read()
+        folder = await unpacked(await saved(session, url), tmp_path)
+    (case,) = (folder / name for name in load_fixtures(folder))
+    assert case.name == "what-is-in-home-user"
+    assert load_answer(case) is not None
+    assert "jane" not in "".join(file.read_text("utf-8") for file in case.iterdir())
+    assert await run_replay(folder, ReplayOptions()) == 0
+
+
+async def test_what_it_went_on_from_is_in_it(tmp_path: Path) -> None:
+    async with server("One.", "Two.") as url, aiohttp.ClientSession() as session:
+        async with session.post(url + "/responses", json=RESPONSES) as response:
+            first = (await response.json())["id"]
+        again = {"model": "m", "input": "And?", "previous_response_id": first}
+        headers = {"Authorization": "Bearer somebody"}
+        async with session.post(url + "/responses", json=again, headers=headers) as response:
+            assert response.status == 400
+        async with session.post(url + "/responses", json=again) as response:
+            assert response.status == 200
+        folder = await unpacked(await saved(session, url), tmp_path)
+    assert await run_replay(folder, ReplayOptions()) == 0
+
+
+async def test_what_makes_no_fixture_says_why() -> None:
+    async with server("One.", "Two.") as url, aiohttp.ClientSession() as session:
+        async with talk(url, "/responses") as socket:
+            await socket.say("response.create", model="m", input="hi")
+            await socket.hear_until("response.completed")
+        response = await saved(session, url)
+        assert response.status == 409
+        assert "only what is sent to POST /v1/responses" in (await error_of(response))["message"]
