@@ -80,6 +80,10 @@ class Sampling:
     seed: int | None = None
 
 
+# Whether a message is ours or the other side's, and the message, which stays as it is.
+LineListener = Callable[[bool, Mapping[str, Any]], None]
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """All that a text backend is given. `effort` and `summary` are the Responses API's reasoning values.
@@ -109,6 +113,8 @@ class Prompt:
     tier: str | None = None
     verbosity: str | None = None
     call_schema: str | None = None
+    listener: LineListener | None = field(default=None, compare=False, repr=False)
+    """Told each message that the backend exchanges for this, where it speaks in JSON-RPC lines; does not raise."""
     continuation: Continuation = field(default_factory=Continuation, compare=False, repr=False)
 
 

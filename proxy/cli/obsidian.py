@@ -2,43 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
+from ..plugins import GOOD_NAME, chatgpt_md_lacks
 from ..settings import Settings
 
 # Copilot asks for models of this name by the Responses API, and for all others by Chat Completions.
 RESPONSES_MODELS = "gpt-5"
 
-# ChatGPT MD lists a name that has one of the first in it and none of the second, and by default gives tools to the
-# third, a date behind them or not.
-LISTED = ("o3", "o4", "o1", "gpt-4", "gpt-5", "gpt-3")
-HIDDEN = ("audio", "transcribe", "realtime", "o1-pro", "tts")
-GIVEN_TOOLS = {
-    "codex-mini-latest", "gpt-3.5-turbo", "gpt-3.5-turbo-0125", "gpt-3.5-turbo-1106", "gpt-4", "gpt-4-0125-preview",
-    "gpt-4-0613", "gpt-4-1106-preview", "gpt-4-turbo", "gpt-4-turbo-preview", "gpt-4.1", "gpt-4.1-mini",
-    "gpt-4.1-nano", "gpt-4o", "gpt-4o-mini", "gpt-5", "gpt-5-chat-latest", "gpt-5-codex", "gpt-5-mini", "gpt-5-nano",
-    "gpt-5-pro", "gpt-5.1", "gpt-5.1-chat-latest", "gpt-5.1-codex", "gpt-5.1-codex-max", "gpt-5.1-codex-mini",
-    "gpt-5.2", "gpt-5.2-chat-latest", "gpt-5.2-codex", "gpt-5.2-pro", "o1", "o1-pro", "o3", "o3-mini", "o3-pro",
-    "o4-mini",
-}  # fmt: skip
-_DATE = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
-
-# A name that every plugin lists and gives its tools to.
-GOOD_NAME = "gpt-5.2"
-
 
 def copilot_api(model: str) -> str:
     """The API by which Obsidian Copilot asks for a model of this name."""
     return "Responses" if model.startswith(RESPONSES_MODELS) else "Chat Completions"
-
-
-def chatgpt_md_lacks(model: str) -> str | None:
-    """What ChatGPT MD, as it comes, keeps from a model of this name."""
-    if not any(part in model for part in LISTED) or any(part in model for part in HIDDEN):
-        return "does not list it"
-    if _DATE.sub("", model) not in GIVEN_TOOLS and model not in GIVEN_TOOLS:
-        return "gives it no tools"
-    return None
 
 
 def through_proxy(url: str, settings: Settings) -> str | None:

@@ -15,6 +15,7 @@ from ..backends import Finding, find_kind
 from ..backends.codex.errors import not_logged_in
 from ..contracts import AnswerText, TextBackend, TurnFailed, TurnRequest
 from ..errors import UsageError
+from ..plugins import PLUGINS, Plugin, lines_for
 from ..server import base_url, turn_options
 from ..settings import Settings
 from ..trial import PATIENCE
@@ -22,7 +23,6 @@ from ..turn import TurnReport, run_turn
 from .doctor import examine, is_well, show, with_next_step
 from .login import run_login
 from .obsidian import through_proxy
-from .plugins import PLUGINS, Plugin, lines_for
 
 QUESTION = "Say in one short sentence what a vault of notes is good for."
 

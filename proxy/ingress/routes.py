@@ -28,7 +28,17 @@ from .conversations import (
 from .health import healthz, readyz
 from .input_tokens import count_input_tokens
 from .inspect.asking import ask_again, try_tool
-from .inspect.page import follow_turns, get_turn, index, list_turns, open_session, page_file, save_turn, state
+from .inspect.page import (
+    follow_turns,
+    get_lines,
+    get_turn,
+    index,
+    list_turns,
+    open_session,
+    page_file,
+    save_turn,
+    state,
+)
 from .metrics import metrics
 from .models import get_model, list_models
 from .responses import create_response
@@ -79,6 +89,7 @@ ROUTES: dict[str, dict[str, Handler]] = {
     "/inspect/turns/{id}": {"GET": get_turn},
     "/inspect/turns/{id}/again": {"POST": ask_again},
     "/inspect/turns/{id}/fixture": {"GET": save_turn},
+    "/inspect/turns/{id}/lines": {"GET": get_lines},
     "/inspect/trial": {"POST": try_tool},
     "/inspect/{name}": {"GET": page_file},
     "/health": {"GET": healthz},

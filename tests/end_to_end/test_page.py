@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import zipfile
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,11 @@ import aiohttp
 import pytest
 
 from parser import write_call
+from proxy.cli.record.kept import FixtureOfTurn
+from proxy.cli.replay import ReplayOptions, run_replay
 from proxy.ingress.inspect.inspection import PageOptions
+from proxy.plugins import PLUGINS
+from proxy.replay.call_key import PLACEHOLDER
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.backends import BACKENDS_UNDER_TEST
@@ -21,7 +26,6 @@ from tests.support.browser_page import BrowserPage, browser_page
 from tests.support.conversation import results_shown
 from tests.support.node_clients import PACKAGES, missing
 from tests.support.scripted_model import Message, Reply, ScriptedModel
-from tests.support.tagcall_server import tagcall_server
 
 pytestmark = [pytest.mark.clients, pytest.mark.browser]
 
@@ -64,8 +68,10 @@ async def tool_loop(url: str, note: str = HOSTILE, client: str = "Obsidian/1.9",
 
 @pytest.fixture
 async def server(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[str]:
+    """As `tagcall serve --inspect` starts it."""
     model.choose = reader
-    async with tagcall_server(model, tmp_path / "home", inspect=True) as url:
+    settings = Settings(port=0, inspect=True, **BACKENDS_UNDER_TEST[0].settings(model, tmp_path / "home"))
+    async with running_server(settings, page=PageOptions(save=FixtureOfTurn(settings))) as url:
         yield url
 
 
@@ -121,6 +127,25 @@ async def test_the_head_tells_what_is_left_of_the_quota_after_each_turn(
         assert await page.run("return complaints") == []
 
 
+async def test_the_lines_are_those_of_the_codex_program_without_the_key(server: str) -> None:
+    await tool_loop(server)
+    root = server.replace("/v1", "/inspect/turns")
+    async with aiohttp.ClientSession() as session:
+        async with session.get(root) as response:
+            first = (await response.json())["turns"][-1]
+        async with session.get(f"{root}/{first['id']}") as response:
+            detail = await response.json()
+        async with session.get(f"{root}/{first['id']}/lines") as response:
+            lines = [json.loads(line) for line in (await response.text()).splitlines()]
+    told = [(line["dir"], line["msg"].get("method")) for line in lines]
+    assert told[:2] == [("client", "thread/start"), ("client", "turn/start")]
+    assert told[-1] == ("server", "turn/completed")
+    wrote = [line["msg"]["params"]["delta"] for line in lines if line["msg"].get("method") == "item/agentMessage/delta"]
+    assert "".join(wrote) == detail["answers"][0]["wrote"]
+    assert [line["t"] for line in lines] == sorted(line["t"] for line in lines)
+    assert PLACEHOLDER in lines[0]["msg"]["params"]["developerInstructions"]
+
+
 async def test_what_a_note_a_tool_a_model_or_a_header_holds_is_text(server: str, tmp_path: Path) -> None:
     async with browser_page(tmp_path) as page:
         await visit(page, server)
@@ -170,7 +195,8 @@ async def test_axe_finds_no_serious_problem(server: str, tmp_path: Path, scheme:
         await visit(page, server)
         await tool_loop(server)
         await page.wait_for(".turn.done .refused")
-        await page.run("await page.locator('.turn').last().click(); await page.locator('.column').first().waitFor()")
+        await page.run("await page.locator('.turn').last().click(); await page.locator('.column').first().waitFor();"
+                       " await page.locator('#plugins summary').click()")  # fmt: skip
         # By the debugger, which the policy of the page does not bind.
         found = await page.run(
             "await page.evaluate(given);"
@@ -212,14 +238,80 @@ async def test_what_it_copies_can_be_pasted(server: str, tmp_path: Path) -> None
         await page.wait_for(".turn.done .refused")
 
         async def copied(button: str) -> str:
-            await page.run("await page.getByRole('button', { name: given }).click()", button)
-            await page.run("await page.getByRole('button', { name: 'Copied' }).first().waitFor()")
-            text: str = await page.run("return await page.evaluate(() => navigator.clipboard.readText())")
+            text: str = await page.run(
+                "await page.evaluate(() => navigator.clipboard.writeText(''));"
+                " await page.getByRole('button', { name: given, exact: true }).click();"
+                " const read = () => page.evaluate(() => navigator.clipboard.readText());"
+                " for (;;) { const text = await read(); if (text) return text; }",
+                button,
+            )
             return text
 
         assert await copied("Copy base URL") == server
+        await page.run("await page.locator('#plugins summary').click();"
+                       " await page.locator('#plugin').selectOption('Smart Connections')")  # fmt: skip
+        assert await copied("Copy Hostname") == "127.0.0.1"
+        assert await copied("Copy Model Name") == await copied("Copy model")
+        await page.run("await page.locator('#plugin').selectOption('Copilot')")
+        assert await copied("Copy API key") == "tagcall"
+        assert await page.text("#where") == next(each.where for each in PLUGINS if each.name == "Copilot")
+        await page.run("await page.locator('#plugins summary').click()")
         await page.run("await page.locator('.turn').last().click(); await page.locator('.column').first().waitFor()")
         command, url, *_, body = shlex.split(await copied("Copy as curl"))
         assert (command, url) == ("curl", server + "/chat/completions")
         assert json.loads(body)["tools"][0]["function"]["description"] == HOSTILE
         assert json.loads(await copied("Copy as JSON"))["blocks"][0]["block"] == REPAIRED
+
+
+async def test_a_turn_is_saved_as_a_fixture_that_replays(server: str, tmp_path: Path) -> None:
+    async with browser_page(tmp_path) as page:
+        await visit(page, server)
+        await tool_loop(server, note="# A\nBeans.")
+        await page.wait_for(".turn.done .refused")
+        await page.run("await page.locator('.turn').last().click(); await page.locator('.column').first().waitFor()")
+        name = await page.run(
+            "const [download] = await Promise.all([page.waitForEvent('download'),"
+            " page.getByRole('button', { name: 'Save as fixture' }).click()]);"
+            " await download.saveAs(given); return download.suggestedFilename()",
+            str(tmp_path / "turn.zip"),
+        )
+        assert await page.run("return complaints") == []
+    assert name == "what-is-in-a-md.zip"
+    with zipfile.ZipFile(tmp_path / "turn.zip") as archive:
+        archive.extractall(tmp_path / "fixtures")
+    assert await run_replay(tmp_path / "fixtures", ReplayOptions()) == 0
+
+
+async def test_a_turn_is_run_again_and_its_lines_are_opened(server: str, tmp_path: Path) -> None:
+    async with browser_page(tmp_path, width=390) as page:
+        await visit(page, server)
+        await tool_loop(server, note="# A\nBeans.")
+        await page.wait_for(".turn.done .refused")
+        await page.run("await page.locator('.turn').last().click(); await page.locator('.column').first().waitFor();"
+                       " await page.getByRole('button', { name: 'Run again' }).press('Enter')")  # fmt: skip
+        await page.run("await page.getByText('this page').first().waitFor()")
+        await page.wait_for(".turn.done[aria-current=true] .repaired")
+        assert await page.count(".turn") == 3
+        lines = await page.run(
+            "const [tab] = await Promise.all([page.context().waitForEvent('page'),"
+            " page.getByRole('link', { name: 'Raw JSON-RPC lines' }).click()]);"
+            " await tab.waitForLoadState(); return await tab.evaluate(() => document.body.innerText)"
+        )
+        assert '"method": "turn/start"' in lines
+        assert await page.run("return await page.evaluate(() => document.documentElement.scrollWidth)") <= 390
+        assert await page.run("return complaints") == []
+
+
+async def test_a_test_question_shows_one_whole_tool_loop(server: str, model: ScriptedModel, tmp_path: Path) -> None:
+    model.choose = None
+    model.push(Reply([Message(write_call("read", '{"note": "welcome.md"}'))]))
+    model.push(Reply([Message("It opens in May.")]))
+    async with browser_page(tmp_path) as page:
+        await visit(page, server)
+        await page.run("await page.getByRole('button', { name: 'Send a test question' }).press('Enter')")
+        await page.wait_for("#trial.ready")
+        assert "called a tool in" in await page.text("#trial")
+        assert await page.count(".group") == 1
+        assert await page.count(".turn.done") == 2
+        assert "It opens in May." in await page.text("#columns")
+        assert await page.run("return complaints") == []

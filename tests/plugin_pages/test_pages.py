@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from proxy.cli.obsidian import GIVEN_TOOLS, HIDDEN, LISTED, RESPONSES_MODELS
+from proxy.cli.obsidian import RESPONSES_MODELS
+from proxy.plugins import GIVEN_TOOLS, HIDDEN, LISTED
 
 from .plugins import PLUGINS, Names, Plugin
 from .reading import Extract, drift, extract, kept

@@ -100,7 +100,7 @@ class CodexBackend:
     async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
         if self._closing:
             raise shutting_down()
-        turn = RunningTurn(self._allowed)
+        turn = RunningTurn(self._allowed, prompt.listener)
         self._tasks.create_task(self._own(turn, prompt), name="turn")
         try:
             yield turn.events

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from ...contracts import BackendEvent, Usage
+from ...contracts import BackendEvent, LineListener, Usage
 from ...errors import BackendError
 from ...rpc import RpcObject
 from ..answers import FAILED
@@ -38,9 +38,10 @@ class TurnLostError(Exception):
 class RunningTurn:
     """What is known of one turn by those who take part: the reader, its owner and its consumer."""
 
-    def __init__(self, allowed: frozenset[str] = HARMLESS) -> None:
+    def __init__(self, allowed: frozenset[str] = HARMLESS, listener: LineListener | None = None) -> None:
         self.events = EventQueue()
         self._allowed = allowed
+        self._listener = listener
         self.left = False
         self.begin()
 
@@ -85,6 +86,11 @@ class RunningTurn:
         self._reduction.turn_id = turn_id
         self.known.set()
 
+    def exchanged(self, message: RpcObject, *, ours: bool) -> None:
+        """A message for it is sent, or has come."""
+        if self._listener is not None:
+            self._listener(ours, message)
+
     def receive(self, method: str, params: RpcObject) -> None:
         """Take one notification of its thread. Called by the reader.
 
@@ -94,6 +100,8 @@ class RunningTurn:
             return
         self.heard = asyncio.get_running_loop().time()
         self.lines += 1
+        if self._listener is not None:
+            self._listener(False, {"method": method, "params": params})
         events = self._reduction.receive(method, params)
         if self._reduction.turn_id is not None:
             self.known.set()

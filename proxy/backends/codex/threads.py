@@ -143,7 +143,7 @@ class CodexThreads:
             characters = sum(len(part.text) for part in prompt.parts if isinstance(part, Text))
             if characters > MAX_INPUT:
                 raise too_long(characters)
-            thread = self.spares.take(prompt) or await self._start_thread(prompt)
+            thread = await self._thread_for(turn, prompt)
             try:
                 if not turn.left:
                     await self._run_on(thread, turn, prompt, Unsaid((), prompt.parts))
@@ -158,7 +158,7 @@ class CodexThreads:
         prompt = replace(prompt, developer=prompt.head)
         found = lanes.take(prompt)
         prompt.continuation.lane = Lane(found is not None, lanes.reason)
-        lane = found or HeldThread(identity(prompt), self.spares.take(prompt) or await self._start_thread(prompt))
+        lane = found or HeldThread(identity(prompt), await self._thread_for(turn, prompt))
         ended = False
 
         def resume(meaning: bytes | None) -> None:
@@ -198,8 +198,16 @@ class CodexThreads:
             with suppress(RpcClosedError):
                 self._client.post("thread/unsubscribe", {"threadId": lane.thread.id})
 
+    async def _thread_for(self, turn: RunningTurn, prompt: Prompt) -> Started:
+        """One that was started before, or a new one."""
+        turn.exchanged({"method": "thread/start", "params": self._thread_params(prompt)}, ours=True)
+        return self.spares.take(prompt) or await self._start_thread(prompt)
+
+    def _thread_params(self, prompt: Prompt) -> RpcObject:
+        return thread_params(prompt, self._options.cwd, self._options.base_instructions)
+
     async def _start_thread(self, prompt: Prompt) -> Started:
-        params = thread_params(prompt, self._options.cwd, self._options.base_instructions)
+        params = self._thread_params(prompt)
         try:
             thread = (await self._request_thread(params))["thread"]
             thread_id = str(thread["id"])
@@ -267,9 +275,12 @@ class CodexThreads:
             if what.older:
                 # Awaited, since a turn would run without items that were refused.
                 older = inject_params(thread.id, what.older)
+                turn.exchanged({"method": "thread/inject_items", "params": older}, ours=True)
                 await self._client.request("thread/inject_items", older, deadline=deadline)
             params = turn_params(thread.id, prompt, what.newest)
+            turn.exchanged({"method": "turn/start", "params": params}, ours=True)
             answer = await self._client.request("turn/start", params, deadline=deadline)
+            turn.exchanged({"result": answer}, ours=False)
             turn.started_as(str(answer["turn"]["id"]))
             if thread.ephemeral and alike and self._life.usable:
                 asyncio.get_running_loop().call_later(NEXT_THREAD_AFTER, self.spares.want, prompt)
@@ -282,6 +293,7 @@ class CodexThreads:
         except RpcClosedError as error:
             turn.lose(rpc_failure(error, "start a turn"))
         except RpcAnswerError as error:
+            turn.exchanged({"error": {"code": error.code, "message": error.message}}, ours=False)
             failure = rpc_failure(error, "start a turn")
             if thread.waited:
                 # It may be the thread that is not there any more; another attempt has a new one.
@@ -314,6 +326,7 @@ class CodexThreads:
             if turn.ended.is_set():
                 return
             self.interrupt(thread_id, turn.id)
+            turn.exchanged({"method": "turn/interrupt"}, ours=True)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._deadlines.interrupt):
                     await turn.ended.wait()

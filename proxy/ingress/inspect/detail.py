@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import orjson
 
@@ -11,7 +12,7 @@ from prompts import Image, Part
 from ...contracts import Prompt, ReasoningPiece, TextPiece
 from ...replay.call_key import key_of
 from ...turn.masking import masked
-from .record import HeardTurn, LeftEvents, TurnRecord
+from .record import HeardTurn, KeptWords, LeftEvents, TurnRecord
 
 
 def detail(record: TurnRecord) -> dict[str, object]:
@@ -26,10 +27,26 @@ def detail(record: TurnRecord) -> dict[str, object]:
         "answers": [_answer(turn, record.began) for turn in words.heard],
         "blocks": [{"mark": each.mark.value, "why": each.why, "block": each.block} for each in record.marks],
         "left": [_left(row, record.began) for row in words.left],
+        "lines": any(turn.lines for turn in words.heard),
     }
+    return {name: _masked_by(value, words) for name, value in told.items()}
+
+
+def lines(words: KeptWords, began: float) -> Iterator[dict[str, object]]:
+    """The JSON-RPC messages as a fixture has them: seconds, who sent it, the message."""
+    for turn in words.heard:
+        for line in turn.lines:
+            message: dict[str, Any] = orjson.loads(line.data)
+            if line.texts is not None:
+                message["params"]["delta"] = "".join(line.texts)
+            told = {"t": round(line.at - began, 3), "dir": "client" if line.ours else "server", "msg": message}
+            yield {name: _masked_by(value, words) for name, value in told.items()}
+
+
+def _masked_by(value: object, words: KeptWords) -> object:
     for key in {key for turn in words.heard if (key := key_of(turn.prompt.developer)) is not None}:
-        told = {name: _masked(value, key) for name, value in told.items()}
-    return told
+        value = _masked(value, key)
+    return value
 
 
 def _answer(turn: HeardTurn, began: float) -> dict[str, object]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from typing import Self
+from dataclasses import replace
+from typing import Any, Self
+from weakref import ref
 
 from ...backends.wrapped import WrappedBackend
 from ...contracts import BackendEvent, Prompt, TextBackend, TurnEvent
@@ -34,8 +36,17 @@ class OverheardBackend(WrappedBackend):
             async with self._backend.stream(prompt) as batches:
                 yield batches
             return
+        noted = ref(turn)  # whoever keeps the prompt does not keep what was heard of it
+
+        def listen(ours: bool, message: Mapping[str, Any]) -> None:
+            if (heard := noted()) is not None:
+                self._record.heard_line(heard, message, time.monotonic(), ours=ours)
+
         try:
-            async with self._backend.stream(prompt) as batches, aclosing(self._heard(batches, turn)) as heard:
+            async with (
+                self._backend.stream(replace(prompt, listener=listen)) as batches,
+                aclosing(self._heard(batches, turn)) as heard,
+            ):
                 yield heard
         except BackendError as error:
             turn.error = error

@@ -5,6 +5,7 @@ What runs in it is this server's own, from files of its own; what came from else
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from importlib import resources
 from io import BytesIO
@@ -13,6 +14,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from aiohttp import web
 
 from ...errors import BackendError, RequestError
+from ...plugins import PLUGINS, what_it_lacks
 from ..admission import OWNER
 from ..bodies import json_reply
 from ..event_stream import stream_subscription
@@ -21,7 +23,7 @@ from ..models import MODELS
 from ..readiness import READINESS
 from ..state import BACKEND, BASE_PATH
 from .access import COOKIE
-from .detail import detail
+from .detail import detail, lines
 from .inspection import INSPECTION
 from .record import TurnRecord
 
@@ -115,13 +117,23 @@ async def state(request: web.Request) -> web.StreamResponse:
     """How the server is."""
     inspection = request.app[INSPECTION]
     health = await request.app[READINESS].now()
+    models = await _models(request)
     log = inspection.log
     return _quiet(json_reply({
         "problem": health.problem,
         "backend": health.version,
         "keyed": inspection.keyed,
         "quota": [quota.as_json() for quota in request.app[BACKEND].load().quota],
-        "models": await _models(request),
+        "models": models,
+        "plugins": [
+            {
+                "name": plugin.name,
+                "where": plugin.where,
+                "fields": plugin.fields,
+                "lacks": what_it_lacks(plugin, models[0] if models else None),
+            }
+            for plugin in PLUGINS
+        ],
         "inspect": log.keeps_words,
         "turns": log.limit,
         "bytes": log.size,
@@ -152,6 +164,16 @@ async def list_turns(request: web.Request) -> web.StreamResponse:
 
 async def get_turn(request: web.Request, id: str) -> web.StreamResponse:
     return _quiet(json_reply(detail(record_of(request, id))))
+
+
+async def get_lines(request: web.Request, id: str) -> web.StreamResponse:
+    """What tagcall and the app-server said to each other for it, a JSON object a line."""
+    record = record_of(request, id)
+    told = () if record.words is None else lines(record.words, record.began)
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in told)
+    if not text:
+        raise RequestError("No lines of this turn are kept.", status=409, code="turn_not_usable")
+    return _quiet(web.Response(text=text, content_type="text/plain"))
 
 
 async def save_turn(request: web.Request, id: str) -> web.StreamResponse:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from sys import getsizeof
+from typing import Any
 
 import orjson
 
@@ -54,7 +55,18 @@ class TurnState(StrEnum):
     LEFT = "left"
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True)
+class HeardLine:
+    """A JSON-RPC message as JSON. One that brings a text of several says all of it in `texts`."""
+
+    at: float
+    ours: bool
+    data: bytes
+    method: str | None = None
+    texts: list[str] | None = None
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class HeardTurn:
     """One turn of a backend. Times are in seconds on the monotonic clock.
 
@@ -65,6 +77,7 @@ class HeardTurn:
     prompt: Prompt
     begun: float
     told: list[tuple[float, BackendEvent]] = field(default_factory=list)
+    lines: list[HeardLine] = field(default_factory=list)
     error: BackendError | None = None
     read_to_its_end: bool = False
     stopped: bool = False
@@ -177,9 +190,7 @@ class TurnRecord:
             last = rows[-1] if rows else None
             if text is not None and last is not None and last.name == name and last.texts is not None:
                 last.count += 1
-                last.texts.append(text)
-                if len(last.texts) >= JOINED:
-                    last.texts[:] = ["".join(last.texts)]
+                _add(last.texts, text)
                 size += len(text)
             else:
                 # A copy: what orjson gives may lie in several times the room that it needs.
@@ -237,6 +248,24 @@ class TurnRecord:
             size += ENTRY
             told.append((now, event))
         self.grew(size)
+
+    def heard_line(self, turn: HeardTurn, message: Mapping[str, Any], now: float, *, ours: bool) -> None:
+        """This was sent for it, or has come."""
+        if self.words is None:
+            return
+        match message:
+            case {"method": str(method), "params": {"delta": str(text)}}:
+                last = turn.lines[-1] if turn.lines else None
+                if last is not None and last.method == method and last.texts is not None:
+                    _add(last.texts, text)
+                    self.grew(len(text))
+                    return
+                line = HeardLine(now, ours, b"", method, [text])
+            case _:
+                line = HeardLine(now, ours, b"")
+        line.data = bytes(memoryview(orjson.dumps(message)))
+        turn.lines.append(line)
+        self.grew(len(line.data) + 2 * ENTRY)
 
     # For everybody
 
@@ -340,6 +369,12 @@ def _grew(_: int) -> None:
 
 def _size(part: Text | Image) -> int:
     return getsizeof(part.url if isinstance(part, Image) else part.text)
+
+
+def _add(texts: list[str], text: str) -> None:
+    texts.append(text)
+    if len(texts) >= JOINED:
+        texts[:] = ["".join(texts)]
 
 
 def _since(began: float, at: float | None) -> float | None:

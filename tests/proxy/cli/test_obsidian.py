@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.cli.obsidian import GOOD_NAME, chatgpt_md_lacks, client_settings, copilot_api
+from proxy.cli.obsidian import client_settings, copilot_api
+from proxy.plugins import GOOD_NAME, chatgpt_md_lacks
 from proxy.settings import Settings
 
 URL = "http://127.0.0.1:8787/v1"

@@ -14,8 +14,8 @@ from pytest_aiohttp import AiohttpServer
 from parser import write_call
 from proxy.backends.codex.program import bundled_program
 from proxy.cli.login import CODEX_LOGIN, advised
-from proxy.cli.plugins import PLUGINS, Plugin, lines_for
 from proxy.cli.setup import _choose
+from proxy.plugins import PLUGINS, Plugin, lines_for
 from tests.proxy.cli.test_commands import environment, run
 from tests.support.patience import PATIENCE
 from tests.support.scripted_chat import ScriptedChat

@@ -1,5 +1,5 @@
 // The page at `/`: what the server says of itself, the turns as they happen, and one of them with its words.
-import { asCurl, copyButton, node, quotaLines, turnDetail, turnRow } from "./view.js";
+import { asCurl, copyButton, node, pluginFields, quotaLines, turnDetail, turnRow } from "./view.js";
 
 const by = (id) => document.getElementById(id);
 const turns = new Map(); // by id, oldest first
@@ -16,10 +16,9 @@ class Refused extends Error {}
 
 async function ask(path, options = {}) {
   const reply = await fetch(place(path), options);
+  if (reply.ok) return reply.headers.get("Content-Type").startsWith("application/json") ? reply.json() : reply;
   const body = await reply.json();
-  if (reply.status === 401) throw new Refused(body.error.message);
-  if (!reply.ok) throw new Error(body.error.message);
-  return body;
+  throw new (reply.status === 401 ? Refused : Error)(body.error.message);
 }
 
 // Access
@@ -57,7 +56,9 @@ function showState(state) {
   by("actions").replaceChildren(
     copyButton("Copy base URL", () => baseUrl),
     ...state.models.slice(0, 1).map((model) => copyButton("Copy model", () => model)),
-    state.keyed ? "" : copyButton("Copy key", () => "tagcall"));
+    state.keyed ? "" : copyButton("Copy key", () => "tagcall"),
+    node("button", { type: "button", act: tryTool }, "Send a test question"));
+  showPlugins();
 }
 
 function showFacts(state) {
@@ -87,6 +88,50 @@ function lookAgain() {
     }
   }, 1000);
 }
+
+// One tool loop: its turns show in the list as they happen, the last is opened.
+async function tryTool(event) {
+  by("trial").className = "";
+  await busy(event.target, "Asking …", by("trial"), async () => {
+    const found = await ask("trial", { method: "POST" });
+    by("trial").className = found.good ? "ready" : "trouble";
+    by("trial").textContent = found.remedy ? `${found.said} ${found.remedy}` : `${found.said}.`;
+    if (found.turns.length) await open(found.turns.at(-1));
+  });
+}
+
+// What the button says while it works; what goes wrong is told in `place`.
+async function busy(button, words, place, work) {
+  const before = button.textContent;
+  button.disabled = true;
+  button.textContent = words;
+  place.textContent = "";
+  try {
+    await work();
+  } catch (error) {
+    place.textContent = error.message;
+  } finally {
+    button.disabled = false;
+    button.textContent = before;
+  }
+}
+
+function showPlugins() {
+  const chosen = by("plugin").value;
+  by("plugins").hidden = false;
+  by("plugin").replaceChildren(...server.plugins.map((plugin) => node("option", {}, plugin.name)));
+  by("plugin").value = server.plugins.some((plugin) => plugin.name === chosen) ? chosen : server.plugins[0].name;
+  showPlugin();
+}
+
+function showPlugin() {
+  const plugin = server.plugins.find((each) => each.name === by("plugin").value);
+  by("where").textContent = plugin.where;
+  by("lacks").textContent = plugin.lacks ?? "";
+  by("fields").replaceChildren(pluginFields(plugin, baseUrl, server.keyed ? null : "tagcall", server.models[0]));
+}
+
+by("plugin").addEventListener("change", showPlugin);
 
 // List
 
@@ -131,8 +176,7 @@ async function open(id, move = true) {
     if (shown !== id) return;
     by("detail-title").textContent = `${turn.model}, ${new Date(turn.at * 1000).toLocaleTimeString()}`;
     by("columns").replaceChildren(...turnDetail(turn));
-    by("buttons").replaceChildren(...(turn.asked ? [copyButton("Copy as curl", () => asCurl(turn, baseUrl, server.keyed))] : []),
-      ...(turn.words ? [copyButton("Copy as JSON", () => JSON.stringify(turn, null, 2))] : []));
+    showButtons(turn);
   } catch (error) {
     by("columns").replaceChildren(node("p", { class: "failure" }, error.message));
   }
@@ -140,8 +184,38 @@ async function open(id, move = true) {
   if (move) by("detail").focus();
 }
 
+// The routes whose requests can be asked from here.
+const ASKED = ["/responses", "/chat/completions"];
+
+function showButtons(turn) {
+  const path = `turns/${encodeURIComponent(turn.id)}`;
+  const button = (label, words, work) =>
+    node("button", { type: "button", act: (event) => busy(event.target, words, by("trouble"), work) }, label);
+  const usable = turn.asked && ASKED.includes(turn.path);
+  by("trouble").textContent = "";
+  by("buttons").replaceChildren(...[
+    usable && copyButton("Copy as curl", () => asCurl(turn, baseUrl, server.keyed)),
+    turn.words && copyButton("Copy as JSON", () => JSON.stringify(turn, null, 2)),
+    usable && turn.method === "POST" && button("Save as fixture", "Saving …", () => save(`${path}/fixture`)),
+    usable && button("Run again", "Asking …", async () => {
+      const told = await ask(`${path}/again`, { method: "POST" });
+      await open(told.turns[0]);
+    }),
+    turn.lines && node("a", { class: "button", href: place(`${path}/lines`), target: "_blank", rel: "noopener" }, "Raw JSON-RPC lines"),
+  ].filter(Boolean));
+}
+
+// What the server sends, as a download under the name that it gives.
+async function save(path) {
+  const reply = await ask(path);
+  const link = node("a", { download: /filename="([^"]+)"/.exec(reply.headers.get("Content-Disposition"))[1] });
+  link.href = URL.createObjectURL(await reply.blob());
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
 document.addEventListener("keydown", (event) => {
-  if (event.target.matches("input, textarea") || event.altKey || event.ctrlKey || event.metaKey) return;
+  if (event.target.matches("input, textarea, select") || event.altKey || event.ctrlKey || event.metaKey) return;
   const rows = [...by("list").querySelectorAll(".turn")];
   const at = rows.indexOf(document.activeElement);
   if (event.key === "ArrowDown" || event.key === "j") rows[Math.min(at + 1, rows.length - 1)]?.focus();

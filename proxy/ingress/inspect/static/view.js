@@ -115,6 +115,22 @@ export function asCurl(turn, baseUrl, keyed) {
   return `curl ${quoted(baseUrl + turn.path)} -H 'Content-Type: application/json'${key} -d ${quoted(JSON.stringify(turn.asked))}`;
 }
 
+// What to enter in a plugin: each field with its value, and a button where there is something to copy.
+export function pluginFields(plugin, url, key, model) {
+  const { hostname, port, pathname, protocol } = new URL(url);
+  const values = {
+    url, key, model, root: url.replace(/\/v1$/, ""), host: hostname, path: pathname,
+    port: port || (protocol === "https:" ? "443" : "80"),
+  };
+  const instead = { key: "the key that tagcall was started with", model: `a name from ${url}/models` };
+  return node("dl", { class: "fields" }, ...Object.entries(plugin.fields).map(([name, text]) => {
+    const place = /\{(\w+)\}/.exec(text)?.[1];
+    const value = values[place];
+    return node("div", {}, node("dt", {}, name), node("dd", {}, text.replace(/\{(\w+)\}/, () => value ?? instead[place]),
+      value ? copyButton(`Copy ${name}`, () => value) : null));
+  }));
+}
+
 const json = (value) => JSON.stringify(value, null, 2);
 
 // The four columns of one turn, or the reason why it has no words.

@@ -1,13 +1,39 @@
-"""What `setup` says to enter in a plugin: the fields of docs/howto/obsidian, whose pages say more."""
+"""What `setup` and the page say to enter in a plugin: the fields of docs/howto/obsidian, whose pages say more."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from ..advice import command
-from .obsidian import GOOD_NAME, chatgpt_md_lacks
+from .advice import command
+
+# ChatGPT MD lists a name that has one of the first in it and none of the second, and by default gives tools to the
+# third, a date behind them or not.
+LISTED = ("o3", "o4", "o1", "gpt-4", "gpt-5", "gpt-3")
+HIDDEN = ("audio", "transcribe", "realtime", "o1-pro", "tts")
+GIVEN_TOOLS = {
+    "codex-mini-latest", "gpt-3.5-turbo", "gpt-3.5-turbo-0125", "gpt-3.5-turbo-1106", "gpt-4", "gpt-4-0125-preview",
+    "gpt-4-0613", "gpt-4-1106-preview", "gpt-4-turbo", "gpt-4-turbo-preview", "gpt-4.1", "gpt-4.1-mini",
+    "gpt-4.1-nano", "gpt-4o", "gpt-4o-mini", "gpt-5", "gpt-5-chat-latest", "gpt-5-codex", "gpt-5-mini", "gpt-5-nano",
+    "gpt-5-pro", "gpt-5.1", "gpt-5.1-chat-latest", "gpt-5.1-codex", "gpt-5.1-codex-max", "gpt-5.1-codex-mini",
+    "gpt-5.2", "gpt-5.2-chat-latest", "gpt-5.2-codex", "gpt-5.2-pro", "o1", "o1-pro", "o3", "o3-mini", "o3-pro",
+    "o4-mini",
+}  # fmt: skip
+_DATE = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
+
+# A name that every plugin lists and gives its tools to.
+GOOD_NAME = "gpt-5.2"
+
+
+def chatgpt_md_lacks(model: str) -> str | None:
+    """What ChatGPT MD, as it comes, keeps from a model of this name."""
+    if not any(part in model for part in LISTED) or any(part in model for part in HIDDEN):
+        return "does not list it"
+    if _DATE.sub("", model) not in GIVEN_TOOLS and model not in GIVEN_TOOLS:
+        return "gives it no tools"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +120,15 @@ def lines_for(plugin: Plugin, url: str, key: str, model: str | None) -> Iterator
     width = max(map(len, plugin.fields))
     for name, value in plugin.fields.items():
         yield f"  {name:<{width}}  {value.format(**filled)}"
-    if (lacking := plugin.lacks(model or "")) is not None:
-        which = f"{plugin.name} {lacking}" if model else f"{plugin.name} passes over some names"
-        serve = command(f"serve --alias {GOOD_NAME}={model or 'MODEL'}")
-        yield f"{which}: {serve} gives the model one that passes."
+    if (lacking := what_it_lacks(plugin, model)) is not None:
+        yield lacking
     yield f"docs/howto/obsidian/{plugin.page} says more."
+
+
+def what_it_lacks(plugin: Plugin, model: str | None) -> str | None:
+    """What the plugin keeps from the model, or from some models where none is named, and what helps."""
+    if (lacking := plugin.lacks(model or "")) is None:
+        return None
+    which = f"{plugin.name} {lacking}" if model else f"{plugin.name} passes over some names"
+    serve = command(f"serve --alias {GOOD_NAME}={model or 'MODEL'}")
+    return f"{which}: {serve} gives the model one that passes."
