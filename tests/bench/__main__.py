@@ -11,6 +11,7 @@ deltas       rows about text that streams
 starts       rows about starting: the process, an answer; and about memory
 leaving      rows about clients that leave
 answers      a row about text on its way through a turn
+watched      rows about somebody who looks on
 lanes        rows about conversations that keep their thread
 requests     rows about reading a request, and about growth with its size
 report       a row: two figures, what they come to, and its goal
@@ -27,7 +28,7 @@ from pathlib import Path
 
 from tests.parser import bench as parser_bench
 
-from . import answers, deltas, lanes, leaving, requests, starts
+from . import answers, deltas, lanes, leaving, requests, starts, watched
 from .contestants import over_chat, relay, tagcall
 from .report import Row, head
 
@@ -60,6 +61,9 @@ def main() -> None:
         sys.stdout.write("\n")
     show(answers.rows())
     show(requests.sending())
+    sys.stdout.write(f"\nWith a page that looks on, and without\n{head('watched', 'alone')}\n")
+    with tempfile.TemporaryDirectory() as watched_in, tempfile.TemporaryDirectory() as alone_in:
+        show(watched.rows(Path(watched_in), Path(alone_in)))
     sys.stdout.write(f"\nConversations that keep their thread, and those that do not\n{head('lanes on', 'off')}\n")
     with tempfile.TemporaryDirectory() as lanes_in:
         show(lanes.billed(Path(lanes_in)))

@@ -58,8 +58,7 @@ class OverheardBackend(WrappedBackend):
         self, batches: AsyncIterator[Sequence[BackendEvent]], turn: HeardTurn
     ) -> AsyncGenerator[Sequence[BackendEvent], None]:
         async for batch in batches:
-            if self._record.words is not None:
-                self._record.heard(turn, batch, time.monotonic())
+            self._record.heard(turn, batch, time.monotonic())
             yield batch
         turn.read_to_its_end = True
 

@@ -27,6 +27,8 @@ TOGETHER = 0.1
 PIECE = 2_000
 # Deltas that left, after which they are joined.
 JOINED = 64
+# What was heard and has left is noted, and looked at once it is so much: text comes in very small pieces.
+NOTES = 64
 # Bytes that an entry of a list takes besides its text, about.
 ENTRY = 200
 
@@ -62,8 +64,8 @@ class HeardLine:
     at: float
     ours: bool
     data: bytes
-    method: str | None = None
-    texts: list[str] | None = None
+    method: str | None
+    texts: list[str] | None
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -139,11 +141,31 @@ class TurnRecord:
         self.usage: Usage | None = None
         self.error: ApiError | None = None
         self.turned_away: ApiError | None = None
-        self.words: KeptWords | None = None
         self.dropped = False
         self.changed: Callable[[], None] = _nothing
         self.grew: Callable[[int], None] = _grew
         self._told = 0
+        self.kept: KeptWords | None = None
+        """Without what is only noted."""
+        self._told_to: list[tuple[float, BackendEvent]] = []
+        self._told_notes: list[tuple[Sequence[BackendEvent], float]] = []
+        self._left_notes: list[tuple[dict[str, object], float]] = []
+
+    @property
+    def words(self) -> KeptWords | None:
+        """None where they are not kept, or not any more."""
+        self._look_at_notes()
+        return self.kept
+
+    def keep(self, words: KeptWords | None) -> None:
+        self.kept = words
+        self._told_to, self._told_notes, self._left_notes = [], [], []
+
+    def _look_at_notes(self) -> None:
+        if self.kept is not None and (self._told_notes or self._left_notes):
+            told, self._told_notes = self._told_notes, []
+            left, self._left_notes = self._left_notes, []
+            self.grew(_keep_told(self._told_to, told) + _keep_left(self.kept.left, left))
 
     # What the turn makes of what the model wrote
 
@@ -156,7 +178,7 @@ class TurnRecord:
 
     def _mark(self, mark: Mark, name: str | None, why: tuple[str, ...], block: str) -> None:
         # Without words the reason is a name of ours: what a block that cannot be read has instead is the model's.
-        kept = self.words is not None
+        kept = self.kept is not None
         if mark is Mark.REFUSED and not kept:
             why = tuple(reason if reason.isidentifier() else "malformed" for reason in why)
         self.marks.append(MarkedBlock(mark, name, why, block if kept else ""))
@@ -182,22 +204,15 @@ class TurnRecord:
 
     def left(self, events: Iterable[dict[str, object]], now: float) -> None:
         """Events as they leave."""
-        if self.words is None:
+        if self.kept is None:
             return
-        rows, size = self.words.left, 0
+        notes = self._left_notes
         for event in events:
-            name, text = _delta_of(event)
-            last = rows[-1] if rows else None
-            if text is not None and last is not None and last.name == name and last.texts is not None:
-                last.count += 1
-                _add(last.texts, text)
-                size += len(text)
-            else:
-                # A copy: what orjson gives may lie in several times the room that it needs.
-                data = bytes(memoryview(orjson.dumps(event)))
-                rows.append(LeftEvents(now, name, data, texts=None if text is None else [text]))
-                size += len(data) + ENTRY + (0 if text is None else getsizeof(text))
-        self.grew(size)
+            notes.append((event, now))
+            # Of what is no delta another event may be a part, which is another one soon.
+            if len(notes) >= NOTES or not ("delta" in event or "choices" in event):
+                self._look_at_notes()
+                notes = self._left_notes
 
     def left_whole(self, body: Mapping[str, object]) -> None:
         """This leaves in one piece."""
@@ -217,6 +232,7 @@ class TurnRecord:
         if self.over is not None:
             return
         self.over = now
+        self._look_at_notes()
         if self.state is TurnState.RUNNING:
             self.state = TurnState.LEFT
         self.changed()
@@ -236,36 +252,19 @@ class TurnRecord:
 
     def heard(self, turn: HeardTurn, batch: Sequence[BackendEvent], now: float) -> None:
         """It said this."""
-        told, size = turn.told, 0
-        for event in batch:
-            if isinstance(event, TextPiece):
-                # The blocks that are marked are in it once more.
-                size += 2 * len(event.text)
-                together = told and now - told[-1][0] < TOGETHER
-                if together and isinstance(last := told[-1][1], TextPiece) and len(last.text) < PIECE:
-                    told[-1] = (told[-1][0], TextPiece(last.text + event.text))
-                    continue
-            size += ENTRY
-            told.append((now, event))
-        self.grew(size)
+        if self.kept is None:
+            return
+        if turn.told is not self._told_to:
+            self._look_at_notes()
+            self._told_to = turn.told
+        self._told_notes.append((batch, now))
+        if len(self._told_notes) >= NOTES:
+            self._look_at_notes()
 
     def heard_line(self, turn: HeardTurn, message: Mapping[str, Any], now: float, *, ours: bool) -> None:
         """This was sent for it, or has come."""
-        if self.words is None:
-            return
-        match message:
-            case {"method": str(method), "params": {"delta": str(text)}}:
-                last = turn.lines[-1] if turn.lines else None
-                if last is not None and last.method == method and last.texts is not None:
-                    _add(last.texts, text)
-                    self.grew(len(text))
-                    return
-                line = HeardLine(now, ours, b"", method, [text])
-            case _:
-                line = HeardLine(now, ours, b"")
-        line.data = bytes(memoryview(orjson.dumps(message)))
-        turn.lines.append(line)
-        self.grew(len(line.data) + 2 * ENTRY)
+        if self.kept is not None:
+            self.grew(_keep_line(turn.lines, message, now, ours=ours))
 
     # For everybody
 
@@ -290,7 +289,7 @@ class TurnRecord:
             "cached_tokens": usage and usage.cached_tokens,
             "output_tokens": usage and usage.output_tokens,
             "error": error and (error.code or error.type),
-            "words": self.words is not None,
+            "words": self.kept is not None,
         }
 
 
@@ -318,7 +317,7 @@ class TurnLog:
         self._records[record.id] = record
         self._find_group(record, request, owner)
         if self.keeps_words:
-            record.words = KeptWords(request, owner, body)
+            record.keep(KeptWords(request, owner, body))
             record.grew = lambda size: self._grow(record, size)
             # Its strings are in the request once more.
             self._grow(record, 2 * len(body or b"") + ENTRY)
@@ -341,9 +340,9 @@ class TurnLog:
         self._groups[at] = record.group
 
     def _grow(self, record: TurnRecord, size: int) -> None:
-        if record.words is None:
+        if record.kept is None:
             return
-        record.words.size += size
+        record.kept.size += size
         self.used += size
         if self.used > self.size:
             for each in self._records.values():
@@ -352,10 +351,11 @@ class TurnLog:
                     break
 
     def _drop(self, record: TurnRecord) -> None:
-        if record.words is None:
+        if record.kept is None:
             return
-        self.used -= record.words.size
-        record.words, record.dropped = None, True
+        self.used -= record.kept.size
+        record.keep(None)
+        record.dropped = True
         record.marks = [MarkedBlock(each.mark, each.name, each.why, "") for each in record.marks]
 
 
@@ -365,6 +365,63 @@ def _nothing() -> None:
 
 def _grew(_: int) -> None:
     pass
+
+
+def _keep_left(rows: list[LeftEvents], notes: Iterable[tuple[dict[str, object], float]]) -> int:
+    """Events with their times; returns what they take, in bytes."""
+    size = 0
+    for event, now in notes:
+        name, text = _delta_of(event)
+        last = rows[-1] if rows else None
+        if text is not None and last is not None and last.name == name and last.texts is not None:
+            last.count += 1
+            _add(last.texts, text)
+            size += len(text)
+        else:
+            # A copy: what orjson gives may lie in several times the room that it needs.
+            data = bytes(memoryview(orjson.dumps(event)))
+            rows.append(LeftEvents(now, name, data, texts=None if text is None else [text]))
+            size += len(data) + ENTRY + (0 if text is None else getsizeof(text))
+    return size
+
+
+def _keep_told(told: list[tuple[float, BackendEvent]], notes: Iterable[tuple[Sequence[BackendEvent], float]]) -> int:
+    """Batches with their times; returns what they take, in bytes."""
+    size, begun, texts, length = 0, 0.0, list[str](), 0
+    if told and isinstance(last := told[-1][1], TextPiece):
+        begun, texts, length = told.pop()[0], [last.text], len(last.text)
+    for batch, now in notes:
+        for event in batch:
+            together = texts and now - begun < TOGETHER and length < PIECE
+            if not (together and isinstance(event, TextPiece)):
+                if texts:
+                    told.append((begun, TextPiece("".join(texts))))
+                begun, texts, length = now, [], 0
+                size += ENTRY
+            if isinstance(event, TextPiece):
+                texts.append(event.text)
+                length += len(event.text)
+                # The blocks that are marked are in it once more.
+                size += 2 * len(event.text)
+            else:
+                told.append((now, event))
+    if texts:
+        told.append((begun, TextPiece("".join(texts))))
+    return size
+
+
+def _keep_line(lines: list[HeardLine], message: Mapping[str, Any], now: float, *, ours: bool) -> int:
+    # A pattern of mappings takes three times as long.
+    method, params = message.get("method"), message.get("params")
+    text = params.get("delta") if isinstance(params, dict) else None
+    if isinstance(text, str):
+        last = lines[-1] if lines else None
+        if last is not None and last.texts is not None and last.method == method:
+            _add(last.texts, text)
+            return len(text)
+    data = bytes(memoryview(orjson.dumps(message)))
+    lines.append(HeardLine(now, ours, data, method, [text] if isinstance(text, str) else None))
+    return len(data) + 2 * ENTRY
 
 
 def _size(part: Text | Image) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 from hypothesis import given
@@ -12,6 +13,7 @@ from prompts import AssistantText, Text, ToolChoice, Transcript, UserTurn
 from proxy.contracts import Prompt, TextPiece, TurnFinished, TurnRequest, Usage
 from proxy.ingress.inspect.detail import detail
 from proxy.ingress.inspect.record import TurnLog, TurnRecord
+from proxy.settings import Settings
 
 
 def request(*said: str) -> TurnRequest:
@@ -84,3 +86,29 @@ def test_deltas_are_kept_together_and_lose_nothing() -> None:
     (row,) = told["left"]
     assert (row["text"], row["count"]) == (text, -(-len(text) // 4))
     assert len(heard.told) < 100
+
+
+def test_a_thousand_turns_of_100_kb_stay_within_the_bounds_as_shipped() -> None:
+    settings = Settings()
+    log = TurnLog(settings.inspect_turns, settings.inspect_bytes, words=True)
+    piece = "w" * 9_990
+    tracemalloc.start()
+    try:
+        for number in range(1_000):
+            body = b'"%d %b"' % (number, b"q" * 100_000)
+            record = begun(log, str(number), f"{number} " + "q" * 100_000, body=body)
+            heard = record.asked(Prompt("m", "d" * 1_000, ()), 0.0)
+            assert heard is not None
+            for at in range(10):
+                text = f"{at:10}" + piece
+                record.heard(heard, [TextPiece(text)], at / 50)
+                record.heard_line(heard, {"method": "delta", "params": {"delta": text}}, at / 50, ours=False)
+                record.left([{"type": "delta", "delta": text}], at / 50)
+            record.close(2.0)
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    kept = [each for each in log.records if each.words is not None]
+    assert len(list(log.records)) == settings.inspect_turns
+    assert len(kept) > 50
+    assert taken < settings.inspect_bytes + (2 << 20)
