@@ -80,8 +80,8 @@ class Sampling:
     seed: int | None = None
 
 
-# Whether a message is ours or the other side's, and the message, which stays as it is.
-LineListener = Callable[[bool, Mapping[str, Any]], None]
+# The time on the monotonic clock, whether a message is ours or the other side's, and the message, which stays as it is.
+LineListener = Callable[[float, bool, Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)

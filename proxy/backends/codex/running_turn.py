@@ -89,7 +89,7 @@ class RunningTurn:
     def exchanged(self, message: RpcObject, *, ours: bool) -> None:
         """A message for it is sent, or has come."""
         if self._listener is not None:
-            self._listener(ours, message)
+            self._listener(asyncio.get_running_loop().time(), ours, message)
 
     def receive(self, method: str, params: RpcObject) -> None:
         """Take one notification of its thread. Called by the reader.
@@ -101,7 +101,7 @@ class RunningTurn:
         self.heard = asyncio.get_running_loop().time()
         self.lines += 1
         if self._listener is not None:
-            self._listener(False, {"method": method, "params": params})
+            self._listener(self.heard, False, {"method": method, "params": params})
         events = self._reduction.receive(method, params)
         if self._reduction.turn_id is not None:
             self.known.set()

@@ -6,8 +6,8 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
-from typing import Any, Self
-from weakref import ref
+from functools import partial
+from typing import Self
 
 from ...backends.wrapped import WrappedBackend
 from ...contracts import BackendEvent, Prompt, TextBackend, TurnEvent
@@ -36,17 +36,9 @@ class OverheardBackend(WrappedBackend):
             async with self._backend.stream(prompt) as batches:
                 yield batches
             return
-        noted = ref(turn)  # whoever keeps the prompt does not keep what was heard of it
-
-        def listen(ours: bool, message: Mapping[str, Any]) -> None:
-            if (heard := noted()) is not None:
-                self._record.heard_line(heard, message, time.monotonic(), ours=ours)
-
+        prompt = replace(prompt, listener=partial(self._record.heard_line, turn))
         try:
-            async with (
-                self._backend.stream(replace(prompt, listener=listen)) as batches,
-                aclosing(self._heard(batches, turn)) as heard,
-            ):
+            async with self._backend.stream(prompt) as batches, aclosing(self._heard(batches, turn)) as heard:
                 yield heard
         except BackendError as error:
             turn.error = error

@@ -68,7 +68,7 @@ class HeardLine:
     texts: list[str] | None
 
 
-@dataclass(slots=True, eq=False, weakref_slot=True)
+@dataclass(slots=True, eq=False)
 class HeardTurn:
     """One turn of a backend. Times are in seconds on the monotonic clock.
 
@@ -150,6 +150,7 @@ class TurnRecord:
         self._told_to: list[tuple[float, BackendEvent]] = []
         self._told_notes: list[tuple[Sequence[BackendEvent], float]] = []
         self._left_notes: list[tuple[dict[str, object], float]] = []
+        self._line_notes: list[tuple[list[HeardLine], float, bool, Mapping[str, Any]]] = []
 
     @property
     def words(self) -> KeptWords | None:
@@ -159,13 +160,15 @@ class TurnRecord:
 
     def keep(self, words: KeptWords | None) -> None:
         self.kept = words
-        self._told_to, self._told_notes, self._left_notes = [], [], []
+        self._told_to, self._told_notes, self._left_notes, self._line_notes = [], [], [], []
 
     def _look_at_notes(self) -> None:
-        if self.kept is not None and (self._told_notes or self._left_notes):
+        if self.kept is not None and (self._told_notes or self._left_notes or self._line_notes):
             told, self._told_notes = self._told_notes, []
             left, self._left_notes = self._left_notes, []
-            self.grew(_keep_told(self._told_to, told) + _keep_left(self.kept.left, left))
+            said, self._line_notes = self._line_notes, []
+            size = _keep_told(self._told_to, told) + _keep_left(self.kept.left, left)
+            self.grew(size + sum(_keep_line(*line) for line in said))
 
     # What the turn makes of what the model wrote
 
@@ -261,10 +264,13 @@ class TurnRecord:
         if len(self._told_notes) >= NOTES:
             self._look_at_notes()
 
-    def heard_line(self, turn: HeardTurn, message: Mapping[str, Any], now: float, *, ours: bool) -> None:
+    def heard_line(self, turn: HeardTurn, now: float, ours: bool, message: Mapping[str, Any]) -> None:
         """This was sent for it, or has come."""
-        if self.kept is not None:
-            self.grew(_keep_line(turn.lines, message, now, ours=ours))
+        if self.kept is None:
+            return
+        self._line_notes.append((turn.lines, now, ours, message))
+        if len(self._line_notes) >= NOTES:
+            self._look_at_notes()
 
     # For everybody
 
@@ -410,7 +416,7 @@ def _keep_told(told: list[tuple[float, BackendEvent]], notes: Iterable[tuple[Seq
     return size
 
 
-def _keep_line(lines: list[HeardLine], message: Mapping[str, Any], now: float, *, ours: bool) -> int:
+def _keep_line(lines: list[HeardLine], now: float, ours: bool, message: Mapping[str, Any]) -> int:
     # A pattern of mappings takes three times as long.
     method, params = message.get("method"), message.get("params")
     text = params.get("delta") if isinstance(params, dict) else None

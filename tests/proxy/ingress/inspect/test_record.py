@@ -102,7 +102,7 @@ def test_a_thousand_turns_of_100_kb_stay_within_the_bounds_as_shipped() -> None:
             for at in range(10):
                 text = f"{at:10}" + piece
                 record.heard(heard, [TextPiece(text)], at / 50)
-                record.heard_line(heard, {"method": "delta", "params": {"delta": text}}, at / 50, ours=False)
+                record.heard_line(heard, at / 50, False, {"method": "delta", "params": {"delta": text}})
                 record.left([{"type": "delta", "delta": text}], at / 50)
             record.close(2.0)
         taken = tracemalloc.get_traced_memory()[0]
