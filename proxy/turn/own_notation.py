@@ -3,6 +3,7 @@
 Models imitate what they are shown. At the start of a line stands
 
     [assistant] It is 10.5.     a header, where the answer begins: the rest of the line is the answer
+    Result of t (c): 10.5       one that names a tool: so on any line
     If all parts ...            a line of ours, word for word: it goes
     [get_weather: 10.5]         behind a call, a line that tells its result, as no tool can have done yet: it goes
 
@@ -79,7 +80,7 @@ class OwnNotation:
 
     def feed(self, text: str) -> str:
         """The text that may be shown now."""
-        if self._place is _Place.LINE and ("\n" not in text or not (self.lines or self._code)):
+        if self._place is _Place.LINE and ("\n" not in text or not self._reads_lines):
             if self._code:
                 self._code.feed(text)
             return text
@@ -88,6 +89,11 @@ class OwnNotation:
     def flush(self) -> str:
         """What was held back, where the text ends: a block follows, or nothing."""
         return self._read(self._held, last=True) if self._held else ""
+
+    @property
+    def _reads_lines(self) -> bool:
+        """Whether anything may be taken out at the start of a line, not of the answer alone."""
+        return bool(self.lines or self._code or self._named_results)
 
     def begin(self) -> None:
         """What comes next is another message."""
@@ -136,7 +142,7 @@ class OwnNotation:
             if not self._eats:
                 self._say(text[:blank], said)
             return text[blank:]
-        may_be_header = self._begins and self._may_begin_so is not None
+        may_be_header = self._may_begin_so is not None and (self._begins or self._code is None)
         header = self._header(text) if may_be_header else None
         if header and self._may_begin_so and not self._may_begin_so():
             return self._take_out(text[header.end() :], TakenOut.HEADER)
@@ -155,11 +161,15 @@ class OwnNotation:
         return text
 
     def _header(self, text: str) -> re.Match[str] | None:
-        return _HEADER.match(text) or (_NAMED_RESULT.match(text) if self._named_results else None)
+        named = _NAMED_RESULT.match(text) if self._named_results else None
+        if self._begins:
+            return _HEADER.match(text) or named
+        return named if named and named[1].casefold() in self._names else None
 
     def _may_become_header(self, text: str) -> bool:
         return len(text) < _LONGEST_HEADER and bool(
-            _HEADER_BEGUN.fullmatch(text) or (self._named_results and _NAMED_RESULT_BEGUN.fullmatch(text))
+            (self._begins and _HEADER_BEGUN.fullmatch(text))
+            or (self._named_results and _NAMED_RESULT_BEGUN.fullmatch(text))
         )
 
     def _take_out(self, rest: str, what: TakenOut) -> str:

@@ -16,13 +16,19 @@ TOOLS = ("get_weather", "search")
 
 
 def shown(
-    text: str, size: int, *, call: str | None = None, quoted: bool = False, named: bool = False
+    text: str,
+    size: int,
+    *,
+    call: str | None = None,
+    quoted: bool = False,
+    named: bool = False,
+    lines: Sequence[str] = (LINE,),
 ) -> tuple[str, dict[TakenOut, int]]:
     told = Counter[TakenOut]()
     notation = OwnNotation(
         TOOLS, named_results=named, may_begin_so=lambda: quoted, told=lambda what: told.update([what])
     )
-    notation.lines = (LINE,)
+    notation.lines = lines
     if call:
         notation.pass_call(call)
     pieces: Sequence[str] = [text[at : at + size] for at in range(0, len(text), size)]
@@ -56,8 +62,12 @@ def test_a_header_that_somebody_else_wrote_may_be_shown() -> None:
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 def test_a_header_that_names_a_tool_goes_where_the_model_is_shown_such(size: int) -> None:
     text = "Result of get_weather (call_1): It is.\nResult of search (call_2): Three.\nResult of all: good"
-    begins = "It is.\nResult of search (call_2): Three.\nResult of all: good"
-    assert shown(text, size, named=True) == (begins, {TakenOut.HEADER: 1})
+    for lines in ((LINE,), ()):
+        left = ("It is.\nThree.\nResult of all: good", {TakenOut.HEADER: 2})
+        assert shown(text, size, named=True, lines=lines) == left
+    assert shown(text, size, named=True, quoted=True) == (text, {})
+    others = f"So:\n{text.replace('search', 'others').replace('get_weather', 'all')}"
+    assert shown(others, size, named=True) == (others, {})
     assert shown(text, size) == (text, {})
     assert shown(text, size, named=True, call="search") == ("Result of all: good", {TakenOut.INVENTED_RESULT: 2})
     assert shown(text, size, call="search") == (text, {})

@@ -183,6 +183,13 @@ async def test_a_small_model_may_repeat_what_stands_behind_results(mode: TurnOpt
         assert outcome.text == "It is 10.5."
 
 
+async def test_and_the_headers_of_results_on_any_line(mode: TurnOptions, chunk: int) -> None:
+    told = "It says:\nResult of get_weather (call_1): 10.5\nResult of get_weather (call_7): none"
+    if is_small(mode):
+        outcome = await play(told, request=asked(*RESULT), options=mode, chunk=chunk)
+        assert outcome.text == "It says:\n10.5\nnone"
+
+
 @pytest.mark.parametrize(
     "answer",
     [
