@@ -17,7 +17,7 @@ class PromptProfile:
     one call is that call, also without its tags, or with a header in place of them. `keeps_tail` says that
     nobody is shown what stands behind the last call. `named_results`: where the conversation is messages, results name
     their tool, and the line behind them repeats the request. `rounds` is how often a call was made, and answered, that
-    is asked for once more as one that goes round.
+    is asked for once more as one that goes round. `doubts_echoes`: so is an answer that is nothing but a short result.
     """
 
     name: str
@@ -28,15 +28,23 @@ class PromptProfile:
     keeps_tail: bool = False
     named_results: bool = False
     rounds: int = 2
+    doubts_echoes: bool = False
 
 
 # Large models lose sight of a block far behind them, and decide well on their own whether a result is enough.
 FRONTIER = PromptProfile("frontier", remind_after=20_000, after_results=False)
 # Small models take a reminder for a part of the request, repeat calls unless told that they may stop, and often
 # leave the tags out. Behind a call they tell what it never returned, and one that has its result they make again, where
-# a large one may look whether something has changed.
+# a large one may look whether something has changed. A result alone they repeat where the next call was due.
 SMALL = PromptProfile(
-    "small", remind_after=None, after_results=True, bare_calls=True, keeps_tail=True, named_results=True, rounds=1
+    "small",
+    remind_after=None,
+    after_results=True,
+    bare_calls=True,
+    keeps_tail=True,
+    named_results=True,
+    rounds=1,
+    doubts_echoes=True,
 )
 
 PROFILES: Mapping[str, PromptProfile] = MappingProxyType({profile.name: profile for profile in (FRONTIER, SMALL)})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import takewhile
 
 from .conversation import one_line, visible
 from .escape import escape, escape_json
@@ -53,6 +54,13 @@ def answer_now(transcript: Transcript) -> str | None:
     return _with_request("answer_now", transcript)
 
 
+def newest_results(transcript: Transcript) -> list[str]:
+    """The texts of the results that are the newest entries."""
+    newest = takewhile(lambda entry: isinstance(entry, ToolResult), reversed(visible(transcript)))
+    results = [entry for entry in newest if isinstance(entry, ToolResult)]
+    return ["".join(part.text for part in entry.parts if isinstance(part, Text)) for entry in results]
+
+
 def after_named_results(transcript: Transcript) -> str:
     """What a small model is told behind results that are messages: no fault, but the same words of the user."""
     return _with_request("after_named_results", transcript)
@@ -87,6 +95,11 @@ def call_without_key(name: str, key: str) -> str:
 def call_in_output(name: str) -> str:
     """A call came that stands in a tool's output, with the key all the same."""
     return line("call_in_output", name=_quoted(name))
+
+
+def result_repeated() -> str:
+    """The answer was a result, word for word, where it may be that a call was due."""
+    return line("result_repeated")
 
 
 def output_misfit(problem: str) -> str:

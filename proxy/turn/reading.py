@@ -65,9 +65,9 @@ class Reading:
     Without a `gate` no call is read. `final`: nothing is asked for once more after this one. `may_repeat`: the call
     that the conversation goes round in is as good as any. `bare_calls`: an answer that is nothing but a call's JSON is
     that call; `demanded`: the request demands one. `keeps_tail`: nobody is shown what stands behind the last call.
-    `named_results`: their headers name the tool. `may_begin_so`: whether an answer may begin as a header of ours does;
-    None: no such thing is taken out. `key` is masked in all that leaves. `stop` set: nothing more of this answer is
-    wanted, and the backend's turn can be ended.
+    `echoes`, with `Hold.ECHO`: the results that it may repeat. `named_results`: their headers name the tool.
+    `may_begin_so`: whether an answer may begin as a header of ours does; None: no such thing is taken out. `key` is
+    masked in all that leaves. `stop` set: nothing more of this answer is wanted, and the backend's turn can be ended.
     """
 
     def __init__(
@@ -84,6 +84,7 @@ class Reading:
         bare_calls: bool = False,
         demanded: bool = False,
         keeps_tail: bool = False,
+        echoes: Sequence[str] = (),
         named_results: bool = False,
         may_begin_so: Callable[[], bool] | None = None,
         stop_strings: Sequence[str] = (),
@@ -111,7 +112,9 @@ class Reading:
         self._notation = OwnNotation(
             names, named_results=named_results, may_begin_so=may_begin_so, told=report.take_out
         )
-        self._said = ShownText(self._out, self._release, report, self._notation, VisibleText(stop_strings, key))
+        self._said = ShownText(
+            self._out, self._release, report, self._notation, VisibleText(stop_strings, key), echoes=echoes
+        )
         # Whether the parser is in the middle of a call: its text is of the arguments.
         self._in_call = False
         # The call that is leaving while it is written, by the parser's number, and reasoning that came meanwhile.
@@ -179,6 +182,8 @@ class Reading:
         self._close_message()
         self._end_message()
         self._end_thought()
+        if not self._said.is_echo:
+            self._said.speak()
         if not (self._refused_misfit or error):
             self._leave(self._release.meet(Cue.END))
         if self._release.cut_tail:
@@ -401,6 +406,7 @@ class Reading:
             return
         # Text before it leaves before it.
         self._flush_text()
+        self._said.speak()
         live = self._live_call == call.index
         self._meant_call = None
         # Behind a call that leaves anyway nothing is asked for once more: that call would come twice.
@@ -497,6 +503,7 @@ class Reading:
 
     def _unreadable(self, block: CallMalformed) -> None:
         self._flush_text()
+        self._said.speak()
         meant, self._meant_call = self._meant_call, None
         # A call that has no key goes behind no other: it would be run as one that is whole.
         is_meant = meant is not None and block.index == meant.index and (meant.keyed or not self._calls)
@@ -534,6 +541,7 @@ class Reading:
         # Once it has begun it can only end or break the turn, so it must be one that nothing later can refuse.
         if self._live and self._gate.may_leave_unfinished(call):
             self._flush_text()
+            self._said.speak()
             # Counted when it is whole: one that breaks off was never called.
             started = ToolCallStarted(self._gate.take_id(call.id), tool.name)
             self._leave(self._release.meet(Cue.CALL))

@@ -5,6 +5,7 @@ on where that is possible its events are held, and released or dropped when it i
 
     FREE ------- a block that may not be a call -------> DOUBTFUL
     FREE ------- a call that already has its result ---> REPEATED
+    ECHO ------- text that no result is, or a block ---> FREE: what was held leaves
     any hold --- a good call --------------------------> ANSWERED: what was held leaves before it
     FREE ------- a call that is taken out -------------> TAIL, where a tail is kept back
     TAIL ------- the answer is over -------------------> ANSWERED: what was held is dropped
@@ -13,8 +14,9 @@ on where that is possible its events are held, and released or dropped when it i
     any hold --- a call that does not fit its schema --> MISFIT
 
 and an answer begins as REQUIRED (the request demands a call), as FORMAT (its text must be JSON), as SHOWN (it was
-asked for anew, and the client has seen text of the first one) or FREE. Where a tail is kept back, as small models go
-on behind their calls with what these never returned, TAIL takes the place of ANSWERED.
+asked for anew, and the client has seen text of the first one), as ECHO (it may be a result, word for word) or FREE.
+Where a tail is kept back, as small models go on behind their calls with what these never returned, TAIL takes the place
+of ANSWERED.
 """
 
 from __future__ import annotations
@@ -47,6 +49,8 @@ class Hold(Enum):
     """A block that cannot be read, or a call that may not be meant, is text only if the second answer is no better."""
     REPEATED = "repeated"
     """The loop guard: a call whose result is there already leaves if the model insists, or goes on with another."""
+    ECHO = "echo"
+    """So far it is how a result begins. One that is no more than that leaves if the second answer is no better."""
     SHOWN = "shown"
     """The client has text of the first answer: of this one it gets no text beside a call, which would say it twice."""
     TAIL = "tail"
@@ -60,7 +64,7 @@ class Hold(Enum):
 
 
 class Cue(Enum):
-    """What may change how an answer's events are treated. Text and reasoning never do."""
+    """What may change how an answer's events are treated. Text does where it may be a result, reasoning never."""
 
     CALL = "a good call"
     JOINT_CALL = "a good call where some tool is strict"
@@ -68,6 +72,7 @@ class Cue(Enum):
     MISFIT = "a call that does not fit the schema of a tool that is not strict"
     DOUBT = "a block that cannot be read, or a call that may not be meant"
     TAKEN_OUT = "a call that is taken out, where a tail is kept back"
+    OWN_WORDS = "text that no result is, or a block"
     END = "the answer is over, and nothing was wrong with its calls"
 
 
@@ -99,6 +104,7 @@ TRANSITIONS: Mapping[tuple[Hold, Cue], tuple[Hold, Move]] = {
     (Hold.SHOWN, Cue.CALL): (Hold.ANSWERED, Move.REPLACE),
     (Hold.SHOWN, Cue.JOINT_CALL): (Hold.STRICT, Move.KEEP_ALONE),
     (Hold.STRICT, Cue.END): (Hold.ANSWERED, Move.RELEASE),
+    (Hold.ECHO, Cue.OWN_WORDS): (Hold.FREE, Move.RELEASE),
     (Hold.FREE, Cue.TAKEN_OUT): (Hold.TAIL, Move.LEAVE),
     (Hold.TAIL, Cue.CALL): (Hold.ANSWERED, Move.RELEASE),
     (Hold.TAIL, Cue.JOINT_CALL): (Hold.STRICT, Move.KEEP),
@@ -136,6 +142,10 @@ class Release:
     @property
     def held(self) -> tuple[TurnEvent, ...]:
         return () if self.hold is Hold.TAIL else tuple(self._held)
+
+    @property
+    def held_text(self) -> str:
+        return "".join(event.text for event in self._held if isinstance(event, AnswerText))
 
     def keep(self, event: AnswerText | AnswerMessageEnded) -> None:
         """Holds `event`, unless it ends a message of which nothing is here."""

@@ -16,6 +16,7 @@ class Again(StrEnum):
 
     ARGUMENTS_MISFIT = "arguments_misfit"
     CALL_MISSING = "call_missing"
+    ECHO = "echo"
     HELD_FAILED = "held_failed"
     IN_OUTPUT = "in_output"
     MALFORMED = "malformed"

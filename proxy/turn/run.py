@@ -28,6 +28,7 @@ from prompts import (
     PastCall,
     PromptProfile,
     call_forbidden,
+    newest_results,
     offered_tools,
     shows_header,
     text_before_key,
@@ -67,6 +68,8 @@ from .verdict import Demands, end_of, fault_of, held_to_format, names_of_calls, 
 # long to judge. What is more is read aside.
 READ_AT_ONCE = 8_192
 JUDGED_AT_ONCE = 32_768
+# Characters of a result: what is longer may be just what was asked for.
+LONGEST_ECHO = 200
 
 # Characters and entries of a request that is prepared where it comes; a longer one aside as well.
 PREPARED_AT_ONCE = 262_144
@@ -203,8 +206,9 @@ class Turn:
     async def _run(self) -> AsyncGenerator[list[TurnEvent], None]:
         # Where a call is demanded the format is that of an answer in text, which would be refused.
         hold = Hold.REQUIRED if self._demands.call else Hold.FORMAT if self._demands.output else Hold.FREE
+        echoes = self._echoes() if hold is Hold.FREE else ()
         # Whoever demands a call gets the one there is, asked before or not.
-        reading = self._reading(hold, may_repeat=self._demands.call)
+        reading = self._reading(Hold.ECHO if echoes else hold, may_repeat=self._demands.call, echoes=echoes)
         async with aclosing(self._read(reading)) as batches:
             async for events in batches:
                 yield events
@@ -216,8 +220,8 @@ class Turn:
             self._report.ask_again(fault.reason)
             # What demands hold anyway is not seen before it is judged, so there is nothing that it could repeat.
             again = Hold.SHOWN if first.shown else hold
-            # A model that repeats its call although it was told means it.
-            reading = self._reading(again, may_repeat=True, final=True)
+            # A model that repeats its call although it was told means it; one that echoed a result was told of no call.
+            reading = self._reading(again, may_repeat=fault.reason is not Again.ECHO, final=True)
             self._meant_to_call = first.refusal is not None
             async with aclosing(self._read(reading, fault=fault.line, plain=fault.plain)) as batches:
                 async for events in batches:
@@ -256,7 +260,13 @@ class Turn:
                 error.message = masked(error.message, self._key)
         return event
 
-    def _reading(self, hold: Hold, *, may_repeat: bool, final: bool = False) -> Reading:
+    def _echoes(self) -> Sequence[str]:
+        """The results that an answer may be a mere echo of, where a call may be due."""
+        if not (self._demands.tools and self._options.profile.doubts_echoes):
+            return ()
+        return [text for text in newest_results(self._request.transcript) if len(text) <= LONGEST_ECHO]
+
+    def _reading(self, hold: Hold, *, may_repeat: bool, final: bool = False, echoes: Sequence[str] = ()) -> Reading:
         # For all answers together: the client pays for what it never sees.
         left = self._tokens_left
         return Reading(
@@ -273,6 +283,7 @@ class Turn:
             demanded=self._demands.call,
             bare_calls=self._demands.call or (self._options.profile.bare_calls and self._demands.output is None),
             keeps_tail=self._options.profile.keeps_tail,
+            echoes=echoes,
             named_results=self._options.profile.named_results,
             may_begin_so=self._quotes_headers if self._shows_headers else None,
             stop_strings=self._request.stop,

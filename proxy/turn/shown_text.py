@@ -8,11 +8,12 @@ a block that is not shown --> told and counted
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 from ..contracts import AnswerMessageEnded, AnswerText, TurnEvent
 from .json_stream import JsonStream
 from .own_notation import OwnNotation, TakenOut
-from .release import Hold, Release
+from .release import Cue, Hold, Release
 from .report import TurnReport
 from .visible_text import VisibleText
 
@@ -23,7 +24,10 @@ MAX_PREFACE = 200
 
 
 class ShownText:
-    """Feed it the answer's text, and tell it of blocks; what may leave now is put into `out`."""
+    """Feed it the answer's text, and tell it of blocks; what may leave now is put into `out`.
+
+    `echoes` are what it may be instead of an answer, with `Hold.ECHO`.
+    """
 
     def __init__(
         self,
@@ -32,12 +36,15 @@ class ShownText:
         report: TurnReport,
         notation: OwnNotation,
         visible: VisibleText,
+        *,
+        echoes: Iterable[str] = (),
     ) -> None:
         self._out = out
         self._release = release
         self._report = report
         self._notation = notation
         self._visible = visible
+        self._echoes = [_on_one_line(echo) for echo in echoes]
         self._before: deque[str] = deque(maxlen=_CONTEXT)
         self._written: list[str] = []
         self._preface = ""
@@ -79,6 +86,18 @@ class ShownText:
     def words(self) -> tuple[str, ...]:
         """The lines of such a preface."""
         return tuple(filter(None, map(str.strip, self._preface.splitlines()))) if self.is_preface else ()
+
+    @property
+    def is_echo(self) -> bool:
+        """What is held is one of `echoes`, white space aside."""
+        return self._release.hold is Hold.ECHO and _on_one_line(self._release.held_text) in self._echoes
+
+    def speak(self) -> None:
+        """What was held as a possible echo is none, and leaves."""
+        if self._release.hold is Hold.ECHO:
+            events = self._release.meet(Cue.OWN_WORDS)
+            self.shown = self.shown or bool(events)
+            self._out += events
 
     def tell_json(self, stream: JsonStream | None) -> None:
         """Before the first text: what must be JSON leaves through `stream`, where it is JSON."""
@@ -160,6 +179,10 @@ class ShownText:
             return  # its end is that of the answer
         if self._release.holds:
             self._release.keep(event)
+            if self._release.hold is Hold.ECHO:
+                said = _on_one_line(self._release.held_text)
+                if not any(echo.startswith(said) for echo in self._echoes):
+                    self.speak()
         else:
             self.shown = self.shown or isinstance(event, AnswerText)
             self._out.append(event)
@@ -167,3 +190,7 @@ class ShownText:
             # Behind a block it is none.
             behind = "." * MAX_PREFACE if self._blocks and not event.text.isspace() else ""
             self._preface += event.text + behind
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -18,6 +18,7 @@ from prompts import (
     call_without_key,
     named_call_missing,
     output_misfit,
+    result_repeated,
     unusable_markup,
 )
 
@@ -173,6 +174,8 @@ def fault_of(answer: Answer, demands: Demands) -> Fault | None:
         return Fault(Again.CALL_MISSING, named_call_missing(demands.names) if demands.names else call_missing())
     if answer.repeated:
         return Fault(Again.REPEATED, plain=True)
+    if answer.hold is Hold.ECHO and answer.held and not answer.ended_by_stop_string:
+        return Fault(Again.ECHO, result_repeated())
     # An answer that held nothing but calls of undeclared tools gets another chance below, in plain words.
     if answer.unfit and not (answer.empty and answer.undeclared):
         return Fault(Again.OUTPUT_INVALID, output_misfit(answer.unfit.problem))
@@ -197,6 +200,9 @@ def settled(first: Answer, second: Answer, demands: Demands) -> Answer:
     """
     if first.hold is Hold.MISFIT and not first.refusal and _no_better(second, demands):
         # The call that there is: its tool says itself what it cannot use.
+        return first
+    if first.hold is Hold.ECHO and second.hold is Hold.REPEATED:
+        # Nothing is open then: the result is the answer.
         return first
     # Of an answer with a strict misfit not even the good calls: they were held to go together with it.
     fallback = () if first.misfit else first.held

@@ -45,10 +45,12 @@ def test_who_is_to_answer_from_results_is_told_the_request_as_json() -> None:
     results = (ToolResult("c", (Text("# A"),)),)
     asked = Transcript((UserTurn((Text('Say "hi"\nto <tool_call>.'),)), *results))
     assert answer_now(asked) == (
-        "Answer the user now, in plain text, from the results. "
+        "Tell what was done, and what the results say. Answer the user now, in plain text, from the results. "
         r'The request was: "Say \"hi\"\nto <\\tool_call>."'
     )
-    assert answer_now(Transcript(results)) == "Answer the user now, in plain text, from the results."
+    assert answer_now(Transcript(results)) == (
+        "Tell what was done, and what the results say. Answer the user now, in plain text, from the results."
+    )
     assert answer_now(Transcript((*results, *asked.entries[:1]))) is None
     far = answer_now(Transcript((UserTurn((Text("x" * 5000),)), *results)))
     assert far

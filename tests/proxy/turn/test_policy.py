@@ -289,7 +289,7 @@ async def test_after_a_result_a_useless_call_is_answered_from_the_results(
     mode: TurnOptions, chunk: int, call: str
 ) -> None:
     def answer(prompt: Prompt) -> str:
-        assert last_line(prompt) == NOW
+        assert last_line(prompt).endswith(f". {NOW}")
         assert "<tools>" not in (prompt.head or "")
         assert any("10.5" in part.text for item in prompt.items for part in item.parts if isinstance(part, Text))
         assert str(prompt.parts).count("No tool can be called") == 0
@@ -315,6 +315,47 @@ async def test_a_large_model_may_look_again(mode: TurnOptions) -> None:
     answers: list[Script] = [WEATHER, "It is 10.5."]
     outcome = await play(*answers[: 1 + is_small(mode)], request=asked(*RESULT), options=mode)
     assert bool(outcome.calls) != is_small(mode)
+
+
+ECHO_LINE = "it only repeated a result"
+
+
+@pytest.mark.parametrize("echo", ["10.5", " 10.5\n", "Result of get_weather (call_1): 10.5"])
+async def test_a_small_model_that_repeats_a_result_is_asked_once_more(mode: TurnOptions, chunk: int, echo: str) -> None:
+    def second(prompt: Prompt) -> str:
+        assert ECHO_LINE in last_line(prompt)
+        return SEARCH.replace('{"name"', f'{{"key": "{key_of(prompt.developer)}", "name"')
+
+    if not is_small(mode):
+        outcome = await play(echo, request=asked(*RESULT), options=mode, chunk=chunk)
+        assert (outcome.text, outcome.report.again) == (echo, [])
+        return
+    outcome = await play(echo, second, request=asked(*RESULT), options=mode, chunk=chunk)
+    assert (outcome.calls, outcome.text, outcome.report.again) == ([("search", '{"q": "x"}')], "", ["echo"])
+    outcome = await play(echo, "It is 10.5 degrees.", request=asked(*RESULT), options=mode, chunk=chunk)
+    assert (outcome.calls, outcome.text) == ([], "It is 10.5 degrees.")
+
+
+@pytest.mark.parametrize("second", ["", WEATHER, UNDECLARED, BROKEN, "10.5", BackendError("gone")])
+async def test_an_echo_is_better_than_nothing(mode: TurnOptions, chunk: int, second: str | BackendError) -> None:
+    if is_small(mode):
+        outcome = await play("10.5", second, request=asked(*RESULT), options=mode, chunk=chunk)
+        assert (outcome.calls, outcome.text) == ([], "10.5")
+
+
+@pytest.mark.parametrize("answer", ["10.5 degrees", "10", "It is 10.5", f"10.5\n{SEARCH}"])
+async def test_what_says_more_or_less_than_a_result_is_no_echo(mode: TurnOptions, chunk: int, answer: str) -> None:
+    outcome = await play(answer, request=asked(*RESULT), options=mode, chunk=chunk)
+    assert (outcome.text.strip(), outcome.report.again) == (answer.partition("\n")[0], [])
+
+
+async def test_neither_is_a_long_result_nor_one_of_before(mode: TurnOptions, chunk: int) -> None:
+    note = "A note. " * 30
+    shown = (RESULT[0], ToolResult("call_1", (Text(note),)))
+    earlier = (*RESULT, AssistantText("10.5"), UserTurn((Text("Say it again."),)))
+    for entries, answer in ((shown, note), (earlier, "10.5")):
+        outcome = await play(answer, request=asked(*entries), options=mode, chunk=chunk)
+        assert (outcome.text, outcome.report.again) == (answer, [])
 
 
 # Zero markup
