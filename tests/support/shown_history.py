@@ -10,14 +10,15 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-# Beginnings of the lines that the prompt adds to a conversation.
-_OURS = re.compile(
-    r"Reminder: the client tools|Answer this with |No tool can be called in this turn|If all parts of the request"
-    r"|A first attempt at this answer was discarded|You have already called|\(The user has not written"
-)
-_AGAIN = re.compile(r"A first attempt at this answer was discarded|You have already called")
+ROOT = Path(__file__).parents[2]
+# The lines that the prompt adds to a conversation, by how they begin: results have headers, and a note in them.
+_LINES = dict(line.split(": ", 1) for line in (ROOT / "prompts/templates/lines.txt").read_text("utf-8").splitlines())
+_BEGINNINGS = {name: line.split("$", 1)[0] for name, line in _LINES.items() if "result" not in name or len(line) > 40}
+_OURS = re.compile("|".join(map(re.escape, _BEGINNINGS.values())))
+_AGAIN = re.compile("|".join(map(re.escape, ("A first attempt at this answer was discarded", _LINES["answer_now"]))))
 _HEADER = re.compile(r"\[(user|assistant|tool:([^\]\n]*))\](?:[ \n\0]|\Z)")
 _MOVED = re.compile(r"^  (?=\s*\[\s*(?:user|assistant|tool)\b)", re.MULTILINE | re.IGNORECASE)
 _ESCAPED = re.compile(r"<\\(?=\\*/?tool_call)")
