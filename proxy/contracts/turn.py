@@ -1,0 +1,154 @@
+"""What a request asks of a turn, and what the turn tells the wire builder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from parser import ToolRegistry
+from prompts import ToolChoice, Transcript
+
+from ..errors import ApiError
+from .backend import Sampling, Usage
+
+# What a turn tells the wire builder. Calls are whole and checked unless `--calls live` is on.
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerText:
+    """`phase` is that of its message, one of `PHASES`, where it is known already."""
+
+    text: str
+    phase: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerMessageEnded:
+    """What comes next, if it is text, is another message. `phase` is that of the one that ended."""
+
+    phase: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    part: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningItemEnded:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStarted:
+    call_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallArguments:
+    """The next piece of the arguments' JSON text of the call that was started last."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallEnded:
+    """`complete` False: the call broke off (only with `--calls live`); the turn is about to fail, or to end cut."""
+
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """`summary` stands for the conversation up to here. `whole`: for the user's older messages too."""
+
+    summary: str
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFinished:
+    usage: Usage
+    incomplete: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFailed:
+    error: ApiError
+
+
+TurnEvent = (
+    AnswerText
+    | AnswerMessageEnded
+    | Reasoning
+    | ReasoningItemEnded
+    | ToolCallStarted
+    | ToolCallArguments
+    | ToolCallEnded
+    | Compacted
+    | TurnFinished
+    | TurnFailed
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFormat:
+    """What the answer's text must be: a JSON object, or JSON that fits `schema` (JSON text).
+
+    `strict`: what cannot be held against the schema does not leave.
+    """
+
+    schema: str | None = None
+    name: str | None = None
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A conversation is to be made short: before the answer when it is longer than `threshold` tokens, by estimate;
+    without a threshold at once, and that is all of the answer.
+    """
+
+    threshold: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """What a client wants of one turn, free of its wire format.
+
+    `max_output_tokens` cuts the answer, `stop` ends it before the first of these strings, `truncate`
+    lets the oldest turns go when the input is too long for the model. `streamed`: its client reads the answer while it
+    is written. `repairs` counts what was done so that each past call has a result, `warnings` are sentences for the
+    client, `wishes` the parameters that some backends heed and others do not. `owner` tells apart those who ask,
+    `names` their conversations: ids and keys of theirs, and the id of the answer.
+    """
+
+    model: str
+    transcript: Transcript
+    registry: ToolRegistry
+    choice: ToolChoice
+    parallel: bool = True
+    effort: str | None = None
+    summary: str | None = None
+    tier: str | None = None
+    verbosity: str | None = None
+    output_format: OutputFormat | None = None
+    max_output_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    sampling: Sampling = Sampling()  # noqa: RUF009 -- frozen
+    truncate: bool = False
+    repairs: Mapping[str, int] = field(default_factory=dict)
+    compaction: Compaction | None = None
+    warnings: tuple[str, ...] = ()
+    streamed: bool = True
+    wishes: tuple[str, ...] = ()
+    owner: str = ""
+    names: frozenset[str] = frozenset()
+
+    @property
+    def also_shown(self) -> tuple[str, ...]:
+        """What the model is shown of the client's words besides the conversation and the tools."""
+        schema = self.output_format.schema if self.output_format else None
+        return (schema,) if schema else ()
