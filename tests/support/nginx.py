@@ -33,7 +33,7 @@ PROGRAM = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}{os.pathsep}/
 
 wants_nginx = pytest.mark.skipif(
     PROGRAM is None and os.environ.get("TAGCALL_TEST_REDIS") != "required",
-    reason="nginx is not installed: `.ci/run` installs Debian's",
+    reason="nginx is not installed, neither the system's nor that of PyPI",
 )
 
 
