@@ -46,11 +46,17 @@ export function turnRow(turn, open) {
     node("span", { class: "client" }, turn.client || "a client without a name"));
 }
 
+// How somebody's part of the conversation begins, and how a tool's does.
+const HEADER = /^(?:\[(?:user|assistant|tool:[^\]\n]+)\]|Result of )/;
+const RESULT = /^(?:\[tool:|Result of [^\n]+ \([^)\n]+\):)/;
+
 // Lines that bring a tool's result are marked.
 function withResults(text) {
   const made = node("pre", { tabindex: "0" });
+  let result = false;
   for (const line of text.split(/(?<=\n)/)) {
-    made.append(/^\[tool:[^\]\n]+\]/.test(line) ? node("span", { class: "result" }, line) : line);
+    if (HEADER.test(line)) result = RESULT.test(line);
+    made.append(result ? node("span", { class: "result" }, line) : line);
   }
   return made;
 }
