@@ -236,4 +236,4 @@ class CallGate:
         return written
 
     def _without_key(self, text: str) -> str:
-        return text if self._key.key is None else masked(text, self._key.key)
+        return masked(text, self._key.key)

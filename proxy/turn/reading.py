@@ -202,7 +202,7 @@ class Reading:
             preface=self._said.is_preface,
             words=self._said.words,
             lost=tuple(self._said.lost),
-            written=self._masked(self._said.written),
+            written=masked(self._said.written, self._key),
             malformed=self._malformed,
             doubtful=self._doubtful,
             repeated=self._repeated,
@@ -265,9 +265,6 @@ class Reading:
             self._message_over = False
             self._end_message()
             self._said.end_message()
-
-    def _masked(self, text: str) -> str:
-        return text if self._key is None else masked(text, self._key)
 
     def _think(self, part: int, text: str) -> None:
         if self._thoughts is not None:
@@ -511,14 +508,14 @@ class Reading:
             # Cut off, but meant: it leaves as far as it has come, as one whose arguments nobody can read.
             events = (
                 ToolCallStarted(self._gate.take_id(meant.id), meant.name),
-                ToolCallArguments(self._masked(begun_arguments(block.raw))),
+                ToolCallArguments(masked(begun_arguments(block.raw), self._key)),
                 ToolCallEnded(complete=False),
             )
             self._leave(self._release.meet(Cue.CALL, events))
             return
-        self._report.refuse(self._masked(block.reason), block.raw)
+        self._report.refuse(masked(block.reason, self._key), block.raw)
         if block.index is not None and block.index == self._live_call:
-            self._break(f"the call cannot be read: {self._masked(block.reason)}")
+            self._break(f"the call cannot be read: {masked(block.reason, self._key)}")
             return
         raw = block.before + block.raw
         # A broken block that stands so in the request is quoted, and asking anew would bring it again.

@@ -255,9 +255,8 @@ class Turn:
 
     def _without_key(self, event: TurnEvent) -> TurnEvent:
         """What is said of a failure may repeat what was asked, or written."""
-        match event:
-            case TurnFailed(error) if self._key is not None:
-                error.message = masked(error.message, self._key)
+        if isinstance(event, TurnFailed):
+            event.error.message = masked(event.error.message, self._key)
         return event
 
     def _echoes(self) -> Sequence[str]:

@@ -43,6 +43,7 @@ def test_the_key_is_masked_and_nothing_else(text: str, left: str) -> None:
     assert masked(text, KEY) == left
     mask = Mask(KEY)
     assert "".join(map(mask.feed, text)) + mask.flush() == left
+    assert masked(text, None) == text, "without a key there is nothing to mask"
 
 
 PIECES = st.sampled_from([KEY, KEY[:6], KEY[6:], "3", "b", "\\", "\\u00", "33", " ", "\n", "é"])
