@@ -10,6 +10,8 @@ calls         which calls may leave: declared, meant, fitting if strict, not goi
 masking       the key taken out of what leaves
 release       what leaves at once and what is held back, as a table of states
 verdict       what an answer was, and what follows from that
+passed_calls  the calls of one answer: which of them leave
+leaving_call  one that leaves while it is written
 own_notation  what only we write, taken out of answers
 shown_text    the text of one answer: which of it is shown
 visible_text  text on its way to the client, up to a stop string

@@ -1,11 +1,12 @@
 """One answer of the model, read as it comes: backend events in, turn events out.
 
-    backend events --> text --meter--> parser --> text ------------------> shown text ----.
-                                         |                                                +--> release --> the client
-                                         '------> calls --> gate: may it leave, as what? -'
+    backend events --> text --meter--> parser --> text ---> shown text ----.
+                                         |                                 +--> release --> the client
+                                         '------> blocks -> passed calls --'
 
-What leaves when is `release`'s business, whether a call is one the gate's. What the answer was in the end is an
-`Answer`, a plain value that `verdict` judges.
+Where in it the text and the blocks are, and where the answer ends, is known here. What leaves of its text is
+`shown_text`'s business, what of its calls `passed_calls`', and when that of `release`. What the answer was in the end
+is an `Answer`, a plain value that `verdict` judges.
 """
 
 from __future__ import annotations
@@ -16,15 +17,12 @@ from parser import (
     CallCompleted,
     CallMalformed,
     CallStarted,
-    Coercion,
-    Doubtful,
     HeadedCallParser,
     HeldAnswerParser,
     ParserEvent,
     ReadingEnded,
     SentinelParser,
     StrayCloser,
-    Tier,
 )
 
 from ..contracts import (
@@ -36,26 +34,23 @@ from ..contracts import (
     ReasoningItemEnded,
     ReasoningPiece,
     TextPiece,
-    ToolCallArguments,
-    ToolCallEnded,
-    ToolCallStarted,
     TurnEnded,
     TurnEvent,
     Usage,
 )
 from ..errors import BackendError
-from .blocks import NO_KEY, QUOTED, UNREADABLE, MeantCall, begun_arguments, is_half_a_tag, is_markup
-from .call_key import Carried
-from .calls import Accepted, CallGate, Doubted, Refusal
+from .blocks import UNREADABLE, is_half_a_tag
+from .calls import CallGate
 from .json_stream import JsonStream
+from .leaving_call import LeavingCall
 from .masking import Mask, masked
-from .own_notation import OwnNotation, TakenOut
-from .release import CallRelease, Cue, Hold, Release
+from .own_notation import OwnNotation
+from .passed_calls import PassedCalls
+from .release import CallRelease, Hold, Release
 from .report import TurnReport
 from .shown_text import ShownText
-from .strictness import Misfit
 from .tokens import CHARACTERS_PER_TOKEN, TokenMeter
-from .verdict import Answer, names_of_calls
+from .verdict import Answer
 from .visible_text import VisibleText
 
 
@@ -90,12 +85,8 @@ class Reading:
         stop_strings: Sequence[str] = (),
         meter: TokenMeter | None = None,
     ) -> None:
-        self._gate = gate
-        self._report = report
+        self._declared = gate.declared if gate else None
         self._live = release is CallRelease.LIVE
-        self._parallel = parallel
-        self._final = final
-        self._may_repeat = may_repeat
         self._bare_calls = bare_calls
         self._demanded = demanded
         self._held = False
@@ -104,37 +95,39 @@ class Reading:
         self._key = key
         self._thoughts = None if key is None else Mask(key)
         self._thought_part = 0
-        self._live_mask = None if key is None else Mask(key)
-        self._keeps_tail = keeps_tail
         self._release = Release(hold, keeps_tail=keeps_tail)
         self._out: list[TurnEvent] = []
-        names = (tool.name for tool in gate.declared) if gate else ()
+        names = (tool.name for tool in self._declared or ())
         self._notation = OwnNotation(
             names, named_results=named_results, may_begin_so=may_begin_so, told=report.take_out
         )
         self._said = ShownText(
             self._out, self._release, report, self._notation, VisibleText(stop_strings, key), echoes=echoes
         )
+        self._leaving = LeavingCall(self._out, key)
+        self._calls: PassedCalls | None = None
+        if gate is not None:
+            self._calls = PassedCalls(
+                gate,
+                report,
+                self._out,
+                self._release,
+                self._said,
+                leaving=self._leaving,
+                live=self._live,
+                parallel=parallel,
+                final=final,
+                may_repeat=may_repeat,
+                keeps_tail=keeps_tail,
+                key=key,
+            )
         # Whether the parser is in the middle of a call: its text is of the arguments.
         self._in_call = False
-        # The call that is leaving while it is written, by the parser's number, and reasoning that came meanwhile.
-        self._live_call: int | None = None
-        self._meant_call: MeantCall | None = None
         # Whether a message is over, but not known yet whether it was cut.
         self._message_over = False
-        self._after_call: list[TurnEvent] = []
         self._characters = 0
         # Whether nothing of what may still come counts. Asked for each delta.
         self._over = False
-        # What the answer will have been.
-        self._calls = 0
-        self._undeclared = 0
-        self._malformed: str | None = None
-        self._doubtful: Doubted | None = None
-        self._repeated: str | None = None
-        self._misfits: list[Misfit] = []
-        self._refused_misfit = False
-        self._broken: str | None = None
         self._incomplete: str | None = None
         self._error: BackendError | None = None
         self.stop: str | None = None
@@ -184,35 +177,27 @@ class Reading:
         self._end_thought()
         if not self._said.is_echo:
             self._said.speak()
-        if not (self._refused_misfit or error):
-            self._leave(self._release.meet(Cue.END))
-        if self._release.cut_tail:
-            self._report.take_out(TakenOut.AFTER_CALLS)
+        if self._calls is not None and not error:
+            self._calls.finish()
         return self._taken()
 
     @property
     def answer(self) -> Answer:
         """What was read, once it is finished."""
-        return Answer(
+        answer = Answer(
             hold=self._release.hold,
             held=self._release.held,
             shown=self._said.shown,
-            calls=self._calls,
-            undeclared=self._undeclared,
             preface=self._said.is_preface,
             words=self._said.words,
             lost=tuple(self._said.lost),
             written=masked(self._said.written, self._key),
-            malformed=self._malformed,
-            doubtful=self._doubtful,
-            repeated=self._repeated,
-            misfits=tuple(self._misfits),
-            broken=self._broken,
             incomplete=self._incomplete,
             ended_by_stop_string=self._said.stopped,
             error=self._error,
             constrained=self._held and self._error is not None and self._characters > 0,
         )
+        return answer if self._calls is None else self._calls.told_in(answer)
 
     @property
     def characters(self) -> int:
@@ -227,8 +212,6 @@ class Reading:
     def show_lines(self, lines: Sequence[str]) -> None:
         """The model was shown these lines of ours: one that it repeats is taken out."""
         self._notation.lines = lines
-
-    # Reading
 
     def _taken(self) -> list[TurnEvent]:
         out = [*self._out]
@@ -251,7 +234,7 @@ class Reading:
             case ReasoningEnded():
                 self._close_message()
                 self._end_thought()
-                self._reason(ReasoningItemEnded())
+                self._leaving.let_pass(ReasoningItemEnded())
             case TurnEnded(usage, incomplete):
                 # Of an answer that was cut here the backend counted more than the client gets.
                 if self._incomplete is None:
@@ -272,18 +255,12 @@ class Reading:
                 self._end_thought()
             self._thought_part, text = part, self._thoughts.feed(text)
         if text:
-            self._reason(Reasoning(part, text))
+            self._leaving.let_pass(Reasoning(part, text))
 
     def _end_thought(self) -> None:
         """A part of the reasoning is over."""
         if self._thoughts is not None and (text := self._thoughts.flush()):
-            self._reason(Reasoning(self._thought_part, text))
-
-    def _reason(self, event: Reasoning | ReasoningItemEnded) -> None:
-        """Reasoning is never held back, but a call that is leaving is not interrupted by it: no API has items that
-        lie in one another.
-        """
-        (self._out if self._live_call is None else self._after_call).append(event)
+            self._leaving.let_pass(Reasoning(self._thought_part, text))
 
     def _read(self, text: str) -> None:
         if self._message_over:
@@ -294,10 +271,10 @@ class Reading:
         if self._over:
             self.goes_on = self.goes_on or bool(text.strip())
             return
-        if self._gate is None:
+        if self._calls is None:
             self._text(text)
         else:
-            self._parse(text)
+            self._parse(self._calls, text)
         if self._meter is not None and self._meter.exhausted:
             self._cut("max_output_tokens")
 
@@ -314,33 +291,34 @@ class Reading:
         self.stop, self.winds_down = reason, winds_down
         self._over = True
 
-    def _parse(self, text: str) -> None:
-        rest = self._obey(self._parser.receive_text(text))
+    def _parse(self, calls: PassedCalls, text: str) -> None:
+        rest = self._obey(calls, self._parser.receive_text(text))
         while rest is not None:
-            rest = self._obey(self._parser.receive_text(rest))
+            rest = self._obey(calls, self._parser.receive_text(rest))
 
     def _end_message(self) -> None:
         """A call does not reach over the end of a message: each is read by itself."""
         # What the parser held back, for it might have become a tag, is decided here: a tag cut in two is none.
-        if self._gate is not None and not self._over:
+        if self._calls is not None and not self._over:
             events = self._parser.receive_eof()
             if (self._incomplete or self._error) and events and is_half_a_tag(events[-1]):
                 self._said.take_out(str(events.pop()), UNREADABLE)
-            while (rest := self._obey(events)) is not None:
-                self._parse(rest)
+            while (rest := self._obey(self._calls, events)) is not None:
+                self._parse(self._calls, rest)
                 events = self._parser.receive_eof()
             self._parser = self._new_parser()
-        self._flush_text()
+        self._said.flush()
+        self._look_for_stop()
 
     def _new_parser(self) -> SentinelParser | HeadedCallParser | HeldAnswerParser:
-        if (self._demanded or self._held) and self._gate is not None:
+        if (self._demanded or self._held) and self._declared is not None:
             # Also where it is not held now: a recording of one that was is replayed by another backend.
-            return HeldAnswerParser(self._gate.declared, arguments=self._live)
-        if self._bare_calls and self._gate is not None:
-            return HeadedCallParser(self._gate.declared, arguments=self._live)
+            return HeldAnswerParser(self._declared, arguments=self._live)
+        if self._bare_calls and self._declared is not None:
+            return HeadedCallParser(self._declared, arguments=self._live)
         return SentinelParser(arguments=self._live)
 
-    def _obey(self, events: Sequence[ParserEvent]) -> str | None:
+    def _obey(self, calls: PassedCalls, events: Sequence[ParserEvent]) -> str | None:
         """Acts on events of the parser. Returns text that is to be read on with the parser that is there then."""
         for event in events:
             if self._over:
@@ -350,221 +328,44 @@ class Reading:
                 case str(text):
                     if not self._in_call:
                         self._text(text)
-                    elif self._live_call is not None:
-                        self._tell_arguments(text)
-                case CallStarted():
-                    self._in_call = True
-                    self._started(event)
-                case CallCompleted():
-                    self._in_call = False
-                    self._completed(event)
-                case StrayCloser(raw):
-                    if self._said.block_is_text:
-                        self._show_block(raw)
-                case CallMalformed():
-                    self._in_call = False
-                    self._unreadable(event)
+                    elif self._leaving.index is not None:
+                        self._leaving.feed(text)
                 case ReadingEnded(reason, rest):
                     # The model goes on with a result. Behind a call of its own it made that up; without one it is
                     # part of something that the model quotes, and is text.
-                    if not (self._calls or self._undeclared or self._repeated):
+                    if not calls.came:
                         self._parser = SentinelParser(arguments=self._live)
                         return rest
                     self._end(reason)
+                case _:
+                    self._pass(calls, event)
         return None
 
-    # Text
+    def _pass(self, calls: PassedCalls, event: CallStarted | CallCompleted | CallMalformed | StrayCloser) -> None:
+        cut = self._incomplete is not None
+        match event:
+            case CallStarted():
+                self._in_call = True
+                calls.start(event)
+            case CallCompleted():
+                self._in_call = False
+                calls.complete(event, cut=cut, held=self._held)
+            case CallMalformed():
+                self._in_call = False
+                calls.fail(event, cut=cut)
+            case StrayCloser(raw):
+                if self._said.block_is_text:
+                    self._said.show_block(raw)
+        self._look_for_stop()
+        if calls.stop is not None:
+            self._end(calls.stop, winds_down=calls.winds_down)
+        if calls.refused:
+            self._over = True
 
     def _text(self, text: str) -> None:
         self._said.feed(text)
         self._look_for_stop()
 
-    def _flush_text(self) -> None:
-        self._said.flush()
-        self._look_for_stop()
-
-    def _show_block(self, raw: str) -> None:
-        self._said.show_block(raw)
-        self._look_for_stop()
-
     def _look_for_stop(self) -> None:
         if self._said.stopped:
             self._end("a stop string came", winds_down=True)
-
-    # Calls
-
-    def _completed(self, call: CallCompleted) -> None:
-        assert self._gate is not None  # noqa: S101 -- the parser is only fed when there is a gate
-        if self._incomplete and call.tier is Tier.BARE:
-            # What was cut may be the beginning of more than this call.
-            raw, self._meant_call = call.before + call.raw, None
-            reason = "the answer was cut in the middle of it"
-            self._unreadable(CallMalformed(reason, raw, call.index, meant=is_markup(call.raw)))
-            return
-        # Text before it leaves before it.
-        self._flush_text()
-        self._said.speak()
-        live = self._live_call == call.index
-        self._meant_call = None
-        # Behind a call that leaves anyway nothing is asked for once more: that call would come twice.
-        may_ask = not (self._final or self._calls or live)
-        verdict = self._gate.judge(call, before=self._said.before, may_ask=may_ask, held=self._held)
-        raw = call.before + call.raw
-        match verdict:
-            case Refusal.UNDECLARED:
-                self._undeclared += 1
-                self._report.refuse(verdict.value, call.raw)
-                self._said.pass_call(call.name, raw)
-                if self._keeps_tail:
-                    self._leave(self._release.meet(Cue.TAKEN_OUT))
-            case Refusal():
-                self._report.refuse(verdict.value, call.raw)
-                if live:
-                    self._break(f"the call was refused: {verdict.value}")
-                else:
-                    self._refused(verdict, call, raw)
-            case Doubted():
-                self._doubtful = self._doubtful or verdict
-                self._report.doubt(verdict.doubt.value, call.raw)
-                self._leave(self._release.meet(Cue.DOUBT))
-                self._refused(Refusal.NO_KEY, call, raw)
-            case Doubtful(reason):
-                self._unreadable(CallMalformed(reason, raw, call.index))
-            case Misfit():
-                self._report.refuse("arguments_misfit", call.raw)
-                # Calls go together: nothing more may leave.
-                self._misfits.append(verdict)
-                self._refused_misfit = self._over = True
-            case Accepted(coercions=coercions) if live and Coercion.LIFTED in coercions:
-                self._break("a part of the arguments came when they had ended")
-            case Accepted():
-                self._accepted(verdict, call, live=live)
-                self._said.pass_call(call.name)
-
-    def _accepted(self, verdict: Accepted, call: CallCompleted, *, live: bool) -> None:
-        # What the schema took of arguments that have left as they were written helped nobody.
-        rules = (*call.repairs, *(() if live else verdict.coercions))
-        self._report.take_call(call.tier.value, rules, verdict.name, call.raw)
-        if live:
-            # Its arguments have left as they were written.
-            self._calls += 1
-            if verdict.misfit is not None:
-                self._report.let_misfit(verdict.name)
-            self._report.pass_on([verdict.name])
-            self._end_live(ToolCallEnded())
-        else:
-            self._pass_on(verdict)
-        if not self._parallel:
-            self._end("one call was asked for", winds_down=True)
-
-    def _refused(self, refusal: Refusal, call: CallCompleted, raw: str) -> None:
-        """A call that may not leave: a quotation is text, as is JSON without any notation of ours."""
-        assert self._gate is not None  # noqa: S101 -- it was the gate that refused
-        # The client's own word for it.
-        tool = self._gate.registry.match(call.name)
-        name = f"the tool '{tool.name}'" if tool else "a tool"
-        if refusal is Refusal.QUOTED or not is_markup(call.raw) or self._gate.is_quoted_text(call.raw):
-            if refusal is Refusal.QUOTED:
-                self._report.warn(QUOTED.format(tool=name))
-            if is_markup(call.raw):
-                self._report.show_markup("quotation")
-            self._show_block(raw)
-        else:
-            self._said.take_out(raw, NO_KEY.format(tool=name))
-
-    def _pass_on(self, call: Accepted) -> None:
-        """A whole call leaves, or is held with the others or on suspicion."""
-        events = (ToolCallStarted(call.call_id, call.name), ToolCallArguments(call.arguments), ToolCallEnded())
-        if call.misfit is not None:
-            # Behind a call that has left nothing is asked for once more: that call would come twice.
-            answered = self._release.hold is Hold.ANSWERED or (self._release.hold is Hold.TAIL and self._calls)
-            if not (self._final or answered):
-                self._misfits.append(call.misfit)
-                self._calls += 1
-                self._leave(self._release.meet(Cue.MISFIT, events))
-                return
-            self._report.let_misfit(call.name)
-        # Behind a call that leaves anyway this one repeats nothing any worse, and holding it would hold both.
-        if call.repeated and not (self._may_repeat or self._calls):
-            self._repeated = call.name
-            self._leave(self._release.meet(Cue.REPEAT, events))
-            return
-        self._calls += 1
-        together = self._gate is not None and self._gate.keeps_calls_together
-        self._leave(self._release.meet(Cue.JOINT_CALL if together else Cue.CALL, events))
-
-    def _leave(self, events: Sequence[TurnEvent]) -> None:
-        """What a cue has set free, or let through."""
-        self._out += events
-        self._report.pass_on(names_of_calls(events))
-
-    def _unreadable(self, block: CallMalformed) -> None:
-        self._flush_text()
-        self._said.speak()
-        meant, self._meant_call = self._meant_call, None
-        # A call that has no key goes behind no other: it would be run as one that is whole.
-        is_meant = meant is not None and block.index == meant.index and (meant.keyed or not self._calls)
-        if self._incomplete and meant is not None and is_meant and self._gate is not None:
-            # Cut off, but meant: it leaves as far as it has come, as one whose arguments nobody can read.
-            events = (
-                ToolCallStarted(self._gate.take_id(meant.id), meant.name),
-                ToolCallArguments(masked(begun_arguments(block.raw), self._key)),
-                ToolCallEnded(complete=False),
-            )
-            self._leave(self._release.meet(Cue.CALL, events))
-            return
-        self._report.refuse(masked(block.reason, self._key), block.raw)
-        if block.index is not None and block.index == self._live_call:
-            self._break(f"the call cannot be read: {masked(block.reason, self._key)}")
-            return
-        raw = block.before + block.raw
-        # A broken block that stands so in the request is quoted, and asking anew would bring it again.
-        quoted = self._gate is not None and self._gate.is_quoted_text(block.raw)
-        if quoted or not block.meant:
-            self._report.show_markup("quotation" if quoted else "mention")
-            self._show_block(raw)
-            return
-        if not self._calls:
-            self._malformed = block.reason
-            self._leave(self._release.meet(Cue.DOUBT))
-        self._said.take_out(raw, UNREADABLE)
-
-    # Live calls
-
-    def _started(self, call: CallStarted) -> None:
-        # Without its tags a call is known when it is whole, and may be copied JSON.
-        if self._gate is None or call.bare or (tool := self._gate.registry.match(call.name)) is None:
-            return
-        # Once it has begun it can only end or break the turn, so it must be one that nothing later can refuse.
-        if self._live and self._gate.may_leave_unfinished(call):
-            self._flush_text()
-            self._said.speak()
-            # Counted when it is whole: one that breaks off was never called.
-            started = ToolCallStarted(self._gate.take_id(call.id), tool.name)
-            self._leave(self._release.meet(Cue.CALL))
-            self._out.append(started)
-            self._live_call = call.index
-        elif carried := self._gate.is_meant(call):
-            self._meant_call = MeantCall(call.index, tool.name, call.id, carried is Carried.RIGHT)
-
-    def _tell_arguments(self, text: str) -> None:
-        if self._live_mask is not None:
-            text = self._live_mask.feed(text)
-        if text:
-            self._out.append(ToolCallArguments(text))
-
-    def _end_live(self, end: ToolCallEnded) -> None:
-        self._live_call = None
-        if self._live_mask is not None and (text := self._live_mask.flush()):
-            self._out.append(ToolCallArguments(text))
-        self._out += [end, *self._after_call]
-        self._after_call.clear()
-
-    def _break(self, reason: str) -> None:
-        """A call that was leaving live is none: what has left cannot be taken back, so the turn must fail."""
-        self._end_live(ToolCallEnded(complete=False))
-        self.stop = reason
-        self._over = True
-        # Where the answer was cut, the client knows already why the call has no end.
-        if not self._incomplete:
-            self._broken = reason

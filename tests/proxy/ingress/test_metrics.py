@@ -202,12 +202,13 @@ def literals(path: str, pattern: str) -> set[str]:
 def test_what_a_turn_reports_is_known_by_its_name() -> None:
     """Else it would be counted as `other`, and nobody would see it."""
     cuts = literals("proxy/turn/reading.py", r'(?:_end|_cut)\("([^"]+)"')
+    cuts |= literals("proxy/turn/passed_calls.py", r'self\.stop\b.* = "([^"]+)"')
     ended = literals("parser/sentinel.py", r'ReadingEnded\("([^"]+)"')
     assert cuts | ended == set(metrics.INTERRUPTIONS)
     spoilt = literals("proxy/turn/report.py", r'"(\w+)": self\.') | literals("proxy/turn/run.py", r'_settle\("(\w+)"\)')
     assert spoilt | {"rewritten", "max_output_tokens", "content_filter"} == metrics.SPOILING
     assert literals("proxy/backends/codex/lanes.py", r'return "(\w+)"') <= metrics.LANE_REASONS
-    refused = literals("proxy/turn/reading.py", r'refuse\("(\w+)", ')
+    refused = literals("proxy/turn/passed_calls.py", r'refuse\("(\w+)", ')
     tree = ast.parse((ROOT / "proxy/turn/calls.py").read_text("utf-8"))
     (refusals,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Refusal")
     names = {

@@ -1,4 +1,4 @@
-"""Playing a turn in memory, and views of what left."""
+"""Playing a turn, or one answer of it, in memory, and views of what left."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from parser import Tool, ToolRegistry, write_call
 from prompts import Text, ToolChoice, Transcript, UserTurn
 from proxy.contracts import (
     AnswerText,
+    BackendEvent,
     ToolCallArguments,
     ToolCallStarted,
     TurnEvent,
@@ -17,19 +18,36 @@ from proxy.contracts import (
     TurnFinished,
     TurnRequest,
 )
-from proxy.errors import ApiError
+from proxy.errors import ApiError, BackendError
 from proxy.turn import TurnOptions, TurnReport, run_turn
+from proxy.turn.call_key import KeyMode, NoHabits, TurnKey
+from proxy.turn.calls import CallGate
+from proxy.turn.reading import Reading
+from proxy.turn.strictness import ToolSchemas
 from tests.support.memory_backend import MemoryBackend, Script
 
 TOOLS = ToolRegistry([Tool("read_note", "Read a note.", '{"type":"object"}'), Tool("search", "Search.", None)])
 READ_A = write_call("read_note", '{"path": "a.md"}')
 READ_B = write_call("read_note", '{"path": "b.md"}')
 BROKEN = '<tool_call>{"name": "read_note", "arguments": [1}}</tool_call>'
+NO_KEY = TurnKey(KeyMode.OFF, None, "m", NoHabits())
 
 
 def ask(text: str = "What is in a.md?", **changes: object) -> TurnRequest:
     request = TurnRequest("m", Transcript((UserTurn((Text(text),)),)), TOOLS, ToolChoice())
     return replace(request, **changes)  # type: ignore[arg-type]  # names are checked by the dataclass
+
+
+def gate(registry: ToolRegistry = TOOLS, transcript: Transcript | None = None) -> CallGate:
+    request = ask(registry=registry) if transcript is None else ask(registry=registry, transcript=transcript)
+    schemas = ToolSchemas(registry, TurnReport())
+    numbers = iter(range(1, 100))
+    return CallGate(request, registry, mint=lambda prefix: f"{prefix}_{next(numbers)}", schemas=schemas, key=NO_KEY)
+
+
+def read(reading: Reading, events: Sequence[BackendEvent], error: BackendError | None = None) -> list[TurnEvent]:
+    left = [event for backend_event in events for event in reading.receive([backend_event])]
+    return left + reading.finish(error)
 
 
 class Outcome:

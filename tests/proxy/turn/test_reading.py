@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parser import ToolRegistry, write_call
-from prompts import PastCall, Text, ToolResult, Transcript, UserTurn
 from proxy.contracts import (
     AnswerMessageEnded,
     AnswerText,
@@ -19,7 +17,6 @@ from proxy.contracts import (
     Reasoning,
     ReasoningPiece,
     TextPiece,
-    ToolCallArguments,
     ToolCallEnded,
     ToolCallStarted,
     TurnEnded,
@@ -27,28 +24,11 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.turn import CallRelease, TurnReport
-from proxy.turn.call_key import KeyMode, NoHabits, TurnKey
-from proxy.turn.calls import CallGate
 from proxy.turn.reading import Reading
 from proxy.turn.release import Hold
-from proxy.turn.strictness import ToolSchemas
 from proxy.turn.verdict import Answer
-from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, TOOLS, ask
+from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, gate, read
 from tests.support.memory_backend import USAGE, pieces
-
-NO_KEY = TurnKey(KeyMode.OFF, None, "m", NoHabits())
-
-
-def gate(registry: ToolRegistry = TOOLS, transcript: Transcript | None = None) -> CallGate:
-    request = ask(registry=registry) if transcript is None else ask(registry=registry, transcript=transcript)
-    schemas = ToolSchemas(registry, TurnReport())
-    numbers = iter(range(1, 100))
-    return CallGate(request, registry, mint=lambda prefix: f"{prefix}_{next(numbers)}", schemas=schemas, key=NO_KEY)
-
-
-def read(reading: Reading, events: Sequence[BackendEvent], error: BackendError | None = None) -> list[TurnEvent]:
-    left = [event for backend_event in events for event in reading.receive([backend_event])]
-    return left + reading.finish(error)
 
 
 def test_text_leaves_as_it_comes_and_the_answer_knows_that_it_was_seen() -> None:
@@ -58,19 +38,6 @@ def test_text_leaves_as_it_comes_and_the_answer_knows_that_it_was_seen() -> None
     assert reading.finish() == []
     assert reading.answer == Answer(shown=True)
     assert reading.usage == USAGE
-
-
-def test_a_call_leaves_whole() -> None:
-    left = read(Reading(gate(), TurnReport()), pieces(READ_A, 3))
-    assert left == [ToolCallStarted("call_1", "read_note"), ToolCallArguments('{"path": "a.md"}'), ToolCallEnded()]
-
-
-@pytest.mark.parametrize("release", list(CallRelease))
-def test_good_calls_are_counted(release: CallRelease) -> None:
-    report = TurnReport()
-    reading = Reading(gate(), report, release=release)
-    read(reading, pieces(f"{READ_A}\n{READ_B}", 5))
-    assert (reading.answer.calls, report.calls) == (2, ["read_note"] * 2)
 
 
 def test_a_held_answer_says_why_and_what_is_held() -> None:
@@ -105,27 +72,6 @@ def test_behind_a_stop_string_nothing_is_wanted_at_once(tools: bool) -> None:
     assert reading.answer == Answer(shown=True, ended_by_stop_string=True)
 
 
-def test_a_call_that_goes_round_is_held_once() -> None:
-    past = (PastCall("c", "read_note", '{"path":"a.md"}'), ToolResult("c", (Text("# A"),)))
-    transcript = Transcript((UserTurn((Text("What is in a.md?"),)), *past, *past))
-    reading = Reading(gate(transcript=transcript), TurnReport())
-    assert read(reading, [TextPiece(READ_A)]) == []
-    assert (reading.answer.repeated, reading.answer.calls) == ("read_note", 0)
-    assert len(read(Reading(gate(transcript=transcript), TurnReport(), may_repeat=True), [TextPiece(READ_A)])) == 3
-
-
-def test_undeclared_calls_are_counted_and_leave_nothing() -> None:
-    reading = Reading(gate(), TurnReport())
-    assert read(reading, [TextPiece(write_call("rm", "{}") * 2)]) == []
-    assert reading.answer == Answer(undeclared=2)
-
-
-def test_one_call_is_enough_where_one_was_asked_for() -> None:
-    reading = Reading(gate(), TurnReport(), parallel=False)
-    assert len(reading.receive([TextPiece(READ_A + READ_B)])) == 3
-    assert reading.stop
-
-
 def test_reasoning_does_not_interrupt_a_call_that_is_leaving() -> None:
     reading = Reading(gate(), TurnReport(), release=CallRelease.LIVE)
     left = read(reading, [TextPiece(READ_A[:50]), ReasoningPiece(0, "hm"), TextPiece(READ_A[50:])])
@@ -152,16 +98,6 @@ def test_text_leaves_with_the_phase_of_its_message() -> None:
         AnswerMessageEnded("final_answer"),
         AnswerText("."),
     ]
-
-
-def test_behind_a_live_call_that_broke_nothing_is_wanted() -> None:
-    reading = Reading(gate(), TurnReport(), release=CallRelease.LIVE)
-    broken = READ_A.replace('"}}', '"]}')
-    assert reading.receive(pieces(broken, 4))[-1] == ToolCallEnded(complete=False)
-    assert (reading.stop or "").startswith("the call cannot be read: ")
-    assert reading.receive([TextPiece(f"Once more: {READ_B}")]) == []
-    assert reading.finish() == []
-    assert (reading.answer.broken, reading.answer.calls) == (reading.stop, 0)
 
 
 def test_a_stream_that_failed_is_an_answer_with_an_error() -> None:
