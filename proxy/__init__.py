@@ -9,6 +9,8 @@ ids         the ids we mint, and what the id of a call may be
 quota       what is left of an account's quota
 errors      every error and the answer it gives
 settings    one table for flags, environment, help and docs
+sources     where settings come from
+setting_values  what their texts stand for
 schema      pure: whether a value fits a JSON schema, told in bounds
 wire        pure: requests in, events and bodies out
 turn        pure: one turn, from request to answer; what the client may see and when

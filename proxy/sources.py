@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from .errors import UsageError
-from .settings import PREFIX, SETTINGS, Setting, Settings, user_path
+from .setting_values import user_path
+from .settings import PREFIX, SETTINGS, Setting, Settings
 
 DEFAULT = "default"
 # What `--config` says for no file at all.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proxy.errors import UsageError
-from proxy.settings import SETTINGS, Settings, add_flags, byte_size
+from proxy.settings import SETTINGS, Settings, add_flags
 from proxy.sources import load
 
 
@@ -81,13 +81,6 @@ def test_a_bad_value_is_named_in_one_sentence(argv: list[str], said: str) -> Non
 def test_a_bad_variable_is_named_as_the_variable() -> None:
     with pytest.raises(UsageError, match="TAGCALL_PORT"):
         parsed(environment={"TAGCALL_PORT": "x"})
-
-
-@pytest.mark.parametrize(
-    ("text", "size"), [("7", 7), ("16MiB", 16 << 20), ("2k", 2000), ("1GiB", 1 << 30), ("3MB", 3_000_000)]
-)
-def test_sizes(text: str, size: int) -> None:
-    assert byte_size(text) == size
 
 
 def test_every_setting_has_a_flag_and_a_variable() -> None:

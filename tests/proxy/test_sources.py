@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from proxy.cli.main import main
 from proxy.errors import UsageError
-from proxy.settings import BOOLEANS, SETTINGS, Settings
+from proxy.setting_values import BOOLEANS
+from proxy.settings import SETTINGS, Settings
 from proxy.sources import DEFAULT, gather, load
 
 

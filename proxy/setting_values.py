@@ -1,0 +1,75 @@
+"""What the text of a setting stands for. `ValueError` says why it stands for nothing, and what to write instead."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from .errors import UsageError
+
+URL = re.compile(r"https?://[^\s/]+")
+SPEED = re.compile(r"fast|recorded|\d+ms")
+PATH_NAME = re.compile(r"[\w.~-]+", re.ASCII)
+ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/*]+/?")
+
+UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "k": 1_000, "m": 1_000_000}
+BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+def boolean(text: str) -> bool:
+    """What a switch says in a variable or a file, in any case of letters. A switch that protects is not guessed at."""
+    try:
+        return BOOLEANS[text.strip().lower()]
+    except KeyError:
+        raise ValueError(f"'{text}' is neither on nor off: write 1 or 0, true or false, yes or no, on or off") from None
+
+
+def byte_size(text: str) -> int:
+    """`16MiB`, `500k` or a plain number of bytes."""
+    number = text.rstrip("KkMmGgIiBb")
+    unit = text[len(number) :].lower()
+    unit = unit if unit in UNITS else unit.removesuffix("b")
+    if not number.isdigit() or unit not in UNITS:
+        raise ValueError(f"'{text}' is not a size: write for instance 16MiB")
+    return int(number) * UNITS[unit]
+
+
+def seconds(text: str) -> float:
+    """A time that is over some day."""
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise ValueError(f"'{text}' is no time that passes: write for instance 2.5")
+    return number
+
+
+def speed(text: str) -> str:
+    """`fast`, `recorded` or milliseconds, as `20ms`; the same text again."""
+    if not SPEED.fullmatch(text):
+        raise ValueError(f"'{text}' is not a speed: write fast, recorded or for instance 20ms")
+    return text
+
+
+def base_path(text: str) -> str:
+    """`/llm` for `llm`, `/llm` and `/llm/`; "" for a slash alone."""
+    names = [name for name in text.strip().split("/") if name]
+    if not all(PATH_NAME.fullmatch(name) and name.strip(".") for name in names):
+        raise ValueError(f"'{text}' is not a path: write for instance /llm")
+    if names and names[-1] == "v1":
+        raise ValueError(f"'{text}' ends with /v1, which is added to it: leave that out")
+    return "".join(f"/{name}" for name in names)
+
+
+def alias(text: str) -> tuple[str, str]:
+    """`NAME=MODEL` as a pair."""
+    name, _, model = (part.strip() for part in text.partition("="))
+    if not (name and model):
+        raise ValueError(f"'{text}' is not an alias: write for instance notes=gpt-5.5")
+    return name, model
+
+
+def user_path(text: str) -> Path:
+    """A path that may begin with `~`."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise UsageError(f"There is no home folder to put {text} into: set HOME.") from None
