@@ -16,7 +16,6 @@ from openai.types.responses.response_create_params import ResponseCreateParamsBa
 from proxy.cli.eval.cases import CATEGORIES, load_cases
 from proxy.cli.main import build_parser
 from proxy.errors import RequestError
-from proxy.ingress.routes import ROUTES
 from proxy.settings import SETTINGS, reference
 from proxy.wire.responses.input_items import ITEM_KINDS, SILENT_ITEMS
 from proxy.wire.responses.request import Echo, parse_responses_request
@@ -187,17 +186,6 @@ def test_the_readme_names_every_command_and_reference_page() -> None:
         assert command in readme
     for name in sorted(path.name for path in REFERENCE.glob("*.md")):
         assert f"docs/reference/{name}" in readme
-
-
-def test_every_route_and_its_methods_are_documented() -> None:
-    rows = re.findall(r"^\| `(/[^`]*)` \| ([A-Z, ]+) \|", page("http.md"), re.MULTILINE)
-    assert {path: set(methods.split(", ")) for path, methods in rows} == {
-        path: set(methods) for path, methods in ROUTES.items()
-    }
-
-
-def test_an_unknown_path_is_told_what_is_served() -> None:
-    assert {"/responses", "/models", "/healthz", "/readyz"} <= set(ROUTES)
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\((?!http)([^)#]+)", (ROOT / "README.md").read_text("utf-8")))

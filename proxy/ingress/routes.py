@@ -80,7 +80,8 @@ async def create_in_dialect(request: web.Request) -> web.StreamResponse:
 
 
 # Path without `/v1` -> method -> handler. `{...*}`, at the end only, takes all that is left, slashes included.
-ROUTES: dict[str, dict[str, Handler]] = {
+# For people, and for those who watch over a process.
+PAGES: dict[str, dict[str, Handler]] = {
     "/": {"GET": index},
     "/inspect/state": {"GET": state},
     "/inspect/session": {"POST": open_session},
@@ -96,6 +97,10 @@ ROUTES: dict[str, dict[str, Handler]] = {
     "/healthz": {"GET": healthz},
     "/readyz": {"GET": readyz},
     "/metrics": {"GET": metrics},
+}
+
+# For clients.
+API: dict[str, dict[str, Handler]] = {
     "/models": {"GET": list_models},
     "/models/{id*}": {"GET": get_model},
     "/chat/completions": {"POST": create_completion},
@@ -116,6 +121,8 @@ ROUTES: dict[str, dict[str, Handler]] = {
     "/conversations/{id}/items": {"GET": list_items, "POST": add_items},
     "/conversations/{id}/items/{item}": {"GET": get_item, "DELETE": delete_item},
 }
+
+ROUTES = {**PAGES, **API}
 
 # The routes that are a path themselves: what is asked most is found at once.
 _WHOLE = frozenset(route for route in ROUTES if "{" not in route)
@@ -200,7 +207,7 @@ def _not_served(request: web.Request, path: str) -> RequestError:
         return RequestError(
             f"tagcall does not serve /v1/{name}: {UNSERVED[name]}", status=404, code="unsupported_endpoint"
         )
-    served = ", ".join("/v1" + path for path in ROUTES if path != "/")
+    served = ", ".join("/v1" + path for path in API)
     return RequestError(
         f"Invalid URL ({request.method} {request.path[:200]}). The base URL is the address of this server with "
         f"{request.app[BASE_PATH]}/v1 and nothing behind it. tagcall serves {served}.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from aiohttp import web
 
-from proxy.ingress.routes import DIALECT_HEADER, DIALECTS, ROUTES, UNSERVED, ResponsesDialect
+from proxy.ingress.routes import API, DIALECT_HEADER, DIALECTS, ROUTES, UNSERVED, ResponsesDialect
 from proxy.settings import SETTINGS
 from tests.support.http_client import client, error_of
 
@@ -32,6 +32,10 @@ async def test_an_unknown_path_is_told_how_base_urls_end() -> None:
     assert error["code"] is None
     assert error["message"].startswith("Invalid URL (GET /v1/chat/completions/models).")
     assert "/v1 and nothing behind it" in error["message"]
+    served = error["message"].partition(" tagcall serves ")[2].rstrip(".").split(", ")
+    assert served == [f"/v1{route}" for route in API]
+    assert "/v1/responses" in served
+    assert not [path for path in served if path.startswith(("/v1/inspect", "/v1/health", "/v1/readyz", "/v1/metrics"))]
 
 
 async def test_a_dialect_is_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
