@@ -16,6 +16,7 @@ from proxy.ingress import background, bodies, connections, event_stream
 from proxy.ingress.websocket import socket
 from proxy.rpc import child_records, client, connection, stderr, stdio
 from proxy.schema import check_budget
+from proxy.stores import redis_journal
 from proxy.turn import run
 from proxy.wire import json_body, parameters, reader, tools
 
@@ -26,7 +27,7 @@ MODULES = {
         child_records, client, backend, connection, event_queue, proxy.server, restart_policy, options, stderr,
         stdio, supervision, lanes, threads, run,
         background, bodies, budget, check_budget, errors, connections, parameters, json_body, logs, proxy_settings,
-        reader, socket, event_stream, tools,
+        reader, redis_journal, socket, event_stream, tools,
     )
 }  # fmt: skip
 ROWS = {name: float(value) for value, name in re.findall(r"\| ([\d.]+)[^|]* \| `([\w.]+)` \|", PAGE)}
