@@ -20,6 +20,9 @@ stores      where Responses are kept
 replay      the small app-server that plays fixtures
 ingress     HTTP: who is let in, routes, streams
 aside       work that takes long, beside the event loop
+advice      how a person starts our commands
+plugins     what to enter in a plugin
+trial       a question that wants one tool call
 home        the secret of the call keys, and which models write them
 server      settings to a running server
 logs        one harmless line an event

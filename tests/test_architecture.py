@@ -35,6 +35,18 @@ def test_every_room_is_on_it() -> None:
     assert {room for room in rooms if not re.search(rf"\b{room}\b", PAGE)} == set()
 
 
+def test_every_file_is_named_in_the_docstring_of_its_package() -> None:
+    unnamed = [
+        str(file.relative_to(ROOT))
+        for room in ("parser", "prompts", "proxy")
+        for package in (ROOT / room).rglob("__init__.py")
+        for file in package.parent.iterdir()
+        if not file.name.startswith("__") and (file.suffix == ".py" or (file / "__init__.py").exists())
+        if not re.search(rf"\b{file.stem}\b", ast.get_docstring(ast.parse(package.read_text("utf-8"))) or "")
+    ]
+    assert unnamed == []
+
+
 def test_it_says_what_to_touch_for_what_people_add() -> None:
     assert len(PATHS) > 40
     assert len(NAMES) >= 8

@@ -12,7 +12,7 @@ service  the server after each login, by the system itself
 eval     whether a model calls tools rightly, as a table
 demo     one whole tool loop on recorded answers
 
-progress is what a terminal shows meanwhile.
+progress is what a terminal shows meanwhile, obsidian what there is to enter in a client.
 """
 
 from .main import main

@@ -9,6 +9,7 @@ fixture       the format: a folder for each request, read and checked
 conversation  what was said on a thread, read back from its messages (pure)
 thread_log    what a thread holds: what was injected, asked and answered on it (pure)
 asks          which recorded turn answers what the client asks (pure)
+call_key      the key of a turn's calls, which each installation has of its own (pure)
 placeholders  what a recording has in place of what is nobody else's business (pure)
 transcript    what was said, to be read and compared by people (pure)
 playback      a recorded turn under fresh ids, its deltas cut anew (pure)

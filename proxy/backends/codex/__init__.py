@@ -8,6 +8,7 @@ kind             its row in the table: how it is made, what `doctor` checks
 backend          the `TextBackend`: streams, models, health; and codex as one
 session          one connection: greeting, login, quota, models, watch
 threads          the turns that run on it, and their ends
+lanes            those that hold a conversation, so that only what is new goes out
 spare_threads    those that are started before they are asked for
 running_turn     a turn as its reader, its owner and its consumer share it
 reduction        pure: one turn's notifications to backend events
@@ -23,4 +24,5 @@ program          find the program, also behind npm's launcher
 home             the private CODEX_HOME; config its settings, catalog its model table,
                  baseline the base instructions that codex sends on its own
 text_only        whether a program gives the model tools of its own
+examination      what `doctor` finds out about a program
 """
