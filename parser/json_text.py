@@ -113,7 +113,7 @@ class NestedObject:
 
 
 def nested_objects(text: str) -> list[NestedObject]:
-    """Those in well-formed JSON text, in the order in which they begin."""
+    """Those in a well-formed JSON object or array, in the order in which they begin."""
     found: list[NestedObject] = []
     # What is open, as its bracket and, where it is such an object, that; and what has just ended.
     open_: list[tuple[str, NestedObject | None]] = []

@@ -70,4 +70,4 @@ def test_objects_in_objects_are_all_found(value: object) -> None:
                 count(element, nested=False)
 
     count(value, nested=False)
-    assert [nested.members for nested in nested_objects(json.dumps(value))] == found
+    assert [nested.members for nested in nested_objects(json.dumps([value]))] == found
