@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import astuple, dataclass, field
-from operator import add, sub
+from dataclasses import dataclass, field, fields
+from operator import add, attrgetter, sub
 from typing import Any, Protocol, Self
 
 from prompts import Item, Part
@@ -26,10 +26,14 @@ class Usage:
     cache_write_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(*map(add, astuple(self), astuple(other)))
+        return Usage(*map(add, _counts(self), _counts(other)))
 
     def __sub__(self, other: Usage) -> Usage:
-        return Usage(*map(sub, astuple(self), astuple(other)))
+        return Usage(*map(sub, _counts(self), _counts(other)))
+
+
+# `dataclasses.astuple` copies what it finds, which takes eight times as long.
+_counts = attrgetter(*(field.name for field in fields(Usage)))
 
 
 @dataclass(frozen=True, slots=True)

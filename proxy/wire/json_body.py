@@ -29,7 +29,7 @@ MAX_DEPTH = 64
 MAX_VALUES = 250_000
 
 
-def _levels(value: object) -> Iterator[list[object]]:
+def levels(value: object) -> Iterator[list[object]]:
     """`value`, then what stands in it, then what stands in that. Iterative: the value may be hostile."""
     level: list[object] = [value]
     while level:
@@ -48,13 +48,13 @@ def _levels(value: object) -> Iterator[list[object]]:
 
 def depth_exceeds(value: JsonValue, limit: int) -> bool:
     """Whether objects and arrays nest deeper than `limit`."""
-    level = next(islice(_levels(value), limit, None), [])
+    level = next(islice(levels(value), limit, None), [])
     return any(isinstance(item, dict | list) for item in level)
 
 
 def has_more(value: object, most: int) -> bool:
     """Whether more than so many values are in `value`; no more of them are looked at."""
-    return any(seen > most for seen in accumulate(map(len, _levels(value))))
+    return any(seen > most for seen in accumulate(map(len, levels(value))))
 
 
 def writes_more(body: bytes, most: int) -> bool:

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from .json_body import levels
+
 if TYPE_CHECKING:
     from pypdf import PdfReader
 
@@ -24,6 +26,8 @@ MOST_CHARACTERS = 500_000
 # What every PDF begins with, as it stands in base64.
 MAGIC = b"%PDF-"
 _MAGIC_BASE64 = base64.b64encode(MAGIC + b"1").decode()[:7]
+_DATA_URL = "data:"
+_BEGINNINGS = (_DATA_URL, _MAGIC_BASE64)
 
 # Documents whose text is kept: a conversation sends its own with each request.
 _KEPT = 4
@@ -38,20 +42,12 @@ class PdfError(Exception):
 
 def holds_pdf(value: object) -> bool:
     """Whether some string in a JSON value is a PDF in base64, as a data URL or alone: to read it takes long."""
-    waiting = [value]
-    while waiting:
-        match waiting.pop():
-            case str(text):
-                if text.startswith("data:"):
-                    text = text[:200].partition(",")[2]
-                if text.startswith(_MAGIC_BASE64):
+    for level in levels(value):
+        for text in level:
+            if isinstance(text, str) and text.startswith(_BEGINNINGS):
+                encoded = text[:200].partition(",")[2] if text.startswith(_DATA_URL) else text
+                if encoded.startswith(_MAGIC_BASE64):
                     return True
-            case dict() as members:
-                waiting += members.values()
-            case list() | tuple() as items:
-                waiting += items
-            case _:
-                pass
     return False
 
 
