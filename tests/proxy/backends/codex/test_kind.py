@@ -42,7 +42,8 @@ async def test_the_program_is_asked_for_its_version_and_greeted(
 
 async def test_a_missing_program_is_told_with_its_way_out(tmp_path: Path) -> None:
     finding, _ = await find_kind("codex").check_before(Settings(codex="no-such-program", codex_home=tmp_path))
-    assert finding == Finding("program", False, "no-such-program is not a program that can be started.")
+    told = "no-such-program is not a program that can be started: name another with --codex PATH."
+    assert finding == Finding("program", False, told)
 
 
 async def test_tools_that_reach_the_model_are_named(program: TestProgram) -> None:
