@@ -76,7 +76,7 @@ class _Reader:
         if group[0] == "(" or group["name"]:
             self._count += 1
         number = str(self._count)
-        inner = _Part("", "") if group["reference"] else self.choice()
+        inner = self.choice()
         if not self._pattern.startswith(")", self._pos):
             raise ValueError(f"no pattern: {self._pattern!r}")
         self._pos += 1

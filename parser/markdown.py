@@ -96,7 +96,7 @@ class CodeState:
         fence_char, fence_length = self._fence
         if self._info and char == fence_char == "`":
             # An info string holds no backtick: the run that looked like a fence opened a code span.
-            self._span, self._fence, self._info = fence_length, ("", 0), False
+            self._span, self._fence = fence_length, ("", 0)
         if self._fence[1]:
             self._closing = self._run_blank and char == fence_char and length >= fence_length
         elif self._span:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
 
@@ -19,6 +21,8 @@ from tests.support.clock import Clock
 from tests.support.codex_programs import child_environment, installed_programs
 from tests.support.patience import no_deadlines, wait_for_codex
 from tests.support.scripted_model import ScriptedModel
+
+_Cached = type(functools.cache(object))
 
 # Time is no property of the code: a busy machine must not fail a test. In CI the examples are always the same.
 EXAMPLES = int(os.environ.get("TAGCALL_TEST_EXAMPLES", "25"))
@@ -43,6 +47,22 @@ def _closed_network() -> None:
     for name, value in child_environment(".").items():
         if name.endswith("_PROXY"):
             os.environ[name] = value
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> None:
+    """With mutants each test asks the code itself: what one before it left in a cache would hide a change."""
+    if "MUTANT_UNDER_TEST" in os.environ:
+        for cache in _caches():
+            cache.cache_clear()
+
+
+@functools.cache
+def _caches() -> list[functools._lru_cache_wrapper[object]]:
+    modules = [
+        module for name, module in sys.modules.items() if name.partition(".")[0] in {"parser", "prompts", "proxy"}
+    ]
+    return [value for module in modules for value in vars(module).values() if isinstance(value, _Cached)]
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -23,7 +24,7 @@ from parser import (
 def read(
     pieces: Iterable[str], parser: SentinelParser | BareAnswerParser | HeadedCallParser | None = None
 ) -> list[ParserEvent]:
-    """The events of an answer. To the rest of a reading that ended, the pieces that came later are joined."""
+    """The events of an answer, which keep their promises. What comes behind a reading that ended joins its rest."""
     parser = parser or SentinelParser()
     events: list[ParserEvent] = []
     for piece in pieces:
@@ -33,7 +34,9 @@ def read(
                 events[-1] = ReadingEnded(reason, rest + piece)
             case _:
                 events += parser.receive_text(piece)
-    return events + parser.receive_eof()
+    events += parser.receive_eof()
+    check_promises(events)
+    return events
 
 
 def cut(text: str, size: int) -> list[str]:
@@ -119,6 +122,44 @@ def arguments_told(events: Iterable[ParserEvent]) -> dict[int, str]:
 
 def completed(events: Iterable[ParserEvent]) -> Iterator[CallCompleted]:
     return (event for event in events if isinstance(event, CallCompleted))
+
+
+def check_promises(events: Sequence[ParserEvent]) -> None:
+    """Each call is started, then told, then ended once, and what was told of it stays (`parser/events.py`)."""
+    told = arguments_told(events)
+    open_: CallStarted | None = None
+    count = 0
+    for event in events:
+        match event:
+            case str():
+                assert event
+            case CallStarted(index, name):
+                # One at a time: what comes between is of this call.
+                assert (open_, index) == (None, count)
+                assert name.strip()
+                open_, count = event, count + 1
+            case CallCompleted(index, name, arguments, call_id):
+                assert open_
+                assert (open_.index, open_.name) == (index, name)
+                assert event.extra[: len(open_.extra)] == open_.extra
+                assert open_.id in (None, call_id) or '"call_id"' in event.raw
+                assert isinstance(json.loads(arguments, parse_int=str), dict)
+                assert told[index] in ("", arguments)
+                assert event.before.strip() == ""
+                # Without tags nothing is told before the call is whole.
+                assert open_.bare is (event.tier in (Tier.BARE, Tier.HELD))
+                assert not open_.bare or (open_.id, open_.extra) == (call_id, event.extra)
+                open_ = None
+            case CallMalformed(reason, raw, index, _, before):
+                assert index == (open_ and open_.index)
+                assert reason
+                assert raw.strip()
+                assert before.strip() == ""
+                open_ = None
+            case StrayCloser(raw) | ReadingEnded(rest=raw):
+                assert open_ is None
+                assert raw.strip()
+    assert open_ is None
 
 
 def received(events: Iterable[ParserEvent]) -> str:

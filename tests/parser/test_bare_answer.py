@@ -28,6 +28,7 @@ CALLS = {
     "arguments first": ('{"arguments": {"path": "a.md"}, "name": "read_note"}', ["bare-answer"]),
     "arguments in a string": (r'{"name": "read_note", "arguments": "{\"path\": \"a.md\"}"}', ["bare-answer"]),
     "an id": ('{"id": "c1", "type": "function", "name": "read_note", "arguments": {"path": "a.md"}}', ["bare-answer"]),
+    "an id that is null": ('{"id": null, "name": "read_note", "arguments": {"path": "a.md"}}', ["bare-answer"]),
     "parameters": ('{"name": "read_note", "parameters": {"path": "a.md"}}', ["bare-answer alias-keys"]),
     "nested": (f'{{"type": "function", "function": {BODY}}}', ["bare-answer nested-call"]),
     "fenced": (f"```json\n{BODY}\n```\n", ["bare-answer fenced-answer"]),
@@ -51,6 +52,8 @@ def test_an_answer_that_is_nothing_but_a_call_is_that_call(text: str, rules: lis
         assert call.tier is Tier.BARE
         assert [" ".join(call.repairs)] == rules
         assert received(events) == text
+        assert arguments_told(events) == {0: call.arguments}
+        assert call.id == ("c1" if '"c1"' in text else None)
 
 
 @pytest.mark.parametrize("arguments", ['{"path": "a.md", "path": "b.md"}', r'{"path": "\ud800"}'])
@@ -98,6 +101,9 @@ NO_CALLS = {
     "another member": '{"name": "read_note", "arguments": {}, "comment": "x"}',
     "a key twice": '{"name": "read_note", "name": "get_time", "arguments": {}}',
     "JSON with a fault": '{"name": "read_note", "arguments": {"path": "a.md",}}',
+    "a comma in front": '{, "name": "read_note", "arguments": {}}',
+    "no comma between": '{"name": "read_note" "arguments": {}}',
+    "a tag that is text in front": f"```\n<tool_call> is\n{TAGGED}\n```",
     "cut off": BODY[:-1],
     "a fence that does not end": f"```json\n{BODY}",
     "a fence that ends short": f"````json\n{BODY}\n```",
@@ -148,6 +154,12 @@ def test_what_is_held_back_has_a_limit() -> None:
     ):
         for size in (1, 7, 0):
             assert answer_of(bare(cut(text, size))).calls == []
+
+
+def test_white_space_round_it_may_be_as_long_as_is_waited_for() -> None:
+    for text in (" " * MAX_FRAME_CHARS + BODY, BODY + " " * MAX_FRAME_CHARS):
+        for events in every_size(text):
+            assert answer_of(events) == Answer("", [NOTE], "repaired")
 
 
 def test_a_near_name_is_good_enough() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from parser import CallCompleted, CallMalformed, CallStarted, ParserEvent, Tier
-from parser.block import LIVE, OPENED, PROSE, READERS, Block, State, continuing, events_left
+from parser.block import LIVE, OPENED, PROSE, READERS, WHOLE, Block, State, continuing, events_left
 from parser.call_shape import Call
 from parser.live_call import LiveCall
 from parser.prose import Prose
@@ -49,11 +49,11 @@ def test_only_the_rest_of_a_call_is_told() -> None:
 
 
 def test_of_several_calls_the_first_carries_the_text_and_each_is_told_whole() -> None:
-    calls = [Call("r", "{}", None, ()), Call("w", '{"q": 1}', None, (), (Rule.SEVERAL_OBJECTS,))]
+    calls = [Call("r", "{}", "c1", (("x", "1"),)), Call("w", '{"q": 1}', None, (), (Rule.SEVERAL_OBJECTS,))]
     assert events_left(call_begun(""), calls, "raw", "\n") == [
-        CallStarted(3, "r", None),
+        CallStarted(3, "r", "c1", (("x", "1"),)),
         "{}",
-        CallCompleted(3, "r", "{}", None, "raw", Tier.VALID, (), (), "\n"),
+        CallCompleted(3, "r", "{}", "c1", "raw", Tier.VALID, (), (("x", "1"),), "\n"),
         CallStarted(4, "w", None),
         '{"q": 1}',
         CallCompleted(4, "w", '{"q": 1}', None, "", Tier.REPAIRED, ("several-objects",)),
@@ -83,6 +83,14 @@ def begun(max_chars: int = 1000) -> Block:
 
 def test_there_is_a_reader_for_every_state() -> None:
     assert len(READERS) == len(State)
+
+
+@pytest.mark.parametrize(
+    ("state", "text", "mistake"), [(PROSE, "x", "no block is open"), (WHOLE, "</tool_call>", "a call without a name")]
+)
+def test_a_reader_is_asked_in_its_state_only(state: int, text: str, mistake: str) -> None:
+    with pytest.raises(AssertionError, match=f"^{mistake}"):
+        READERS[state](Block(Prose(()), 1000), text, [])
 
 
 def test_what_was_told_belongs_to_the_call() -> None:

@@ -59,6 +59,24 @@ def test_what_stands_beside_is_the_id_or_kept(members: str, call_id: str | None,
 
 
 @pytest.mark.parametrize(
+    ("outside", "inside", "call_id", "extra"),
+    [
+        ('"id": "a"', '"x": 1', "a", (("x", "1"),)),
+        ('"call_id": "a", "id": "b"', '"x": 1', "a", (("x", "1"),)),
+        ('"x": 1', '"id": "b"', "b", (("x", "1"),)),
+        ('"id": "a", "x": 1', '"id": "b", "y": 2', "b", (("y", "2"), ("x", "1"))),
+        ('"id": null', '"id": ""', "", (("id", "null"),)),
+        ('"type": "function"', '"x": 1', None, (("x", "1"), ("type", '"function"'))),
+    ],
+)
+def test_what_stands_beside_a_nested_call_is_its_id_or_kept(
+    outside: str, inside: str, call_id: str | None, extra: tuple[object, ...]
+) -> None:
+    [call] = calls_of(f'{{{outside}, "function": {{"name": "r", "arguments": {{}}, {inside}}}}}')
+    assert (call.id or None, call.extra) == (call_id or None, extra)
+
+
+@pytest.mark.parametrize(
     ("value", "rule"),
     [
         ('{"name": "r"}', "missing-arguments"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parser.coercion import Coerced, Coercion, Doubtful, coerce, fit, read_parameter_types
+from parser.coercion import MAX_SCHEMA_DEPTH, Coerced, Coercion, Doubtful, coerce, fit, read_parameter_types
 from tests.support.cpu_time import cpu_seconds
 
 SCHEMA = json.dumps(
@@ -51,6 +51,8 @@ CHANGED = {
     "nothing but null": ('{"n": null, "s": null}', "{}", ["dropped_null", "dropped_null"]),
     "two nulls at the end": ('{"must":1,"n":null,"s":null}', '{"must":1}', ["dropped_null", "dropped_null"]),
     "in a list": ('{"list": ["1", 2, "3.5"]}', '{"list": [1, 2, 3.5]}', ["coerced_number", "coerced_number"]),
+    "in a list without blanks": ('{"list":["1","2",3]}', '{"list":[1,2,3]}', ["coerced_number", "coerced_number"]),
+    "in an object without blanks": ('{"n":"5","b":"true"}', '{"n":5,"b":true}', ["coerced_number", "coerced_boolean"]),
     "in an object": (
         '{"deep": {"b": "true", "n": null}}', '{"deep": {"b": true}}', ["coerced_boolean", "dropped_null"]),
     "a list in a string": (r'{"list": "[1, \"2\"]"}', '{"list": [1, 2]}', ["coerced_array", "coerced_number"]),
@@ -108,6 +110,29 @@ def test_any_other_value_stays_as_it_was_written(arguments: str) -> None:
 )  # fmt: skip
 def test_a_schema_that_does_not_say_it_plainly_changes_nothing(schema: str) -> None:
     assert coerce('{"n": "5", "m": null}', read_parameter_types(schema)).arguments == '{"n": "5", "m": null}'
+
+
+@pytest.mark.parametrize(("opener", "closer"), [("[", "]"), ('{"a":', "}")])
+def test_what_is_nested_deeper_than_any_schema_is_followed_for_a_while(opener: str, closer: str) -> None:
+    def nested(levels: int) -> str:
+        return f'{{"n":"5","any":{opener * levels}1{closer * levels}}}'
+
+    most = 2 * MAX_SCHEMA_DEPTH - 1
+    wanted = read_parameter_types(SCHEMA)
+    assert coerce(nested(most), wanted).arguments == nested(most).replace('"5"', "5")
+    assert coerce(nested(most + 1), wanted).arguments == nested(most + 1)
+
+
+@pytest.mark.parametrize(("levels", "written"), [(MAX_SCHEMA_DEPTH - 1, "5"), (MAX_SCHEMA_DEPTH, '"5"')])
+@pytest.mark.parametrize("lists", [True, False])
+def test_a_schema_is_read_to_a_certain_depth(levels: int, written: str, lists: bool) -> None:
+    schema: dict[str, object] = {"type": "integer"}
+    text, coerced = '"5"', written
+    for level in range(levels):
+        inside = lists and level < levels - 1
+        schema = {"items": schema} if inside else {"properties": {"a": schema}}
+        text, coerced = (f"[{value}]" if inside else f'{{"a":{value}}}' for value in (text, coerced))
+    assert coerce(text, read_parameter_types(json.dumps(schema))).arguments == coerced
 
 
 def test_a_schema_is_read_once() -> None:

@@ -68,6 +68,18 @@ def test_a_value_keeps_all_but_the_line_ends_round_it() -> None:
     assert json.loads(read[0].arguments) == {"content": value}
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("value", ["a.md", "", "\n", "\n\r\n", "a\r\nb"])
+def test_one_line_end_on_either_side_is_not_of_the_value(end: str, value: str) -> None:
+    for text in (
+        f"<function=w><parameter=p>{end}{value}{end}</parameter></function>",
+        f"w<arg_key>p</arg_key><arg_value>{end}{value}{end}</arg_value>",
+    ):
+        read = read_foreign(text, 0, closed=True)
+        assert read is not None
+        assert json.loads(read[0].arguments) == {"p": value}
+
+
 @pytest.mark.parametrize(
     "text",
     [

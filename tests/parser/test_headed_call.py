@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parser import CallCompleted, CallMalformed, HeadedCallParser, ParserEvent, ReadingEnded, Tier, Tool, ToolRegistry
+from parser import (
+    CallCompleted,
+    CallMalformed,
+    CallStarted,
+    HeadedCallParser,
+    ParserEvent,
+    ReadingEnded,
+    Tier,
+    Tool,
+    ToolRegistry,
+)
 from tests.parser.reading import Answer, answer_of, arguments_told, completed, cut, merged, outside, read, received
 
 SCHEMA = '{"type":"object","properties":{"path":{"type":"string"},"line":{"type":"integer"}},"required":["path"]}'
@@ -41,6 +51,7 @@ def test_a_header_stands_for_the_tags(text: str) -> None:
         [call] = completed(events)
         assert call.tier is Tier.BARE
         assert "headed-answer" in call.repairs
+        assert arguments_told(events) == {0: NOTE[1]}
         assert received(events).strip() == text.strip()
 
 
@@ -64,6 +75,8 @@ NO_CALLS = {
     "with a word behind it": f"[tool_call] {BODY} is a call.",
     "in a fence": f"```\n[tool_call] {BODY}\n```",
     "a draft": f"<think>\n[tool_call] {BODY}\n</think>\nNo.",
+    "a second draft": f"<think>a</think>\n<think>\n[tool_call] {BODY}\n</think>\nNo.",
+    "a draft of another kind": f"<thinking>\n</think>\n[tool_call] {BODY}\n</thinking>\nNo.",
     "broken": "[tool_call] {'name': 'search'}",
     "a header": "[tool:call_1]",
     "half a header": "[tool_ca",
@@ -91,14 +104,29 @@ def test_calls_of_both_notations_are_counted_together(text: str) -> None:
         assert answer_of(events).text.split() == ["I", "look.", "So."] if text[0] == "I" else ["So."]
 
 
+def test_a_tagged_call_that_breaks_keeps_its_number() -> None:
+    text = f"[tool_call] {BODY}\n<tool_call>{BODY[:-1]}, x}}</tool_call>\n[tool_call] {BODY}\n"
+    for events in every_size(text):
+        assert [event.index for event in outside(events) if isinstance(event, CallStarted)] == [0, 1, 2]
+        assert [event.index for event in events if isinstance(event, CallMalformed)] == [1]
+
+
+def test_behind_a_block_that_is_text_white_space_is_text() -> None:
+    for events in every_size("<tool_call>{}</tool_call>\n \n"):
+        assert answer_of(events) == Answer("<tool_call>{}</tool_call>\n \n", [], "malformed")
+    for events in every_size(f"<tool_call>{{}}</tool_call>\n\n{TAGGED}"):
+        assert answer_of(events) == Answer("<tool_call>{}</tool_call>\n\n", [NOTE], "malformed")
+
+
 def test_behind_a_tagged_call_a_result_is_a_result() -> None:
     for events in every_size(f"{TAGGED}\n[tool:read_note] {NOTE[1]}"):
         assert isinstance(events[-1], ReadingEnded)
 
 
 def test_what_breaks_off_is_malformed_where_nothing_else_begins_like_it() -> None:
-    for events in every_size('I look.\n[tool_call] {"name": "read_note", "argu'):
-        assert [type(event) for event in events if not isinstance(event, str)] == [CallMalformed]
+    begun = '[tool_call] {"name": "read_note", "argu'
+    for events in every_size(f"I look.\n{begun}"):
+        assert merged(events) == ["I look.\n", CallMalformed("the JSON is cut off", begun)]
     for events in every_size('[tool:call_1] {"temperature": 10'):
         assert answer_of(events).status == "ok"
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from parser import (
     CallCompleted,
     CallMalformed,
+    CallStarted,
     HeadedCallParser,
     HeldAnswerParser,
     ParserEvent,
@@ -48,14 +49,23 @@ def test_calls_are_read_however_the_text_is_cut(cuts: list[int]) -> None:
     assert "".join(event.raw for event in events if isinstance(event, CallCompleted)) == f"\n {BOTH}\n\n"
 
 
-def test_one_call_is_read() -> None:
-    assert calls(read(f'{{"call":{SEARCH}}}')) == [("search", '{"query": "a"}', Tier.HELD)]
+@pytest.mark.parametrize("arguments", [True, False])
+def test_one_call_is_told_whole(arguments: bool) -> None:
+    text = '{"call":{"id": "c1", "x": 1, "name": "search", "arguments": {"query": "a"}}}'
+    extra = (("x", "1"),)
+    assert read(text, parser=HeldAnswerParser(TOOLS, arguments=arguments)) == [
+        CallStarted(0, "search", "c1", extra, bare=True),
+        *(['{"query": "a"}'] if arguments else []),
+        CallCompleted(0, "search", '{"query": "a"}', "c1", text, Tier.HELD, extra=extra),
+    ]
+
+
+def test_calls_are_numbered() -> None:
+    assert [event.index for event in read(BOTH) if isinstance(event, CallStarted)] == [0, 1]
 
 
 def test_an_answer_that_is_cut_off_is_no_text() -> None:
-    [event] = read(BOTH[:-9])
-    assert isinstance(event, CallMalformed)
-    assert event.raw == BOTH[:-9]
+    assert read(BOTH[:-9]) == [CallMalformed("the JSON is cut off", BOTH[:-9])]
 
 
 @pytest.mark.parametrize(

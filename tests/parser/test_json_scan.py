@@ -64,6 +64,19 @@ def test_how_the_text_is_cut_does_not_show(text: str, size: int) -> None:
     assert (one, by_one.done, by_one.broken) == (more, by_more.done, by_more.broken)
 
 
+def test_every_cut_in_two_is_as_good_as_none() -> None:
+    text = '{"a": {"b": "c"}, "d": ["e", {"f": "g"}, "h", -1.5e3, true] , "i":"j\\n"}'
+    for at in range(len(text)):
+        scanner = ValueScanner()
+        assert scanner.feed(text[:at]) + scanner.feed(text[at:]) == text
+        assert scanner.done
+
+
+def test_how_far_in_the_text_it_is_does_not_matter() -> None:
+    text = '["' + "x" * 2 * MAX_HELD + '" , 1, 2 , true, null, -1.5e3, "y"]'
+    assert scan(text, len(text))[0] == text
+
+
 @pytest.mark.parametrize(
     ("text", "released"),
     [

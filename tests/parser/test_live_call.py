@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from parser import CallStarted, ParserEvent
 from parser.json_scan import MAX_HELD, ValueScanner
-from parser.live_call import EncodedObject, LiveCall
+from parser.live_call import EncodedObject, Header, LiveCall, NoHeader, read_header
 from tests.parser.reading import cut, merged
 
 
@@ -47,7 +47,8 @@ def test_white_space_round_the_object_is_dropped() -> None:
 
 
 @pytest.mark.parametrize(
-    "string", ['""', '"a"', '"[1]"', r'"{\"a\": 1"', r'"{} {}"', r'"{}x"', r'"{\"a\": x}"', r'"{\"a\n\": 1}"']
+    "string",
+    ['""', '"a"', '"[1]"', r'"{\"a\": 1"', r'"{} {}"', r'"{}x"', r'"{\"a\": x}"', r'"{\"a\n\": 1}"', r'"{}\ud83d"'],
 )
 @pytest.mark.parametrize("size", [1, 4, 100])
 def test_anything_else_is_broken(string: str, size: int) -> None:
@@ -164,6 +165,16 @@ def test_a_fault_in_little_text_is_seen_at_the_end_of_the_answer(text: str) -> N
     assert call.broken
 
 
+@pytest.mark.parametrize(("header", "key"), [("}", None), ('"a": ', "a")])
+def test_a_header_may_be_as_long_as_is_waited_for(header: str, key: str | None) -> None:
+    whole = " " * (MAX_HELD - len(header)) + header
+    assert read_header(f"{whole}1", first=True) == Header(key, MAX_HELD)
+    assert read_header(f" {whole}1", first=True) == NoHeader()
+    assert read_header(whole[:-1], first=True) is None
+    assert read_header(" " * MAX_HELD, first=True) is None
+    assert read_header(" " * (MAX_HELD + 1), first=True) == NoHeader()
+
+
 @pytest.mark.parametrize("text", ["", '"na', '"name": "r', '"name": "r", ', '"name": "r", "arguments": {"p": "a'])
 def test_a_call_that_is_only_cut_off_is_not_broken(text: str) -> None:
     call = LiveCall(0)
@@ -174,9 +185,10 @@ def test_a_call_that_is_only_cut_off_is_not_broken(text: str) -> None:
     assert not call.done
 
 
-def test_inside_of_a_string_of_the_arguments_it_says_so() -> None:
+@pytest.mark.parametrize("key", ["arguments", r"argument\u0073"])
+def test_inside_of_a_string_of_the_arguments_it_says_so(key: str) -> None:
     call = LiveCall(0)
-    call.feed('"name": "r", "arguments": {"p": "', [])
+    call.feed(f'"name": "r", "{key}": {{"p": "', [])
     call.feed("words", [])
     assert call.in_string
     call.feed('"', [])

@@ -23,7 +23,7 @@ def quotes(state: CodeState) -> bool:
 QUOTED = ["`", "a `b", "``a`b", "```", "```\n", "```py\nx\n", "  ```\nx", "~~~\n", "~~~\n```\n", "````\n```\n",
           "```\n``` x\n", "```\nx```\n", "```a`b", "~~~a`b\n", "```\n\n\n", "`a``"]  # fmt: skip
 FREE = ["", "a", "`a`", "``a`b``", "`a\n", "```\nx\n```\n", "```\nx\n``````  \n", "~~~\nx\n~~~\n", "~~~ x\n~~~\n", "~~",
-        "a ~~~\n", "a ```\n", "```a`b```", "```a```\n", "> a\n", "```\n```\n", "`` ` ``"]  # fmt: skip
+        "a ~~~\n", "a ```\n", "A ```\n", "```a`b```", "```a```\n", "> a\n", "```\n```\n", "`` ` ``"]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", QUOTED)
@@ -34,6 +34,12 @@ def test_open_code_quotes_what_follows(text: str) -> None:
 @pytest.mark.parametrize("text", FREE)
 def test_ended_code_quotes_nothing(text: str) -> None:
     assert not quotes(state_after(text))
+
+
+@pytest.mark.parametrize("text", QUOTED + FREE)
+def test_every_cut_in_two_is_as_good_as_none(text: str) -> None:
+    for at in range(len(text)):
+        assert quotes(state_after(text[:at], text[at:])) is (text in QUOTED)
 
 
 @pytest.mark.parametrize(

@@ -223,6 +223,14 @@ def test_a_block_that_is_text_leaves_no_white_space_behind() -> None:
     assert (events, prose.pass_text_block()) == ([], "\n")
 
 
+def test_behind_a_block_that_is_text_no_line_begins() -> None:
+    prose, _ = after(result=True)
+    prose.pass_text_block()
+    assert found(prose, " [tool:x]") == (Kind.TEXT, "", " [tool:x]")
+    prose.pass_text_block()
+    assert found(prose, f"```\n{TAG}")[0] is Kind.CALL
+
+
 def test_a_tag_that_is_text_may_stand_in_code() -> None:
     prose, events = Prose(()), list[ParserEvent]()
     assert prose.read(f"a {TAG}` b", events) == (Kind.CALL, f"{TAG}` b")

@@ -60,6 +60,49 @@ REASONS = [
     ("<tool_call>{", "the call is cut off"),
     ('<tool_call>{"name": 5, "arguments": {}}', "the name is not a string with something in it"),
     ('<tool_call name="w">{"name": "r", "arguments": {"p": "a.md"}}</tool_call>', "the tag names another call"),
+    ("<tool_call>['it's']", "a string in other quotes does not end"),
+    ("<tool_call>[1", "the JSON is cut off"),
+    ("<tool_call>{'a': 1,", "the JSON is cut off"),
+    ("<tool_call>{a", "the JSON is cut off"),
+    ("<tool_call>{a 1}</tool_call>", "a key without a colon"),
+    ("<tool_call>" + "[" * 70, "nested too deep"),
+    (r'<tool_call>{"name": "r", "arguments": {"\path": 1}}</tool_call>', "an escape in a key that is none"),
+    (r'<tool_call>{"name": "r", "arguments": {"\p_": 1}}</tool_call>', "an escape in a key that is none"),
+    (
+        r'<tool_call>{"name": "r", "arguments": {"p": "C:\dir\new"}}</tool_call>',
+        "backslashes in a path are not escaped",
+    ),
+    ("<tool_call>[NaN]</tool_call>", "'NaN' is no JSON value"),
+    (
+        '<tool_call>{"name": "multi_tool_use.parallel", "arguments": {"tool_uses": [], "p": 1}}</tool_call>',
+        "several calls at once, and something else",
+    ),
+    ('<tool_call>arguments: {"path": "a.md"}</tool_call>', "arguments without a call"),
+    (
+        '<tool_call>json {"calls": [{"name": "r", "arguments": {}}, {"name": "w", "arguments": {}}]}</tool_call>',
+        "several calls under one label",
+    ),
+    ("<tool_call><function=r></tool_call>", "the call does not end"),
+    ('<tool_call>r({"p": 1}, 1)</tool_call>', "the call does not end"),
+    ("<tool_call>r<arg_key>a</arg_key></tool_call>", "the call is cut off"),
+    ('<tool_call>```json\n"{r}"\n```</tool_call>', "a string that is no call"),
+    (
+        r'<tool_call>"{\"name\": \"r\", \"arguments\": {}} and so on"</tool_call>',
+        "more than a call stands in the block",
+    ),
+    ('<tool_call>{"name": "r"} and so on', "a call without arguments in the middle of a sentence"),
+    ('<tool_call>{"name": "r"}\nAnd so on.</tool_call>', "the call has no arguments, and more stands in the block"),
+    ('<tool_call>{"name": "r", "arguments": {"p": 1, "id": "c"}</tool_call>', "a bracket too many or too few"),
+    ('<tool_call>{"x": 1, "name": "r", "arguments": {"p": 1}</tool_call>', "a bracket too many or too few"),
+    (
+        '<tool_call>{"name": "r", "arguments": null, "p": "a.md"}</tool_call>',
+        "the arguments are empty, and the call has other members",
+    ),
+    ('<tool_call name="r">{"arguments": {"p": 1}}</tool_call>', "the call has members but no arguments"),
+    (
+        r'<tool_call>{"name": "r", "arguments": {"p": "\ud83d"}}</tool_call>',
+        "half a surrogate pair stands alone in the arguments",
+    ),
 ]
 
 
@@ -68,3 +111,11 @@ REASONS = [
 def test_a_block_says_what_is_wrong_with_it(text: str, reason: str, size: int) -> None:
     reasons = [event.reason for event in read(cut(text, size)) if isinstance(event, CallMalformed)]
     assert reasons == [reason]
+
+
+def test_behind_a_broken_block_it_is_said_that_a_repair_would_be_a_guess() -> None:
+    text = '<tool_call>{"name": "r", "arguments": {"p": "a.md}}</tool_call>'
+    reasons = [
+        event.reason for event in read([text + text.replace(".md", '.md",')]) if isinstance(event, CallMalformed)
+    ]
+    assert reasons == ["a quote inside a string is not escaped", "a repair after a broken block would be a guess"]

@@ -135,6 +135,7 @@ def test_what_python_prints_is_read(value: dict[str, object]) -> None:
         ("[TRUE, Null]", "[true, null]", ["python-literals"]),
         ('["say "hi", he said", "b"]', r'["say \"hi\", he said", "b"]', ["inner-quotes"]),
         ('{"a": "<b class="x">"}', r'{"a": "<b class=\"x\">"}', ["inner-quotes"]),
+        ('[""hi" he said"]', r'["\"hi\" he said"]', ["inner-quotes"]),
         (r'["a\n"hi" b"]', r'["a\n\"hi\" b"]', ["inner-quotes"]),
     ],
 )
@@ -145,7 +146,8 @@ def test_what_has_one_reading_is_written_as_json(text: str, written: str, rules:
 
 @pytest.mark.parametrize(
     "text",
-    ['["a" + "b"]', '["a" "b"]', '["a"\n"b"]', '["a" if x else "b"]', '{"a": "x" // "y"\n}', '["5" tall"]',
+    [r'["a\X"hi" b"]',
+     '["a" + "b"]', '["a" "b"]', '["a"\n"b"]', '["a" if x else "b"]', '{"a": "x" // "y"\n}', '["5" tall"]',
      "[“a “b” c”]",
      '["a”]', '[“a"]', '["""a]', "['it's']", "[“</tool_call>”]", '["""</tool_call>"""]', "[1 000]", "[a]", "[NaN]"],
 )  # fmt: skip

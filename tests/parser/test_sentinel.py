@@ -13,7 +13,7 @@ from parser import (
     ReadingEnded,
     SentinelParser,
 )
-from tests.parser.reading import Answer, answer_of, completed, cut, merged, read
+from tests.parser.reading import Answer, answer_of, completed, cut, merged, read, received
 
 BODY = '{"name": "r", "arguments": {"p": "a.md"}}'
 CALL = f"<tool_call>{BODY}</tool_call>"
@@ -131,6 +131,8 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "the name in the tag, too": (f'<tool_call name="r">{BODY}</tool_call>', "", [R], ["tag-spelling"]),
     "the name in the tag alone": (
         '<tool_call name="r">{"p": "a.md"}</tool_call>', "", [R], ["tag-spelling name-in-tag"]),
+    "the name in the tag, and a repair": (
+        "<tool_call name=\"r\">{'p': \"a.md\"}</tool_call>", "", [R], ["tag-spelling name-in-tag single-quotes"]),
     "the name in the tag": (
         '<tool_call name="r">{"p": "a.md"}</tool_call>', "", [R], ["tag-spelling name-in-tag"]),
     "no close tag": (f"Hm. <tool_call>{BODY}", "Hm. ", [R], ["unclosed"]),
@@ -160,11 +162,17 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
         block(f"[{BODY}, {BODY}]") + "</tool_call>", "", [R, R], ["array-of-calls"] * 2),
     "a fence in the block": (block(f"```\n{BODY}\n```"), "", [R], ["fence"]),
     "a fence of tildes in the block": (block(f"~~~json\n{BODY}\n~~~"), "", [R], ["fence"]),
+    "half a fence and a remark": (
+        block(f"```\n{BODY}\nThat reads it."), "\nThat reads it.\n", [R], ["fence trailing-text"]),
     "half a fence in the block": (block(f"```json\n{BODY}"), "", [R], ["fence"]),
     "the whole call as a string": (
         block(r'"{\"name\": \"r\", \"arguments\": {\"p\": \"a.md\"}}"'), "", [R], ["call-as-string"]),
     "the whole call escaped": (
         block(r'{\"name\": \"r\", \"arguments\": {\"p\": \"a.md\"}}'), "", [R], ["escaped-json"]),
+    "the whole call escaped, a brace missing": (
+        block(r'{\"name\": \"r\", \"arguments\": {\"p\": \"a.md\"}'), "", [R], ["escaped-json missing-closers"]),
+    "the whole call as a string, a brace missing": (
+        block(r'"{\"name\": \"r\", \"arguments\": {\"p\": \"a.md\"}"'), "", [R], ["call-as-string missing-closers"]),
     "the whole call escaped as in a page": (
         block("{&quot;name&quot;: &quot;r&quot;, &quot;arguments&quot;: {&quot;p&quot;: &quot;a.md&quot;}}"), "", [R],
         ["escaped-json"]),
@@ -191,6 +199,8 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "a remark in a doubled block": (
         f"<tool_call>{block(BODY + ' That reads it.')}</tool_call>", " That reads it.\n", [R],
         ["doubled-opener trailing-text"]),
+    "a remark that begins with a letter of its own": (
+        block(BODY + "\nX marks it."), "\nX marks it.\n", [R], ["trailing-text"]),
     "signs before the close tag": (block(BODY + " =>\\n"), "", [R], ["trailing-text"]),
     "a close tag in another spelling before it": (block(BODY + "</argu.ments"), "", [R], ["other-close-tag"]),
     "a semicolon": (block(BODY + ";"), "", [R], ["trailing-text"]),
@@ -206,6 +216,9 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "single quotes": (
         block("{'name': 'r', 'arguments': {'p': 'say \"it\\'s\"'}}"), "",
         [("r", r'''{"p": "say \"it's\""}''')], ["single-quotes"]),
+    "single quotes, and a close tag in a string": (
+        block("{'name': 'r', 'arguments': {\"p\": \"</tool_call>\"}}"), "", [("r", '{"p": "</tool_call>"}')],
+        ["single-quotes"]),
     "curly quotes": (
         block("{“name”: “r”, “arguments”: {“p”: “say \"hi\"”}}"), "",
         [("r", r'{"p": "say \"hi\""}')], ["curly-quotes"]),
@@ -315,6 +328,10 @@ MALFORMED = {
     "half a call in parallel": block(
         '{"name": "multi_tool_use.parallel", "arguments": {"tool_uses": [{"parameters": {"p": "a.md"}}]}}'
     ),
+    "calls in parallel under no word for them": block(
+        f'{{"name": "multi_tool_use.parallel", "arguments": {{"uses": [{BODY}]}}}}'
+    ),
+    "one call in parallel": block(f'{{"name": "multi_tool_use.parallel", "arguments": {{"tool_uses": {BODY}}}}}'),
     "calls in parallel, and more": block(
         f'{{"name": "multi_tool_use.parallel", "arguments": {{"tool_uses": [{BODY}], "p": 1}}}}'
     ),
@@ -355,6 +372,7 @@ MALFORMED = {
     "a missing brace that may have come earlier": block('{"name": "r", "arguments": {"o": {"a": 1, "b": 2}}'),
     "a bracket in a comment": arguments('{"o": {"p": 1 # }\n}'),
     "a name in the tag and alone in the object": '<tool_call name="r">{"name": "r"} so</tool_call>',
+    "encoded arguments without escapes that nothing ends": block('{"name": "r", "arguments": "{"p": 1}x}'),
     "JSON in a string of the arguments, not escaped": arguments('{"p": "{"name": "x", "arguments": {}}"}'),
 }
 
@@ -466,6 +484,36 @@ def test_a_call_is_told_while_it_is_written() -> None:
     assert parser.receive_eof() == []
 
 
+def test_encoded_arguments_are_told_while_they_are_written() -> None:
+    parser = SentinelParser()
+    steps: list[tuple[str, list[object]]] = [
+        ('<tool_call>{"name": "r", "x": "', [CallStarted(0, "r", None)]),
+        ("words", []),
+        ('", "arguments": "{', ["{"]),
+        (r"\"p\": 1", ['"p": ']),
+        (r", \"q\": [", ['1, "q": [']),
+        ("12, ", ["12"]),
+        ('3]}"', [", 3]}"]),
+    ]
+    for text, events in steps:
+        assert parser.receive_text(text) == events
+
+
+def test_behind_a_call_that_is_not_closed_text_is_not_held_for_long() -> None:
+    parser = SentinelParser()
+    said = received(parser.receive_text(f"<tool_call>{BODY}\n" + "I look. " * 200))
+    assert said.endswith("I look. " * 100)
+
+
+@pytest.mark.parametrize("size", [1, 7, 0])
+def test_what_was_only_held_is_told_at_the_end(size: int) -> None:
+    text = '<tool_call>{"key": 5, "name": "r"'
+    assert read(cut(text, size)) == [
+        CallStarted(0, "r", None, (("key", "5"),)),
+        CallMalformed("the call is cut off", text, 0),
+    ]
+
+
 def test_a_call_that_is_cut_off_is_never_finished() -> None:
     text = '<tool_call>{"name": "w", "arguments": {"p": "half a sen'
     assert merged(read(cut(text, 3))) == [
@@ -492,6 +540,15 @@ def test_an_id_is_kept_if_it_is_a_string(members: str, call_id: str | None) -> N
     for text in (f'{{{members}, "name": "r", "arguments": {{}}}}', f'{{"name": "r", "arguments": {{}}, {members}}}'):
         [call] = completed(read([block(text)]))
         assert call.id == call_id
+
+
+@pytest.mark.parametrize(
+    "tags", [("<TOOL_CALL>", "</tool_call>"), ("<tool_call>", "</tool_call >"), ("<tool_call>", "")]
+)
+def test_a_call_with_other_tags_has_its_id_and_members(tags: tuple[str, str]) -> None:
+    text = tags[0] + '{"id": "c1", "name": "r", "x": 1, "arguments": {}}' + tags[1]
+    [call] = completed(read([text]))
+    assert (call.id, call.extra, call.raw) == ("c1", (("x", "1"),), text)
 
 
 def test_other_members_are_kept_as_they_were_written() -> None:
@@ -529,6 +586,16 @@ def test_a_call_that_is_too_long_comes_back_as_text() -> None:
         assert answer_of(events) == Answer(text, [R], "malformed")
 
 
+@pytest.mark.parametrize("unit", ["xx", "x\\n", "\\u00e9"])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6])
+def test_it_is_too_long_at_the_same_character_however_it_is_cut(unit: str, size: int) -> None:
+    text = '<tool_call>{"name": "r", "arguments": {"p": "' + unit * 60
+    whole = merged(read([text], SentinelParser(max_call_chars=100)))
+    assert isinstance(whole[-2], CallMalformed)
+    for start in range(45, 51):
+        assert merged(read([text[:start], *cut(text[start:], size)], SentinelParser(max_call_chars=100))) == whole
+
+
 def test_after_a_broken_string_nothing_is_repaired() -> None:
     """What follows may stand inside of that string: only a call that is well-formed is read there."""
     text = block('{"name": "r", "arguments": {"p": "a.md}}')
@@ -560,7 +627,7 @@ def test_an_answer_may_come_without_any_text() -> None:
 def test_text_after_the_end_is_a_mistake_of_the_caller() -> None:
     parser = SentinelParser()
     parser.receive_eof()
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError, match=r"^receive_text after receive_eof$"):
         parser.receive_text("x")
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError, match=r"^receive_eof was called twice$"):
         parser.receive_eof()

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from parser import (
     CallCompleted,
-    CallMalformed,
     CallStarted,
     ReadingEnded,
     SentinelParser,
@@ -22,7 +21,7 @@ from parser import (
 from parser.body import MAX_OPENING_CHARS, MAX_TAIL_CHARS
 from parser.prose import MAX_HELD_BLANK
 from parser.sentinel import MAX_PIECE
-from tests.parser.reading import arguments_told, cut, merged, outside, read, received
+from tests.parser.reading import arguments_told, completed, cut, merged, outside, read, received
 from tests.support.cpu_time import cpu_seconds
 
 CALL = '{"name": "read_note", "arguments": {"path": "a.md"}}'
@@ -93,31 +92,9 @@ def test_all_that_follows_a_made_up_result_is_handed_back(size: int) -> None:
 @given(cut_texts())
 @settings(max_examples=3 * settings().max_examples)
 def test_every_call_is_started_then_told_then_ended_once(case: tuple[str, list[str]]) -> None:
-    names: dict[int, str] = {}
-    ended: set[int] = set()
-    events = read(case[1])
+    events = read(case[1])  # which checks it
     told = arguments_told(events)
-    for event in events:
-        match event:
-            case str():
-                assert event
-            case CallStarted(index, name):
-                # One at a time: what comes between is of this call.
-                assert index == len(names) == len(ended)
-                names[index] = name
-            case CallCompleted(index=index, name=name, arguments=arguments):
-                assert names[index] == name
-                assert told[index] == arguments
-                assert isinstance(json.loads(arguments), dict)
-                assert index not in ended
-                ended.add(index)
-            case CallMalformed(index=index) if index is not None:
-                assert index in names
-                assert index not in ended
-                ended.add(index)
-            case _:
-                pass
-    assert ended == set(names)
+    assert [told[call.index] for call in completed(events)] == [call.arguments for call in completed(events)]
 
 
 @given(cut_texts())
