@@ -25,6 +25,8 @@ SCHEMA = json.dumps(
             "reference": {"$ref": "#/$defs/n"},
             "level": {"type": "integer", "enum": [1, 2]},
             "mode": {"enum": ["5", 5]},
+            "choice": {"type": "integer", "enum": ["5", 5]},
+            "chosen": {"type": "integer", "enum": [1, None]},
             "must": {"type": "integer"},
             "list": {"type": "array", "items": {"type": "number"}},
             "deep": {"type": "object", "properties": {"n": {"type": "integer"}, "b": {"type": "boolean"}}},
@@ -69,6 +71,7 @@ KEPT = {
     "a string where a string may stand": '{"s": "5", "either": "5"}',
     "a string where anything may stand": '{"any": "5", "other": "5", "union": "5", "reference": "5", "mode": "5"}',
     "null where null may stand": '{"maybe": null, "nullable": null, "any": null, "union": null, "other": null}',
+    "what is one of the choices": '{"choice": "5", "chosen": null}',
     "null for what is required": '{"must": null}',
     "null in a list": '{"list": [null]}',
     "a number where a string is wanted": '{"s": 5}',
@@ -251,6 +254,13 @@ def test_a_parameter_beside_the_arguments_is_lifted_into_them(
     assert isinstance(coerced, Coerced)
     assert coerced.arguments == fitted
     assert coerced.coercions.count(Coercion.LIFTED) == len(beside)
+
+
+def test_a_schema_of_choices_says_which_parameters_there_are() -> None:
+    wanted = read_parameter_types('{"anyOf": [{}], "properties": {"size": {"type": "integer"}}, "required": ["path"]}')
+    assert fit('{"path": "a"}', wanted, beside=[("size", '"5"')]) == Coerced(
+        '{"path": "a", "size": "5"}', (Coercion.LIFTED,)
+    )
 
 
 @pytest.mark.parametrize("member", [("path", '"b"'), ("Size", "5"), ("other", "{}")])

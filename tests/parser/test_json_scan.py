@@ -65,7 +65,7 @@ def test_how_the_text_is_cut_does_not_show(text: str, size: int) -> None:
 
 
 def test_every_cut_in_two_is_as_good_as_none() -> None:
-    text = '{"a": {"b": "c"}, "d": ["e", {"f": "g"}, "h", -1.5e3, true] , "i":"j\\n"}'
+    text = '{"a": {"b": "c"}, "0": "1", "d": ["e", {"f": "g"}, "h", -1.5e3, true] , "i":"j\\n"}'
     for at in range(len(text)):
         scanner = ValueScanner()
         assert scanner.feed(text[:at]) + scanner.feed(text[at:]) == text

@@ -586,14 +586,16 @@ def test_a_call_that_is_too_long_comes_back_as_text() -> None:
         assert answer_of(events) == Answer(text, [R], "malformed")
 
 
-@pytest.mark.parametrize("unit", ["xx", "x\\n", "\\u00e9"])
+@pytest.mark.parametrize("unit", ["xx", r"x\n", r"\u00e9"])
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6])
 def test_it_is_too_long_at_the_same_character_however_it_is_cut(unit: str, size: int) -> None:
-    text = '<tool_call>{"name": "r", "arguments": {"p": "' + unit * 60
-    whole = merged(read([text], SentinelParser(max_call_chars=100)))
-    assert isinstance(whole[-2], CallMalformed)
-    for start in range(45, 51):
-        assert merged(read([text[:start], *cut(text[start:], size)], SentinelParser(max_call_chars=100))) == whole
+    begun = ['<tool_call>{"name": "r", "arguments": {"p": "', "plain ", "words "]
+    text = unit * 60
+    whole = merged(read(["".join(begun) + text], SentinelParser(max_call_chars=100)))
+    assert any(isinstance(event, CallMalformed) for event in whole)
+    for at in range(6):
+        pieces = [*begun, *cut(text[:at], 6), *cut(text[at:], size)]
+        assert merged(read(pieces, SentinelParser(max_call_chars=100))) == whole
 
 
 def test_after_a_broken_string_nothing_is_repaired() -> None:

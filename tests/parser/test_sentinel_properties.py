@@ -220,6 +220,19 @@ def test_what_was_told_leaves_the_memory(text: str, size: int) -> None:
     assert kept < 40_000
 
 
+def test_words_behind_a_call_leave_the_memory() -> None:
+    parser = SentinelParser()
+    parser.receive_text(f"<tool_call>{CALL}</tool_call> So")
+    tracemalloc.start()
+    try:
+        for number in range(10_000):
+            parser.receive_text(f"{number:04}")
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 100_000
+
+
 def test_a_long_string_is_kept_once() -> None:
     pieces = cut('<tool_call>{"name": "x", "arguments": {"a": "' + "Words, words.\\n" * 20_000, 4)
     parser = SentinelParser()
