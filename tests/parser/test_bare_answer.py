@@ -101,6 +101,7 @@ NO_CALLS = {
     "another member": '{"name": "read_note", "arguments": {}, "comment": "x"}',
     "a key twice": '{"name": "read_note", "name": "get_time", "arguments": {}}',
     "JSON with a fault": '{"name": "read_note", "arguments": {"path": "a.md",}}',
+    "a tool and no such tool in tags": f"```\n{TAGGED}\n{TAGGED.replace('read', 'delete')}\n```",
     "a comma in front": '{, "name": "read_note", "arguments": {}}',
     "no comma between": '{"name": "read_note" "arguments": {}}',
     "a tag that is text in front": f"```\n<tool_call> is\n{TAGGED}\n```",

@@ -130,6 +130,7 @@ def collect(body: Body, text: str, size: int) -> Collected | TooLong:
         ("[1]\n<tool_call>{", Collected("[1]\n", "", "<tool_call>{", closed=False, in_string=None)),
         ("[1", Collected("[1", "", "", closed=False, in_string=None)),
         ("</tool", Collected("", "</tool", "", closed=False, in_string=None)),
+        ("[<1]</tool", Collected("[<1]", "</tool", "", closed=False, in_string=None)),
         ("[1]</tool", Collected("[1]", "</tool", "", closed=False, in_string=None)),
         ('["</tool_call>"', Collected('["</tool_call>"', "", "", closed=False, in_string=14)),
     ],

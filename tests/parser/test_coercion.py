@@ -42,6 +42,7 @@ CHANGED = {
     "the longest integer": ('{"n": "9007199254740991"}', '{"n": 9007199254740991}', ["coerced_number"]),
     "a number": ('{"x": "1.50"}', '{"x": 1.50}', ["coerced_number"]),
     "a power": ('{"x": "2e-3"}', '{"x": 2e-3}', ["coerced_number"]),
+    "a power in capitals": ('{"x": "2E-3"}', '{"x": 2E-3}', ["coerced_number"]),
     "an integer as number": ('{"x": "7"}', '{"x": 7}', ["coerced_number"]),
     "true": ('{"b": "true"}', '{"b": true}', ["coerced_boolean"]),
     "False": ('{"b": "False"}', '{"b": false}', ["coerced_boolean"]),

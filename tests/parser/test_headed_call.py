@@ -104,6 +104,11 @@ def test_calls_of_both_notations_are_counted_together(text: str) -> None:
         assert answer_of(events).text.split() == ["I", "look.", "So."] if text[0] == "I" else ["So."]
 
 
+def test_behind_a_draft_that_has_ended_a_header_counts() -> None:
+    for events in every_size(f"<think>\n</think>\n[tool_call] {BODY}"):
+        assert answer_of(events) == Answer("<think>\n</think>\n", [NOTE], "repaired")
+
+
 def test_a_tagged_call_that_breaks_keeps_its_number() -> None:
     text = f"[tool_call] {BODY}\n<tool_call>{BODY[:-1]}, x}}</tool_call>\n[tool_call] {BODY}\n"
     for events in every_size(text):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from parser import ParserEvent
@@ -130,6 +130,7 @@ def test_what_was_held_is_released_once() -> None:
 
 
 @given(st.lists(st.integers(1, MAX_HELD_BLANK), max_size=5))
+@example([MAX_HELD_BLANK])
 def test_white_space_is_held_up_to_its_limit_however_it_is_cut(sizes: list[int]) -> None:
     total = sum(sizes)
     expected = total if total > MAX_HELD_BLANK else 0

@@ -15,6 +15,7 @@ from parser.read_block import Calls, Malformed, TagAttributes, attributes_of, re
     [
         ("<tool_call>", TagAttributes()),
         ('<tool_call name="read_note">', TagAttributes("read_note")),
+        ('<tool_call name="X">', TagAttributes("X")),
         ("<tool_call id='c1' name=read_note>", TagAttributes("read_note", "c1")),
         ('<TOOL_CALL\n  CALL_ID = "c1" >', TagAttributes(id="c1")),
         ('<tool_call type="function" index=0>', TagAttributes()),

@@ -69,6 +69,7 @@ def test_json_stays_as_it_is(word: str) -> None:
         ("+1", "1", "number-spelling"),
         ("+.5E-1", "0.5E-1", "number-spelling"),
         ("0x1F", "31", "number-spelling"),
+        ("+0x1F", "31", "number-spelling"),
         ("-0Xff", "-255", "number-spelling"),
         ("1_000", "1000", "number-spelling"),
         ("12_345_678.5", "12345678.5", "number-spelling"),
@@ -149,7 +150,8 @@ def test_what_has_one_reading_is_written_as_json(text: str, written: str, rules:
     [r'["a\X"hi" b"]',
      '["a" + "b"]', '["a" "b"]', '["a"\n"b"]', '["a" if x else "b"]', '{"a": "x" // "y"\n}', '["5" tall"]',
      "[“a “b” c”]",
-     '["a”]', '[“a"]', '["""a]', "['it's']", "[“</tool_call>”]", '["""</tool_call>"""]', "[1 000]", "[a]", "[NaN]"],
+     '["a”]', '[“a"]', '["""a]', "['it's']", "[“</tool_call>”]",
+     "[“<tool_call>”]", '["""</tool_call>"""]', "[1 000]", "[a]", "[NaN]"],
 )  # fmt: skip
 def test_what_has_none_or_several_is_refused(text: str) -> None:
     with pytest.raises(UnreadableError):

@@ -451,6 +451,11 @@ def test_what_only_resembles_a_made_up_result_is_text(text: str) -> None:
         assert answer_of(read(cut(f"{CALL}\n{text}", size))) == Answer(f"\n{text}", [R], "ok")
 
 
+def test_a_thought_ends_where_it_is_first_closed() -> None:
+    for answer in every_size(f"<think>a</think>{CALL}</think>"):
+        assert answer == Answer("<think>a</think></think>", [R], "ok")
+
+
 @pytest.mark.parametrize(
     "before",
     ["`a` ", "``a ` b`` ", "```\nx\n```\n", "~~~\nx\n~~~~ \n", "a ` b\n", "```a`b``` ", "~~x~~ ", "<think>```</think>",
