@@ -144,6 +144,15 @@ class EventStream:
         raise ConnectionResetError("the client does not read")
 
 
+def _is_long(event: WireEvent) -> bool:
+    """Whether so much of an answer comes at once: those behind it say all of it again."""
+    match event.get("delta"):
+        case str(text):
+            return len(text) > LONG_ANSWER
+        case _:
+            return False
+
+
 class StreamSink:
     """The sink of an answer that leaves as an event stream. `warnings` leave as comments before its last events."""
 
@@ -177,8 +186,11 @@ class StreamSink:
         if self._warnings:
             told = [comment(f"{WARNING}: {sentence}") for sentence in self._warnings]
             await self._stream.write([*self._next([]), *told])
-        for some in ([event] for event in events) if self._stream.sent > LONG_ANSWER else [events]:
+        long = self._stream.sent > LONG_ANSWER or any(map(_is_long, events))
+        for some in ([event] for event in events) if long else [events]:
             await self.send(some)
+            if long:
+                await asyncio.sleep(0)
         await self._stream.end()
 
 

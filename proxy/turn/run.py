@@ -62,7 +62,7 @@ from .release import CallRelease, Hold
 from .report import Again, TurnReport
 from .strictness import ToolSchemas
 from .tokens import TokenMeter
-from .verdict import Demands, end_of, fault_of, held_to_format, names_of_calls, nothing_left, settled
+from .verdict import Answer, Demands, end_of, fault_of, held_to_format, names_of_calls, nothing_left, settled
 
 # Characters of an answer that are read where they come; and of a request, beside which a call in the answer may take
 # long to judge. What is more is read aside.
@@ -212,7 +212,7 @@ class Turn:
         async with aclosing(self._read(reading)) as batches:
             async for events in batches:
                 yield events
-        first = answer = held_to_format(reading.answer, self._demands.output)
+        first = answer = await self._held_to_format(reading.answer)
         if (first.unfit or reading.left_json) and self._held:
             self._options.formats.note_break(self._request.model)
         fault = None if self._exhausted else fault_of(first, self._demands)
@@ -226,8 +226,8 @@ class Turn:
             async with aclosing(self._read(reading, fault=fault.line, plain=fault.plain)) as batches:
                 async for events in batches:
                     yield events
-            second = held_to_format(reading.answer, self._demands.output)
-            answer = held_to_format(settled(first, second, self._demands), self._demands.output)
+            second = await self._held_to_format(reading.answer)
+            answer = await self._held_to_format(settled(first, second, self._demands))
         plain = fault is not None and fault.plain
         if not (self._exhausted or plain) and nothing_left(first, answer, self._demands):
             self._report.ask_again(Again.UNDECLARED)
@@ -241,7 +241,7 @@ class Turn:
             ) as batches:
                 async for events in batches:
                     yield events
-            answer = held_to_format(reading.answer, self._demands.output)
+            answer = await self._held_to_format(reading.answer)
         if answer.hold is Hold.MISFIT and not (answer.error or answer.refusal):
             for misfit in answer.misfits:
                 self._report.let_misfit(misfit.name)
@@ -329,6 +329,13 @@ class Turn:
         if judges or sum(map(len, texts)) > READ_AT_ONCE:
             return await self._options.aside(self._request.owner, partial(reading.receive, batch))
         return reading.receive(batch)
+
+    async def _held_to_format(self, answer: Answer) -> Answer:
+        """`answer` as `held_to_format` has it, read aside where that may take long."""
+        judge = partial(held_to_format, answer, self._demands.output)
+        if self._demands.output is None or len(answer.written) <= READ_AT_ONCE:
+            return judge()
+        return await self._options.aside(self._request.owner, judge)
 
     async def _ask(self, fault: str | None, *, plain: bool) -> Prompt:
         """The next prompt, with the schema that the calls of its answer are held to, where they are."""

@@ -71,6 +71,11 @@ def moment() -> float:
     return cpu_seconds(lambda: orjson.loads(body))
 
 
+# The rows of a table, as JSON that was asked for.
+ROWS = orjson.dumps([{"name": f"row {number}", "text": "word " * 20} for number in range(MB // 30)]).decode()
+AS_JSON = {"type": "json_schema", "name": "rows", "schema": {"type": "array", "items": {"type": "object"}}}
+
+
 async def longest(answer: str, path: str, body: bytes) -> float:
     settings = Settings(port=0, store="memory")
     async with running_server(settings, MemoryBackend([answer] * 3)) as url, aiohttp.ClientSession() as session:
@@ -98,3 +103,10 @@ async def test_no_request_holds_the_loop_for_long(name: str) -> None:
 async def test_no_answer_holds_the_loop_for_long(name: str, *, stream: bool) -> None:
     body = orjson.dumps({**BODY, "stream": stream})
     assert await longest(ANSWERS[name], "responses", body) < MOMENTS * moment()
+
+
+@pytest.mark.growth
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_no_answer_in_json_holds_the_loop_for_long(*, stream: bool) -> None:
+    body = orjson.dumps({"model": "m", "input": "hi", "stream": stream, "text": {"format": AS_JSON}})
+    assert await longest(ROWS, "responses", body) < MOMENTS * moment()
