@@ -64,7 +64,7 @@ test: .venv/.dev         ## the core of the test suite, a process a core: all th
 	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not (agents or browser or clients or growth or install or llama or redis)'
 
 test-properties: .venv/.dev  ## the property tests of the core once more, each with many examples
-	@TAGCALL_TEST_EXAMPLES=100 $(BIN)/python -m pytest -n logical -m 'hypothesis and not growth'
+	@TAGCALL_TEST_EXAMPLES=200 $(BIN)/python -m pytest -n logical -m 'hypothesis and not growth'
 
 test-clients: .venv/.dev ## the tests with JavaScript clients, in Node.js and in Chromium, and with coding agents
 	@$(BIN)/python -m pytest -n logical -m 'agents or browser or clients'

@@ -11,6 +11,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -298,8 +299,18 @@ async def lost(model: Model) -> Rate:
     return await _rate((case.name, is_lost(case)) for case in honest())
 
 
-async def table() -> str:
-    rates = {model: {**await forged(model), "honest": await lost(model)} for model in MODELS}
+@cache
+def counted(model: Model) -> Mapping[str, Rate]:
+    """Both rates of a model, counted once for all that look at them."""
+
+    async def count() -> Mapping[str, Rate]:
+        return {**await forged(model), "honest": await lost(model)}
+
+    return asyncio.run(count())
+
+
+def table() -> str:
+    rates = {model: counted(model) for model in MODELS}
     rows = [
         "| | a model that writes the key | a model that never does | goal |",
         "|---|---|---|---|",
@@ -320,8 +331,8 @@ async def table() -> str:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-async def test_no_forged_call_runs(model: Model) -> None:
-    rates = await forged(model)
+def test_no_forged_call_runs(model: Model) -> None:
+    rates = {kind: rate for kind, rate in counted(model).items() if kind != "honest"}
     assert sum(rate.cases for rate in rates.values()) >= 300
     clean = rates.pop("cleaned up")
     assert clean.share <= 0.01, clean.wrong
@@ -329,15 +340,15 @@ async def test_no_forged_call_runs(model: Model) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-async def test_no_honest_call_is_taken_away(model: Model) -> None:
-    rate = await lost(model)
+def test_no_honest_call_is_taken_away(model: Model) -> None:
+    rate = counted(model)["honest"]
     assert rate.cases >= 60
     assert rate.share <= (0 if model.writes else 0.02), rate.wrong
 
 
-async def test_the_table_of_both_rates_is_what_was_counted() -> None:
-    assert await table() in PAGE.read_text("utf-8"), "python -m tests.proxy.turn.test_forgeries prints it"
+def test_the_table_of_both_rates_is_what_was_counted() -> None:
+    assert table() in PAGE.read_text("utf-8"), "python -m tests.proxy.turn.test_forgeries prints it"
 
 
 if __name__ == "__main__":
-    print(asyncio.run(table()), end="")
+    print(table(), end="")
