@@ -40,11 +40,9 @@ class Machine:
         run(["git", "clone", "--quiet", ROOT, self.clone], folder, self._environment())
 
     def _environment(self, **more: str) -> dict[str, str]:
-        usual = {
-            name: value
-            for name, value in opened().items()
-            if not name.startswith(("XDG_", "VIRTUAL_ENV")) and name not in {"PIP_CACHE_DIR", "UV_CACHE_DIR"}
-        }
+        # The tests may be run by a `make` of their own, which would be told of there.
+        not_theirs = ("XDG_", "VIRTUAL_ENV", "MAKE", "MFLAGS", "PIP_CACHE_DIR", "UV_CACHE_DIR")
+        usual = {name: value for name, value in opened().items() if not name.startswith(not_theirs)}
         path = f"{self._programs}{os.pathsep}{os.environ['PATH']}"
         return {**usual, "HOME": str(self.folder / "home"), "PATH": path, **more}
 
