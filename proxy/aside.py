@@ -37,7 +37,7 @@ class BesideTheLoop:
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     async def __call__(self, owner: str, work: Callable[[], R], /) -> R:
-        """What `work` returns. Who leaves before it is done leaves it to end by itself, and waits for that."""
+        """What `work` returns. Who leaves before that leaves it to end by itself, and keeps its place until then."""
         await self._turn(owner)
         done = asyncio.get_running_loop().run_in_executor(self._threads, _switching_often, work)
         done.add_done_callback(lambda _: self._pass_on(owner))

@@ -179,8 +179,9 @@ class StreamSink:
 
     def _next(self, events: Sequence[WireEvent]) -> list[bytes]:
         """`events`, behind those that open the answer if these have not left: what has come by then leaves together."""
-        opening, self._opening = self._opening, ()
-        return self._encode([*opening, *events])
+        if self._opening:
+            events, self._opening = [*self._opening, *events], ()
+        return self._encode(events)
 
     async def finish(self, events: Sequence[WireEvent], error: ApiError | None) -> None:
         if self._warnings:

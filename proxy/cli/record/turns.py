@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from ...backends.wrapped import WrappedBackend
 from ...contracts import BackendEvent, Prompt, TextBackend
-from ...errors import BackendError
 from ...ingress.inspect.record import HeardTurn
 
 
@@ -53,13 +52,10 @@ class RecordedBackend(WrappedBackend):
         if (request := _CURRENT.get()) is not None:
             request.turns.append(turn)
         try:
-            async with self._backend.stream(prompt) as batches, aclosing(_heard(batches, turn)) as heard:
-                yield heard
-        except BackendError as error:
-            turn.error = error
-            raise
+            with turn.until_over():
+                async with self._backend.stream(prompt) as batches, aclosing(_heard(batches, turn)) as heard:
+                    yield heard
         finally:
-            turn.over = time.monotonic()
             turn.stopped = self._stopping
 
 

@@ -11,7 +11,6 @@ from typing import Self
 
 from ...backends.wrapped import WrappedBackend
 from ...contracts import BackendEvent, Prompt, TextBackend, TurnEvent
-from ...errors import BackendError
 from ...wire.builder import AnswerBuilder, WireEvent
 from .record import HeardTurn, TurnRecord
 
@@ -37,14 +36,9 @@ class OverheardBackend(WrappedBackend):
                 yield batches
             return
         prompt = replace(prompt, listener=partial(self._record.heard_line, turn))
-        try:
+        with turn.until_over():
             async with self._backend.stream(prompt) as batches, aclosing(self._heard(batches, turn)) as heard:
                 yield heard
-        except BackendError as error:
-            turn.error = error
-            raise
-        finally:
-            turn.over = time.monotonic()
 
     async def _heard(
         self, batches: AsyncIterator[Sequence[BackendEvent]], turn: HeardTurn

@@ -8,7 +8,9 @@ Requests that go on from one another are one group: the conversation of an earli
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from sys import getsizeof
@@ -88,6 +90,17 @@ class HeardTurn:
     @property
     def left_early(self) -> bool:
         return self.error is None and not self.read_to_its_end
+
+    @contextmanager
+    def until_over(self) -> Iterator[None]:
+        """Notes how it ends, and when."""
+        try:
+            yield
+        except BackendError as error:
+            self.error = error
+            raise
+        finally:
+            self.over = time.monotonic()
 
 
 @dataclass(slots=True)

@@ -46,16 +46,16 @@ export function turnRow(turn, open) {
     node("span", { class: "client" }, turn.client || "a client without a name"));
 }
 
-// How somebody's part of the conversation begins, and how a tool's does.
-const HEADER = /^(?:\[(?:user|assistant|tool:[^\]\n]+)\]|Result of )/;
-const RESULT = /^(?:\[tool:|Result of [^\n]+ \([^)\n]+\):)/;
+// How a tool's part of the conversation begins, and how another's does.
+const RESULT = /^(?:\[tool:[^\]\n]+\]|Result of [^\n]+ \([^)\n]+\):)/;
+const MESSAGE = /^\[(?:user|assistant)\]/;
 
 // Lines that bring a tool's result are marked.
 function withResults(text) {
   const made = node("pre", { tabindex: "0" });
   let result = false;
   for (const line of text.split(/(?<=\n)/)) {
-    if (HEADER.test(line)) result = RESULT.test(line);
+    result = RESULT.test(line) || (result && !MESSAGE.test(line));
     made.append(result ? node("span", { class: "result" }, line) : line);
   }
   return made;
