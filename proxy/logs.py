@@ -52,9 +52,12 @@ class _Json(logging.Formatter):
     """What libraries log, as a line like ours."""
 
     def format(self, record: logging.LogRecord) -> str:
-        time = datetime.fromtimestamp(record.created, UTC).isoformat()
-        level = record.levelname.lower()
-        return json.dumps({"event": _harmless(record.getMessage()), "level": level, "timestamp": time})
+        return _json_line(_harmless(record.getMessage()), record.levelno, datetime.fromtimestamp(record.created, UTC))
+
+
+def _json_line(event: str, level: int, time: datetime) -> str:
+    timestamp = time.isoformat().replace("+00:00", "Z")
+    return json.dumps({"event": event, "level": logging.getLevelName(level).lower(), "timestamp": timestamp})
 
 
 def _without_small_talk(_logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
@@ -104,15 +107,18 @@ class _ForPeople:
 
 
 def tell(sentence: str, level: int = logging.WARNING) -> None:
-    """Says something to whoever reads standard error: a sentence, or a JSON line where all others are."""
-    if _Form.now == "json":
-        structlog.get_logger(__name__).log(level, sentence)
-    else:
-        print(sentence, file=sys.stderr, flush=True)
+    """Says something to whoever reads standard error, at every `--log-level`: a sentence, or such a JSON line."""
+    line = _json_line(sentence, level, datetime.now(UTC)) if _Form.now == "json" else sentence
+    print(line, file=sys.stderr, flush=True)
+
+
+def tell_as(form: str) -> None:
+    """How `tell` says it: `json` or `console`."""
+    _Form.now = form
 
 
 class _Form:
-    """How this process logs, once it is known."""
+    """How this process tells things, once it is known."""
 
     now = "console"
 
@@ -124,7 +130,7 @@ def on_terminal() -> bool:
 def configure(level: str, form: str) -> None:
     """Sets up the process's logging. `level` and `form` are the settings' values."""
     threshold = LEVELS[level]
-    _Form.now = "console" if level == "none" else form
+    tell_as(form)
     for_people = form == "console" and level != "debug" and on_terminal()
     renderer: Processor
     if form == "json":

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..logs import configure, tell
+from ..logs import configure, tell, tell_as
+from .command_line import CommandLine, check_beginning, wants_json
 from .replay import add_replay_flags, replay_options, run_replay
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ SETTINGS_OF = {
     "settings": "serve",
 }
 
+SERVICE_ACTIONS = ("install", "status", "remove")
+
 
 class _ShowVersion(argparse.Action):
     """As argparse's own, which wants the version for every other command as well."""
@@ -59,9 +62,7 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
 
     Settings bring the tables with them whose names they offer, and these the server: too much for `--version`.
     """
-    parser = argparse.ArgumentParser(
-        prog="tagcall", description="Real OpenAI tool calling for LLM backends that only speak text."
-    )
+    parser = CommandLine(prog="tagcall", description="Real OpenAI tool calling for LLM backends that only speak text.")
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     commands.add_parser("serve", help="start the server", description="Start the server.")
@@ -71,7 +72,7 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
         description="Log tagcall's private CODEX_HOME in, by codex's own login. What follows `--` is passed to it, "
         "for instance `tagcall login -- --device-auth`.",
     )
-    login.add_argument("codex_arguments", nargs="*", metavar="ARGUMENT", help="for `codex login`")
+    login.add_argument("codex_arguments", nargs="*", default=[], metavar="ARGUMENT", help="for `codex login`")
     doctor = commands.add_parser(
         "doctor",
         help="say what works and what does not",
@@ -124,9 +125,9 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
         description="Have the system run `tagcall serve` after each login. What follows `--` are the flags of `serve`, "
         "for instance `tagcall service install --start -- --port 8788`.",
     )
-    service.add_argument("action", choices=("install", "status", "remove"))
+    service.add_argument("action", metavar="|".join(SERVICE_ACTIONS), choices=SERVICE_ACTIONS, help="what to do")
     service.add_argument("--start", action="store_true", help="with install: put it in force at once")
-    service.add_argument("serve_flags", nargs="*", metavar="FLAG", help="for `tagcall serve`")
+    service.add_argument("serve_flags", nargs="*", default=[], metavar="FLAG", help="for `tagcall serve`")
     evaluation = commands.add_parser(
         "eval",
         help="say whether a model calls tools rightly",
@@ -158,27 +159,28 @@ def loading() -> Iterator[None]:
         gc.enable()
 
 
-def _configured(command: str, arguments: Mapping[str, Any]) -> Sources:
-    """The settings, with the log as they want it."""
+def _configured(command: str, arguments: Mapping[str, Any], *, as_json: bool) -> Sources:
+    """The settings, with the log as they want it. `as_json`: what is told to a person as well."""
     with loading():
         from ..sources import config_file, gather
-    if (arguments.get("log_format") or os.environ.get("TAGCALL_LOG_FORMAT")) == "json":
-        configure("info", "json")  # so is what is wrong with the settings
     # A command without flags of the table has nothing to be configured but its log.
     sources = gather(arguments, os.environ, config_file(arguments["config"]) if "config" in arguments else None)
     settings = sources.settings
     # What these have to say they say themselves.
     quiet = command in {"doctor", "setup"} and settings.log_level != "debug"
     configure("none" if quiet else settings.log_level, settings.log_format)
+    if as_json:
+        tell_as("json")
     for warning in sources.warnings:
         tell(f"tagcall: {warning}")
     return sources
 
 
 def _parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """The command, and what it was given."""
+    """The command, and what it was given. Raises `UsageError`."""
+    check_beginning(words)
     with loading():
-        parser = build_parser(only=next((word for word in words if not word.startswith("-")), ""))
+        parser = build_parser(only=words[0])
     arguments = vars(parser.parse_args(words))
     command = arguments.pop("command")
     if command == "service":  # what the service could not be started with is told now
@@ -203,11 +205,14 @@ async def _without_backend(command: str, settings: Settings, arguments: Mapping[
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
-    command, arguments = _parse(sys.argv[1:] if argv is None else argv)
-    codex_arguments = arguments.pop("codex_arguments", [])
-    serve_flags = arguments.pop("serve_flags", [])
+    words = sys.argv[1:] if argv is None else argv
+    as_json = wants_json(words, os.environ)
+    tell_as("json" if as_json else "console")
     try:
-        sources = _configured(command, arguments)
+        command, arguments = _parse(words)
+        codex_arguments = arguments.pop("codex_arguments", [])
+        serve_flags = arguments.pop("serve_flags", [])
+        sources = _configured(command, arguments, as_json=as_json)
         settings = sources.settings
         match command:
             case "serve":

@@ -1,0 +1,106 @@
+"""What is wrong with what a person typed: one sentence, and JSON where all else is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from proxy.cli import main
+from proxy.cli.command_line import wants_json
+from proxy.logs import tell_as
+
+WRONG = [
+    # What was typed, and how the sentence begins and ends.
+    ("", "Begin with a command", "names all."),
+    ("--port 1 serve", "Begin with a command", "names all."),
+    ("serv", "'serv' is unknown", ": did you mean serve?"),
+    ("xyz", "'xyz' is none of serve, login,", ", eval."),
+    ("serve --prot 1", "`tagcall serve` takes no --prot", ": did you mean --port?"),
+    ("serve --zzz=1", "`tagcall serve` takes no --zzz: see", "serve --help`."),
+    ("serve there", "`tagcall serve` takes no there: see", "serve --help`."),
+    ("serve --port", "--port needs a value", "serve --help` tells what it takes."),
+    ("serve --loop-guard=on", "--loop-guard takes no value", "serve --help` tells what it takes."),
+    ("serve --co x", "--co may be any of --config, --codex,", "serve --help` tells what it takes."),
+    ("serve --log-level loud", "--log-level must be one of debug, info,", ", not 'loud'."),
+    ("login --device-auth", "`tagcall login` takes no --device-auth: see", "login --help`."),
+    ("doctor --no-trun", "`tagcall doctor` takes no --no-trun", ": did you mean --no-turn?"),
+    ("setup --plugin", "--plugin needs a value", "setup --help` tells what it takes."),
+    ("settings --zzz", "`tagcall settings` takes no --zzz", "settings --help`."),
+    ("record", "DIR is missing", "record --help` tells what it takes."),
+    ("replay --jobs 0 DIR", "--jobs: '0' is not a number from 1 on", "replay --help` tells what it takes."),
+    ("demo fast", "`tagcall demo` takes no fast", "demo --help`."),
+    ("log --port", "--port needs a value", "log --help` tells what it takes."),
+    ("service", "install|status|remove is missing", "service --help` tells what it takes."),
+    ("service instal", "'instal' is unknown", ": did you mean install?"),
+    ("service install -- --prot 1", "`tagcall serve` takes no --prot", ": did you mean --port?"),
+    ("eval --half third", "'third' is none of tuning, confirmation", "."),
+]
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    yield
+    tell_as("console")
+
+
+@pytest.mark.parametrize(("typed", "beginning", "end"), WRONG, ids=[typed or "nothing" for typed, *_ in WRONG])
+def test_what_is_wrong_is_one_sentence_that_says_what_to_do(
+    typed: str, beginning: str, end: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(typed.split()) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith(f"tagcall: {beginning}")
+    assert told.err.endswith(f"{end}\n")
+    assert told.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("typed", [typed for typed, *_ in WRONG if typed.startswith(("serve", "doctor", "settings"))])
+def test_where_the_log_is_json_so_is_what_is_wrong(
+    typed: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(typed.split()) == 2
+    sentence = capsys.readouterr().err.rstrip("\n")
+    command, *flags = typed.split()
+    assert main([command, "--log-format", "json", *flags]) == 2
+    by_flag = json.loads(capsys.readouterr().err)
+    monkeypatch.setenv("TAGCALL_LOG_FORMAT", "json")
+    assert main(typed.split()) == 2
+    by_variable = json.loads(capsys.readouterr().err)
+    assert (by_flag["event"], by_flag["level"]) == (by_variable["event"], by_variable["level"]) == (sentence, "error")
+
+
+@pytest.mark.parametrize("wrong", ["--prot 1", "--port 99999", "--port", "--base-path a?b"])
+@pytest.mark.parametrize("command", ["doctor", "log"])
+def test_who_asks_for_json_is_told_in_json(command: str, wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--json", *wrong.split()]) == 2
+    told = capsys.readouterr()
+    assert (told.out, json.loads(told.err)["level"]) == ("", "error")
+
+
+@pytest.mark.parametrize(
+    ("typed", "json_wanted"),
+    [
+        ("serve --log-format json", True),
+        ("serve --log-format=json", True),
+        ("serve --log-f json", True),
+        ("serve --log-format json --log-format console", False),
+        ("serve --log-format", False),
+        ("serve --log-level json", False),
+        ("eval --json FILE", False),
+        ("serve --json", False),
+    ],
+)
+def test_what_is_typed_says_whether_errors_are_json(typed: str, json_wanted: bool) -> None:
+    assert wants_json(typed.split(), {}) is json_wanted
+    assert wants_json([], {"TAGCALL_LOG_FORMAT": "json"})
+
+
+@pytest.mark.parametrize("typed", ["--help", "-h", "--version", "serve --help", "eval -h"])
+def test_help_is_no_error(typed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(typed.split())
+    assert end.value.code == 0
+    assert "tagcall" in capsys.readouterr().out
