@@ -238,7 +238,9 @@ async def test_a_strict_call_is_asked_for_without_a_schema_that_is_refused() -> 
     assert outcome.calls == CALL
 
 
-ALL = TurnOptions(held_calls=HeldCalls(HoldCalls.ALL))
+def hold_all() -> TurnOptions:
+    """New ones for each test: they remember what was refused."""
+    return TurnOptions(held_calls=HeldCalls(HoldCalls.ALL))
 
 
 def call_schemas(outcome: Outcome) -> list[Any]:
@@ -249,7 +251,7 @@ def call_schemas(outcome: Outcome) -> list[Any]:
 async def test_a_call_that_nobody_demands_is_held_where_the_owner_wants_all_held() -> None:
     request = ask(registry=ToolRegistry([READ, SEARCH]))
     assert call_schemas(await play(request, "Hello.")) == [None]
-    [schema] = call_schemas(await play(request, "Hello.", options=ALL))
+    [schema] = call_schemas(await play(request, "Hello.", options=hold_all()))
     read, search = schema["anyOf"]
     assert list(read["properties"]) == ["key", "name", "arguments"]
     assert read["properties"]["arguments"] == json.loads(PATH)
@@ -257,14 +259,14 @@ async def test_a_call_that_nobody_demands_is_held_where_the_owner_wants_all_held
 
 
 async def test_a_second_try_is_held_too_and_a_plain_one_has_no_calls() -> None:
-    outcome = await play(ask(registry=ToolRegistry([READ])), WRONG, WRONG, options=ALL)
+    outcome = await play(ask(registry=ToolRegistry([READ])), WRONG, WRONG, options=hold_all())
     assert [schema is not None for schema in call_schemas(outcome)] == [True, True]
     unknown = write_call("unknown", "{}")
-    outcome = await play(ask(registry=ToolRegistry([READ])), unknown, "Hello.", options=ALL)
+    outcome = await play(ask(registry=ToolRegistry([READ])), unknown, "Hello.", options=hold_all())
     assert [schema is not None for schema in call_schemas(outcome)] == [True, False]
 
 
 async def test_a_demanded_call_is_held_as_a_whole_answer_and_within_one_where_that_is_refused() -> None:
-    outcome = await play(demand(), REFUSED, write_call("read_note", '{"path": "a.md"}'), options=ALL)
+    outcome = await play(demand(), REFUSED, write_call("read_note", '{"path": "a.md"}'), options=hold_all())
     assert [schema is not None for schema in schemas(outcome)] == [True, False]
     assert [schema is not None for schema in call_schemas(outcome)] == [False, True]
