@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 
 from .beginnings import beginnings
 from .call_shape import Call, calls_of, is_another_shape
@@ -41,10 +42,19 @@ _KEYED = rf"(?P<keyed>{_NAME}){_WS}(?=<arg_key>)"
 _CALLED = rf"(?P<called>{_NAME})\({_WS}(?=\)|\{{|[A-Za-z_]\w*[ \t]*=)"
 # With a key behind the brace, as `block { x }` is prose or code.
 _TITLED = rf"(?P<titled>{_NAME}){_WS}(?=\{{{_WS}[\"'}}])"
-_OPENING = re.compile(f"{_ELEMENT}|{_NAMED}|{_KEYED}|{_CALLED}|{_TITLED}")
 
-# A text that ends before it is decided whether one of these begins.
-_BEGUN = re.compile(beginnings(_OPENING.pattern))
+
+# Few answers need these two, and a start would spend more time on them than on all others of the parser.
+@cache
+def _opening() -> re.Pattern[str]:
+    return re.compile(f"{_ELEMENT}|{_NAMED}|{_KEYED}|{_CALLED}|{_TITLED}")
+
+
+@cache
+def _begun() -> re.Pattern[str]:
+    """Of a text that ends before it is decided whether one of these begins."""
+    return re.compile(beginnings(_opening().pattern))
+
 
 _PARAMETER = re.compile(rf"<parameter(?: *= *| +name *= *)([\"']?)({_NAME})\1 *>")
 # A value ends where the next parameter or the end of the call follows: in between, `</parameter>` may be its text.
@@ -62,20 +72,20 @@ _LABELS = frozenset({"json", "tool_call", "tool", "function", "call"})
 
 def begins_foreign(text: str, pos: int) -> bool | None:
     """Whether such a call begins at `pos`; None if the text ends before that is decided."""
-    if _OPENING.match(text, pos):
+    if _opening().match(text, pos):
         return True
-    return None if _BEGUN.match(text, pos) else False
+    return None if _begun().match(text, pos) else False
 
 
 def is_markup(text: str, pos: int) -> bool:
     """Whether the call that begins at `pos` is made of elements: quotes in it mean nothing."""
-    found = _OPENING.match(text, pos)
+    found = _opening().match(text, pos)
     return found is not None and found.lastgroup in ("element", "keyed")
 
 
 def read_foreign(body: str, start: int, *, closed: bool) -> tuple[Call, int] | None:
     """The call that begins at `start`, and where it ends; None if there begins none. Raises UnreadableError."""
-    found = _OPENING.match(body, start)
+    found = _opening().match(body, start)
     if found is None or found.lastgroup is None:
         return None
     kind, name = found.lastgroup, found[found.lastgroup]

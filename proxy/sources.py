@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -95,6 +94,8 @@ def _from_variable(row: Setting, environment: Mapping[str, str]) -> list[str] | 
 
 def _read_file(file: Path) -> Mapping[str, object]:
     """By the names of the table. Raises `UsageError`."""
+    import tomllib  # noqa: PLC0415 -- most have no such file
+
     try:
         document = tomllib.loads(file.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:

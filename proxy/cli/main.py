@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 from ..logs import configure, tell, tell_as
 from .command_line import CommandLine, check_beginning, wants_json
-from .replay import add_replay_flags, replay_options, run_replay
 
 if TYPE_CHECKING:
     from ..settings import Settings
@@ -106,7 +105,10 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
         description="Run the fixtures in DIR through the whole proxy and show where an answer is not as promised.",
     )
     replay.add_argument("folder", type=Path, metavar="DIR", help="a folder of fixtures, or one fixture")
-    add_replay_flags(replay)
+    if only in {None, "replay"}:
+        from .replay import add_replay_flags
+
+        add_replay_flags(replay)
     commands.add_parser(
         "demo", help="show one whole tool loop", description="One whole tool loop on a sample vault, without a login."
     )
@@ -196,6 +198,8 @@ async def _without_backend(command: str, settings: Settings, arguments: Mapping[
 
             return await run_log(settings, log_options(arguments))
         case "replay":
+            from .replay import replay_options, run_replay
+
             return await run_replay(arguments["folder"], replay_options(arguments))
         case _:
             from .demo import run_demo  # needs the `demo` extra

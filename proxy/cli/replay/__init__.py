@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import UsageError
 from ...logs import configure
 from ...replay.answers import BODY_FILE, STREAM_FILE, FixtureAnswer, file_of
 from ...replay.fixture import TRANSCRIPT_FILE
-
-if TYPE_CHECKING:
-    from .run import Outcome
+from ..progress import Progress
+from .printing import print_outcomes, write_junit
+from .run import Outcome, load_cases, run_cases
 
 # Fixtures that are run at a time unless `--jobs` says otherwise.
 JOBS = 4
@@ -57,11 +57,6 @@ def _count(text: str) -> int:
 
 async def run_replay(folder: Path, options: ReplayOptions) -> int:
     """0: everything came as promised, or was updated; 1: something did not. Raises `UsageError`."""
-    # All commands load this module for its flags, and need no second server.
-    from ..progress import Progress
-    from .printing import print_outcomes, write_junit
-    from .run import load_cases, run_cases
-
     configure("error", "console")
     cases, unasked = load_cases(folder)
     cases = [case for case in cases if _wanted(case.fixture.name, options.only)]

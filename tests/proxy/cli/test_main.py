@@ -11,12 +11,16 @@ from proxy.cli.main import loading
 # Libraries for what few servers are asked for.
 LATER = ("importlib.metadata", "jsonschema", "openai", "redis", "websockets")
 
+# What only other commands than `serve` need.
+OTHERS = ("proxy.cli.replay", "proxy.cli.record", "proxy.cli.eval", "proxy.cli.doctor", "proxy.replay.fixture")
+
 # What only a running server needs. The routes, whose dialects a flag offers, bring aiohttp.
 RUNNING = (*LATER, "proxy.backends.codex.backend", "proxy.rpc", "proxy.server")
 
 START = """
 import sys
-from proxy.cli.main import loading
+from proxy.cli.main import build_parser, loading
+build_parser("serve")
 with loading():
     import proxy.cli.serve
 from proxy.backends import make_backend
@@ -51,7 +55,7 @@ def loaded_by(program: str) -> set[str]:
 def test_a_server_starts_without_what_few_need() -> None:
     loaded = loaded_by(START)
     assert {"proxy.server", "proxy.backends.codex.backend"} <= loaded
-    assert not set(LATER) & loaded
+    assert not {*LATER, *OTHERS} & loaded
 
 
 def test_flags_are_read_without_what_a_server_needs() -> None:
