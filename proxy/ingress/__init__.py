@@ -24,7 +24,7 @@ By path
     chat          /v1/chat/completions
     responses     /v1/responses
     history       what a request continues, and what becomes of its own answer: a draft, stored
-    background    Responses that are made without their client
+    background    Responses that are made without their client: jobs, and who takes them over
     following     their events, wherever they are made
     stored        /v1/responses/{id}
     compaction    /v1/responses/compact

@@ -18,7 +18,7 @@ from aiohttp import web
 from ..contracts import ResponseStore, Run, StoredResponse
 from ..errors import ApiError, StoreError
 from ..wire.sse import comment
-from .background import ABANDONED, BACKGROUND_JOBS, OPENING, RUNNING, Job, last_event
+from .background import ABANDONED, BACKGROUND_JOBS, OPENING, RUNNING, Job, end_elsewhere, last_event
 from .event_stream import Subscription
 from .state import STORE, WARNING
 
@@ -41,7 +41,7 @@ async def load_current(app: web.Application, owner: str, response_id: str) -> St
     stored = await store.load(response_id, owner)
     if stored is None or stored.response["status"] not in RUNNING or run is not None:
         return stored
-    await jobs.end_elsewhere(stored, None, ABANDONED)
+    await end_elsewhere(store, stored, None, ABANDONED)
     return await store.load(response_id, owner)
 
 

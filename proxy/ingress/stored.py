@@ -8,7 +8,7 @@ from ..contracts import StoredResponse
 from ..errors import RequestError
 from ..wire.responses.pages import item_page, parse_page, query_integer
 from .admission import owner_of
-from .background import BACKGROUND_JOBS, RUNNING
+from .background import BACKGROUND_JOBS, RUNNING, end_elsewhere
 from .bodies import json_reply
 from .event_stream import stream_subscription
 from .following import follow, load_current
@@ -73,7 +73,7 @@ async def cancel_response(request: web.Request, response_id: str) -> web.StreamR
         if stored.response["status"] not in RUNNING:
             break
         # Another process finds its lease gone and ends the work.
-        await jobs.end_elsewhere(stored, await store.lease_of(response_id), None)
+        await end_elsewhere(store, stored, await store.lease_of(response_id), None)
     return json_reply((await _load(request, response_id)).response)
 
 

@@ -12,7 +12,8 @@ from proxy import logs
 from proxy import settings as proxy_settings
 from proxy.backends import event_queue, restart_policy, supervision
 from proxy.backends.codex import backend, errors, lanes, options, threads
-from proxy.ingress import background, bodies, connections, event_stream
+from proxy.ingress import bodies, connections, event_stream
+from proxy.ingress.background import jobs, leases
 from proxy.ingress.websocket import socket
 from proxy.rpc import child_records, client, connection, stderr, stdio
 from proxy.schema import check_budget
@@ -26,7 +27,7 @@ MODULES = {
     for module in (
         child_records, client, backend, connection, event_queue, proxy.server, restart_policy, options, stderr,
         stdio, supervision, lanes, threads, run,
-        background, bodies, budget, check_budget, errors, connections, parameters, json_body, logs, proxy_settings,
+        jobs, leases, bodies, budget, check_budget, errors, connections, parameters, json_body, logs, proxy_settings,
         reader, redis_journal, socket, event_stream, tools,
     )
 }  # fmt: skip

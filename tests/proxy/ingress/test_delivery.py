@@ -17,7 +17,8 @@ from structlog.testing import capture_logs
 from parser import write_call
 from proxy.contracts import BackendEvent, TextPiece, TurnEnded
 from proxy.errors import ApiError, BackendError, StoreError
-from proxy.ingress import background, create_app
+from proxy.ingress import create_app
+from proxy.ingress.background import jobs
 from proxy.ingress.delivery import Cancellation, Exchange, deliver
 from proxy.ingress.request_log import RequestLog
 from proxy.server import running_server, turn_options
@@ -250,8 +251,8 @@ async def test_a_store_that_fails_fails_no_answer(sink: str, monkeypatch: pytest
         return await real(self, stored, **named)
 
     monkeypatch.setattr(KeyedStore, "save", fail)
-    monkeypatch.setattr(background, "RETRY", 0.01)
-    monkeypatch.setattr(background, "STORE_ATTEMPTS", 2)
+    monkeypatch.setattr(jobs, "RETRY", 0.01)
+    monkeypatch.setattr(jobs, "STORE_ATTEMPTS", 2)
     backend = TroubledBackend()
     backend.gate.set()
     with capture_logs() as lines:

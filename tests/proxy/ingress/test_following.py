@@ -12,7 +12,7 @@ import pytest
 from openai import AsyncOpenAI, BadRequestError
 
 from proxy.contracts import BackendEvent, Run, TextPiece, TurnEnded
-from proxy.ingress import background
+from proxy.ingress.background import leases
 from proxy.stores.redis_journal import RedisJournal
 from tests.support.patience import PATIENCE
 from tests.support.redis_server import RedisServer, redis_server, wants_servers
@@ -116,7 +116,7 @@ async def test_who_has_lost_a_response_does_not_free_its_conversation(
 async def test_what_no_server_survives_fails(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proxy.server.DRAIN", 0.05)
     monkeypatch.setattr("proxy.server.FAREWELL", 0.05)
-    monkeypatch.setattr(background, "MAX_RUNS", 2)
+    monkeypatch.setattr(leases, "MAX_RUNS", 2)
     settings: Any = {"store": redis.url, "background_lease": 0.1}
     response_id = ""
     for _ in range(2):
