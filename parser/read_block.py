@@ -11,6 +11,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .call_shape import Call, calls_of, check_arguments, is_another_shape, unpacked
@@ -154,18 +155,21 @@ def _read_arguments(body: str, name: str, *, closed: bool) -> Calls:
     return Calls(tuple(call.after([Rule.NAME_IN_TAG]).after(rules) for call in calls), end)
 
 
-def _read(body: str, *, closed: bool) -> Calls:
+def _read(body: str, *, closed: bool, fence: str = "") -> Calls:
+    """`fence`: one that was opened before, and whose end is no text."""
     rules: list[Rule] = []
-    start, fence = 0, ""
+    start = 0
     if match := _FENCE.match(body):
         start, fence = match.end(), match.group(1)
         rules.append(Rule.FENCE)
     if body.startswith('"', after_space(body, start)):
-        return _read_string(body, start, closed=closed)
+        return _read_string(body, start, closed=closed, rules=rules)
     if _ESCAPED.match(body, start):
-        return _read_escaped(_unescaped(body[start:]), len(body), closed=closed)
+        rules.append(Rule.ESCAPED_JSON)
+        return _read_decoded(_unescaped(body[start:]), len(body), closed=closed, fence=fence, rules=rules)
     if _ESCAPED_AS_HTML.match(body, start):
-        return _read_escaped(html.unescape(body[start:]), len(body), closed=closed)
+        rules.append(Rule.ESCAPED_JSON)
+        return _read_decoded(html.unescape(body[start:]), len(body), closed=closed, fence=fence, rules=rules)
     values = _values(body, start, closed=closed)
     if len(values) > 1:
         rules.append(Rule.SEVERAL_OBJECTS)
@@ -216,14 +220,13 @@ def _check_brackets(text: str, call: Call, *, spare: bool) -> None:
         raise UnreadableError("a bracket too many or too few")
 
 
-def _read_string(body: str, start: int, *, closed: bool) -> Calls:
+def _read_string(body: str, start: int, *, closed: bool, rules: Sequence[Rule]) -> Calls:
     written = rewrite(body, start)
     # A string of anything else than an object is a remark, a name or a path.
     if body[written.end :].strip(BLANKS) or not written.text.strip(BLANKS).startswith('"{'):
         raise UnreadableError("a string that is no call")
-    inner = _read_whole(decode_string(written.text.strip(BLANKS)[1:-1]), closed=closed)
-    rules = (Rule.CALL_AS_STRING, *written.rules)
-    return Calls(tuple(call.after(rules) for call in inner.calls), len(body))
+    decoded = decode_string(written.text.strip(BLANKS)[1:-1])
+    return _read_decoded(decoded, len(body), closed=closed, rules=(*rules, Rule.CALL_AS_STRING, *written.rules))
 
 
 def _unescaped(text: str) -> str:
@@ -235,20 +238,15 @@ def _unescaped(text: str) -> str:
     return decode_string(written.text[1:-1])
 
 
-def _read_escaped(decoded: str, end: int, *, closed: bool) -> Calls:
-    """A call that is escaped as what stands inside of a string or of a page, with no quotes round it."""
-    inner = _read_whole(decoded, closed=closed)
-    return Calls(tuple(call.after([Rule.ESCAPED_JSON]) for call in inner.calls), end)
-
-
-def _read_whole(decoded: str, *, closed: bool) -> Calls:
+def _read_decoded(decoded: str, end: int, *, closed: bool, rules: Sequence[Rule], fence: str = "") -> Calls:
+    """The call that `decoded` is, which took `rules` to get at; its block ends at `end`."""
     try:
-        inner = _read(decoded, closed=closed)
+        inner = _read(decoded, closed=closed, fence=fence)
     except _MentionError:
         inner = None
     if inner is None or inner.end < len(decoded):
         raise UnreadableError("more than a call stands in the block")
-    return inner
+    return Calls(tuple(call.after(rules) for call in inner.calls), end)
 
 
 @dataclass(frozen=True, slots=True)

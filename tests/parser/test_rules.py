@@ -51,3 +51,13 @@ def test_the_example_of_a_rule_takes_that_rule(rule: Rule, size: int) -> None:
     assert call.name == "read_note"
     wanted = {} if rule in DEFAULTED else {"path": "a.md"}
     assert wanted.items() <= json.loads(call.arguments).items()
+
+
+@pytest.mark.parametrize("end", ["", "\n```"])
+@pytest.mark.parametrize("rule", [Rule.CALL_AS_STRING, Rule.ESCAPED_JSON, Rule.FOREIGN_NOTATION, Rule.TRAILING_COMMA])
+def test_a_fence_is_told_beside_what_stands_in_it(rule: Rule, end: str) -> None:
+    behind = "" if rule is Rule.CALL_AS_STRING else end  # where nothing may stand
+    opened = EXAMPLES[rule.value].replace("<tool_call>", "<tool_call>```json\n")
+    (call,) = completed(read([opened.replace("</tool_call>", f"{behind}</tool_call>")], SentinelParser()))
+    assert call.repairs == (Rule.FENCE, rule)
+    assert call.arguments == '{"path": "a.md"}'
