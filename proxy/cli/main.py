@@ -39,6 +39,9 @@ SETTINGS_OF = {
     "settings": "serve",
 }
 
+# What stands behind the flags, which are too many for a line of usage.
+OPERANDS = {"login": " [-- ARGUMENT ...]", "record": " DIR"}
+
 SERVICE_ACTIONS = ("install", "status", "remove")
 
 
@@ -61,7 +64,11 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
 
     Settings bring the tables with them whose names they offer, and these the server: too much for `--version`.
     """
-    parser = CommandLine(prog="tagcall", description="Real OpenAI tool calling for LLM backends that only speak text.")
+    parser = CommandLine(
+        prog="tagcall",
+        description="Real OpenAI tool calling for LLM backends that only speak text.",
+        epilog="Begin with `tagcall setup`. `tagcall COMMAND --help` tells what each takes.",
+    )
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     commands.add_parser("serve", help="start the server", description="Start the server.")
@@ -126,8 +133,9 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
         help="run by itself, after each login",
         description="Have the system run `tagcall serve` after each login. What follows `--` are the flags of `serve`, "
         "for instance `tagcall service install --start -- --port 8788`.",
+        usage="%(prog)s install|status|remove [--start] [-- FLAG ...]",
     )
-    service.add_argument("action", metavar="|".join(SERVICE_ACTIONS), choices=SERVICE_ACTIONS, help="what to do")
+    service.add_argument("action", metavar="|".join(SERVICE_ACTIONS), choices=SERVICE_ACTIONS)
     service.add_argument("--start", action="store_true", help="with install: put it in force at once")
     service.add_argument("serve_flags", nargs="*", default=[], metavar="FLAG", help="for `tagcall serve`")
     evaluation = commands.add_parser(
@@ -144,6 +152,7 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
             from ..settings import add_flags
 
             add_flags(commands.choices[command], table)
+            commands.choices[command].usage = f"%(prog)s [FLAG ...]{OPERANDS.get(command, '')}"
     return parser
 
 

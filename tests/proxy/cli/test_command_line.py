@@ -104,3 +104,15 @@ def test_help_is_no_error(typed: str, capsys: pytest.CaptureFixture[str]) -> Non
         main(typed.split())
     assert end.value.code == 0
     assert "tagcall" in capsys.readouterr().out
+
+
+def test_usage_is_a_line_and_says_what_stands_behind_the_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, usage in {
+        "serve": "[FLAG ...]",
+        "login": "[FLAG ...] [-- ARGUMENT ...]",
+        "record": "[FLAG ...] DIR",
+        "service": "install|status|remove [--start] [-- FLAG ...]",
+    }.items():
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        assert capsys.readouterr().out.startswith(f"usage: tagcall {command} {usage}\n\n")
