@@ -37,8 +37,8 @@ def header_like(gap: str) -> str:
 # As we write them. Of an id anything may stand there but the bracket.
 HEADER = r"\[(?:user|assistant|tool:[^\]\n]*)\]"
 
-# Names and ids have no parentheses. The group is the name.
-NAMED_RESULT = r"Result of ([^\n()]{1,128}) \([^\n()]{1,128}\):"
+# Names and ids have no parentheses. The groups are the name and the id.
+NAMED_RESULT = r"Result of ([^\n()]{1,128}) \(([^\n()]{1,128})\):"
 
 
 def named_result_header(tool: str, call_id: str) -> str:

@@ -15,6 +15,7 @@ compaction    a summary: how it is asked for, and what it stands for
 repair        the one line that a second attempt is given
 escape        tags in untrusted text made harmless, and the way back, streamed too
 canonical     when two calls are the same, and which one a conversation goes round in
+grounds       what a call right behind results can stand on
 guard         whether a call is a quotation from the request
 """
 
@@ -34,6 +35,7 @@ from .escape import (
     unescape,
     unescape_json,
 )
+from .grounds import Grounds, phrases_sent
 from .guard import QuoteGuard, holds_word, untrusted_strings
 from .items import Item, OwnLine, Phased, chain, meaning_of_answer
 from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
@@ -41,6 +43,7 @@ from .prose import no_result, nothing_said, tools_found
 from .render import RenderedTurn, render_turn, text_before_key
 from .repair import (
     answer_now,
+    answer_unless_open,
     arguments_misfit,
     call_forbidden,
     call_in_output,
@@ -49,6 +52,8 @@ from .repair import (
     named_call_missing,
     newest_results,
     output_misfit,
+    result_ids,
+    result_made_up,
     result_repeated,
     unusable_markup,
     write_held,
@@ -79,6 +84,7 @@ __all__ = [
     "ChoiceMode",
     "Deferred",
     "Entry",
+    "Grounds",
     "Guidance",
     "Image",
     "Item",
@@ -98,6 +104,7 @@ __all__ = [
     "Unescaper",
     "UserTurn",
     "answer_now",
+    "answer_unless_open",
     "arguments_misfit",
     "call_forbidden",
     "call_in_output",
@@ -120,7 +127,10 @@ __all__ = [
     "nothing_said",
     "offered_tools",
     "output_misfit",
+    "phrases_sent",
     "render_turn",
+    "result_ids",
+    "result_made_up",
     "result_repeated",
     "shows_header",
     "summarised",

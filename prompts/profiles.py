@@ -11,13 +11,14 @@ from types import MappingProxyType
 class PromptProfile:
     """Switches of the prompt.
 
-    `remind_after` is the length of the conversation, in characters, from which its end repeats how a
-    tool is called; None means never. `after_results` adds a neutral line when tool results are the
-    newest entry. `example` shows the worked example. `bare_calls` says that an answer which is nothing but
-    one call is that call, also without its tags, or with a header in place of them. `keeps_tail` says that
-    nobody is shown what stands behind the last call. `named_results`: where the conversation is messages, results name
-    their tool, and the line behind them repeats the request. `rounds` is how often a call was made, and answered, that
-    is asked for once more as one that goes round. `doubts_echoes`: so is an answer that is nothing but a short result.
+    `remind_after` is the length of the conversation, in characters, from which its end repeats how a tool is called;
+    None means never. `after_results` adds a neutral line when tool results are the newest entry. `example` shows the
+    worked example. `bare_calls` says that an answer which is nothing but one call is that call, also without its tags,
+    or with a header in place of them. `keeps_tail` says that nobody is shown what stands behind the last call.
+    `named_results`: where the conversation is messages, results name their tool, and the line behind them repeats the
+    request. `rounds` is how often a call was made, and answered, that is asked for once more as one that goes round.
+    `doubts_answers`: so are answers that say nothing of their own, and calls right behind results that add nothing
+    (`grounds`).
     """
 
     name: str
@@ -28,7 +29,7 @@ class PromptProfile:
     keeps_tail: bool = False
     named_results: bool = False
     rounds: int = 2
-    doubts_echoes: bool = False
+    doubts_answers: bool = False
 
 
 # Large models lose sight of a block far behind them, and decide well on their own whether a result is enough.
@@ -44,7 +45,7 @@ SMALL = PromptProfile(
     keeps_tail=True,
     named_results=True,
     rounds=1,
-    doubts_echoes=True,
+    doubts_answers=True,
 )
 
 PROFILES: Mapping[str, PromptProfile] = MappingProxyType({profile.name: profile for profile in (FRONTIER, SMALL)})

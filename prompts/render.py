@@ -62,14 +62,14 @@ def render_turn(
     key: str | None = None,
     fault: str | None = None,
     json_answer: JsonAnswer | None = None,
-    plain: bool = False,
+    alone: bool = False,
 ) -> RenderedTurn:
     """The text of one turn.
 
     `developer` is the client's instructions, its guidance in order, then the tool block, then what form the
     answer must have; `head` is the same, but guidance behind the first user message is among the items, so that
     it does not change. The conversation ends in lines of ours, if there are any: what `choice` demands, what
-    `profile` adds, and `fault`, a line of `prompts.repair`; where that asks for a `plain` answer it says enough. With
+    `profile` adds, and `fault`, a line of `prompts.repair`; which stands `alone` where it says how to answer. With
     `key` every call must carry that key. The same arguments give the same text, and of `head` only what stands behind
     `text_before_key` depends on `key`.
     """
@@ -81,7 +81,7 @@ def render_turn(
     before_key = text_before_key(transcript, tools, parallel=parallel, profile=profile)
     head = _joined(before_key, calls, answer_form)
     developer = _joined(_guidance(transcript, transcript.entries), _offer(tools, parallel), calls, answer_form)
-    closing = partial(_closing_lines, transcript, tools, choice, profile, form=call_form(key), fault=fault, plain=plain)
+    closing = partial(_closing_lines, transcript, tools, choice, profile, form=call_form(key), fault=fault, alone=alone)
 
     def parts() -> Iterable[Part]:
         page = PageWriter()
@@ -132,20 +132,20 @@ def _closing_lines(
     length: int,
     form: str,
     fault: str | None,
-    plain: bool,
+    alone: bool,
     as_items: bool = False,
 ) -> Iterator[tuple[OwnLine, str]]:
     """The lines of ours at the end of the conversation, `length` characters long, in which calls look like `form`."""
     entries = visible(transcript)
     if not len(tools):
-        if any(isinstance(entry, PastCall) for entry in entries) and not (plain and fault):
+        if any(isinstance(entry, PastCall) for entry in entries) and not (alone and fault):
             yield OwnLine.NO_TOOLS, line("no_tools")
     elif choice.mode is ChoiceMode.REQUIRED:
         names = ", ".join(escape(tool.name) for tool in tools)
         demand = "required" if choice.names is None else "required_name" if len(tools) == 1 else "required_names"
         yield OwnLine.DEMAND, line(demand, form, names=names)
     else:
-        if profile.after_results and entries and isinstance(entries[-1], ToolResult):
+        if profile.after_results and not (alone and fault) and entries and isinstance(entries[-1], ToolResult):
             named = as_items and profile.named_results
             yield OwnLine.AFTER_RESULTS, after_named_results(transcript) if named else line("after_results")
         if profile.remind_after is not None and length > profile.remind_after:

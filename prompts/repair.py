@@ -54,11 +54,21 @@ def answer_now(transcript: Transcript) -> str | None:
     return _with_request("answer_now", transcript)
 
 
+def answer_unless_open(transcript: Transcript) -> str:
+    """An attempt with the tools behind results, where it looks as if they said it all, with the user's last words."""
+    return _with_request("answer_unless_open", transcript)
+
+
 def newest_results(transcript: Transcript) -> list[str]:
     """The texts of the results that are the newest entries."""
     newest = takewhile(lambda entry: isinstance(entry, ToolResult), reversed(visible(transcript)))
     results = [entry for entry in newest if isinstance(entry, ToolResult)]
     return ["".join(part.text for part in entry.parts if isinstance(part, Text)) for entry in results]
+
+
+def result_ids(transcript: Transcript) -> frozenset[str]:
+    """The ids of all results."""
+    return frozenset(entry.call_id for entry in transcript.entries if isinstance(entry, ToolResult))
 
 
 def after_named_results(transcript: Transcript) -> str:
@@ -100,6 +110,11 @@ def call_in_output(name: str) -> str:
 def result_repeated() -> str:
     """The answer was a result, word for word, where it may be that a call was due."""
     return line("result_repeated")
+
+
+def result_made_up() -> str:
+    """The answer began with the result of a call that nobody made, and no call came."""
+    return line("result_made_up")
 
 
 def output_misfit(problem: str) -> str:

@@ -29,7 +29,7 @@ from parser import (
     fit,
     read_parameter_types,
 )
-from prompts import PastCall, QuoteGuard, canonical, looping_calls, unescape_json
+from prompts import Grounds, PastCall, QuoteGuard, canonical, looping_calls, unescape_json
 
 from ..contracts import TurnRequest
 from ..ids import CALL_ID
@@ -78,6 +78,7 @@ class Accepted:
     repeated: bool
     coercions: tuple[str, ...] = ()
     misfit: Misfit | None = None
+    adds_nothing: bool = False
 
 
 class CallGate:
@@ -97,6 +98,7 @@ class CallGate:
         key: TurnKey,
         demanded: bool = False,
         rounds: int = 2,
+        grounds: Grounds | None = None,
     ) -> None:
         self.registry = registry
         self.declared = request.registry
@@ -108,6 +110,7 @@ class CallGate:
         self._demanded = demanded
         self._guard = QuoteGuard.of(request.transcript, request.registry, also=request.also_shown)
         self._looping = looping_calls(request.transcript, rounds)
+        self._grounds = grounds or None
         # An id that comes twice would tie a result to two calls, and models repeat those that they were shown.
         self._ids = {entry.call_id for entry in request.transcript.entries if isinstance(entry, PastCall)}
         self._asked_for_key = False
@@ -150,7 +153,8 @@ class CallGate:
         repeated = bool(self._looping) and any(
             (tool.name, canonical(told)) in self._looping for told in {arguments, coerced.arguments}
         )
-        return Accepted(self.take_id(call.id), tool.name, coerced.arguments, repeated, coerced.coercions, misfit)
+        idle = self._grounds is not None and self._grounds.adds_nothing(tool, coerced.arguments)
+        return Accepted(self.take_id(call.id), tool.name, coerced.arguments, repeated, coerced.coercions, misfit, idle)
 
     def _suspicion(self, call: CallCompleted, arguments: str, before: str, *, may_ask: bool) -> Refusal | Doubt | None:
         """Why it may not be meant, as the table above has it."""
@@ -195,7 +199,7 @@ class CallGate:
     def may_leave_unfinished(self, call: CallStarted) -> bool:
         """Whether the end of a call that has begun can bring nothing that changes or stops it."""
         # A misfit, a quotation or an escaped tag are seen at the end only, and so is a key behind the name.
-        if self._schemas.strict or self._guard.is_suspect():
+        if self._schemas.strict or self._guard.is_suspect() or self._grounds:
             return False
         # So is whether the conversation goes round.
         tool = self.registry.match(call.name)

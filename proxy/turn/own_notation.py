@@ -4,7 +4,7 @@ Models imitate what they are shown. At the start of a line stands
 
     [assistant] It is 10.5.     a header, where the answer begins: the rest of the line is the answer
     Result of t (c): 10.5       one that names a tool: so on any line
-    If all parts ...            a line of ours, word for word: it goes
+    If all parts ...            a line of ours, word for word or as it begins: it goes
     [get_weather: 10.5]         behind a call, a line that tells its result, as no tool can have done yet: it goes
 
 and all other text passes at once. A result that begins with `[tool:` ends the reading instead, which is the parser's.
@@ -13,7 +13,7 @@ and all other text passes at once. A result that begins with `[tool:` ends the r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from enum import Enum, StrEnum
 
 from parser.beginnings import beginnings
@@ -26,6 +26,8 @@ _NAMED_RESULT = re.compile(NAMED_RESULT, re.IGNORECASE)
 _NAMED_RESULT_BEGUN = re.compile(beginnings(NAMED_RESULT), re.IGNORECASE)
 # Characters. An id is shorter; without a bound a `[tool:` would hold back all that follows it.
 _LONGEST_HEADER = 128
+# Characters at the beginning of a line of ours that nobody else begins a line with.
+_TELLING = 50
 # What stands behind a tool's name in the line that tells its result. A link is none: `[search](...)`.
 _BEHIND_NAME = r"[ \t]{0,4}(?:[:=(]|\](?=[^(\[])|(?:results?|outputs?|response|returned|returns)[^\w-])"
 _TELLS = re.compile(_BEHIND_NAME, re.IGNORECASE)
@@ -53,7 +55,8 @@ class OwnNotation:
 
     `names` are those of the declared tools. `named_results`: headers of results name their tool. `may_begin_so` is
     asked where a header stands at the beginning, whether it may be the client's own words; None: there is none to take
-    out. `told` hears of each thing that is taken out. `lines` are those of ours that the model was shown.
+    out. `result_ids` are those that the header of a result may have; None: any. `told` hears of each thing that is
+    taken out. `lines` are those of ours that the model was shown, `said` lines that the client was.
     """
 
     def __init__(
@@ -62,13 +65,16 @@ class OwnNotation:
         *,
         named_results: bool = False,
         may_begin_so: Callable[[], bool] | None = None,
+        result_ids: Container[str] | None = None,
         told: Callable[[TakenOut], None] = lambda what: None,
     ) -> None:
         self._names = {name.casefold() for name in names}
         self._named_results = named_results
         self._may_begin_so = may_begin_so
+        self._result_ids = result_ids
         self._told = told
         self.lines: Sequence[str] = ()
+        self.said: Sequence[str] = ()
         self._place = _Place.START
         self._held = ""
         # Nothing but white space of this message was said.
@@ -77,6 +83,10 @@ class OwnNotation:
         self._eats = False
         # Whether a place behind a call is code; None in front of the first one.
         self._code: CodeState | None = None
+        self.makes_up = False
+        """It begins with the header of a result that there is not."""
+        self.repeats_line = False
+        """A line of ours was in it."""
 
     def feed(self, text: str) -> str:
         """The text that may be shown now."""
@@ -93,7 +103,7 @@ class OwnNotation:
     @property
     def _reads_lines(self) -> bool:
         """Whether anything may be taken out at the start of a line, not of the answer alone."""
-        return bool(self.lines or self._code or self._named_results)
+        return bool(self.lines or self.said or self._code or self._named_results)
 
     def begin(self) -> None:
         """What comes next is another message."""
@@ -145,16 +155,25 @@ class OwnNotation:
         may_be_header = self._may_begin_so is not None and (self._begins or self._code is None)
         header = self._header(text) if may_be_header else None
         if header and self._may_begin_so and not self._may_begin_so():
+            if self._begins and header.re is _NAMED_RESULT and self._result_ids is not None:
+                self.makes_up = self.makes_up or header[2] not in self._result_ids
             return self._take_out(text[header.end() :], TakenOut.HEADER)
-        if own := next((line for line in self.lines if text.startswith(line)), None):
+        if own := next((line for line in (*self.lines, *self.said) if text.startswith(line)), None):
+            self.repeats_line = True
             return self._take_out(text[len(own) :], TakenOut.OWN_LINE)
+        is_own_begun = any(line.startswith(text) for line in (*self.lines, *self.said))
+        if (last or not is_own_begun) and any(text.startswith(line[:_TELLING]) for line in self.lines):
+            # Small models go on as they like, or with another of these lines.
+            self._place, self.repeats_line = _Place.GONE, True
+            self._told(TakenOut.OWN_LINE)
+            return text
         is_result = self._tells_result(text, last=last)
         if is_result:
             self._place = _Place.GONE
             self._told(TakenOut.INVENTED_RESULT)
             return text
         is_begun = may_be_header and self._may_become_header(text)
-        if not last and (is_result is None or is_begun or any(line.startswith(text) for line in self.lines)):
+        if not last and (is_result is None or is_begun or is_own_begun):
             self._held = text
             return ""
         self._place, self._begins, self._eats = _Place.LINE, False, False

@@ -69,6 +69,7 @@ class PassedCalls:
         self._malformed: str | None = None
         self._doubtful: Doubted | None = None
         self._repeated: str | None = None
+        self._adds_nothing = False
         self._misfits: list[Misfit] = []
         self._broken: str | None = None
         self.refused = False
@@ -81,7 +82,7 @@ class PassedCalls:
     @property
     def came(self) -> bool:
         """A call came that could be read, good or not."""
-        return bool(self._good or self._undeclared or self._repeated)
+        return bool(self._good or self._undeclared or self._adds_nothing)
 
     def start(self, call: CallStarted) -> None:
         # Without its tags a call is known when it is whole, and may be copied JSON.
@@ -194,6 +195,7 @@ class PassedCalls:
             malformed=self._malformed,
             doubtful=self._doubtful,
             repeated=self._repeated,
+            adds_nothing=self._adds_nothing,
             misfits=tuple(self._misfits),
             broken=self._broken,
         )
@@ -227,8 +229,11 @@ class PassedCalls:
                 return
             self._report.let_misfit(call.name)
         # Behind a call that leaves anyway this one repeats nothing any worse, and holding it would hold both.
-        if call.repeated and not (self._may_repeat or self._good):
-            self._repeated = call.name
+        goes_round = call.repeated and not self._may_repeat
+        idle = call.adds_nothing and not self._final
+        if (goes_round or idle) and not self._good:
+            self._repeated = call.name if goes_round else self._repeated
+            self._adds_nothing = True
             self._leave(self._release.meet(Cue.REPEAT, events))
             return
         self._good += 1

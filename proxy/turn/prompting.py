@@ -21,6 +21,7 @@ from prompts import (
     Text,
     ToolChoice,
     answer_now,
+    answer_unless_open,
     nothing_said,
     render_turn,
     write_held,
@@ -62,18 +63,22 @@ class Prompts:
         fault: str | None,
         *,
         plain: bool,
+        unless_open: bool = False,
         max_tokens: int | None,
         calls_schema: str | None = None,
         call_schema: str | None = None,
     ) -> Prompt:
         """With `fault` as its last line; for an answer of at most `max_tokens`.
 
-        `plain` without any tool, and from the results where they have just come. `calls_schema` is what an answer of
+        `plain` without any tool, and from the results where they have just come; `unless_open` from them as well, with
+        the tools. `calls_schema` is what an answer of
         calls is to be held to, `call_schema` what a call in any other is.
         """
         request = self._request
         if plain:
             fault = answer_now(self._transcript) or fault
+        elif unless_open:
+            fault = answer_unless_open(self._transcript)
         if calls_schema is not None:
             told = write_held(calls_form(parallel=request.parallel))
             fault = told if fault is None else f"{fault} {told}"
@@ -89,7 +94,7 @@ class Prompts:
             key=None if plain else self._key,
             fault=fault,
             json_answer=JsonAnswer(wanted.schema) if wanted else None,
-            plain=plain,
+            alone=plain or unless_open,
         )
         self.lines = rendered.lines
         # A model that is held to a schema has no way to write a call.

@@ -11,7 +11,8 @@ is an `Answer`, a plain value that `verdict` judges.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from types import MappingProxyType
 
 from parser import (
     CallCompleted,
@@ -47,7 +48,7 @@ from .masking import Mask, masked
 from .own_notation import OwnNotation
 from .passed_calls import PassedCalls
 from .release import CallRelease, Hold, Release
-from .report import TurnReport
+from .report import Again, TurnReport
 from .shown_text import ShownText
 from .tokens import CHARACTERS_PER_TOKEN, TokenMeter
 from .verdict import Answer
@@ -60,8 +61,9 @@ class Reading:
     Without a `gate` no call is read. `final`: nothing is asked for once more after this one. `may_repeat`: the call
     that the conversation goes round in is as good as any. `bare_calls`: an answer that is nothing but a call's JSON is
     that call; `demanded`: the request demands one. `keeps_tail`: nobody is shown what stands behind the last call.
-    `echoes`, with `Hold.ECHO`: the results that it may repeat. `named_results`: their headers name the tool.
-    `may_begin_so`: whether an answer may begin as a header of ours does; None: no such thing is taken out. `key` is
+    `echoes`, with `Hold.ECHO`: what it may only repeat, and why more is asked for then. `named_results`: headers of
+    results name the tool. `may_begin_so`: whether an answer may begin as a header of ours does; None: no such thing is
+    taken out; `result_ids`: the results that there are, where one that is made up is asked for once more. `key` is
     masked in all that leaves. `stop` set: nothing more of this answer is wanted, and the backend's turn can be ended.
     """
 
@@ -79,9 +81,10 @@ class Reading:
         bare_calls: bool = False,
         demanded: bool = False,
         keeps_tail: bool = False,
-        echoes: Sequence[str] = (),
+        echoes: Mapping[str, Again] = MappingProxyType({}),
         named_results: bool = False,
         may_begin_so: Callable[[], bool] | None = None,
+        result_ids: Container[str] | None = None,
         stop_strings: Sequence[str] = (),
         meter: TokenMeter | None = None,
     ) -> None:
@@ -99,7 +102,11 @@ class Reading:
         self._out: list[TurnEvent] = []
         names = (tool.name for tool in self._declared or ())
         self._notation = OwnNotation(
-            names, named_results=named_results, may_begin_so=may_begin_so, told=report.take_out
+            names,
+            named_results=named_results,
+            may_begin_so=may_begin_so,
+            result_ids=result_ids,
+            told=report.take_out,
         )
         self._said = ShownText(
             self._out, self._release, report, self._notation, VisibleText(stop_strings, key), echoes=echoes
@@ -175,7 +182,7 @@ class Reading:
         self._close_message()
         self._end_message()
         self._end_thought()
-        if not self._said.is_echo:
+        if self._said.echo is None:
             self._said.speak()
         if self._calls is not None and not error:
             self._calls.finish()
@@ -191,6 +198,9 @@ class Reading:
             preface=self._said.is_preface,
             words=self._said.words,
             lost=tuple(self._said.lost),
+            echo=self._said.echo,
+            makes_up=self._notation.makes_up,
+            repeats_line=self._notation.repeats_line,
             written=masked(self._said.written, self._key),
             incomplete=self._incomplete,
             ended_by_stop_string=self._said.stopped,
@@ -209,9 +219,9 @@ class Reading:
         """What was read of it, for want of the backend's own count."""
         return self._characters // CHARACTERS_PER_TOKEN if self._meter is None else self._meter.spent
 
-    def show_lines(self, lines: Sequence[str]) -> None:
-        """The model was shown these lines of ours: one that it repeats is taken out."""
-        self._notation.lines = lines
+    def show_lines(self, lines: Sequence[str], said: Sequence[str]) -> None:
+        """The model was shown these lines of ours, and the client those: one that it repeats is taken out."""
+        self._notation.lines, self._notation.said = lines, said
 
     def _taken(self) -> list[TurnEvent]:
         out = [*self._out]

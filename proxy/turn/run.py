@@ -14,10 +14,11 @@ backend refuses before it answers may be asked again (`prompting`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 from parser import ToolRegistry
@@ -25,11 +26,12 @@ from prompts import (
     PROFILES,
     AssistantText,
     ChoiceMode,
+    Grounds,
     PastCall,
     PromptProfile,
     call_forbidden,
-    newest_results,
     offered_tools,
+    result_ids,
     shows_header,
     text_before_key,
     untrusted_strings,
@@ -62,14 +64,12 @@ from .release import CallRelease, Hold
 from .report import Again, TurnReport
 from .strictness import ToolSchemas
 from .tokens import TokenMeter
-from .verdict import Answer, Demands, end_of, fault_of, held_to_format, names_of_calls, nothing_left, settled
+from .verdict import Answer, Demands, echoes_of, end_of, fault_of, held_to_format, names_of_calls, nothing_left, settled
 
 # Characters of an answer that are read where they come; and of a request, beside which a call in the answer may take
 # long to judge. What is more is read aside.
 READ_AT_ONCE = 8_192
 JUDGED_AT_ONCE = 32_768
-# Characters of a result: what is longer may be just what was asked for.
-LONGEST_ECHO = 200
 
 # Characters and entries of a request that is prepared where it comes; a longer one aside as well.
 PREPARED_AT_ONCE = 262_144
@@ -132,8 +132,22 @@ class Turn:
         entries = request.transcript.entries
         on_duty = len(request.registry) > 0 or any(isinstance(entry, PastCall) for entry in entries)
         rounds = options.profile.rounds
+        # Whether an answer that adds nothing is worth asking for once more.
+        self._doubts = options.profile.doubts_answers and offered and not demanded
+        grounds = Grounds(request.transcript) if self._doubts else None
+        # Behind results an answer may begin as one of them; anywhere else it stands in place of its call.
+        self._result_ids = result_ids(request.transcript) if self._doubts and not grounds else None
         self._gate = (
-            CallGate(request, registry, mint=mint, schemas=schemas, key=turn_key, demanded=demanded, rounds=rounds)
+            CallGate(
+                request,
+                registry,
+                mint=mint,
+                schemas=schemas,
+                key=turn_key,
+                demanded=demanded,
+                rounds=rounds,
+                grounds=grounds,
+            )
             if on_duty
             else None
         )
@@ -142,6 +156,7 @@ class Turn:
         self._demands = Demands(
             key=key,
             tools=offered,
+            doubts=self._doubts,
             call=demanded,
             names=request.choice.names,
             output=JsonOutput(request.output_format, report) if request.output_format else None,
@@ -206,7 +221,7 @@ class Turn:
     async def _run(self) -> AsyncGenerator[list[TurnEvent], None]:
         # Where a call is demanded the format is that of an answer in text, which would be refused.
         hold = Hold.REQUIRED if self._demands.call else Hold.FORMAT if self._demands.output else Hold.FREE
-        echoes = self._echoes() if hold is Hold.FREE else ()
+        echoes = echoes_of(self._request.transcript) if self._doubts and hold is Hold.FREE else {}
         # Whoever demands a call gets the one there is, asked before or not.
         reading = self._reading(Hold.ECHO if echoes else hold, may_repeat=self._demands.call, echoes=echoes)
         async with aclosing(self._read(reading)) as batches:
@@ -221,9 +236,11 @@ class Turn:
             # What demands hold anyway is not seen before it is judged, so there is nothing that it could repeat.
             again = Hold.SHOWN if first.shown else hold
             # A model that repeats its call although it was told means it; one that echoed a result was told of no call.
-            reading = self._reading(again, may_repeat=fault.reason is not Again.ECHO, final=True)
+            reading = self._reading(again, may_repeat=fault.reason not in {Again.ECHO, Again.ECHO_OF_CALL}, final=True)
             self._meant_to_call = first.refusal is not None
-            async with aclosing(self._read(reading, fault=fault.line, plain=fault.plain)) as batches:
+            async with aclosing(
+                self._read(reading, fault=fault.line, plain=fault.plain, unless_open=fault.unless_open)
+            ) as batches:
                 async for events in batches:
                     yield events
             second = await self._held_to_format(reading.answer)
@@ -259,13 +276,9 @@ class Turn:
             event.error.message = masked(event.error.message, self._key)
         return event
 
-    def _echoes(self) -> Sequence[str]:
-        """The results that an answer may be a mere echo of, where a call may be due."""
-        if not (self._demands.tools and self._options.profile.doubts_echoes):
-            return ()
-        return [text for text in newest_results(self._request.transcript) if len(text) <= LONGEST_ECHO]
-
-    def _reading(self, hold: Hold, *, may_repeat: bool, final: bool = False, echoes: Sequence[str] = ()) -> Reading:
+    def _reading(
+        self, hold: Hold, *, may_repeat: bool, final: bool = False, echoes: Mapping[str, Again] = MappingProxyType({})
+    ) -> Reading:
         # For all answers together: the client pays for what it never sees.
         left = self._tokens_left
         return Reading(
@@ -285,6 +298,7 @@ class Turn:
             echoes=echoes,
             named_results=self._options.profile.named_results,
             may_begin_so=self._quotes_headers if self._shows_headers else None,
+            result_ids=self._result_ids if not final else None,
             stop_strings=self._request.stop,
             meter=None if left is None else TokenMeter(left),
         )
@@ -337,7 +351,7 @@ class Turn:
             return judge()
         return await self._options.aside(self._request.owner, judge)
 
-    async def _ask(self, fault: str | None, *, plain: bool) -> Prompt:
+    async def _ask(self, fault: str | None, *, plain: bool, unless_open: bool) -> Prompt:
         """The next prompt, with the schema that the calls of its answer are held to, where they are."""
         self._calls_schema = None
         if (self._demands.call or self._meant_to_call) and not (plain or self._hold_refused):
@@ -356,6 +370,7 @@ class Turn:
             self._prompts.prompt,
             fault,
             plain=plain,
+            unless_open=unless_open,
             max_tokens=self._tokens_left,
             calls_schema=self._calls_schema,
             call_schema=within,
@@ -374,7 +389,13 @@ class Turn:
         return self._prompts.ease(prompt, error)
 
     async def _read(
-        self, reading: Reading, *, fault: str | None = None, plain: bool = False, told: Sequence[str] = ()
+        self,
+        reading: Reading,
+        *,
+        fault: str | None = None,
+        plain: bool = False,
+        unless_open: bool = False,
+        told: Sequence[str] = (),
     ) -> AsyncGenerator[list[TurnEvent], None]:
         """Asks the backend and reads its stream; leaving early ends the backend's turn.
 
@@ -383,11 +404,11 @@ class Turn:
         answered = False
         failure: BackendError | None = None
         self._settle("second_try")
-        prompt = self._prompt = await self._ask(fault, plain=plain)
-        reading.show_lines((*self._prompts.lines, *told))
+        prompt = self._prompt = await self._ask(fault, plain=plain, unless_open=unless_open)
+        reading.show_lines(self._prompts.lines, told)
         while failure is None:
             reading.hold_calls(self._calls_schema is not None)
-            reading.tell_json(early=fault is None and not plain and self._tells_json(prompt))
+            reading.tell_json(early=fault is None and not (plain or unless_open) and self._tells_json(prompt))
             try:
                 async with self._backend.stream(prompt) as batches:
                     async for batch in batches:
@@ -408,7 +429,7 @@ class Turn:
                 # Only what was refused before the first word may be asked once more: the client may have seen some.
                 if not answered and self._ease(prompt, error):
                     self._settle("refused")
-                    prompt = self._prompt = await self._ask(fault, plain=plain)
+                    prompt = self._prompt = await self._ask(fault, plain=plain, unless_open=unless_open)
                 else:
                     failure = error
         if self._long_request or reading.characters > READ_AT_ONCE:

@@ -8,13 +8,14 @@ a block that is not shown --> told and counted
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from ..contracts import AnswerMessageEnded, AnswerText, TurnEvent
 from .json_stream import JsonStream
 from .own_notation import OwnNotation, TakenOut
 from .release import Cue, Hold, Release
-from .report import TurnReport
+from .report import Again, TurnReport
 from .visible_text import VisibleText
 
 # Deltas that are kept of the text in front of a call, for the guard to see whether it was copied with the call.
@@ -26,7 +27,7 @@ MAX_PREFACE = 200
 class ShownText:
     """Feed it the answer's text, and tell it of blocks; what may leave now is put into `out`.
 
-    `echoes` are what it may be instead of an answer, with `Hold.ECHO`.
+    `echoes` are what it may be instead of an answer, with `Hold.ECHO`, and why more is asked for then.
     """
 
     def __init__(
@@ -37,14 +38,14 @@ class ShownText:
         notation: OwnNotation,
         visible: VisibleText,
         *,
-        echoes: Iterable[str] = (),
+        echoes: Mapping[str, Again] = MappingProxyType({}),
     ) -> None:
         self._out = out
         self._release = release
         self._report = report
         self._notation = notation
         self._visible = visible
-        self._echoes = [_on_one_line(echo) for echo in echoes]
+        self._echoes = {_on_one_line(text): reason for text, reason in echoes.items()}
         self._before: deque[str] = deque(maxlen=_CONTEXT)
         self._written: list[str] = []
         self._preface = ""
@@ -88,9 +89,9 @@ class ShownText:
         return tuple(filter(None, map(str.strip, self._preface.splitlines()))) if self.is_preface else ()
 
     @property
-    def is_echo(self) -> bool:
-        """What is held is one of `echoes`, white space aside."""
-        return self._release.hold is Hold.ECHO and _on_one_line(self._release.held_text) in self._echoes
+    def echo(self) -> Again | None:
+        """What is held is one of `echoes`, white space aside: why more is asked for."""
+        return self._echoes.get(_on_one_line(self._release.held_text)) if self._release.hold is Hold.ECHO else None
 
     def speak(self) -> None:
         """What was held as a possible echo is none, and leaves."""
@@ -106,11 +107,18 @@ class ShownText:
     def feed(self, text: str) -> None:
         self._before.append(text)
         if text := self._notation.feed(text):
+            self._doubt_results()
             self._say(text)
+
+    def _doubt_results(self) -> None:
+        """A result that is made up may stand in place of its call: nothing of it leaves before a call does."""
+        if self._notation.makes_up and self._release.hold is Hold.FREE:
+            self._out += self._release.meet(Cue.DOUBT)
 
     def flush(self) -> None:
         """A stretch of text ends."""
         if text := self._notation.flush():
+            self._doubt_results()
             self._say(text)
         if self._json is not None:
             self._tell(self._json.flush())

@@ -8,16 +8,20 @@ last --end_of--> its last events
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from prompts import (
+    Transcript,
     arguments_misfit,
     call_in_output,
     call_missing,
     call_without_key,
     named_call_missing,
+    newest_results,
     output_misfit,
+    phrases_sent,
+    result_made_up,
     result_repeated,
     unusable_markup,
 )
@@ -38,6 +42,9 @@ from .release import Hold
 from .report import Again
 from .strictness import Misfit
 
+# Characters of a result: what is longer may be just what was asked for.
+LONGEST_ECHO = 200
+
 # The code of a failure that says no more than that.
 FAILED_CODE = "backend_error"
 
@@ -49,11 +56,13 @@ class Answer:
     `hold` is what became of it, and `held` what has not left because of that; `shown` says that text of it has left,
     and `preface` that it is no more than some `words`, by lines, in front of calls. `calls` counts the good ones,
     `undeclared` those of tools that nobody offered, and `lost` says of each other block what became of it: these are
-    taken out. `written` is the text as the model wrote it where it has to be JSON, and `unfit` why it is not.
-    `malformed` is why a block could not be read, `doubtful` a call that may not be meant, `repeated` the tool of a call
-    that the conversation goes round in, `misfits` are calls that do not fit their schemas, of which `calls` counts
-    those that may leave all the same, `broken` is why a call broke that was leaving live. It was cut as `incomplete`
-    says, ended by a stop string, or its stream failed with `error`; `constrained`: in an answer that is held to calls.
+    taken out. `written` is the text as the model wrote it where it has to be JSON, and `unfit` why it is not. `echo` is
+    why text that is held is nothing but a repetition; it `makes_up` a result in place of a call, or `repeats_line`s of
+    ours. `malformed` is why a block could not be read, `doubtful` a call that may not be meant, `repeated` the tool of
+    a call that the conversation goes round in; it `adds_nothing` if a call behind results does not. `misfits` are calls
+    that do not fit their schemas, of which `calls` counts those that may leave all the same, `broken` is why a call
+    broke that was leaving live. It was cut as `incomplete` says, ended by a stop string, or its stream failed with
+    `error`; `constrained`: in an answer that is held to calls.
     """
 
     hold: Hold = Hold.FREE
@@ -65,10 +74,14 @@ class Answer:
     preface: bool = False
     lost: tuple[str, ...] = ()
     written: str = ""
+    echo: Again | None = None
+    makes_up: bool = False
+    repeats_line: bool = False
     unfit: Unfit | None = None
     malformed: str | None = None
     doubtful: Doubted | None = None
     repeated: str | None = None
+    adds_nothing: bool = False
     misfits: tuple[Misfit, ...] = ()
     broken: str | None = None
     incomplete: str | None = None
@@ -106,11 +119,12 @@ class Answer:
 class Demands:
     """What a request asks of every answer: a call (of one of `names`, if there are any), or JSON; `key` in calls.
 
-    `tools`: calls are possible.
+    `tools`: calls are possible. `doubts`: an answer behind results that adds nothing to them is asked for once more.
     """
 
     key: str | None = None
     tools: bool = True
+    doubts: bool = False
     call: bool = False
     names: Sequence[str] | None = None
     output: JsonOutput | None = None
@@ -118,11 +132,15 @@ class Demands:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why one more answer is worth asking for, and the line that asks for it; `plain`: one without tools."""
+    """Why one more answer is worth asking for, and the line that asks for it.
+
+    `plain`: one without tools; `unless_open`: one from the results, unless a call is due.
+    """
 
     reason: Again
     line: str | None = None
     plain: bool = False
+    unless_open: bool = False
 
 
 def names_of_calls(events: Sequence[TurnEvent]) -> list[str]:
@@ -147,6 +165,13 @@ def held_to_format(answer: Answer, output: JsonOutput | None) -> Answer:
             # What looked like a block that cannot be read is a tag in one of its strings.
             phase = next((event.phase for event in reversed(answer.held) if isinstance(event, AnswerText)), None)
             return replace(answer, hold=Hold.FREE, held=(AnswerText(text, phase),), malformed=None, lost=())
+
+
+def echoes_of(transcript: Transcript) -> Mapping[str, Again]:
+    """What an answer right behind results may only repeat: one of them, or what their calls sent."""
+    sent = dict.fromkeys(phrases_sent(transcript), Again.ECHO_OF_CALL)
+    echoes = sent | dict.fromkeys(newest_results(transcript), Again.ECHO)
+    return {text: reason for text, reason in echoes.items() if len(text) <= LONGEST_ECHO}
 
 
 def fault_of(answer: Answer, demands: Demands) -> Fault | None:
@@ -174,11 +199,23 @@ def fault_of(answer: Answer, demands: Demands) -> Fault | None:
         return Fault(Again.CALL_MISSING, named_call_missing(demands.names) if demands.names else call_missing())
     if answer.repeated:
         return Fault(Again.REPEATED, plain=True)
-    if answer.hold is Hold.ECHO and answer.held and not answer.ended_by_stop_string:
-        return Fault(Again.ECHO, result_repeated())
+    if idle := _idle(answer, demands):
+        return idle
     # An answer that held nothing but calls of undeclared tools gets another chance below, in plain words.
     if answer.unfit and not (answer.empty and answer.undeclared):
         return Fault(Again.OUTPUT_INVALID, output_misfit(answer.unfit.problem))
+    return None
+
+
+def _idle(answer: Answer, demands: Demands) -> Fault | None:
+    """What a small model writes where it has nothing to say: the call that is due, or the answer, is asked for."""
+    if answer.adds_nothing or (answer.repeats_line and answer.empty and demands.doubts):
+        return Fault(Again.NOTHING_NEW if answer.adds_nothing else Again.ECHO_OF_LINE, unless_open=True)
+    if answer.echo and not answer.ended_by_stop_string:
+        of_result = answer.echo is Again.ECHO
+        return Fault(answer.echo, result_repeated() if of_result else None, unless_open=not of_result)
+    if answer.makes_up and not answer.shown and demands.tools:
+        return Fault(Again.MADE_UP_RESULT, result_made_up())
     return None
 
 

@@ -27,6 +27,7 @@ from prompts import (
     Transcript,
     UserTurn,
     answer_now,
+    answer_unless_open,
     arguments_misfit,
     output_misfit,
     render_turn,
@@ -61,7 +62,7 @@ def turn(
     key: str | None = None,
     fault: str | None = None,
     json_answer: JsonAnswer | None = None,
-    plain: bool = False,
+    alone: bool = False,
 ) -> RenderedTurn:
     return render_turn(
         Transcript(entries, instructions),
@@ -72,7 +73,7 @@ def turn(
         key=key,
         fault=fault,
         json_answer=json_answer,
-        plain=plain,
+        alone=alone,
     )
 
 
@@ -120,8 +121,16 @@ SCENARIOS = {
         *CALLS,
         *RESULTS,
         choice=ToolChoice(ChoiceMode.NONE),
-        plain=True,
+        alone=True,
         fault=answer_now(Transcript((ASKED, *CALLS, *RESULTS))),
+    ),
+    "unless_open_small": turn(
+        ASKED,
+        *CALLS,
+        *RESULTS,
+        profile=SMALL,
+        alone=True,
+        fault=answer_unless_open(Transcript((ASKED, *CALLS, *RESULTS))),
     ),
 }
 

@@ -18,7 +18,14 @@ ROOT = Path(__file__).parents[2]
 _LINES = dict(line.split(": ", 1) for line in (ROOT / "prompts/templates/lines.txt").read_text("utf-8").splitlines())
 _BEGINNINGS = {name: line.split("$", 1)[0] for name, line in _LINES.items() if "result" not in name or len(line) > 40}
 _OURS = re.compile("|".join(map(re.escape, _BEGINNINGS.values())))
-_AGAIN = re.compile("|".join(map(re.escape, ("A first attempt at this answer was discarded", _LINES["answer_now"]))))
+_AGAIN = re.compile(
+    "|".join(
+        map(
+            re.escape,
+            ("A first attempt at this answer was discarded", _LINES["answer_now"], _LINES["answer_unless_open"]),
+        )
+    )
+)
 _HEADER = re.compile(r"\[(user|assistant|tool:([^\]\n]*))\](?:[ \n\0]|\Z)")
 _MOVED = re.compile(r"^  (?=\s*\[\s*(?:user|assistant|tool)\b)", re.MULTILINE | re.IGNORECASE)
 _ESCAPED = re.compile(r"<\\(?=\\*/?tool_call)")

@@ -1,8 +1,8 @@
 """The set: `cases.jsonl`, a request and what a right answer is on each line, and the tools they have in `tools.jsonl`.
 
 A request has the `input` of the Responses API. A right answer either makes just these `calls`, in any order, or makes
-none and is a text that `says` what it has to. Each half has as many cases of a category as the other: a wording is
-chosen on the first, and shown to be better on the second.
+none and is a text that `says` what it has to. A wording is chosen on the first half, and shown to be better on the
+second, which has as many cases of a category; after results half as many, since those of before have been looked at.
 """
 
 from __future__ import annotations

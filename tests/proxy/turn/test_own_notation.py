@@ -55,6 +55,28 @@ def test_headers_and_lines_of_ours_go(text: str, left: str, what: dict[TakenOut,
     assert shown(text, size) == (left, what)
 
 
+LONG = "If every part of the request is done, answer in plain text from the results; if one is open, make the call."
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (f"{LONG} It is 10.5.", "It is 10.5."),
+        (f"{LONG[:80]} say so. And more.\nIt is 10.5.", "It is 10.5."),
+        (f"So.\n{LONG[:-1]}, in a sentence.", "So.\n"),
+        (f"So.\n{LONG[:60]}", "So.\n"),
+    ],
+)
+def test_so_does_a_line_that_begins_as_one_of_ours(text: str, left: str, size: int) -> None:
+    assert shown(text, size, lines=(LONG, LINE)) == (left, {TakenOut.OWN_LINE: 1})
+
+
+@pytest.mark.parametrize("text", [LONG[:40], f"{LONG[:40]} for today."])
+def test_one_that_only_begins_alike_is_shown(text: str) -> None:
+    assert shown(text, 3, lines=(LONG,)) == (text, {})
+
+
 def test_a_header_that_somebody_else_wrote_may_be_shown() -> None:
     assert shown("[user] Hello", 3, quoted=True) == ("[user] Hello", {})
 

@@ -32,7 +32,10 @@ def found(case: EvalCase, calls: list[MadeCall], text: str = "") -> tuple[Mistak
 def test_it_is_large_enough_and_its_halves_are_alike() -> None:
     counted = Counter((case.category, case.half) for case in CASES)
     assert set(counted) == {(category, half) for category in CATEGORIES for half in HALVES}
-    assert all(counted[category, HALVES[0]] == counted[category, HALVES[1]] for category in CATEGORIES)
+    for category in CATEGORIES:
+        # What was seen while rules were written for it has moved over.
+        times = 2 if category in AFTER_RESULTS else 1
+        assert counted[category, HALVES[0]] == times * counted[category, HALVES[1]]
     follow_ups = sum(case.category in AFTER_RESULTS for case in CASES)
     assert follow_ups >= 20
     assert len(CASES) - follow_ups >= 60

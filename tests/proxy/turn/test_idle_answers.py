@@ -1,0 +1,241 @@
+"""Answers of small models that say nothing, and calls right behind results that add nothing: asked for once more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from parser import Tool, ToolRegistry, write_call
+from prompts import (
+    PROFILES,
+    AssistantText,
+    ChoiceMode,
+    Entry,
+    PastCall,
+    Text,
+    ToolChoice,
+    ToolResult,
+    Transcript,
+    UserTurn,
+)
+from proxy.contracts import Prompt, TextPiece, TurnEnded, TurnRequest
+from proxy.errors import BackendError
+from proxy.replay.call_key import key_of
+from proxy.turn import CallRelease, TurnOptions
+from tests.proxy.turn.playing import BROKEN, Outcome, ask, outcome_of, play
+from tests.support.memory_backend import USAGE, MemoryBackend, Script
+
+TOOLS = ToolRegistry([Tool(name, "", None) for name in ("add_line", "write_note", "fetch_page", "send_mail")])
+DOOR = {"path": "log.md", "text": "The door squeaks."}
+RENAMED = {"path": "log.md", "content": "The door squeaks."}
+QUESTION = UserTurn((Text("Note in log.md that the door squeaks."),))
+RESULT = (PastCall("call_1", "add_line", '{"path": "log.md", "text": "The door squeaks."}'),
+          ToolResult("call_1", (Text("1 line added"),)))  # fmt: skip
+DONE = '{"path": "log.md", "content": "The door squeaks."}'
+MADE_UP = '{"url": "https://example.com/log"}'
+NEW = '{"path": "door.md", "content": "1 line"}'
+LINE = (
+    "Tell what was done, and what the results say: answer the user now, in plain text, from the results. Only if a "
+    'part of the request is still open, make the next call. The request was: "Note in log.md that the door squeaks."'
+)
+MODES = [TurnOptions(release=release, profile=profile) for profile, release in product(PROFILES.values(), CallRelease)]
+
+
+@pytest.fixture(params=MODES, ids=lambda mode: f"{mode.profile.name}-{mode.release.value}")
+def mode(request: pytest.FixtureRequest) -> TurnOptions:
+    chosen: TurnOptions = request.param
+    return chosen
+
+
+@pytest.fixture(params=[0, 1, 5])
+def chunk(request: pytest.FixtureRequest) -> int:
+    size: int = request.param
+    return size
+
+
+def asked(*entries: Entry, **changes: object) -> TurnRequest:
+    return replace(ask(registry=TOOLS, transcript=Transcript((QUESTION, *entries))), **changes)  # type: ignore[arg-type]  # names are checked by the dataclass
+
+
+def is_small(mode: TurnOptions) -> bool:
+    return mode.profile.name == "small"
+
+
+def own_lines(prompt: Prompt) -> list[str]:
+    return [part.text for item in prompt.items if item.ours for part in item.parts if isinstance(part, Text)]
+
+
+def keyed(call: str, prompt: Prompt) -> str:
+    return call.replace('{"name"', f'{{"key": "{key_of(prompt.developer)}", "name"')
+
+
+# Calls that add nothing
+
+
+IDLE = [write_call("write_note", DONE), write_call("fetch_page", MADE_UP)]
+
+
+@pytest.mark.parametrize("call", IDLE)
+async def test_a_call_that_adds_nothing_is_asked_for_once_more(mode: TurnOptions, chunk: int, call: str) -> None:
+    def second(prompt: Prompt) -> str:
+        assert own_lines(prompt) == [LINE]
+        assert "<tools>" in (prompt.head or "")
+        assert str(prompt.parts).count("If all parts of the request are done") == 0
+        return "The door is in log.md now."
+
+    answers: list[Script] = [call, second]
+    outcome = await play(*answers[: 1 + is_small(mode)], request=asked(*RESULT), options=mode, chunk=chunk)
+    if not is_small(mode):
+        assert (len(outcome.calls), outcome.report.again) == (1, [])
+        return
+    assert (outcome.calls, outcome.text) == ([], "The door is in log.md now.")
+    assert (outcome.report.again, outcome.report.difference) == (["nothing_new"], "second_try")
+
+
+@pytest.mark.parametrize("call", IDLE)
+async def test_made_again_it_is_meant(mode: TurnOptions, chunk: int, call: str) -> None:
+    if is_small(mode):
+        outcome = await play(
+            call, lambda prompt: keyed(call, prompt), request=asked(*RESULT), options=mode, chunk=chunk
+        )
+        assert len(outcome.calls) == 1
+
+
+async def test_and_any_other_call_in_its_place(mode: TurnOptions, chunk: int) -> None:
+    if is_small(mode):
+        new = write_call("write_note", NEW)
+        outcome = await play(IDLE[0], new, request=asked(*RESULT), options=mode, chunk=chunk)
+        assert outcome.calls == [("write_note", NEW)]
+
+
+@pytest.mark.parametrize("second", ["", BROKEN, write_call("rm_rf", "{}"), BackendError("gone")])
+async def test_nothing_in_its_place_is_worse(mode: TurnOptions, chunk: int, second: str | BackendError) -> None:
+    if is_small(mode):
+        outcome = await play(IDLE[1], second, request=asked(*RESULT), options=mode, chunk=chunk)
+        assert (outcome.calls, outcome.text, outcome.finished) == ([("fetch_page", MADE_UP)], "", True)
+
+
+async def test_beside_a_call_that_adds_something_it_leaves(mode: TurnOptions, chunk: int) -> None:
+    new = write_call("write_note", NEW)
+    for answer in (f"{IDLE[1]}\n{new}", f"{new}\n{IDLE[1]}"):
+        outcome = await play(answer, request=asked(*RESULT), options=mode, chunk=chunk)
+        assert (sorted(outcome.calls), outcome.report.again) == ([("fetch_page", MADE_UP), ("write_note", NEW)], [])
+
+
+@pytest.mark.parametrize("arguments", [NEW, '{"path": "log.md"}', '{"path": "door.md"}', '{"lines": 7}', "{}"])
+async def test_a_call_that_adds_something_is_not_asked_for_twice(mode: TurnOptions, chunk: int, arguments: str) -> None:
+    outcome = await play(write_call("write_note", arguments), request=asked(*RESULT), options=mode, chunk=chunk)
+    assert (outcome.calls, outcome.report.again) == ([("write_note", arguments)], [])
+
+
+async def test_nor_one_that_stands_in_no_results_wake(mode: TurnOptions, chunk: int) -> None:
+    behind = (*RESULT, AssistantText("Done."), UserTurn((Text("Is there a page about it?"),)))
+    for entries in ((), behind):
+        outcome = await play(IDLE[1], request=asked(*entries), options=mode, chunk=chunk)
+        assert (outcome.calls, outcome.report.again) == ([("fetch_page", MADE_UP)], [])
+
+
+async def test_nor_one_that_is_demanded(mode: TurnOptions, chunk: int) -> None:
+    request = asked(*RESULT, choice=ToolChoice(ChoiceMode.REQUIRED))
+    outcome = await play(IDLE[1], request=request, options=mode, chunk=chunk)
+    assert (outcome.calls, outcome.report.again) == ([("fetch_page", MADE_UP)], [])
+
+
+async def test_the_line_that_asks_reaches_nobody(mode: TurnOptions, chunk: int) -> None:
+    if is_small(mode):
+        outcome = await play(
+            IDLE[0], lambda prompt: f"{own_lines(prompt)[-1]}\n\nIt is noted.",
+            request=asked(*RESULT), options=mode, chunk=chunk,
+        )  # fmt: skip
+        assert (outcome.calls, outcome.text) == ([], "It is noted.")
+
+
+async def test_without_tokens_for_another_answer_it_leaves(mode: TurnOptions) -> None:
+    script: Script = [TextPiece(IDLE[1]), TurnEnded(replace(USAGE, output_tokens=500), None)]
+    outcome = await play(script, request=asked(*RESULT, max_output_tokens=500), options=mode)
+    assert outcome.calls == [("fetch_page", MADE_UP)]
+
+
+# Answers that say nothing
+
+
+async def test_an_answer_that_only_repeats_what_was_sent_is_asked_for_once_more(mode: TurnOptions, chunk: int) -> None:
+    answers: list[Script] = ["The door squeaks.\n", "I have noted that the door squeaks."]
+    outcome = await play(*answers[: 1 + is_small(mode)], request=asked(*RESULT), options=mode, chunk=chunk)
+    assert outcome.text == answers[is_small(mode)]
+    assert outcome.report.again == ["echo_of_call"] * is_small(mode)
+    if is_small(mode):
+        assert own_lines(outcome.backend.prompts[1]) == [LINE]
+
+
+@pytest.mark.parametrize("answer", ["log.md", "The door squeaks", "The door squeaks. It is noted.", "It is noted."])
+async def test_what_says_more_or_less_than_was_sent_stands(mode: TurnOptions, chunk: int, answer: str) -> None:
+    outcome = await play(answer, request=asked(*RESULT), options=mode, chunk=chunk)
+    assert (outcome.text, outcome.report.again) == (answer, [])
+
+
+async def test_an_answer_that_is_only_a_line_of_ours_is_asked_for_once_more(mode: TurnOptions, chunk: int) -> None:
+    if is_small(mode):
+        outcome = await play(
+            lambda prompt: own_lines(prompt)[-1], "It is noted.", request=asked(*RESULT), options=mode, chunk=chunk
+        )
+        assert (outcome.text, outcome.report.again) == ("It is noted.", ["echo_of_line"])
+
+
+# Results in place of calls
+
+
+FOUND = "Result of fetch_page (1): a.md\nResult of fetch_page (2): b.md"
+FETCH = write_call("fetch_page", '{"url": "a.md"}')
+
+
+async def test_a_result_that_is_made_up_is_no_answer(mode: TurnOptions, chunk: int) -> None:
+    def second(prompt: Prompt) -> str:
+        assert "told the result of a call that was not made" in own_lines(prompt)[-1]
+        return FETCH
+
+    answers: list[Script] = [FOUND, second]
+    outcome = await play(*answers[: 1 + is_small(mode)], request=asked(), options=mode, chunk=chunk)
+    if is_small(mode):
+        assert (outcome.calls, outcome.text) == ([("fetch_page", '{"url": "a.md"}')], "")
+        assert outcome.report.again == ["made_up_result"]
+    else:
+        assert outcome.text == FOUND
+
+
+@pytest.mark.parametrize("second", ["", FOUND, BackendError("gone")])
+async def test_what_it_says_is_better_than_nothing(mode: TurnOptions, chunk: int, second: str | BackendError) -> None:
+    if is_small(mode):
+        outcome = await play(FOUND, second, request=asked(), options=mode, chunk=chunk)
+        assert (outcome.calls, outcome.text, outcome.finished) == ([], "a.md\nb.md", True)
+
+
+async def test_with_its_call_behind_it_is_shown(mode: TurnOptions, chunk: int) -> None:
+    outcome = await play(f"{FOUND}\n{FETCH}", request=asked(), options=mode, chunk=chunk)
+    assert (len(outcome.calls), outcome.report.again) == (1, [])
+
+
+async def test_one_that_there_is_may_be_told(mode: TurnOptions, chunk: int) -> None:
+    behind = (*RESULT, AssistantText("Done."), UserTurn((Text("What did it say?"),)))
+    told = "Result of add_line (call_1): 1 line added"
+    outcome = await play(told, request=asked(*behind), options=mode, chunk=chunk)
+    assert outcome.report.again == []
+    assert outcome.text == ("1 line added" if is_small(mode) else told)
+
+
+# However a model goes on with it, one more answer is the last
+
+
+@pytest.mark.parametrize("answer", [*IDLE, FOUND, "The door squeaks.", "1 line added"])
+@pytest.mark.parametrize("entries", [(), RESULT])
+async def test_a_stubborn_model_is_asked_twice(
+    mode: TurnOptions, chunk: int, answer: str, entries: Sequence[Entry]
+) -> None:
+    backend = MemoryBackend([answer] * 3, chunk)
+    outcome: Outcome = await outcome_of(asked(*entries), backend, mode)
+    assert len(backend.prompts) <= 2
+    assert outcome.finished
+    assert outcome.text or outcome.calls
