@@ -68,8 +68,8 @@ class Accepted:
     """A call for the client.
 
     `arguments` are the model's own characters, escaped tags restored and the call key masked, but for the `coercions`
-    that the tool's schema took. `repeated`: the conversation goes round in this very call. `misfit`: what is wrong with
-    them, where the tool is not strict.
+    that the tool's schema took. `repeated`: the conversation goes round in this very call; it `adds_nothing` to results
+    that have just come. `misfit`: what is wrong with them, where the tool is not strict.
     """
 
     call_id: str
@@ -85,7 +85,7 @@ class CallGate:
     """Judges the calls of one request, of which the tools of `registry` may be called. Knows the ids that are taken.
 
     `rounds`: so often a call was made and answered that goes round. `demanded`: the request demands a call, so the one
-    that the user put into the prompt is meant.
+    that the user put into the prompt is meant. `grounds`: those of a call behind results, where it is to be doubted.
     """
 
     def __init__(

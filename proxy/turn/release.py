@@ -4,8 +4,8 @@ What has left cannot be taken back, and an answer may turn out to be one that is
 on where that is possible its events are held, and released or dropped when it is decided:
 
     FREE ------- a block that may not be a call -------> DOUBTFUL
-    FREE ------- a call that already has its result ---> REPEATED
-    ECHO ------- text that no result is, or a block ---> FREE: what was held leaves
+    FREE ------- a call that its results make idle ----> REPEATED
+    ECHO ------- text that is no echo, or a block -----> FREE: what was held leaves
     any hold --- a good call --------------------------> ANSWERED: what was held leaves before it
     FREE ------- a call that is taken out -------------> TAIL, where a tail is kept back
     TAIL ------- the answer is over -------------------> ANSWERED: what was held is dropped
@@ -14,9 +14,9 @@ on where that is possible its events are held, and released or dropped when it i
     any hold --- a call that does not fit its schema --> MISFIT
 
 and an answer begins as REQUIRED (the request demands a call), as FORMAT (its text must be JSON), as SHOWN (it was
-asked for anew, and the client has seen text of the first one), as ECHO (it may be a result, word for word) or FREE.
-Where a tail is kept back, as small models go on behind their calls with what these never returned, TAIL takes the place
-of ANSWERED.
+asked for anew, and the client has seen text of the first one), as ECHO (it may be a result, or what its call sent) or
+FREE. Where a tail is kept back, as small models go on behind their calls with what these never returned, TAIL takes the
+place of ANSWERED.
 """
 
 from __future__ import annotations
@@ -46,11 +46,14 @@ class Hold(Enum):
     FORMAT = "format"
     """JSON is worth nothing in part, and what a backend held its model to need not be what the client asked for."""
     DOUBTFUL = "doubtful"
-    """A block that cannot be read, or a call that may not be meant, is text only if the second answer is no better."""
+    """A block that cannot be read, a call that may not be meant, or a result that is made up is text only if the second
+    answer is no better."""
     REPEATED = "repeated"
-    """The loop guard: a call whose result is there already leaves if the model insists, or goes on with another."""
+    """The loop guard: a call whose result is there already, or that adds nothing to those that are, leaves if the model
+    insists, or goes on with another."""
     ECHO = "echo"
-    """So far it is how a result begins. One that is no more than that leaves if the second answer is no better."""
+    """So far it is how a result begins, or what its call sent. One that is no more leaves if the second
+    answer is no better."""
     SHOWN = "shown"
     """The client has text of the first answer: of this one it gets no text beside a call, which would say it twice."""
     TAIL = "tail"
@@ -68,11 +71,11 @@ class Cue(Enum):
 
     CALL = "a good call"
     JOINT_CALL = "a good call where some tool is strict"
-    REPEAT = "a call that already has its result"
+    REPEAT = "a call that already has its result, or adds nothing"
     MISFIT = "a call that does not fit the schema of a tool that is not strict"
-    DOUBT = "a block that cannot be read, or a call that may not be meant"
+    DOUBT = "a block that cannot be read, a call that may not be meant, or a result that is made up"
     TAKEN_OUT = "a call that is taken out, where a tail is kept back"
-    OWN_WORDS = "text that no result is, or a block"
+    OWN_WORDS = "text that is no echo, or a block"
     END = "the answer is over, and nothing was wrong with its calls"
 
 

@@ -2,7 +2,8 @@
 
     first answer --- good -------------------------------------------> finished
          |---------- unusable markup, required call missing, a call that does not fit its schema or
-         |           may not be meant, text that is not the JSON it should be
+         |           may not be meant, text that is not the JSON it should be; of small models what adds
+         |           nothing to the results
          |                \\--- second answer, same prompt + one line -> finished | failed
          '---------- a call that goes round; nothing but calls that are taken out, and words that announce them
                           \\--- plain answer, without the tool block --> finished
