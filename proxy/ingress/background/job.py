@@ -27,14 +27,15 @@ class Job:
     """One background response of this process. `events` are its stream so far: a piece for each sequence number.
 
     `over`: nothing more comes, and its end may be told, for it is stored; not so when it is `lost`, another's or
-    nobody's. `told`: another process knows that somebody hears of its output here.
+    nobody's. `leased`: its lease is in the store. `told`: another process knows that somebody hears of its output here.
     """
 
-    def __init__(self, draft: Draft, run: Run) -> None:
+    def __init__(self, draft: Draft, run: Run, *, leased: bool = False) -> None:
         self.draft = draft
         self.run = run
         self.cancellation = Cancellation()
         self.events: list[bytes] = []
+        self.leased = leased
         self.over = self.lost = self.told = self.ending = False
         self._begun: StoredResponse | None = None
         self._news = asyncio.Event()

@@ -80,11 +80,12 @@ class Jobs:
             except StoreError:
                 self._journal.end(job.run)
                 raise
+            job.leased = True
             self._set_to_work(job, entry, held.pop_all())
         return queued
 
-    def has(self, response_id: str) -> bool:
-        return response_id in self._running
+    def of(self, response_id: str) -> Job | None:
+        return self._running.get(response_id)
 
     @property
     def count(self) -> int:
@@ -225,7 +226,7 @@ class Jobs:
 
     async def renew(self) -> None:
         """Says that they are being worked on; ends those whose lease is gone. Raises `StoreError`."""
-        jobs = [job for job in self._running.values() if not job.lost]
+        jobs = [job for job in self._running.values() if job.leased and not job.lost]
         lost = await self._journal.renew([job.run for job in jobs])
         for job in jobs:
             if job.run in lost:

@@ -74,8 +74,9 @@ class Leases:
                 log.warning("leases_not_renewed", responses=self._jobs.count, error=error.message)
 
     def _look_after(self, response_id: str) -> None:
-        if self._jobs.has(response_id):
-            self._journal.leave(response_id)  # it was lost, and its end is near
+        if (job := self._jobs.of(response_id)) is not None:
+            if job.lost:  # its end is near; the others were only held up
+                self._journal.leave(response_id)
         elif response_id not in self._jobs.taken:
             self._jobs.taken.add(response_id)
             task = self._group.create_task(self._take(response_id), name=f"take over {response_id}")
@@ -127,7 +128,7 @@ class Leases:
                     return TOLD
                 self._journal.leave(stored.id)
                 return None
-            job = self._jobs.enter(Job(draft, by), held)
+            job = self._jobs.enter(Job(draft, by, leased=True), held)
             job.begin()
             await self._journal.begin(by, job.events)
             self._journal.forget(run)

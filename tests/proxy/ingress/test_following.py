@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from openai import AsyncOpenAI, BadRequestError
 
 from proxy.contracts import BackendEvent, Run, TextPiece, TurnEnded
 from proxy.ingress.background import leases
+from proxy.ingress.background.jobs import Jobs
 from proxy.stores.redis_journal import RedisJournal
 from tests.support.patience import PATIENCE
 from tests.support.redis_server import RedisServer, redis_server, wants_servers
@@ -111,6 +112,32 @@ async def test_who_has_lost_a_response_does_not_free_its_conversation(
                         pass
                 assert done.output_text == "x"
                 assert len((await here.conversations.items.list(made.id)).data) == 2
+
+
+async def test_a_response_is_not_lost_while_its_lease_is_being_stored(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, renew, renewals = RedisJournal.begin, Jobs.renew, asyncio.Queue[None]()
+
+    async def begin_slowly(journal: RedisJournal, run: Run, opening: Sequence[bytes]) -> None:
+        await begin(journal, run, opening)
+        while not renewals.empty():
+            renewals.get_nowait()
+        for _ in range(2):  # one may have been under way
+            await renewals.get()
+
+    async def told_renew(jobs: Jobs) -> None:
+        await renew(jobs)
+        renewals.put_nowait(None)
+
+    monkeypatch.setattr(RedisJournal, "begin", begin_slowly)
+    monkeypatch.setattr(Jobs, "renew", told_renew)
+    async with talking("done", store=redis.url, background_lease=1) as (client, _), asyncio.timeout(PATIENCE):
+        queued = await client.responses.create(model="m", input="x", background=True)
+        while (done := await client.responses.retrieve(queued.id)).status in {"queued", "in_progress"}:
+            pass
+        assert done.output_text == "done"
+        assert not [line for line in await metrics(client) if line.startswith("tagcall_taken_over_total{")]
 
 
 async def test_what_no_server_survives_fails(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
