@@ -34,6 +34,7 @@ from proxy.server import running_server
 from proxy.settings import Settings
 from proxy.turn.call_key import KeyHabit
 from proxy.wire.responses.compaction import read_summary
+from tests.support.codex_homes import informed_home
 from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.processes import app_servers
 from tests.support.scripted_model import Cut, Failed, Incomplete, Message, Reasoning, Refusal, Reply, ScriptedModel
@@ -984,8 +985,9 @@ async def serving(model: ScriptedModel, codex: TestProgram, folder: Path, *, lan
     habits_file(secret).write_text(json.dumps({MODEL: KeyHabit.WRITES.value}))
     model.choose = upstream.choose
     settings = Settings(
-        port=0, codex=str(codex.path), codex_home=folder / "home", upstream=model.url, base_instructions="none",
-        store="memory", call_key_secret=secret, lanes="on" if lanes else "off", lane_limit=LANE_LIMIT,
+        port=0, codex=str(codex.path), codex_home=informed_home(folder / "home", codex.path), upstream=model.url,
+        base_instructions="none", store="memory", call_key_secret=secret, lanes="on" if lanes else "off",
+        lane_limit=LANE_LIMIT,
     )  # fmt: skip
     async with running_server(settings) as url, aiohttp.ClientSession() as session:
         yield Server(url, session, upstream)

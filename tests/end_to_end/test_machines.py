@@ -12,6 +12,7 @@ import pytest
 from openai import AsyncOpenAI, BadRequestError, OpenAIError
 
 from parser import write_call
+from tests.support.codex_homes import informed_home
 from tests.support.codex_programs import installed_programs
 from tests.support.patience import PATIENCE
 from tests.support.redis_server import redis_server, wants_servers
@@ -34,7 +35,7 @@ async def two(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[tuple[Async
         for name in ("here", "there"):
             arguments = [
                 "serve", "--port", "0", "--store", redis.url, "--upstream", model.url,
-                "--codex", str(program.path), "--codex-home", str(tmp_path / name),
+                "--codex", str(program.path), "--codex-home", str(informed_home(tmp_path / name, program.path)),
             ]  # fmt: skip
             _, url = await running.enter_async_context(tagcall_process(arguments, tmp_path))
             client = AsyncOpenAI(base_url=url, api_key="mine", max_retries=0, timeout=PATIENCE)

@@ -12,6 +12,7 @@ from typing import Any
 from openai import AsyncOpenAI
 
 from parser import write_call
+from tests.support.codex_homes import informed_home
 from tests.support.codex_programs import installed_programs
 from tests.support.patience import PATIENCE
 from tests.support.scripted_model import Message, Reply, ScriptedModel
@@ -91,7 +92,7 @@ async def test_what_was_completed_is_there_after_the_process_was_killed(model: S
     assert program.path is not None
     arguments = [
         "serve", "--port", "0", "--store", f"sqlite:{tmp_path}/r.db", "--upstream", model.url,
-        "--codex", str(program.path), "--codex-home", str(tmp_path / "home"),
+        "--codex", str(program.path), "--codex-home", str(informed_home(tmp_path / "home", program.path)),
     ]  # fmt: skip
     async with tagcall_process(arguments, tmp_path) as (process, url), client_of(url) as client:
         response_id = ""

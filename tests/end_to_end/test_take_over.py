@@ -18,6 +18,7 @@ from openai.types.responses import Response
 from redis.asyncio import Redis
 
 from proxy.stores import make_store
+from tests.support.codex_homes import informed_home
 from tests.support.codex_programs import installed_programs
 from tests.support.patience import PATIENCE
 from tests.support.redis_server import RedisServer, redis_server, wants_servers
@@ -102,7 +103,7 @@ async def two(model: ScriptedModel, redis: RedisServer, tmp_path: Path) -> Async
         for name in ("here", "there"):
             arguments = [
                 "serve", "--port", "0", "--store", redis.url, "--upstream", model.url,
-                "--codex", str(program.path), "--codex-home", str(tmp_path / name),
+                "--codex", str(program.path), "--codex-home", str(informed_home(tmp_path / name, program.path)),
             ]  # fmt: skip
             process, url = await running.enter_async_context(tagcall_process(arguments, tmp_path))
             client = AsyncOpenAI(base_url=url, api_key="mine", max_retries=0, timeout=PATIENCE)

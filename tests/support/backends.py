@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .codex_homes import informed_home
 from .codex_programs import TestProgram, installed_programs
 from .scripted_chat import ScriptedChat
 from .scripted_model import ScriptedModel
@@ -44,6 +45,7 @@ class TestBackend:
             # The lines of the other profile are for small models, not for scripts.
             return {"backend": model.url, "profile": "frontier"}
         assert self.codex.path is not None, "openai-codex-cli-bin is not installed"
+        home = informed_home(home, self.codex.path)
         return {"codex": str(self.codex.path), "codex_home": home, "upstream": model.url}
 
 

@@ -12,6 +12,7 @@ import orjson
 
 from parser import write_call
 
+from .codex_homes import informed_home
 from .codex_programs import child_environment, installed_programs
 from .patience import PATIENCE
 from .scripted_model import Message, Refusal, Reply, ScriptedModel
@@ -86,9 +87,10 @@ class SampleProject:
     async def test(self, *flags: str, model: ScriptedModel | None = None) -> tuple[int, str]:
         """The exit status and the words of its tests. Without a `model` there is no codex."""
         program = installed_programs()[0].path
+        assert program is not None, "openai-codex-cli-bin is not installed"
         behind = {
             "TAGCALL_CODEX": "/bin/false" if model is None else str(program),
-            "TAGCALL_CODEX_HOME": str(self.home / "codex"),
+            "TAGCALL_CODEX_HOME": str(informed_home(self.home / "codex", program)),
             "TAGCALL_API_KEY": "not for tests",
             **({} if model is None else {"TAGCALL_UPSTREAM": model.url}),
         }

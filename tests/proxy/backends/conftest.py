@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from proxy.backends.codex.backend import CodexBackend, codex_backend
+from tests.support.codex_homes import informed_home
 from tests.support.codex_programs import TestProgram, child_environment, installed_programs
 from tests.support.scripted_model import ScriptedModel
 
@@ -18,25 +17,11 @@ def program(request: pytest.FixtureRequest) -> TestProgram:
     return program
 
 
-@pytest.fixture(scope="session")
-def probed_homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("probed")
-
-
 @pytest.fixture
-def home(tmp_path: Path, program: TestProgram, probed_homes: Path) -> Iterator[Path]:
-    """A CODEX_HOME that knows what an earlier test's home found out about the program."""
-    home, kept = tmp_path / "home", probed_homes / program.version
-    if kept.is_dir():
-        shutil.copytree(kept, home)
-        shutil.copytree(kept, home / "upstream")
-    yield home
-    for found in home.rglob("probed.json"):
-        if not kept.is_dir():
-            kept.mkdir()
-            for file in (found, found.with_name("catalog.json")):
-                if file.exists():
-                    shutil.copy(file, kept)
+def home(tmp_path: Path, program: TestProgram) -> Path:
+    """A CODEX_HOME."""
+    assert program.path is not None
+    return informed_home(tmp_path / "home", program.path)
 
 
 @pytest.fixture

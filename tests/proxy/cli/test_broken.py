@@ -18,6 +18,7 @@ from pytest_aiohttp import AiohttpServer
 from parser import write_call
 from proxy.cli.doctor import run_doctor
 from proxy.settings import Settings
+from tests.support.codex_homes import informed_home
 from tests.support.codex_programs import child_environment, installed_programs
 from tests.support.patience import PATIENCE
 from tests.support.scripted_chat import ScriptedChat
@@ -58,6 +59,9 @@ def settings(folder: Path, **changes: Any) -> Settings:
         "store": f"sqlite:{folder / 'store'}",
         "call_key_secret": folder / "call-key",
     }
+    program = installed_programs()[0].path
+    assert program is not None
+    informed_home(defaults["codex_home"], program)
     return Settings(**{**defaults, **changes})
 
 
