@@ -79,6 +79,25 @@ def sample(tmp_path: Path) -> SampleProject:
     return SampleProject.make(tmp_path, command, PYTHONPATH=str(ROOT), PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
 
 
+@pytest.fixture(scope="module")
+def recording() -> dict[str, bytes]:
+    """The files of the project's recording, once a test has made it."""
+    return {}
+
+
+@pytest.fixture
+async def recorded(sample: SampleProject, model: ScriptedModel, recording: dict[str, bytes]) -> None:
+    """The project has its recording, as it is checked in."""
+    answers(model)
+    if not recording:
+        await sample.test("--tagcall-record=once", model=model)
+        recording |= sample.files()
+    for name, data in recording.items():
+        file = sample.recorded / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+
+
 async def test_a_project_records_once_and_replays_without_codex(sample: SampleProject, model: ScriptedModel) -> None:
     status, said = await sample.test()
     assert status == 1
@@ -105,11 +124,10 @@ async def test_a_project_records_once_and_replays_without_codex(sample: SamplePr
     assert answer.read_text("utf-8").endswith("[assistant]\nThere is garlic in the north bed of the garden.\n")
 
 
+@pytest.mark.usefixtures("recorded")
 async def test_what_is_recorded_anew_shows_what_has_changed_and_nothing_else(
     sample: SampleProject, model: ScriptedModel
 ) -> None:
-    answers(model)
-    await sample.test("--tagcall-record=once", model=model)
     (sample.recorded / "002-what-is-planted-for-project").rename(sample.recorded / "garden")
     before = sample.files()
 
@@ -131,11 +149,8 @@ async def test_what_is_recorded_anew_shows_what_has_changed_and_nothing_else(
     assert await run_replay(sample.recorded, ReplayOptions()) == 0
 
 
-async def test_a_changed_word_is_told_once(
-    sample: SampleProject, model: ScriptedModel, capsys: pytest.CaptureFixture[str]
-) -> None:
-    answers(model)
-    await sample.test("--tagcall-record=once", model=model)
+@pytest.mark.usefixtures("recorded")
+async def test_a_changed_word_is_told_once(sample: SampleProject, capsys: pytest.CaptureFixture[str]) -> None:
     (hello,) = sample.recorded.glob("*-hello")
     for file in hello.glob("response.*"):
         file.write_bytes(file.read_bytes().replace(b"Hello to you.", b"Hello to me."))
@@ -149,11 +164,8 @@ async def test_a_changed_word_is_told_once(
     assert await run_replay(sample.recorded, ReplayOptions()) == 0
 
 
-async def test_fixtures_that_nobody_asked_for_are_told_after_a_whole_run(
-    sample: SampleProject, model: ScriptedModel
-) -> None:
-    answers(model)
-    await sample.test("--tagcall-record=once", model=model)
+@pytest.mark.usefixtures("recorded")
+async def test_fixtures_that_nobody_asked_for_are_told_after_a_whole_run(sample: SampleProject) -> None:
     shutil.copytree(FIXTURES / "codex-0.169.0-two-calls", sample.recorded / "weather")
     _, said = await sample.test()
     assert "recorded: nobody asked for weather\n" in said

@@ -37,6 +37,7 @@ from proxy.server import running_server
 from proxy.settings import Settings
 from proxy.turn import NoHabits
 from tests.proxy.replay.child import shown
+from tests.support.codex_homes import informed_home
 from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.memory_backend import USAGE, MemoryBackend, Script
 from tests.support.scripted_model import Message, Reasoning, Reply, ScriptedModel
@@ -87,6 +88,7 @@ async def recording(
 ) -> AsyncIterator[CodexClient]:
     assert program.path is not None, "openai-codex-cli-bin is not installed"
     async with aiohttp.ClientSession() as http:
+        home = informed_home(home, program.path)
         settings = Settings(port=0, codex=str(program.path), codex_home=home, upstream=model.url, store="memory")
         async with Recorder(make_backend(settings), "codex", folder, Scrubber(**options), {}) as recorder:
             async with running_server(settings, recorder.backend, [recorder.middleware]) as url:
@@ -275,16 +277,18 @@ TURNS: dict[str, tuple[Script, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("turn", TURNS)
-async def test_whatever_a_backend_says_is_replayed_as_it_was(turn: str, stream: bool, tmp_path: Path) -> None:
-    script, members = TURNS[turn]
-    async with recording_memory(tmp_path / "fixtures", MemoryBackend([script], chunk=3)) as server:
-        got = await server.ask("/v1/responses", RESPONSES | members | {"stream": stream})
-    (case,) = kept(tmp_path / "fixtures")
-    promised = load_answer(case)
-    assert promised is not None
-    assert promised.encode() == normal(with_headers(got, promised), Names()).encode()
-    assert await run_replay(tmp_path / "fixtures", ReplayOptions()) == 0
+async def test_whatever_a_backend_says_is_replayed_as_it_was(stream: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "all"
+    folder.mkdir()
+    for turn, (script, members) in TURNS.items():
+        async with recording_memory(tmp_path / turn, MemoryBackend([script], chunk=3)) as server:
+            got = await server.ask("/v1/responses", RESPONSES | members | {"stream": stream})
+        (case,) = kept(tmp_path / turn)
+        promised = load_answer(case)
+        assert promised is not None, turn
+        assert promised.encode() == normal(with_headers(got, promised), Names()).encode(), turn
+        case.rename(folder / turn)
+    assert await run_replay(folder, ReplayOptions()) == 0
 
 
 def with_headers(got: FixtureAnswer, promised: FixtureAnswer) -> FixtureAnswer:

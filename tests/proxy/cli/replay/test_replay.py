@@ -7,11 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from proxy.cli.main import main
 from proxy.cli.replay import ReplayOptions, run_replay
 from tests.support.patience import PATIENCE
 
@@ -31,12 +35,28 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def replay(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("TAGCALL_")}
-    return subprocess.run(
-        [sys.executable, "-m", "proxy.cli", "replay", *map(str, arguments)],
-        cwd=ROOT, env=environment, capture_output=True, encoding="utf-8", timeout=PATIENCE, check=False,
-    )  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Replay: TypeAlias = Callable[..., Done]
+
+
+@pytest.fixture
+def replay(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Replay:
+    """The command, in this process."""
+    for name in os.environ:
+        if name.startswith("TAGCALL_"):
+            monkeypatch.delenv(name)
+
+    def run(*arguments: str | Path) -> Done:
+        status = main(["replay", *map(str, arguments)])
+        return Done(status, *capsys.readouterr())
+
+    return run
 
 
 def change(folder: Path, file: str, old: str, new: str) -> None:
@@ -47,13 +67,17 @@ def change(folder: Path, file: str, old: str, new: str) -> None:
 
 
 def test_what_is_as_promised_is_one_line(folder: Path) -> None:
-    done = replay(folder)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TAGCALL_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "proxy.cli", "replay", str(folder)],
+        cwd=ROOT, env=environment, capture_output=True, encoding="utf-8", timeout=PATIENCE, check=False,
+    )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("2 fixtures in ")
     assert done.stdout.endswith(" s, all as promised\n")
 
 
-def test_a_difference_is_shown_with_its_place_and_ends_with_1(folder: Path) -> None:
+def test_a_difference_is_shown_with_its_place_and_ends_with_1(replay: Replay, folder: Path) -> None:
     change(folder, "response.sse", "I will check the weather", "I will ask the weather")
     done = replay(folder)
     assert done.returncode == 1
@@ -63,7 +87,7 @@ def test_a_difference_is_shown_with_its_place_and_ends_with_1(folder: Path) -> N
     assert done.stdout.endswith(" s, 1 not as promised\n")
 
 
-def test_update_writes_what_came(folder: Path) -> None:
+def test_update_writes_what_came(replay: Replay, folder: Path) -> None:
     promised = (folder / ONE / "response.sse").read_bytes()
     change(folder, "response.sse", "I will check the weather", "I will ask the weather")
     assert replay(folder, "--update").stdout.endswith(", 1 not as promised, 1 rewritten\n")
@@ -71,7 +95,7 @@ def test_update_writes_what_came(folder: Path) -> None:
     assert replay(folder).returncode == 0
 
 
-def test_an_update_may_turn_a_stream_into_an_error(folder: Path) -> None:
+def test_an_update_may_turn_a_stream_into_an_error(replay: Replay, folder: Path) -> None:
     (folder / ONE / "response.sse").rename(folder / "codex-0.169.0-rate-limit" / "response.sse")
     assert replay(folder, "--update").returncode == 0
     assert (folder / ONE / "response.sse").is_file()
@@ -80,7 +104,7 @@ def test_an_update_may_turn_a_stream_into_an_error(folder: Path) -> None:
     ]  # fmt: skip
 
 
-def test_an_error_that_came_late_in_the_recording_may_come_at_once(folder: Path) -> None:
+def test_an_error_that_came_late_in_the_recording_may_come_at_once(replay: Replay, folder: Path) -> None:
     case = folder / "codex-0.169.0-rate-limit"
     error = json.dumps({"error": json.loads((case / "response.json").read_bytes())["body"]["error"]})
     (case / "response.json").unlink()
@@ -90,14 +114,14 @@ def test_an_error_that_came_late_in_the_recording_may_come_at_once(folder: Path)
     assert (case / "response.sse").is_file()
 
 
-def test_a_request_that_its_fixture_does_not_answer_is_told(folder: Path) -> None:
+def test_a_request_that_its_fixture_does_not_answer_is_told(replay: Replay, folder: Path) -> None:
     change(folder, "request.json", "Weather in Paris and Rome?", "Weather in Oslo?")
     done = replay(folder)
     assert done.returncode == 1
     assert f"No fixture answers this turn. The nearest is {ONE}" in done.stdout
 
 
-def test_only_some_may_be_run(folder: Path) -> None:
+def test_only_some_may_be_run(replay: Replay, folder: Path) -> None:
     change(folder, "response.sse", "I will check the weather", "I will ask the weather")
     assert replay(folder, "--only", "*-rate-*", "--jobs", "1").returncode == 0
     nothing = replay(folder, "--only", "none")
@@ -105,7 +129,7 @@ def test_only_some_may_be_run(folder: Path) -> None:
     assert "no fixture of such a name" in nothing.stderr
 
 
-def test_junit_has_a_case_for_each(folder: Path, tmp_path: Path) -> None:
+def test_junit_has_a_case_for_each(replay: Replay, folder: Path, tmp_path: Path) -> None:
     change(folder, "response.sse", "I will check the weather", "I will ask the weather")
     shutil.copytree(folder / ONE, folder / "played-only")
     (folder / "played-only" / "request.json").unlink()
@@ -117,7 +141,7 @@ def test_junit_has_a_case_for_each(folder: Path, tmp_path: Path) -> None:
     assert "I will ask" in "".join(failure.text or "" for failure in suite.iter("failure"))
 
 
-def test_another_setting_may_be_a_part_of_the_promise(folder: Path) -> None:
+def test_another_setting_may_be_a_part_of_the_promise(replay: Replay, folder: Path) -> None:
     meta, _, rest = (folder / ONE / "backend.jsonl").read_text("utf-8").partition("\n")
     live = json.dumps(json.loads(meta) | {"settings": {"calls": "live"}})
     (folder / ONE / "backend.jsonl").write_text(f"{live}\n{rest}", "utf-8")
@@ -135,7 +159,9 @@ DAMAGE = [
 
 
 @pytest.mark.parametrize(("file", "text", "sentence"), DAMAGE, ids=[sentence[:24] for _, _, sentence in DAMAGE])
-def test_damage_is_one_sentence_and_ends_with_2(folder: Path, file: str, text: str, sentence: str) -> None:
+def test_damage_is_one_sentence_and_ends_with_2(
+    replay: Replay, folder: Path, file: str, text: str, sentence: str
+) -> None:
     (folder / ONE / file).write_text(text, "utf-8")
     done = replay(folder)
     assert done.returncode == 2
