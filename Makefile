@@ -37,13 +37,13 @@ install = @$(call step,$(1),$(PIP) --quiet uv && $(UV) --editable $(call this,$(
 # A program that is started a hundred times by the tests is not compiled each time, whatever the surrounding says.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Programs that the tests also run with, besides the one from PyPI.
+# Programs that `make test-codex` runs, besides the one from PyPI.
 CODEX_VERSIONS := 0.89.0 0.169.0
 # JavaScript clients and coding agents that the tests run.
 CLIENTS := tests/end_to_end/clients
 AGENTS := tests/end_to_end/agents
 
-.PHONY: demo serve login doctor setup test test-properties test-clients test-llama test-redis test-growth test-install mutants lint format docs plugin-pages screenshots bench soak eval-model real-model codex-versions clients agents clean
+.PHONY: demo serve login doctor setup test test-properties test-codex test-clients test-llama test-redis test-growth test-install mutants lint format docs plugin-pages screenshots bench soak eval-model real-model codex-versions clients agents clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(TAGCALL) demo
@@ -61,10 +61,13 @@ setup: .venv/.codex      ## log in, look whether all is there, and say what to e
 	@$(TAGCALL) setup
 
 test: .venv/.dev         ## the core of the test suite, a process a core: all that needs nothing else installed
-	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not (agents or browser or clients or growth or install or llama or redis)'
+	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not (agents or browser or clients or codex or growth or install or llama or redis)'
 
 test-properties: .venv/.dev  ## the property tests of the core once more, each with many examples
 	@TAGCALL_TEST_EXAMPLES=200 $(BIN)/python -m pytest -n logical -m 'hypothesis and not growth'
+
+test-codex: .venv/.dev codex-versions  ## the tests of the core with a codex program, with others than the one from PyPI
+	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'codex and not growth'
 
 test-clients: .venv/.dev ## the tests with JavaScript clients, in Node.js and in Chromium, and with coding agents
 	@$(BIN)/python -m pytest -n logical -m 'agents or browser or clients'

@@ -18,11 +18,12 @@ from proxy.home import habits_file
 from proxy.settings import default_call_key_secret
 from tests.support.backends import BACKENDS_UNDER_TEST, TestBackend
 from tests.support.clock import Clock
-from tests.support.codex_programs import child_environment, installed_programs
+from tests.support.codex_programs import TestProgram, child_environment, installed_programs
 from tests.support.patience import no_deadlines, wait_for_codex
 from tests.support.scripted_model import ScriptedModel
 
 _Cached = type(functools.cache(object))
+_FROM_PYPI = installed_programs()[0]
 
 # Time is no property of the code: a busy machine must not fail a test. In CI the examples are always the same.
 EXAMPLES = int(os.environ.get("TAGCALL_TEST_EXAMPLES", "25"))
@@ -112,6 +113,20 @@ def _logging_as_it_was() -> Iterator[None]:
     """A command that is run in this process writes its log to a stream that ends with the test."""
     yield
     structlog.reset_defaults()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The core has the codex program from PyPI; what a test does with another is for `make test-codex`."""
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        if callspec is not None and any(map(_is_another_codex, callspec.params.values())):
+            item.add_marker("codex")
+
+
+def _is_another_codex(value: object) -> bool:
+    program = value.codex if isinstance(value, TestBackend) else value
+    return isinstance(program, TestProgram) and program.version != _FROM_PYPI.version
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
