@@ -18,6 +18,7 @@ import aiohttp
 import pytest
 
 from proxy.backends.codex.program import bundled_program
+from proxy.cli.main import main
 from tests.support.patience import PATIENCE
 from tests.support.processes import app_servers
 
@@ -115,12 +116,14 @@ def test_a_port_in_use_is_one_sentence_and_starts_nothing() -> None:
         (["login", "--codex", "/nowhere/codex"], "is not a program that can be started"),
     ],
 )
-def test_what_a_person_must_change_is_one_sentence(arguments: list[str], said: str) -> None:
-    done = run(*arguments)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert done.stderr.startswith("tagcall: ")
-    assert done.stderr.count("\n") == 1
+def test_what_a_person_must_change_is_one_sentence(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2, "in this process: none of them starts anything"
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.startswith("tagcall: ")
+    assert told.count("\n") == 1
 
 
 def test_in_json_what_is_wrong_with_the_settings_is_a_json_line_too() -> None:

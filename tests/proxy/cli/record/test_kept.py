@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -58,19 +59,21 @@ def server(*answers: Script, **more: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("path", "body"), [("/responses", RESPONSES), ("/chat/completions", CHAT)])
 @pytest.mark.parametrize("answer", [call, "No.", BackendError("Wait.", status=429, code="rate_limit_exceeded")])
-async def test_it_replays(answer: Script, path: str, body: dict[str, Any], stream: bool, tmp_path: Path) -> None:
-    async with server(answer) as url, aiohttp.ClientSession() as session:
-        async with session.post(url + path, json=body | {"stream": stream}) as response:
-            await response.read()
-        folder = await unpacked(await saved(session, url), tmp_path)
-    (case,) = (folder / name for name in load_fixtures(folder))
-    assert case.name == "what-is-in-home-user"
-    assert load_answer(case) is not None
-    assert "jane" not in "".join(file.read_text("utf-8") for file in case.iterdir())
-    assert await run_replay(folder, ReplayOptions()) == 0
+async def test_it_replays(answer: Script, tmp_path: Path) -> None:
+    every = tmp_path / "every"
+    every.mkdir()
+    for (path, body), stream in product((("/responses", RESPONSES), ("/chat/completions", CHAT)), (False, True)):
+        async with server(answer) as url, aiohttp.ClientSession() as session:
+            async with session.post(url + path, json=body | {"stream": stream}) as response:
+                await response.read()
+            folder = await unpacked(await saved(session, url), tmp_path / "one")
+        (case,) = (folder / name for name in load_fixtures(folder))
+        assert case.name == "what-is-in-home-user"
+        assert load_answer(case) is not None
+        assert "jane" not in "".join(file.read_text("utf-8") for file in case.iterdir())
+        case.rename(every / f"{path[1:].replace('/', '-')}, {stream=}")
+    assert await run_replay(every, ReplayOptions()) == 0
 
 
 async def test_what_it_went_on_from_is_in_it(tmp_path: Path) -> None:
