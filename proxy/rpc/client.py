@@ -1,8 +1,9 @@
 """Requests over a transport: each has a deadline, a few at a time, and all fail at once when the transport ends.
 
 Strategy: a reader that never waits (notifications go to a plain function, answers to futures), and one
-writer behind a queue, so that answering the other side never blocks the reader either. `RequestLimit` bounds
-our requests in that queue; an other side that asks without reading the answers is cut off.
+writer behind a queue for the lines that the transport does not take at once, so that answering the other side never
+blocks the reader either. `RequestLimit` bounds our requests in that queue; an other side that asks without reading the
+answers is cut off.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Self
 
@@ -58,11 +59,10 @@ def refuse(method: str, params: RpcObject) -> object:
     raise UnknownMethodError(method)
 
 
-@asynccontextmanager
-async def _within(deadline: float, method: str) -> AsyncIterator[None]:
+async def _within(deadline: float, method: str, answer: Awaitable[RpcObject]) -> RpcObject:
     try:
         async with asyncio.timeout(deadline):
-            yield
+            return await answer
     except TimeoutError:
         raise RpcDeadlineError(f"no answer to {method} within {deadline:g} s") from None
 
@@ -76,7 +76,10 @@ def keep_all(events: list[RpcEvent]) -> list[RpcEvent]:
 
 
 class RequestLimit:
-    """Places for a few requests at a time, with a short queue before them: first come, first served."""
+    """Places for a few requests at a time, with a short queue before them: first come, first served.
+
+    `async with` holds a place. It raises `RpcBusyError` when the queue is full or does not move.
+    """
 
     def __init__(self, places: int = MAX_IN_FLIGHT, queue: int = MAX_WAITING, patience: float = MAX_WAIT) -> None:
         self._places = asyncio.Semaphore(places)
@@ -84,9 +87,16 @@ class RequestLimit:
         self._patience = patience
         self._waiting = 0
 
-    @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        """Holds a place. Raises `RpcBusyError` when the queue is full or does not move."""
+    async def __aenter__(self) -> None:
+        if self._places.locked():
+            await self._wait()
+        else:
+            await self._places.acquire()  # at once
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._places.release()
+
+    async def _wait(self) -> None:
         if self._waiting >= self._queue:
             raise RpcBusyError(f"{self._waiting} requests wait already")
         self._waiting += 1
@@ -97,10 +107,6 @@ class RequestLimit:
             raise RpcBusyError(f"no place became free within {self._patience:g} s") from None
         finally:
             self._waiting -= 1
-        try:
-            yield
-        finally:
-            self._places.release()
 
 
 class SkipCounter:
@@ -119,7 +125,7 @@ class SkipCounter:
 
 
 class RpcClient:
-    """Carries lines while it is `running`; otherwise nothing is sent or answered.
+    """Carries lines while it is `running`; before and after nothing is heard or answered.
 
     `on_notification`, `answer` and `on_end` are called by the reader, so they must not block. `answer` returns
     the result for a request of the other side or raises `UnknownMethodError`. `on_end` is called once, with the
@@ -216,20 +222,22 @@ class RpcClient:
 
         It waits for its place, and is sent again while the other side is overloaded.
         """
-        async with self._limit.place(), _within(deadline, method):
-            for retry in range(OVERLOAD_RETRIES):
-                try:
-                    return await self._request_once(method, params)
-                except RpcAnswerError as error:
-                    if error.code != OVERLOADED:
-                        raise
-                await asyncio.sleep(OVERLOAD_BACKOFF * 2**retry * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter is no secret
-            return await self._request_once(method, params)
+        async with self._limit:
+            return await _within(deadline, method, self._request_patiently(method, params))
 
     async def request_at_once(self, method: str, params: RpcObject | None = None, *, deadline: float) -> RpcObject:
         """As `request`, but past the limit and only once: any answer tells enough."""
-        async with _within(deadline, method):
-            return await self._request_once(method, params)
+        return await _within(deadline, method, self._request_once(method, params))
+
+    async def _request_patiently(self, method: str, params: RpcObject | None) -> RpcObject:
+        for retry in range(OVERLOAD_RETRIES):
+            try:
+                return await self._request_once(method, params)
+            except RpcAnswerError as error:
+                if error.code != OVERLOADED:
+                    raise
+            await asyncio.sleep(OVERLOAD_BACKOFF * 2**retry * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter is no secret
+        return await self._request_once(method, params)
 
     async def _request_once(self, method: str, params: RpcObject | None) -> RpcObject:
         self._check_open()
@@ -253,6 +261,8 @@ class RpcClient:
         self._put(self._connection.send_notification(method, params))
 
     def _put(self, line: bytes) -> None:
+        if self._outbox.empty() and self._transport.offer(line):
+            return
         self._outbox.put_nowait(line)
         if self._outbox.qsize() > MAX_UNSENT:
             self.abort("it asks and does not read the answers")

@@ -123,6 +123,14 @@ class ChildTransport:
             await self._exited_within(EXIT_AFTER_LAST_WORD)
         return data
 
+    def offer(self, line: bytes) -> bool:
+        assert self._process.stdin is not None  # noqa: S101 -- a pipe by `start`
+        pipe = self._process.stdin.transport
+        if pipe.is_closing() or pipe.get_write_buffer_size():
+            return False
+        pipe.write(line)
+        return True
+
     async def send(self, line: bytes) -> None:
         assert self._process.stdin is not None  # noqa: S101 -- a pipe by `start`
         self._process.stdin.write(line)

@@ -12,6 +12,10 @@ class Transport(Protocol):
         """What has arrived since the last call, at least one byte; b"" once nothing will come any more."""
         ...
 
+    def offer(self, line: bytes) -> bool:
+        """Hand one line over now, behind those that were sent. False: it cannot be, and is to be sent."""
+        ...
+
     async def send(self, line: bytes) -> None:
         """Hand one line over, waiting while the other side does not read. Raises `ConnectionError` at the end."""
         ...

@@ -59,6 +59,9 @@ class WebSocketTransport:
             return b""
         return frame + b"\n"
 
+    def offer(self, line: bytes) -> bool:
+        return False  # the library only sends what it can wait for
+
     async def send(self, line: bytes) -> None:
         try:
             await self._connection.send(line.removesuffix(b"\n"), text=True)

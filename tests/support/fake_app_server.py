@@ -67,6 +67,9 @@ class FakeAppServer:
     async def receive(self) -> bytes:
         return b"" if self.closed.is_set() else await self._lines.get()
 
+    def offer(self, line: bytes) -> bool:
+        return False
+
     async def send(self, line: bytes) -> None:
         if self.closed.is_set():
             raise ConnectionResetError

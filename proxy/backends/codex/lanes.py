@@ -74,7 +74,7 @@ class HeldThread:
 
     def _reminds(self, prompt: Prompt) -> bool:
         """Whether the prompt's reminder goes out: the last one stands too far back by now."""
-        if not any(item.ours is OwnLine.REMINDER for item in prompt.items):
+        if OwnLine.REMINDER not in [item.ours for item in prompt.items]:
             return False
         behind = self.characters + weight(conversation(prompt)[self.count :]) - (self.reminded_at or 0)
         return self.reminded_at is None or behind >= REMINDED_FOR

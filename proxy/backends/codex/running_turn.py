@@ -105,7 +105,8 @@ class RunningTurn:
         events = self._reduction.receive(method, params)
         if self._reduction.turn_id is not None:
             self.known.set()
-        self._tell(events)
+        if events:
+            self._tell(events)
         if self._reduction.completed:
             self.events.end()
             self._over()

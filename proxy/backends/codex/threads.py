@@ -155,10 +155,11 @@ class CodexThreads:
     async def _run_in_lane(self, lanes: Lanes, turn: RunningTurn, prompt: Prompt) -> None:
         now = asyncio.get_running_loop().time
         self._forget(lanes.lapsed(now()))
-        prompt = replace(prompt, developer=prompt.head)
-        found = lanes.take(prompt)
+        found = lane = lanes.take(prompt)
         prompt.continuation.lane = Lane(found is not None, lanes.reason)
-        lane = found or HeldThread(identity(prompt), await self._thread_for(turn, prompt))
+        if lane is None:
+            prompt = replace(prompt, developer=prompt.head)
+            lane = HeldThread(identity(prompt), await self._thread_for(turn, prompt))
         ended = False
 
         def resume(meaning: bytes | None) -> None:
@@ -254,6 +255,7 @@ class CodexThreads:
             async with asyncio.TaskGroup() as group:
                 start = self._start_turn(thread, turn, prompt, what, alike=alike)
                 starting = group.create_task(start, name="turn start")
+                await asyncio.sleep(0)  # codex is asked before anything else is prepared
                 await self._wait_until_settled(turn)
                 # Who leaves before the turn is known cannot name it yet.
                 await turn.known.wait()

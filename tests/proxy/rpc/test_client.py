@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
+import orjson
 import pytest
 from structlog.testing import capture_logs
 
@@ -257,6 +258,30 @@ async def test_the_end_is_told_once_and_before_the_transport_is_closed(who: str)
     assert server.aborted is (who == "abort")
 
 
+async def test_lines_that_are_taken_at_once_stay_behind_those_that_wait() -> None:
+    class Hasty(FakeAppServer):
+        """Takes every third notification at once."""
+
+        offered = 0
+
+        def offer(self, line: bytes) -> bool:
+            self.offered += 1
+            message = orjson.loads(line)
+            if "id" in message or self.offered % 3:
+                return False
+            self.received.append(message)
+            return True
+
+    server = Hasty()
+    async with running(server) as client:
+        for n in range(20):
+            client.notify("count", {"n": n})
+            if n % 4 == 3:
+                await asyncio.sleep(0)
+        await client.request("last", deadline=5)
+    assert [message["params"]["n"] for message in server.received if message["method"] == "count"] == [*range(20)]
+
+
 async def test_who_asks_without_reading_the_answers_is_cut_off() -> None:
     class Deaf(FakeAppServer):
         async def send(self, line: bytes) -> None:
@@ -320,7 +345,7 @@ async def test_a_request_at_once_passes_the_limit_and_is_not_repeated() -> None:
 
 
 async def pass_through(limit: RequestLimit, note: Callable[[], None], until: asyncio.Event) -> None:
-    async with limit.place():
+    async with limit:
         note()
         await until.wait()
 
@@ -345,11 +370,11 @@ async def test_who_finds_the_queue_full_is_sent_away_at_once() -> None:
             group.create_task(pass_through(limit, lambda: None, until))
         await asyncio.sleep(0)
         with pytest.raises(RpcBusyError, match="2 requests wait"):
-            async with limit.place():
+            async with limit:
                 pass
         until.set()
     assert asyncio.get_running_loop().time() == 0
-    async with limit.place():
+    async with limit:
         pass
 
 
@@ -360,10 +385,10 @@ async def test_who_waits_too_long_is_sent_away() -> None:
         group.create_task(pass_through(limit, lambda: None, until))
         await asyncio.sleep(0)
         with pytest.raises(RpcBusyError, match="within 10 s"):
-            async with limit.place():
+            async with limit:
                 pass
         until.set()
-    async with limit.place():
+    async with limit:
         pass
 
 
@@ -377,7 +402,7 @@ async def test_who_gives_up_waiting_takes_no_place_along() -> None:
         waiting.cancel()
         await asyncio.sleep(0)
         until.set()
-    async with asyncio.timeout(PATIENCE), limit.place():
+    async with asyncio.timeout(PATIENCE), limit:
         pass
 
 
