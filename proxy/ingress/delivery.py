@@ -232,10 +232,10 @@ async def answer(
     `pause` is how many seconds the stream may be silent, when its client wants another limit than ours. `comments`:
     its readers know lines that are no events, so it may be warned by them.
     """
-    exchange = replace(exchange, turn=replace(exchange.turn, streamed=stream))
     entry = request[REQUEST_LOG]
     entry.answers(exchange.turn.model, exchange.builder.id, stream=stream)
     if not stream:
+        exchange = replace(exchange, turn=replace(exchange.turn, streamed=False))
         await deliver(request.app, exchange, BodySink(), entry)
         return json_reply(exchange.builder.body)
     events = EventStream(request, pause)

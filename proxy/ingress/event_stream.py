@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from typing import NoReturn
 
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 
 from ..errors import ApiError
 from ..wire.builder import AnswerBuilder, WireEvent
@@ -43,6 +44,12 @@ STREAM_HEADERS = {
 Subscription = AsyncGenerator[list[bytes], None]
 
 
+class _EventStreamResponse(web.StreamResponse):
+    """Its head leaves in one write with what comes first. An aiohttp that does not know this attribute takes two."""
+
+    _send_headers_immediately = False
+
+
 class EventStream:
     """While it is `open`, `write` pieces of whole events, and `end` it. `begun`: a head is leaving or has left.
 
@@ -59,6 +66,7 @@ class EventStream:
         self._written_at = 0.0
         self._writing = False
         self._response: web.StreamResponse | None = None
+        self._writer: AbstractStreamWriter | None = None
         self.begun = False
         self.sent = 0
         """Bytes."""
@@ -76,26 +84,37 @@ class EventStream:
     ) -> AsyncIterator[None]:
         """Keeps the stream alive. `opening` makes what leaves with the head; `pulse` makes what breaks a silence."""
         self._opening = opening
+        alive: list[asyncio.Task[None]] = []
+
+        def keep_alive() -> None:
+            name = f"keep alive {self._request[REQUEST_LOG].id}"
+            alive.append(group.create_task(self._keep_alive(pulse), name=name))
+
+        # Most answers have begun by then, and many are over.
+        timer = asyncio.get_running_loop().call_later(HEAD_WAIT, keep_alive)
         try:
             async with asyncio.TaskGroup() as group:
-                name = f"keep alive {self._request[REQUEST_LOG].id}"
-                alive = group.create_task(self._keep_alive(pulse), name=name)
-                yield
-                alive.cancel()
+                try:
+                    yield
+                finally:
+                    timer.cancel()
+                for task in alive:
+                    task.cancel()
         except BaseExceptionGroup as errors:
             # A fault of ours does not hide behind a client that leaves.
             raise min(errors.exceptions, key=lambda error: isinstance(error, ConnectionError)) from None
 
     async def _begin(self) -> web.StreamResponse:
-        """The prepared response, its head and opening events sent."""
+        """The prepared response, its opening events sent; without any, its head waits for what is sent next."""
         self.begun = True
         async with self._lock:
             if self._response is None:
-                response = web.StreamResponse(headers=STREAM_HEADERS)
-                await response.prepare(self._request)
+                response = _EventStreamResponse(headers=STREAM_HEADERS)
+                self._writer = await response.prepare(self._request)
                 self._response = response
                 self._written_at = asyncio.get_running_loop().time()
-                await self._send(response, self._opening())
+                if opening := self._opening():
+                    await self._send(response, opening)
         return self._response
 
     async def write(self, pieces: Sequence[bytes]) -> None:
@@ -116,15 +135,17 @@ class EventStream:
             self.sent += len(piece)
             if self._written is not None:
                 self._written.append(piece)
+        if not pieces and self._writer is not None:
+            self._writer.send_headers()  # alone
 
     async def _keep_alive(self, pulse: Callable[[], Sequence[bytes]]) -> None:
-        """Opens the stream when it is time, breaks each silence, and cuts off a client that has stopped reading.
+        """Opens the stream, breaks each silence, and cuts off a client that has stopped reading.
 
         Runs until it is cancelled.
         """
         loop = asyncio.get_running_loop()
-        await asyncio.sleep(HEAD_WAIT)
-        await self._begin()
+        if self._response is None:
+            await self._send(await self._begin(), ())
         while True:
             quiet = loop.time() - self._written_at
             if not self._writing and quiet >= self._pause:

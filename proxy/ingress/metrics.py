@@ -156,11 +156,12 @@ class Metrics:
     def turn(self, report: TurnReport) -> Iterator[TurnClock]:
         """Counts one turn, when it is over. The clock is shown its events."""
         clock = TurnClock()
-        with self._running.track_inprogress():
-            try:
-                yield clock
-            finally:
-                self._count(clock, report)
+        self._running.inc()
+        try:
+            yield clock
+        finally:
+            self._running.dec()
+            self._count(clock, report)
 
     def _count(self, clock: TurnClock, report: TurnReport) -> None:
         self._turns.labels(clock.outcome).inc()

@@ -51,6 +51,17 @@ async def test_a_stream_over_http_1_0_is_not_chunked_and_ends_with_its_connectio
     assert body.endswith(b"data: [DONE]\n\n")
 
 
+async def test_the_head_of_a_stream_leaves_with_its_first_events() -> None:
+    async with running_server(Settings(port=0, store="none"), MemoryBackend(["Hello"])) as url:
+        reader, writer = await connect(url)
+        writer.write(POST % (1, len(STREAMED)) + b"\r\n" + STREAMED)
+        async with asyncio.timeout(PATIENCE):
+            first = await reader.read(2**16)
+        writer.close()
+    assert first.startswith(b"HTTP/1.1 200")
+    assert b"event: response.created" in first
+
+
 async def test_pipelined_requests_are_answered_in_their_order() -> None:
     backend = MemoryBackend([f"answer {number}" for number in range(5)])
     async with running_server(Settings(port=0, store="none"), backend) as url:
