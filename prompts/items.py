@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from hashlib import blake2b
 from itertools import groupby
 from typing import Literal
@@ -56,7 +57,8 @@ class Phased:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One message. `parts` is what the model is shown; `ours` is None where somebody else said it.
+    """One message. `parts` is what the model is shown, made when it is looked at: a backend that holds the message
+    already only asks for its meaning. `ours` is None where somebody else said it.
 
     `meaning` is a digest of what was said, however it is written: line ends, outer white space and how a text
     is cut into parts do not count, nor do the spelling of a call's JSON and its key. Lines of ours have none.
@@ -64,7 +66,7 @@ class Item:
     """
 
     role: Literal["user", "assistant", "developer"]
-    parts: tuple[Part, ...]
+    parts: Sequence[Part]
     meaning: bytes = b""
     ours: OwnLine | None = None
     phased: Sequence[Phased] = ()
@@ -93,8 +95,8 @@ def conversation_items(
         # A name is the client's own word, and may be anything.
         return named_result_header(" ".join(escape(names.get(call_id, "a tool")).split()), call_id)
 
-    def shown(said: Iterable[Part], of: str = "") -> tuple[Part, ...]:
-        return _shown(said, of, named_results=named_results)
+    def shown(said: Iterable[Part], of: str = "") -> Sequence[Part]:
+        return Deferred(partial(_shown, said, of, named_results=named_results))
 
     first = _first_user(transcript)
     entries = [
@@ -108,9 +110,9 @@ def conversation_items(
             answer.append(entry)
             continue
         if answer:
-            text = _answer_text(answer, key, named_results=named_results)
+            written = Deferred(partial(_answer_parts, answer, key, named_results=named_results))
             phased = _phased(answer, key, named_results=named_results)
-            yield Item("assistant", (Text(text),), meaning_of_answer(answer), phased=phased)
+            yield Item("assistant", written, meaning_of_answer(answer), phased=phased)
             answer = []
         match entry:
             case UserTurn(parts):
@@ -171,6 +173,10 @@ def _content(said: Iterable[Part]) -> Iterator[str]:
     """Of each part its kind and its value."""
     for part in said:
         yield from ("text", part.text.strip()) if isinstance(part, Text) else ("image", part.url)
+
+
+def _answer_parts(answer: Iterable[AssistantText | PastCall], key: str | None, *, named_results: bool) -> list[Part]:
+    return [Text(_answer_text(answer, key, named_results=named_results))]
 
 
 def _answer_text(answer: Iterable[AssistantText | PastCall], key: str | None, *, named_results: bool) -> str:

@@ -80,7 +80,9 @@ def render_turn(
     answer_form = json_passage(json_answer, beside_calls=bool(calls)) if json_answer else ""
     before_key = text_before_key(transcript, tools, parallel=parallel, profile=profile)
     head = _joined(before_key, calls, answer_form)
-    developer = _joined(_guidance(transcript, transcript.entries), _offer(tools, parallel), calls, answer_form)
+    developer = head
+    if profile.named_results or _guides_later(transcript):
+        developer = _joined(_guidance(transcript, transcript.entries), _offer(tools, parallel), calls, answer_form)
     closing = partial(_closing_lines, transcript, tools, choice, profile, form=call_form(key), fault=fault, alone=alone)
 
     def parts() -> Iterable[Part]:
@@ -92,13 +94,14 @@ def render_turn(
 
     def items() -> Iterable[Item]:
         said = [*conversation_items(transcript, key, named_results=profile.named_results)]
-        lines = closing(length=sum(item.length for item in said), as_items=True)
+        # Of a conversation without tools nobody asks how long it is.
+        length = sum(item.length for item in said) if len(tools) else 0
+        lines = closing(length=length, as_items=True)
         return [*said, *(Item("user", (Text(text),), ours=ours) for ours, text in lines)]
 
-    # Whatever its length: a line that was not shown is not repeated.
-    lines = Deferred(
-        lambda: [text for as_items in (False, True) for _, text in closing(length=sys.maxsize, as_items=as_items)]
-    )
+    # Whatever its length: a line that was not shown is not repeated. Both forms differ where results are named.
+    forms = (False, True) if profile.named_results else (False,)
+    lines = Deferred(lambda: [text for form in forms for _, text in closing(length=sys.maxsize, as_items=form)])
     return RenderedTurn(developer or None, Deferred(parts), head or None, Deferred(items), lines)
 
 
@@ -106,6 +109,12 @@ def text_before_key(transcript: Transcript, tools: ToolRegistry, *, parallel: bo
     """The beginning of `head`: what the client told the model in front of the conversation, and the tools on offer."""
     offered = _offer(tools, parallel, named_results=profile.named_results)
     return _joined(_guidance(transcript, leading_guidance(transcript)), offered)
+
+
+def _guides_later(transcript: Transcript) -> bool:
+    """Whether guidance stands behind the first user message."""
+    given = [entry for entry in transcript.entries if isinstance(entry, Guidance)]
+    return len(given) > len(leading_guidance(transcript))
 
 
 def _joined(*passages: str) -> str:

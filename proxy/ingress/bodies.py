@@ -45,7 +45,7 @@ async def read_json_body(request: web.Request) -> bytes:
             f"The request body is larger than {limit} bytes. The limit is set by --max-body.", status=413
         )
     try:
-        async with asyncio.timeout(BODY_DEADLINE):
+        async with asyncio.timeout(None if request.content.is_eof() else BODY_DEADLINE):
             body = await request.read()
     except TimeoutError:
         raise RequestError("The body of the request took too long.", status=408) from None
@@ -73,8 +73,12 @@ async def parse_in_its_time(request: web.Request, body: bytes) -> JsonObject:
 
 async def in_its_time(app: web.Application, owner: str, parse: Callable[[], Parsed], *read: object) -> Parsed:
     """What `parse` makes of what it will `read`, for `owner`."""
-    long = any(has_more(value, VALUES_AT_ONCE) or holds_pdf(value) for value in read)
-    return await beside_if(long, app, owner, parse)
+    return await beside_if(is_long(*read), app, owner, parse)
+
+
+def is_long(*read: object) -> bool:
+    """Whether it takes long to read these JSON values."""
+    return has_more(read, VALUES_AT_ONCE) or holds_pdf(read)
 
 
 async def beside_if(long: bool, app: web.Application, owner: str, work: Callable[[], Parsed]) -> Parsed:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import structlog
 from aiohttp import web
 from structlog.typing import FilteringBoundLogger
+
+from prompts import Deferred
 
 from ..contracts import Claim, StoredResponse, WireObject
 from ..errors import RequestError, StoreError
@@ -17,7 +21,7 @@ from ..wire.responses.input_items import History
 from ..wire.responses.request import Lookups, ResponsesRequest, parse_responses_request
 from ..wire.responses.stored_items import stored_input
 from .admission import owner_of
-from .bodies import in_its_time
+from .bodies import beside_if, is_long
 from .metrics import METRICS
 from .request_log import RequestLog
 from .state import CONVERSATION_LOCKS, STORE, STRICT_HISTORY
@@ -111,7 +115,7 @@ class Draft:
     owner: str
     request: ResponsesRequest
     builder: ResponsesBuilder
-    input: tuple[WireObject, ...]
+    input: Sequence[WireObject]
     claim: Claim | None
 
     @property
@@ -127,7 +131,7 @@ class Draft:
             previous=self.request.echo["previous_response_id"],
             owner=self.owner,
             created_at=self.builder.created_at,
-            input=self.input,
+            input=tuple(self.input),
             response=self.builder.response,
         )
 
@@ -146,12 +150,18 @@ async def make_draft(
     in `library`, else in the store. Raises `RequestError`.
     """
     history = await _history(app, owner, wanted, library or app[STORE])
+    long = is_long(body, history.items)
 
-    def read() -> tuple[ResponsesRequest, tuple[WireObject, ...]]:
+    def read() -> tuple[ResponsesRequest, Sequence[WireObject]]:
         parsed = parse_responses_request(body, history, wanted)
-        return parsed, stored_input(parsed.input, history.referred) if begun is None else begun.input
+        if begun is not None:
+            return parsed, begun.input
+        kept = Deferred(partial(stored_input, parsed.input, history.referred))
+        if long:
+            len(kept)  # made here, where it holds up nobody
+        return parsed, kept
 
-    parsed, kept = await in_its_time(app, owner, read, body, history.items)
+    parsed, kept = await beside_if(long, app, owner, read)
     return Draft(owner, parsed, ResponsesBuilder(parsed, begun=begun), kept, claim)
 
 
@@ -159,16 +169,17 @@ async def keep(request: web.Request, draft: Draft, entry: RequestLog) -> None:
     """Stores a Response that is over, before its last event leaves. A store that fails does not fail the answer: its
     client is warned.
     """
-    store, stored, whole = request.app[STORE], draft.stored(), bool(draft.request.echo["store"])
+    store, whole = request.app[STORE], bool(draft.request.echo["store"])
     try:
         if whole:
-            await store.save(stored, append_to=draft.conversation)
+            await store.save(draft.stored(), append_to=draft.conversation)
         elif draft.conversation is not None:
+            stored = draft.stored()
             await store.add_items(draft.conversation, draft.owner, [*stored.input, *stored.output])
     except StoreError as error:
         entry.turn.warn(NOT_STORED)
         request.app[METRICS].not_stored("response" if whole else "items")
-        log.warning("not_stored", response=stored.id, error=error.message)
+        log.warning("not_stored", response=draft.builder.id, error=error.message)
     if draft.claim is not None:
         # Its client may go on with the conversation as soon as it has the last event, in another process.
         await request.app[CONVERSATION_LOCKS].release(draft.claim)

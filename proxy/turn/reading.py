@@ -94,7 +94,6 @@ class Reading:
         self._demanded = demanded
         self._held = False
         self._meter = meter
-        self._parser = self._new_parser()
         self._key = key
         self._thoughts = None if key is None else Mask(key)
         self._thought_part = 0
@@ -114,6 +113,7 @@ class Reading:
         self._leaving = LeavingCall(self._out, key)
         self._calls: PassedCalls | None = None
         if gate is not None:
+            self._parser = self._new_parser()
             self._calls = PassedCalls(
                 gate,
                 report,

@@ -479,7 +479,7 @@ def _is_long(request: TurnRequest, characters: int) -> bool:
 
 def _whole(prompt: Prompt) -> Prompt:
     """`prompt` with both its forms made: which one its backend will look at is not known here."""
-    for form in (prompt.items, prompt.parts):
+    for form in (prompt.parts, *(item.parts for item in prompt.items)):
         len(form)
     return prompt
 

@@ -104,7 +104,7 @@ class Reader:
         return value
 
     def string(self, key: str, *, max_length: int | None = None) -> str | None:
-        value = self.get(key)
+        value = self._object.get(key)
         if value is None:
             return None
         if not isinstance(value, str):
@@ -114,8 +114,9 @@ class Reader:
         return value
 
     def required_string(self, key: str) -> str:
-        self.require(key)
         value = self.string(key)
+        if value is None:
+            raise missing(self.at(key))
         if not value:
             raise RequestError(
                 f"Invalid '{self.at(key)}': empty string. Expected a string with minimum length 1, but got an empty "
@@ -144,13 +145,13 @@ class Reader:
         return value
 
     def boolean(self, key: str) -> bool | None:
-        value = self.get(key)
+        value = self._object.get(key)
         if value is None or isinstance(value, bool):
             return value
         raise wrong_type(self.at(key), "a boolean", value)
 
     def integer(self, key: str, *, minimum: int | None = None, maximum: int | None = None) -> int | None:
-        value = self.get(key)
+        value = self._object.get(key)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int):
@@ -159,7 +160,7 @@ class Reader:
         return value
 
     def number(self, key: str, *, minimum: float | None = None, maximum: float | None = None) -> float | None:
-        value = self.get(key)
+        value = self._object.get(key)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -168,7 +169,7 @@ class Reader:
         return value
 
     def array(self, key: str, *, max_length: int | None = None) -> list[JsonValue] | None:
-        value = self.get(key)
+        value = self._object.get(key)
         if value is None:
             return None
         if not isinstance(value, list):
@@ -178,13 +179,14 @@ class Reader:
         return value
 
     def object(self, key: str) -> Reader | None:
-        value = self.get(key)
+        value = self._object.get(key)
         return None if value is None else Reader.of(value, self.at(key))
 
     def objects(self, key: str, *, max_length: int | None = None) -> Iterator[Reader]:
         """Readers for the objects of an array; no array reads as an empty one."""
+        path = self.at(key)
         for index, value in enumerate(self.array(key, max_length=max_length) or []):
-            yield Reader.of(value, f"{self.at(key)}[{index}]")
+            yield Reader.of(value, f"{path}[{index}]")
 
     def _too_long(self, key: str, kind: str, noun: str, maximum: int, length: int) -> RequestError:
         return RequestError(

@@ -6,7 +6,7 @@ accepted, also without ids, with nulls and with members we do not know.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from prompts import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, UserTurn, compacted
@@ -89,7 +89,7 @@ class _Items:
         self._ids: set[str] = set()
 
     def add(self, item: Reader) -> None:
-        if (stored := self._referred.get(referred_id(item.raw) or "")) is not None:
+        if self._referred and (stored := self._referred.get(referred_id(item.raw) or "")) is not None:
             item = Reader(dict(stored), item.path)
         self._check_id(item)
         kind = item.string("type") or ("message" if item.get("role") is not None else None)
@@ -248,7 +248,7 @@ def referred_ids(value: JsonValue) -> tuple[str, ...]:
     return tuple(identifier for item in items if (identifier := referred_id(item)) is not None)
 
 
-def _readers(request: Reader, history: History) -> Iterator[Reader]:
+def all_items(request: Reader, history: History) -> Iterator[Reader]:
     """The items of `history` and then those of `input`."""
     for index, stored in enumerate(history.items):
         yield Reader(dict(stored), f"previous_response.items[{index}]")
@@ -256,10 +256,10 @@ def _readers(request: Reader, history: History) -> Iterator[Reader]:
         yield from request.objects("input", max_length=MAX_ITEMS)
 
 
-def has_unread_summary(request: Reader, history: History) -> bool:
-    """Whether an item stands for a conversation that only another server can read."""
-    items = (item for item in _readers(request, history) if item.get("type") == "compaction")
-    return any(read_summary(item.string("encrypted_content")) is None for item in items)
+def has_unread_summary(items: Iterable[Reader]) -> bool:
+    """Whether one stands for a conversation that only another server can read."""
+    summaries = [item for item in items if item.get("type") == "compaction"]
+    return any(read_summary(item.string("encrypted_content")) is None for item in summaries)
 
 
 def ends_with_trigger(value: JsonValue) -> bool:
@@ -271,9 +271,9 @@ def ends_with_trigger(value: JsonValue) -> bool:
             return False
 
 
-def brought_tools(request: Reader, history: History) -> Iterator[Reader]:
-    """The tools that items bring, a search's output among them; they are offered besides the request's `tools`."""
-    for item in _readers(request, history):
+def brought_tools(items: Iterable[Reader]) -> Iterator[Reader]:
+    """The tools that they bring, a search's output among them; they are offered besides the request's `tools`."""
+    for item in items:
         match item.get("type"):
             case "additional_tools" | "tool_search_output":
                 item.require("tools")
@@ -293,13 +293,13 @@ def _check_trigger(request: Reader) -> None:
             )
 
 
-def parse_input(request: Reader, tools: ToolSet, history: History) -> Paired:
+def parse_input(request: Reader, given: Iterable[Reader], tools: ToolSet, history: History) -> Paired:
     """What stands in `history` and then in `input`, a string or an array of items, as transcript entries.
 
-    `input` may be missing or empty where the request continues something.
+    `given` are `all_items`. `input` may be missing or empty where the request continues something.
     """
     items = _Items(tools, history)
-    for item in _readers(request, history):
+    for item in given:
         items.add(item)
     _check_trigger(request)
     value = request.get("input")

@@ -6,11 +6,12 @@ docs/reference/parameters.md says for each parameter whether it is honoured, ech
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NotRequired, TypedDict
 
 import orjson
 
-from prompts import AssistantText, Transcript
+from prompts import AssistantText, Deferred, Transcript
 
 from ...contracts import Compaction, OutputFormat, Sampling, TurnRequest
 from ...errors import RequestError
@@ -22,6 +23,7 @@ from .input_items import (
     NO_HISTORY,
     UNREAD_SUMMARY,
     History,
+    all_items,
     brought_tools,
     ends_with_trigger,
     has_unread_summary,
@@ -233,9 +235,11 @@ def parse_responses_request(
     found = wanted or lookups(body)
     model = request.matching("model", MODEL_NAME)
     _refuse_unserved(request)
-    tools = parse_tools(request, brought_tools(request, history))
+    # Read when they are first looked at: what is wrong with the tools is said before.
+    items = Deferred(partial(all_items, request, history))
+    tools = parse_tools(request, brought_tools(items))
     choice = parse_tool_choice(request, tools)
-    conversation = parse_input(request, tools, history)
+    conversation = parse_input(request, items, tools, history)
     instructions = request.string("instructions")
     reasoning, effort, summary = _reasoning(request)
     parallel = request.boolean("parallel_tool_calls")
@@ -293,7 +297,7 @@ def parse_responses_request(
             truncate=truncation == "auto",
             repairs=conversation.repairs,
             compaction=_compaction(request),
-            warnings=(*((UNREAD_SUMMARY,) if has_unread_summary(request, history) else ()), *tools.warnings),
+            warnings=(*((UNREAD_SUMMARY,) if has_unread_summary(items) else ()), *tools.warnings),
             names=frozenset(filter(None, [echo["prompt_cache_key"], found.previous_response_id, found.conversation])),
         ),
         tools=tools,
