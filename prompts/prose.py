@@ -7,6 +7,7 @@ those of `string.Template`; `$open` and `$close` are always filled from the pars
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from importlib.resources import files
 from string import Template
 
@@ -31,6 +32,7 @@ _LINES = {
 }
 
 
+@lru_cache
 def call_form(key: str | None = None) -> str:
     """The form of a call, with placeholders where the model writes its own words."""
     return write_call(FORM_NAME, FORM_ARGUMENTS, key=key)

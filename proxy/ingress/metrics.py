@@ -121,7 +121,9 @@ class Metrics:
         self._spoilt = counter("lanes_spoilt", "Conversations that cannot go on at the backend.", "reason")
         self._taken_over = counter("taken_over", "Background responses whose process had gone.", "outcome")
         self._not_stored = counter("not_stored", "What was to be stored, and could not be.", "what")
-        self._running = Gauge("tagcall_turns_running", "Turns that are running.", registry=registry)
+        self._running = 0
+        running = Gauge("tagcall_turns_running", "Turns that are running.", registry=registry)
+        running.set_function(lambda: self._running)
         self._first_event = Histogram(
             "tagcall_first_event_seconds",
             "From a turn's begin to the first of its events.",
@@ -156,11 +158,11 @@ class Metrics:
     def turn(self, report: TurnReport) -> Iterator[TurnClock]:
         """Counts one turn, when it is over. The clock is shown its events."""
         clock = TurnClock()
-        self._running.inc()
+        self._running += 1
         try:
             yield clock
         finally:
-            self._running.dec()
+            self._running -= 1
             self._count(clock, report)
 
     def _count(self, clock: TurnClock, report: TurnReport) -> None:

@@ -181,8 +181,10 @@ class Turn:
         report.pair(request.repairs)
 
     def _tell_ignored(self) -> None:
+        if not (wishes := self._request.wishes):
+            return
         told, heeds = self._told_ignored, self._backend.heeds(self._request.model)
-        if ignored := [name for name in self._request.wishes if name not in heeds | told]:
+        if ignored := [name for name in wishes if name not in heeds | told]:
             self._report.warn(f"Without effect here: {', '.join(ignored)}.")
             self._told_ignored = told | {*ignored}
 
