@@ -11,7 +11,6 @@ import hmac
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from hashlib import sha256
 
 from aiohttp import web
@@ -66,12 +65,7 @@ def key_of(headers: Mapping[str, str]) -> str:
 
 def owner_of(request: web.Request) -> str:
     """Whose Responses these are: those of one key are not for another."""
-    return request.get(OWNER) or _owner_with(key_of(request.headers))
-
-
-@lru_cache(maxsize=64)
-def _owner_with(key: str) -> str:
-    return sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
+    return request.get(OWNER) or sha256(key_of(request.headers).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 class Admission:
