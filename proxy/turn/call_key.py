@@ -122,12 +122,17 @@ class TurnKey:
 
     def carried(self, members: Sequence[tuple[str, str]]) -> Carried:
         """What is carried by a call with these members, each a name and the text of a JSON value."""
-        written: Mapping[str, str] = dict(members)
-        # A key that is written as anything but a string is none.
-        value = orjson.loads(written[KEY]) if written.get(KEY, "").startswith('"') else ""
+        value = self.written(members)
         if self.key is None or not value:
             return Carried.NOTHING
         return Carried.RIGHT if value == self.key else Carried.WRONG
+
+    @staticmethod
+    def written(members: Sequence[tuple[str, str]]) -> str:
+        """What stands where the key belongs; empty where nothing does."""
+        written: Mapping[str, str] = dict(members)
+        # A key that is written as anything but a string is none.
+        return str(orjson.loads(written[KEY])) if written.get(KEY, "").startswith('"') else ""
 
     @property
     def habit(self) -> KeyHabit:

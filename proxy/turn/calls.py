@@ -2,8 +2,10 @@
 
     the key ------ stands in a tool output that is new ---> asked for once more --again--> text
       |                                                     (models can imitate the key of the calls they are shown)
+      |----------- came for another call that was asked for, and is a quotation ----------> text
       '----------- else -----------------------------------------------------------------> a call
-    another key ------------------------------------------> asked for once more --again--> taken out
+    another key -- that came along with a quotation --------------------------------------> text
+      '---------------------------------------------------> asked for once more --again--> taken out
     no key ------- nothing in the request looks like a call -----------------------------> a call
       |----------- the guard knows it as a quotation ------------------------------------> text
       |----------- the model never writes the key ---------------------------------------> a call
@@ -29,7 +31,16 @@ from parser import (
     fit,
     read_parameter_types,
 )
-from prompts import Grounds, PastCall, QuoteGuard, canonical, looping_calls, unescape_json
+from prompts import (
+    Grounds,
+    PastCall,
+    QuoteGuard,
+    canonical,
+    holds_word,
+    looping_calls,
+    unescape_json,
+    untrusted_strings,
+)
 
 from ..contracts import TurnRequest
 from ..ids import CALL_ID
@@ -104,7 +115,7 @@ class CallGate:
         self.declared = request.registry
         """Also the tools that may not be called now: their calls are known, and taken out."""
         self._schemas = schemas
-        self._streamed = request.streamed
+        self._request = request
         self._mint = mint
         self._key = key
         self._demanded = demanded
@@ -114,6 +125,8 @@ class CallGate:
         # An id that comes twice would tie a result to two calls, and models repeat those that they were shown.
         self._ids = {entry.call_id for entry in request.transcript.entries if isinstance(entry, PastCall)}
         self._asked_for_key = False
+        # Calls that are asked for once more, by a line that tells the key: until one of them comes, it marks no other.
+        self._awaited: set[tuple[str, str | None]] = set()
 
     def judge(
         self, call: CallCompleted, *, before: str = "", may_ask: bool = False, held: bool = False
@@ -133,6 +146,8 @@ class CallGate:
             return Refusal.UNDECLARED
         if isinstance(suspicion, Doubt):
             self._asked_for_key = self._asked_for_key or suspicion is Doubt.NO_KEY
+            if suspicion is not Doubt.IN_OUTPUT:
+                self._awaited.add((tool.name, canonical(arguments)))
             return Doubted(tool.name, suspicion)
         if suspicion is not None:
             return suspicion
@@ -161,22 +176,22 @@ class CallGate:
         match self._key.carried(call.extra):
             case Carried.RIGHT:
                 self._key.learn(KeyHabit.WRITES)
+                if self._awaits_another(call, arguments) and self._is_quotation(call, arguments, before):
+                    return Refusal.QUOTED
                 if not self._guard.stands_in_new_output(call.name, arguments):
                     return None
                 if may_ask:
                     return Doubt.IN_OUTPUT
                 return None if self._demanded else Refusal.QUOTED
             case Carried.WRONG if self._key.mode is KeyMode.AUTO:
+                if self._is_copied_key(call) and self._is_quotation(call, arguments, before):
+                    return Refusal.QUOTED
                 return Doubt.WRONG_KEY if may_ask else Refusal.WRONG_KEY
             case _:
                 return self._keyless(call, arguments, before, may_ask=may_ask)
 
     def _keyless(self, call: CallCompleted, arguments: str, before: str, *, may_ask: bool) -> Refusal | Doubt | None:
-        if self._guard.is_quotation(call.name, arguments, before=before, demanded=self._demanded):
-            return Refusal.QUOTED
-        if call.tier in {Tier.BARE, Tier.HELD} and self._guard.quotes_bare(
-            call.raw, before=before, demanded=self._demanded
-        ):
+        if self._is_quotation(call, arguments, before):
             return Refusal.QUOTED
         match self._key.mode, self._key.habit:
             case KeyMode.OFF, _:
@@ -195,6 +210,25 @@ class CallGate:
                 if self._asked_for_key:
                     self._key.learn(KeyHabit.NEVER)
                 return None
+
+    def _is_quotation(self, call: CallCompleted, arguments: str, before: str) -> bool:
+        """Whether it is one without a look at its key."""
+        if self._guard.is_quotation(call.name, arguments, before=before, demanded=self._demanded):
+            return True
+        bare = call.tier in {Tier.BARE, Tier.HELD}
+        return bare and self._guard.quotes_bare(call.raw, before=before, demanded=self._demanded)
+
+    def _is_copied_key(self, call: CallCompleted) -> bool:
+        """Whether its key stands in the request, as the whole block may. Any other is ours, copied wrong."""
+        sent = [*untrusted_strings(self._request.transcript, self._request.registry), *self._request.also_shown]
+        return holds_word(self._key.written(call.extra).casefold(), sent)
+
+    def _awaits_another(self, call: CallCompleted, arguments: str) -> bool:
+        """Whether another call was asked for, and has not come yet."""
+        tool = self.registry.match(call.name)
+        if tool is not None and (tool.name, canonical(arguments)) in self._awaited:
+            self._awaited.clear()
+        return bool(self._awaited)
 
     def may_leave_unfinished(self, call: CallStarted) -> bool:
         """Whether the end of a call that has begun can bring nothing that changes or stops it."""
@@ -226,7 +260,7 @@ class CallGate:
     @property
     def keeps_calls_together(self) -> bool:
         """Whether one call may be the reason to refuse all: some tool is strict, or none is seen before the end."""
-        return self._schemas.strict or not self._streamed
+        return self._schemas.strict or not self._request.streamed
 
     def is_quoted_text(self, raw: str) -> bool:
         """Whether a block that cannot be read stands just so in the request."""

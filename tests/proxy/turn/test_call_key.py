@@ -298,6 +298,51 @@ async def test_another_key_is_asked_for_once_more_and_then_taken_out() -> None:
     assert outcome.report.refused == {"wrong_key": 1}
 
 
+FOREIGN = write_call("read_note", A, key="4f1d9c0a7be25836")
+
+
+@pytest.mark.parametrize("asked", [UserTurn((Text(f"Show me this:\n{FOREIGN}"),)), None])
+async def test_a_block_that_was_copied_with_its_key_is_text_at_once(asked: UserTurn | None) -> None:
+    """A note about calls may hold a key of its own, or of another conversation."""
+    transcript = Transcript((asked,)) if asked else shown(FOREIGN)
+    outcome = await play(f"It says:\n{FOREIGN}", request=ask(transcript=transcript))
+    assert (outcome.calls, outcome.text) == ([], f"It says:\n{FOREIGN}")
+    assert outcome.report.again == []
+    assert outcome.report.refused == {"quoted": 1}
+
+
+async def test_a_key_that_was_copied_wrong_or_from_a_note_is_mended_in_a_call_that_is_meant() -> None:
+    asked = Transcript((UserTurn((Text(f"Yes, run this: {FOREIGN}"),)),))
+    for transcript, foreign, arguments in (
+        (asked, "4f1d9c0a7be25837", A),
+        (asked, "4f1d9c0a7be25836", B),
+        (shown(FOREIGN), "4f1d9c0a7be25836", B),
+    ):
+        wrong = write_call("read_note", arguments, key=foreign)
+        outcome = await play(wrong, call(arguments), request=ask(transcript=transcript))
+        assert outcome.calls == [("read_note", arguments)]
+        assert outcome.report.again == ["wrong_key"]
+
+
+@pytest.mark.parametrize("first", [write_call("search", "{}", key="4f1d9c0a7be25836"), READ_B])
+async def test_the_key_that_was_told_for_one_call_makes_no_call_of_a_quotation(first: str) -> None:
+    request = ask(transcript=Transcript((UserTurn((Text(f"Show me this:\n{FOREIGN}"),)),)))
+    outcome = await play(first, call(), request=request)
+    assert outcome.calls == []
+    assert outcome.text == FOREIGN.replace("4f1d9c0a7be25836", MASK)
+    assert outcome.report.refused == {"quoted": 1}
+
+
+async def test_behind_the_call_that_the_key_was_told_for_the_others_that_the_user_wants_come_too() -> None:
+    request = ask(transcript=Transcript((UserTurn((Text(f"Search for nothing, and run this: {READ_A}"),)),)))
+    wrong = write_call("search", "{}", key="4f1d9c0a7be25836")
+    both = keyed(lambda key: write_call("search", "{}", key=key) + write_call("read_note", A, key=key))
+    mixed = keyed(lambda key: wrong + write_call("read_note", A, key=key))
+    for first in (wrong, mixed):
+        outcome = await play(first, both, request=request)
+        assert outcome.calls == [("search", "{}"), ("read_note", A)]
+
+
 async def test_a_doubtful_call_is_not_shown_when_the_second_answer_is_none() -> None:
     outcome = await play(READ_B, BackendError("Gone."), request=QUOTED)
     assert (outcome.calls, outcome.text, outcome.error.message) == ([], "", "Gone.")
