@@ -108,7 +108,7 @@ class PassedCalls:
             self.fail(CallMalformed(reason, raw, call.index, meant=is_markup(call.raw)), cut=cut)
             return
         # Text before it leaves before it.
-        self._said.flush()
+        self._said.flush(ends=False)
         self._said.speak()
         live = self._leaving.index == call.index
         self._meant_call = None
@@ -148,13 +148,13 @@ class PassedCalls:
 
     def fail(self, block: CallMalformed, *, cut: bool) -> None:
         """A block that cannot be read."""
-        self._said.flush()
+        self._said.flush(ends=False)
         self._said.speak()
         meant, self._meant_call = self._meant_call, None
         # A call that has no key goes behind no other: it would be run as one that is whole.
-        is_meant = meant is not None and block.index == meant.index and (meant.keyed or not self._good)
-        if cut and meant is not None and is_meant:
+        if cut and meant is not None and (meant.keyed or not self._good):
             # Cut off, but meant: it leaves as far as it has come, as one whose arguments nobody can read.
+            self._said.flush()
             events = (
                 ToolCallStarted(self._gate.take_id(meant.id), meant.name),
                 ToolCallArguments(masked(begun_arguments(block.raw), self._key)),
@@ -201,6 +201,7 @@ class PassedCalls:
         )
 
     def _accept(self, verdict: Accepted, call: CallCompleted, *, live: bool) -> None:
+        self._said.flush()
         # What the schema took of arguments that have left as they were written helped nobody.
         rules = (*call.repairs, *(() if live else verdict.coercions))
         self._report.take_call(call.tier.value, rules, verdict.name, call.raw)

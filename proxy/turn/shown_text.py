@@ -115,12 +115,12 @@ class ShownText:
         if self._notation.makes_up and self._release.hold is Hold.FREE:
             self._out += self._release.meet(Cue.DOUBT)
 
-    def flush(self) -> None:
-        """A stretch of text ends."""
+    def flush(self, *, ends: bool = True) -> None:
+        """A stretch of text ends; unless the text `ends`, JSON goes on behind a block in one of its strings."""
         if text := self._notation.flush():
             self._doubt_results()
             self._say(text)
-        if self._json is not None:
+        if ends and self._json is not None:
             self._tell(self._json.flush())
         if text := self._visible.flush():
             self._show(AnswerText(text, self.phase))
@@ -132,12 +132,12 @@ class ShownText:
 
     def show_block(self, raw: str) -> None:
         """A block that is no call is shown as it is. Flushed, for a tag in it ends with it."""
-        self.flush()
+        self.flush(ends=False)
         self._before.append(raw)
         self.block_is_text = True
         self._notation.pass_by(raw)
         self._say(raw)
-        self.flush()
+        self.flush(ends=False)
 
     def take_out(self, raw: str, told: str) -> None:
         """A block that is no call and no quotation: nobody is shown markup, and the client is `told`."""

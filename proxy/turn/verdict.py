@@ -159,10 +159,10 @@ def held_to_format(answer: Answer, output: JsonOutput | None) -> Answer:
     match output.read(answer.written, alone=answer.shown):
         case Unfit() as unfit:
             return replace(answer, unfit=unfit)
+        # What looked like a block that cannot be read is a tag in one of its strings.
         case _ if answer.shown:
-            return replace(answer, hold=Hold.FREE)
+            return replace(answer, hold=Hold.FREE, malformed=None)
         case text:
-            # What looked like a block that cannot be read is a tag in one of its strings.
             phase = next((event.phase for event in reversed(answer.held) if isinstance(event, AnswerText)), None)
             return replace(answer, hold=Hold.FREE, held=(AnswerText(text, phase),), malformed=None, lost=())
 

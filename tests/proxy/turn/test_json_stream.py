@@ -148,6 +148,29 @@ async def test_behind_json_that_left_early_nothing_is_asked_for_again() -> None:
     assert (told.text, told.calls) == (FIT, [("put", '{"n": 1}')])
 
 
+@pytest.mark.parametrize("quoted", [False, True])
+@pytest.mark.parametrize("chunk", [0, 1, 3])
+@pytest.mark.parametrize(
+    "tag", ["<tool_call>{x}</tool_call>", r"<tool_call>{\"name\": 1", "a <tool_call> b", "</tool_call>"]
+)
+async def test_a_tag_in_a_string_of_it_leaves_too(tag: str, chunk: int, quoted: bool) -> None:
+    text = f'{{"x": "See {tag}", "y": [1, 23]}}'
+    asked = ask(f"What is {tag}?" if quoted else "What is it?", output_format=OutputFormat())
+    told = await play(text, request=asked, options=EARLY, chunk=chunk)
+    assert (told.text, told.calls, told.finished) == (text, [], True)
+    assert (told.report.again, told.report.taken_out) == ([], {})
+
+
+async def test_what_there_is_of_it_leaves_before_a_call() -> None:
+    half = READ_A.removesuffix('"}}</tool_call>')
+    for call, end in ((READ_A, None), (half, "content_filter")):
+        answer: Script = [TextPiece(f'{{"x": 12{call}'), TurnEnded(USAGE, end)]
+        told = await play(answer, request=BESIDE_TOOLS, options=EARLY)
+        places = [isinstance(event, AnswerText) for event in told.events]
+        assert (told.text, len(told.calls)) == ('{"x": 12', 1)
+        assert places == sorted(places, reverse=True)
+
+
 def test_only_so_many_models_are_remembered() -> None:
     formats = HeldFormats(most=2)
     for model in "abc":
