@@ -38,11 +38,19 @@ def ask(text: str = "What is in a.md?", **changes: object) -> TurnRequest:
     return replace(request, **changes)  # type: ignore[arg-type]  # names are checked by the dataclass
 
 
-def gate(registry: ToolRegistry = TOOLS, transcript: Transcript | None = None) -> CallGate:
-    request = ask(registry=registry) if transcript is None else ask(registry=registry, transcript=transcript)
+def gate(
+    registry: ToolRegistry = TOOLS,
+    transcript: Transcript | None = None,
+    *,
+    key: TurnKey = NO_KEY,
+    streamed: bool = True,
+) -> CallGate:
+    request = ask(registry=registry, streamed=streamed)
+    if transcript is not None:
+        request = replace(request, transcript=transcript)
     schemas = ToolSchemas(registry, TurnReport())
     numbers = iter(range(1, 100))
-    return CallGate(request, registry, mint=lambda prefix: f"{prefix}_{next(numbers)}", schemas=schemas, key=NO_KEY)
+    return CallGate(request, registry, mint=lambda prefix: f"{prefix}_{next(numbers)}", schemas=schemas, key=key)
 
 
 def read(reading: Reading, events: Sequence[BackendEvent], error: BackendError | None = None) -> list[TurnEvent]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,24 @@ from proxy.turn.own_notation import OwnNotation, TakenOut
 
 LINE = "If all parts are done, answer."
 TOOLS = ("get_weather", "search")
+
+
+def reader(
+    told: Counter[TakenOut],
+    *,
+    call: str | None = None,
+    quoted: bool = False,
+    named: bool = False,
+    lines: Sequence[str] = (LINE,),
+) -> OwnNotation:
+    """One behind a call of `call`, if there was one."""
+    notation = OwnNotation(
+        TOOLS, named_results=named, may_begin_so=lambda: quoted, told=lambda what: told.update([what])
+    )
+    notation.lines = lines
+    if call:
+        notation.pass_call(call)
+    return notation
 
 
 def shown(
@@ -25,12 +44,7 @@ def shown(
     lines: Sequence[str] = (LINE,),
 ) -> tuple[str, dict[TakenOut, int]]:
     told = Counter[TakenOut]()
-    notation = OwnNotation(
-        TOOLS, named_results=named, may_begin_so=lambda: quoted, told=lambda what: told.update([what])
-    )
-    notation.lines = lines
-    if call:
-        notation.pass_call(call)
+    notation = reader(told, call=call, quoted=quoted, named=named, lines=lines)
     pieces: Sequence[str] = [text[at : at + size] for at in range(0, len(text), size)]
     return "".join([*map(notation.feed, pieces), notation.flush()]), dict(told)
 
@@ -92,6 +106,8 @@ def test_a_header_that_names_a_tool_goes_where_the_model_is_shown_such(size: int
     assert shown(others, size, named=True) == (others, {})
     assert shown(text, size) == (text, {})
     assert shown(text, size, named=True, call="search") == ("Result of all: good", {TakenOut.INVENTED_RESULT: 2})
+    invented = ("result of all: good", {TakenOut.INVENTED_RESULT: 2})
+    assert shown(text.lower(), size, named=True, call="search") == invented
     assert shown(text, size, call="search") == (text, {})
 
 
@@ -105,6 +121,7 @@ INVENTED = {TakenOut.INVENTED_RESULT: 1}
         ("[get_weather: 10.5]\nIt is 10.5.", "It is 10.5.", INVENTED),
         ("So:\n[Get_Weather] 10.5\nIt is.", "So:\nIt is.", INVENTED),
         ("[get_weather result] 10.5", "", INVENTED),
+        ("[get_weather result", "", INVENTED),
         ("[get_weather(Oslo)]", "", INVENTED),
         ("[get_weather]", "", INVENTED),
         ("[called: 1]\nSo.", "So.", INVENTED),
@@ -113,6 +130,7 @@ INVENTED = {TakenOut.INVENTED_RESULT: 1}
         ("[search the web]", "[search the web]", {}),
         ("[searching: x]", "[searching: x]", {}),
         ("in [search: x]", "in [search: x]", {}),
+        ("[assistant] So.", "[assistant] So.", {}),
         ("```\n[search: x]\n```\n[sea", "```\n[search: x]\n```\n[sea", {}),
     ],
 )
@@ -120,6 +138,59 @@ def test_behind_a_call_a_line_that_tells_its_result_goes(
     text: str, left: str, what: dict[TakenOut, int], size: int
 ) -> None:
     assert shown(text, size, call="called") == (left, what)
+
+
+@pytest.mark.parametrize(
+    ("text", "at_once", "place"),
+    [
+        ("Hello", True, {}),
+        ("[assist", False, {}),
+        ("[assistants", True, {}),
+        ("So\n[assist", True, {}),
+        ("If all", False, {}),
+        ("[tool:" + "x" * 121, False, {}),
+        ("[tool:" + "x" * 122, True, {}),
+        ("Result of", True, {}),
+        ("Result of", False, {"named": True}),
+        ("Rain", True, {"named": True}),
+        ("Rain", True, {"named": True, "call": "search"}),
+        ("Result of", True, {"call": "search"}),
+        ("Result of " + "x" * 117, False, {"named": True, "call": "search"}),
+        ("Result of " + "x" * 118, True, {"named": True, "call": "search"}),
+        ("[sea", False, {"call": "search"}),
+        ("[search res", False, {"call": "search"}),
+        ("[search the", True, {"call": "search"}),
+        ("[see", True, {"call": "search"}),
+    ],
+)
+def test_only_what_may_become_notation_of_ours_waits(text: str, at_once: bool, place: Mapping[str, Any]) -> None:
+    """An id that has no end is not waited for."""
+    notation = reader(Counter(), **place)
+    told = notation.feed(text)
+    assert told == (text if at_once else "")
+    assert told + notation.flush() == text
+
+
+def test_each_message_begins_anew() -> None:
+    notation = reader(Counter())
+    for message, left in ((f"[user] One.\n{LINE}\n", "One.\n"), ("  Two.\n", "  Two.\n"), ("[user] Three.", "Three.")):
+        assert notation.feed(message) + notation.flush() == left
+        notation.begin()
+
+
+@pytest.mark.parametrize(
+    ("block", "behind"),
+    [
+        ("<tool_call>", "\n  [user] is a header"),
+        ("<tool_call>", f"\n{LINE[:9]}"),
+        ("```\n<tool_call>", "\n[search: x]"),
+    ],
+)
+@pytest.mark.parametrize("call", [None, "search"])
+def test_behind_a_block_that_is_shown_its_line_goes_on(block: str, behind: str, call: str | None) -> None:
+    notation = reader(Counter(), call=call)
+    notation.pass_by(block)
+    assert notation.feed(behind) + notation.flush() == behind
 
 
 PIECES = st.sampled_from(

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
 import pytest
 
-from parser import write_call
-from prompts import PastCall, Text, ToolResult, Transcript, UserTurn
+from parser import Tool, ToolRegistry, write_call
+from prompts import MASK, PastCall, Text, ToolResult, Transcript, UserTurn
 from proxy.contracts import (
+    AnswerText,
     TextPiece,
     ToolCallArguments,
     ToolCallEnded,
     ToolCallStarted,
+    TurnEnded,
+    TurnEvent,
 )
-from proxy.turn import CallRelease, TurnReport
+from proxy.turn import CallRelease, KeyMode, TurnReport
+from proxy.turn.blocks import NO_KEY, QUOTED, UNREADABLE
+from proxy.turn.call_key import NoHabits, TurnKey
+from proxy.turn.calls import Doubt, Doubted
 from proxy.turn.reading import Reading
+from proxy.turn.release import Hold
+from proxy.turn.strictness import Misfit
 from proxy.turn.verdict import Answer
-from tests.proxy.turn.playing import READ_A, READ_B, gate, read
+from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, TOOLS, gate, read
 from tests.support.memory_backend import pieces
 
 
@@ -32,9 +44,11 @@ def test_good_calls_are_counted(release: CallRelease) -> None:
     assert (reading.answer.calls, report.calls) == (2, ["read_note"] * 2)
 
 
+LOOPED = (PastCall("c", "read_note", '{"path":"a.md"}'), ToolResult("c", (Text("# A"),))) * 2
+
+
 def test_a_call_that_goes_round_is_held_once() -> None:
-    past = (PastCall("c", "read_note", '{"path":"a.md"}'), ToolResult("c", (Text("# A"),)))
-    transcript = Transcript((UserTurn((Text("What is in a.md?"),)), *past, *past))
+    transcript = Transcript((UserTurn((Text("What is in a.md?"),)), *LOOPED))
     reading = Reading(gate(transcript=transcript), TurnReport())
     assert read(reading, [TextPiece(READ_A)]) == []
     assert (reading.answer.repeated, reading.answer.calls) == ("read_note", 0)
@@ -50,7 +64,7 @@ def test_undeclared_calls_are_counted_and_leave_nothing() -> None:
 def test_one_call_is_enough_where_one_was_asked_for() -> None:
     reading = Reading(gate(), TurnReport(), parallel=False)
     assert len(reading.receive([TextPiece(READ_A + READ_B)])) == 3
-    assert reading.stop
+    assert (reading.stop, reading.winds_down) == ("one call was asked for", True)
 
 
 def test_behind_a_live_call_that_broke_nothing_is_wanted() -> None:
@@ -61,3 +75,224 @@ def test_behind_a_live_call_that_broke_nothing_is_wanted() -> None:
     assert reading.receive([TextPiece(f"Once more: {READ_B}")]) == []
     assert reading.finish() == []
     assert (reading.answer.broken, reading.answer.calls) == (reading.stop, 0)
+
+
+# What is told of each block
+
+
+@dataclass
+class Heard:
+    """What an observer heard: what was told, and the block."""
+
+    notes: list[tuple[object, ...]] = field(default_factory=list)
+
+    def took(self, name: str, tier: str, rules: Sequence[str], block: str) -> None:
+        self.notes.append((name, tier, *rules, block))
+
+    def refused(self, reason: str, block: str) -> None:
+        self.notes.append((reason, block))
+
+
+KEY = "3b0f9c2d71e84a56"
+AUTO, REQUIRED = (TurnKey(mode, KEY, "m", NoHabits()) for mode in (KeyMode.AUTO, KeyMode.REQUIRED))
+SCHEMA = '{"type":"object","properties":{"path":{"type":"string"},"line":{"type":"integer"}},"required":["path"]}'
+LENIENT, STRICT = (ToolRegistry([Tool("read_note", None, SCHEMA, strict=strict)]) for strict in (False, True))
+BARE = READ_A.removeprefix("<tool_call>").removesuffix("</tool_call>")
+KEYED = READ_A.replace('{"name"', f'{{"key": "{KEY}", "id": "call_7", "name"')
+UNFIT = write_call("read_note", '{"path": 3}')
+OTHER_KEY = write_call("read_note", "{}", key="0000")
+LIVE = {"release": CallRelease.LIVE}
+NUMBER = '{"path": "a.md", "line": "3"}'
+INCOMPLETE = ToolCallEnded(complete=False)
+PROBLEM = "at 'path': 3 is not of type 'string'"
+COMMA = "'}' where a comma or ']' should be"
+READ = "the tool 'read_note'"
+CUT = "the answer was cut in the middle of it"
+
+
+def played(text: str, setting: Mapping[str, Any]) -> tuple[Reading, TurnReport, Heard, list[TurnEvent]]:
+    """`setting`: what the user said, the tools, the key, how the answer was cut, and what a `Reading` takes."""
+    options = {"said": "Read it.", "tools": LENIENT, "key": None, "cut": None, **setting}
+    transcript = Transcript((UserTurn((Text(options.pop("said")),)),))
+    tools, key, cut = (options.pop(name) for name in ("tools", "key", "cut"))
+    judge = gate(tools, transcript, key=key) if key else gate(tools, transcript)
+    heard = Heard()
+    report = TurnReport(observer=heard)
+    reading = Reading(judge, report, key=key and key.key, **options)
+    return reading, report, heard, read(reading, [TextPiece(text), TurnEnded(None, cut)])
+
+
+@pytest.mark.parametrize(
+    ("block", "setting", "note", "known"),
+    [
+        (READ_A, {}, ("read_note", "A"), {"calls": 1}),
+        (READ_A.replace("}}", ",}}"), {}, ("read_note", "B", "trailing-comma"), {"calls": 1}),
+        (write_call("read_note", NUMBER), {}, ("read_note", "A", "coerced_number"), {"calls": 1}),
+        (write_call("read_note", NUMBER), LIVE, ("read_note", "A"), {"calls": 1}),
+        (write_call("rm", "{}"), {}, ("undeclared",), {"undeclared": 1}),
+        (READ_A, {"said": READ_A}, ("quoted",), {}),
+        (READ_A, {"key": REQUIRED}, ("no_key",), {"lost": (NO_KEY.format(tool=READ),)}),
+        (
+            READ_B,
+            {"key": AUTO, "said": READ_A},
+            ("no_key",),
+            {"lost": (NO_KEY.format(tool=READ),), "doubtful": Doubted("read_note", Doubt.NO_KEY)},
+        ),
+        (
+            OTHER_KEY,
+            {"key": AUTO},
+            ("wrong_key",),
+            {"lost": (NO_KEY.format(tool=READ),), "doubtful": Doubted("read_note", Doubt.WRONG_KEY)},
+        ),
+        (OTHER_KEY, {"key": AUTO, "final": True}, ("wrong_key",), {"lost": (NO_KEY.format(tool=READ),)}),
+        (BROKEN, {}, (COMMA,), {"lost": (UNREADABLE,), "malformed": COMMA}),
+        (BROKEN, {"said": BROKEN}, (COMMA,), {}),
+        (UNFIT, {"tools": STRICT}, ("arguments_misfit",), {"misfits": (Misfit("read_note", PROBLEM, strict=True),)}),
+        (UNFIT, {}, ("read_note", "A"), {"calls": 1, "misfits": (Misfit("read_note", PROBLEM, strict=False),)}),
+        (UNFIT, {"final": True}, ("read_note", "A"), {"calls": 1}),
+        (UNFIT, LIVE, ("read_note", "A"), {"calls": 1}),
+        (BARE, {"bare_calls": True}, ("read_note", "C", "bare-answer"), {"calls": 1}),
+        (BARE, {"bare_calls": True, "key": REQUIRED}, ("no_key",), {}),
+        (BARE, {"bare_calls": True, "cut": "content_filter"}, (CUT,), {}),
+    ],
+)
+def test_of_each_block_is_told_what_it_was_taken_for(
+    block: str, setting: Mapping[str, Any], note: tuple[str, ...], known: Mapping[str, object]
+) -> None:
+    """Its words are for who watches; counted is what became of it."""
+    reading, report, heard, _ = played(block, setting)
+    assert heard.notes == [(*note, block)]
+    what, *tier = note
+    asked = "doubtful" in known
+    assert (report.refused, report.tiers) == ({} if tier or asked else {what: 1}, {tier[0]: 1} if tier else {})
+    assert report.repairs == dict.fromkeys(tier[1:], 1)
+    assert report.taken_out == ({"block": 1} if "lost" in known else {})
+    names = ("calls", "undeclared", "lost", "doubtful", "malformed", "misfits", "broken", "repeated")
+    assert {name: value for name in names if (value := getattr(reading.answer, name))} == known
+
+
+@pytest.mark.parametrize(
+    ("block", "setting", "markup", "warnings"),
+    [
+        (READ_A, {"said": READ_A}, {"quotation": 1}, [QUOTED.format(tool=READ)]),
+        (BARE, {"bare_calls": True, "said": BARE}, {}, [QUOTED.format(tool=READ)]),
+        (BARE, {"bare_calls": True, "key": REQUIRED}, {}, []),
+        (BARE, {"bare_calls": True, "cut": "content_filter"}, {"mention": 1}, []),
+        (BROKEN, {"said": BROKEN}, {"quotation": 1}, []),
+        (READ_A, {"said": f"{READ_A} ", "tools": TOOLS, "key": REQUIRED}, {"quotation": 1}, [QUOTED.format(tool=READ)]),
+        (OTHER_KEY, {"said": OTHER_KEY, "key": AUTO, "final": True}, {"quotation": 1}, []),
+    ],
+)
+def test_a_block_that_is_no_call_is_text_where_it_is_quoted_or_of_no_notation_of_ours(
+    block: str, setting: Mapping[str, Any], markup: Mapping[str, int], warnings: Sequence[str]
+) -> None:
+    text = block if block is BARE else f"It says:\n{block}"
+    _, report, _, left = played(text, setting)
+    assert "".join(event.text for event in left if isinstance(event, AnswerText)) == text
+    assert (report.markup, report.warnings, report.taken_out) == (markup, warnings, {})
+
+
+@pytest.mark.parametrize(
+    ("block", "setting", "why"),
+    [
+        (READ_A.replace("}}", '}, "key": "0000"}'), {"key": AUTO}, "the call was refused: wrong_key"),
+        (READ_A.replace("}}", '}, "line": 3}'), {}, "a part of the arguments came when they had ended"),
+        (BROKEN.replace("[1}", '{"path": ]'), {}, "the call cannot be read: ']' where a value should be"),
+    ],
+)
+@pytest.mark.parametrize("cut", [None, "content_filter"])
+def test_a_call_that_left_live_and_is_none_breaks_the_answer_unless_it_was_cut(
+    block: str, setting: Mapping[str, Any], why: str, cut: str | None
+) -> None:
+    reading, _, _, left = played(block, {**setting, **LIVE, "cut": cut})
+    assert (left[0], left[-1]) == (ToolCallStarted("call_1", "read_note"), INCOMPLETE)
+    assert (reading.stop, reading.answer.broken, reading.answer.calls) == (why, why, 0)
+
+
+def test_what_closes_a_block_once_more_goes_with_it() -> None:
+    _, _, _, left = played(f"Look: {READ_A}</tool_call> end", {"key": REQUIRED})
+    assert "".join(event.text for event in left if isinstance(event, AnswerText)) == "Look: end"
+
+
+# A call that the answer was cut in
+
+HALF = KEYED.removesuffix('a.md"}}</tool_call>') + KEY
+HALF_LEFT = [
+    ToolCallStarted("call_7", "read_note"),
+    ToolCallArguments(f'{{"path": "{MASK}'),
+    ToolCallEnded(complete=False),
+]
+CUT_OFF: Mapping[str, Any] = {"key": AUTO, "cut": "content_filter"}
+
+
+@pytest.mark.parametrize("before", ["", READ_B])
+@pytest.mark.parametrize("hold", [Hold.FREE, Hold.REQUIRED])
+def test_a_cut_call_with_the_key_leaves_as_far_as_it_came(before: str, hold: Hold) -> None:
+    reading, report, heard, left = played(f"I look.{before}{HALF}", {**CUT_OFF, "hold": hold})
+    assert left[0] == AnswerText("I look.")
+    assert left[-3:] == HALF_LEFT
+    assert (reading.answer.calls, report.refused) == (bool(before), {})
+    assert report.calls == ["read_note"] * (1 + bool(before))
+    assert len(heard.notes) == bool(before)
+
+
+def test_so_does_one_without_where_nothing_can_be_quoted_but_behind_no_other() -> None:
+    half = READ_A.removesuffix('"}}</tool_call>')
+    reading, _, _, left = played(half, CUT_OFF)
+    assert left == [
+        ToolCallStarted("call_1", "read_note"),
+        ToolCallArguments('{"path": "a.md'),
+        ToolCallEnded(complete=False),
+    ]
+    assert reading.answer.lost == ()
+    reading, report, _, left = played(READ_B + half, CUT_OFF)
+    assert (len(left), left[-1]) == (3, ToolCallEnded())
+    assert (reading.answer.lost, reading.answer.malformed, report.refused) == (
+        (UNREADABLE,),
+        None,
+        {"the call is cut off": 1},
+    )
+
+
+def test_a_cut_call_takes_the_place_of_words_that_were_shown_before() -> None:
+    reading, _, _, left = played(f"I look. {HALF}", {**CUT_OFF, "hold": Hold.SHOWN})
+    assert (left, reading.answer.held) == (HALF_LEFT, ())
+
+
+# Calls beside others
+
+
+def test_a_live_call_leaves_behind_the_text_that_was_held_for_it_and_with_the_id_that_it_has() -> None:
+    _, _, _, left = played(f"I look. {KEYED}", {**LIVE, "key": AUTO, "hold": Hold.REQUIRED})
+    assert left[:2] == [AnswerText("I look. "), ToolCallStarted("call_7", "read_note")]
+
+
+def test_behind_a_call_that_has_left_no_other_is_asked_for() -> None:
+    reading, report, _, _ = played(f"{KEYED}{OTHER_KEY}", {"key": AUTO})
+    assert (reading.answer.calls, reading.answer.doubtful, report.refused) == (1, None, {"wrong_key": 1})
+    reading, _, _, left = played(READ_A + UNFIT, {})
+    assert (reading.answer.misfits, len(left)) == ((), 6)
+
+
+def test_all_calls_are_held_from_one_on_that_does_not_fit() -> None:
+    reading, report, _, left = played(f"{UNFIT}{READ_A}{UNFIT}", {})
+    answer = reading.answer
+    assert (left, len(answer.held), answer.calls, len(answer.misfits)) == ([], 9, 3, 2)
+    assert (report.calls, report.misfits) == ([], {})
+
+
+@pytest.mark.parametrize(("before", "asked"), [("", True), (write_call("rm", "{}"), True), (READ_A, False)])
+def test_where_a_tail_is_kept_back_a_call_that_has_left_is_known_too(before: str, asked: bool) -> None:
+    reading, _, _, _ = played(before + UNFIT, {"keeps_tail": True})
+    assert bool(reading.answer.misfits) is asked
+
+
+def test_where_calls_go_together_one_that_does_not_fit_is_asked_for_behind_another() -> None:
+    reading = Reading(gate(LENIENT, streamed=False), TurnReport())
+    assert read(reading, [TextPiece(READ_A + UNFIT)]) == []
+    assert (reading.answer.hold, reading.answer.calls, len(reading.answer.misfits)) == (Hold.MISFIT, 2, 1)
+
+
+def test_of_calls_that_cannot_be_read_the_one_behind_a_good_one_is_not_asked_for() -> None:
+    reading, _, _, _ = played(READ_A + BROKEN, {})
+    assert replace(reading.answer, lost=()) == Answer(hold=Hold.ANSWERED, calls=1)

@@ -349,6 +349,12 @@ async def test_what_says_more_or_less_than_a_result_is_no_echo(mode: TurnOptions
     assert (outcome.text.strip(), outcome.report.again) == (answer.partition("\n")[0], [])
 
 
+async def test_what_turned_out_to_be_none_was_shown_and_is_not_said_again(mode: TurnOptions, chunk: int) -> None:
+    answers = (f"10.5 degrees.\n{BROKEN}", f"10.5 degrees.\n{SEARCH}")
+    outcome = await play(*answers, request=asked(*RESULT), options=mode, chunk=chunk)
+    assert (outcome.text, len(outcome.calls)) == ("10.5 degrees.\n", 1)
+
+
 async def test_neither_is_a_long_result_nor_one_of_before(mode: TurnOptions, chunk: int) -> None:
     note = "A note. " * 30
     shown = (RESULT[0], ToolResult("call_1", (Text(note),)))

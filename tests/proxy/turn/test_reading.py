@@ -15,6 +15,8 @@ from proxy.contracts import (
     MessageEnded,
     MessagePhase,
     Reasoning,
+    ReasoningEnded,
+    ReasoningItemEnded,
     ReasoningPiece,
     TextPiece,
     ToolCallEnded,
@@ -24,8 +26,10 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.turn import CallRelease, TurnReport
+from proxy.turn.blocks import UNREADABLE
 from proxy.turn.reading import Reading
 from proxy.turn.release import Hold
+from proxy.turn.tokens import CHARACTERS_PER_TOKEN
 from proxy.turn.verdict import Answer
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, gate, read
 from tests.support.memory_backend import USAGE, pieces
@@ -38,6 +42,29 @@ def test_text_leaves_as_it_comes_and_the_answer_knows_that_it_was_seen() -> None
     assert reading.finish() == []
     assert reading.answer == Answer(shown=True)
     assert reading.usage == USAGE
+    assert (reading.stop, reading.winds_down, reading.goes_on) == (None, False, False)
+
+
+def test_a_batch_is_read_in_its_order() -> None:
+    reading = Reading(gate(), TurnReport())
+    batch: list[BackendEvent] = [
+        TextPiece("I "),
+        TextPiece("look."),
+        MessageEnded(),
+        TextPiece("So: "),
+        TextPiece("done."),
+    ]
+    assert reading.receive(batch) == [AnswerText("I look."), AnswerMessageEnded(), AnswerText("So: done.")]
+    assert reading.receive([]) == []
+
+
+def test_what_was_read_is_counted_and_the_tokens_are_estimated() -> None:
+    reading = Reading(None, TurnReport())
+    assert (reading.characters, reading.estimated_tokens, reading.usage) == (0, 0, None)
+    for piece, tokens in (("x" * (CHARACTERS_PER_TOKEN - 1), 0), ("x", 1), ("x" * CHARACTERS_PER_TOKEN, 2)):
+        reading.receive([TextPiece(piece)])
+        assert reading.estimated_tokens == tokens
+    assert reading.characters == 2 * CHARACTERS_PER_TOKEN
 
 
 def test_a_held_answer_says_why_and_what_is_held() -> None:
@@ -70,6 +97,87 @@ def test_behind_a_stop_string_nothing_is_wanted_at_once(tools: bool) -> None:
     assert reading.goes_on
     assert reading.finish() == []
     assert reading.answer == Answer(shown=True, ended_by_stop_string=True)
+
+
+@pytest.mark.parametrize(
+    ("behind", "goes_on"), [("", False), (" \n", False), ("So.", True), (READ_B, True), (f"\n{READ_B}\n", True)]
+)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_whether_a_model_goes_on_behind_the_one_call_is_known(behind: str, goes_on: bool, at_once: bool) -> None:
+    reading = Reading(gate(), TurnReport(), parallel=False)
+    for text in [READ_A + behind] if at_once else [READ_A, *behind]:
+        reading.receive([TextPiece(text)])
+    assert reading.goes_on is goes_on
+
+
+CUT, GONE = TurnEnded(None, "content_filter"), BackendError("gone")
+
+
+@pytest.mark.parametrize(("tag", "is_half"), [("<", False), ("<t", True), ("<tool_c", True), ("<tool_call", True)])
+@pytest.mark.parametrize("written", ["I use ", '{"a": 1} '])
+def test_half_a_tag_is_text_unless_the_answer_was_cut_in_it(tag: str, is_half: bool, written: str) -> None:
+    """One character of it may be any."""
+    for end, error in ((CUT, None), (TurnEnded(None), GONE), (TurnEnded(None), None)):
+        report = TurnReport()
+        hold = Hold.FREE if written == "I use " else Hold.FORMAT
+        reading = Reading(gate(), report, hold=hold)
+        events: list[BackendEvent] = [TextPiece(written + tag)]
+        left = read(reading, [*events, end] if error is None else events, error)
+        out = is_half and (end is CUT or error is GONE)
+        assert reading.answer.lost == ((UNREADABLE,) if out else ())
+        assert report.taken_out == ({"block": 1} if out else {})
+        shown = left if hold is Hold.FREE else reading.answer.held
+        assert _joined(shown) == [written if out else written + tag]
+        assert reading.answer.written == ("" if hold is Hold.FREE else written + tag)
+
+
+def test_a_block_that_cannot_be_read_is_kept_with_the_text_that_must_be_json() -> None:
+    """It may be in one of its strings."""
+    text = '{"a": "<tool_call>{x}</tool_call>"}'
+    reading = Reading(gate(), TurnReport(), hold=Hold.FORMAT)
+    assert read(reading, [TextPiece(text)]) == []
+    assert (reading.answer.written, reading.answer.lost) == (text, (UNREADABLE,))
+    early = Reading(gate(), TurnReport(), hold=Hold.FORMAT)
+    early.tell_json(early=True)
+    assert _joined(read(early, [MessagePhase("final_answer"), TextPiece(text), MessageEnded()])) == [text]
+    assert (early.answer.written, early.answer.lost, early.answer.shown) == (text, (), True)
+
+
+def test_json_that_leaves_early_has_the_phase_of_its_message() -> None:
+    early = Reading(gate(), TurnReport(), hold=Hold.FORMAT)
+    early.tell_json(early=True)
+    left = read(early, [MessagePhase("final_answer"), *pieces('{"a": 1}', 4), MessageEnded()])
+    assert left == [AnswerText('{"a"', "final_answer"), AnswerText(": 1}", "final_answer")]
+
+
+def test_text_behind_a_call_behind_json_that_left_early_is_shown() -> None:
+    early = Reading(gate(), TurnReport(), hold=Hold.FORMAT)
+    early.tell_json(early=True)
+    left = read(early, [TextPiece(f'{{"a": 1}}{READ_A}So: {BROKEN}done.')])
+    assert [text for text in _joined(left) if isinstance(text, str)] == ['{"a": 1}', "So: done."]
+    assert early.answer.lost == (UNREADABLE,)
+
+
+KEY = "3b0f9c2d71e84a56"
+
+
+def test_reasoning_leaves_by_its_parts_without_the_key() -> None:
+    """What may be the beginning of a key waits for the end of its part, or of the stream."""
+    reading = Reading(gate(), TurnReport(), key=KEY)
+    thoughts: list[BackendEvent] = [
+        ReasoningPiece(1, f"a {KEY[:4]}"),
+        ReasoningPiece(2, KEY[4:]),
+        ReasoningPiece(2, " 3b0f"),
+    ]
+    assert read(reading, [*thoughts, ReasoningEnded()]) == [
+        Reasoning(1, "a "),
+        Reasoning(1, KEY[:4]),
+        Reasoning(2, KEY[4:]),
+        Reasoning(2, " "),
+        Reasoning(2, "3b0f"),
+        ReasoningItemEnded(),
+    ]
+    assert read(Reading(gate(), TurnReport(), key=KEY), [ReasoningPiece(3, "3b")]) == [Reasoning(3, "3b")]
 
 
 def test_reasoning_does_not_interrupt_a_call_that_is_leaving() -> None:

@@ -23,7 +23,7 @@ from proxy.turn.calls import Doubt, Doubted
 from proxy.turn.json_output import JsonOutput, Unfit
 from proxy.turn.release import Hold
 from proxy.turn.strictness import Misfit
-from proxy.turn.verdict import Answer, Demands, end_of, fault_of, held_to_format, nothing_left, settled
+from proxy.turn.verdict import FAILED_CODE, Answer, Demands, end_of, fault_of, held_to_format, nothing_left, settled
 
 GONE = BackendError("gone", code="backend_disconnected")
 MISFIT = Misfit("read_note", "'path' is a required property", strict=True)
@@ -59,6 +59,22 @@ def test_text_that_is_no_json_stays_and_says_why() -> None:
     read = held_to_format(written("Well."), JSON.output)
     assert read.held == TEXT
     assert read.unfit == Unfit("it is not one JSON value")
+
+
+def test_it_leaves_with_the_phase_of_its_message_and_without_what_was_said_of_it() -> None:
+    held = (AnswerText("Here: ", "commentary"), AnswerText('{"a": 1}', "final_answer"), AnswerMessageEnded())
+    answer = replace(written('Here: {"a": 1}'), held=held, lost=("A block was taken out.",))
+    stands = Answer(hold=Hold.FREE, held=(AnswerText('{"a": 1}', "final_answer"),), written=answer.written)
+    assert held_to_format(answer, JSON.output) == stands
+    assert held_to_format(replace(answer, held=()), JSON.output).held == (AnswerText('{"a": 1}'),)
+
+
+def test_json_that_was_seen_stands_as_it_is_if_nothing_else_was() -> None:
+    seen = replace(written('{"a": 1}'), shown=True, held=())
+    stands = replace(seen, hold=Hold.FREE)
+    assert held_to_format(seen, JSON.output) == stands
+    assert held_to_format(replace(seen, malformed="a tag in a string"), JSON.output) == stands
+    assert held_to_format(replace(seen, written='Here: {"a": 1}'), JSON.output).unfit
 
 
 @pytest.mark.parametrize(
@@ -140,8 +156,37 @@ def test_what_another_answer_could_not_change_is_not_asked_for_again(answer: Ans
 
 
 def test_an_answer_of_nothing_but_undeclared_calls_is_not_asked_for_as_json() -> None:
-    unfit = Unfit("it is not one JSON value")
-    assert fault_of(Answer(hold=Hold.FORMAT, undeclared=1, unfit=unfit), JSON) is None
+    unfit = Answer(hold=Hold.FORMAT, unfit=Unfit("it is not one JSON value"))
+    assert fault_of(replace(unfit, undeclared=1), JSON) is None
+    for answer in (unfit, replace(unfit, held=TEXT, undeclared=1)):
+        fault = fault_of(answer, JSON)
+        assert fault is not None
+        assert fault.reason is Again.OUTPUT_INVALID
+
+
+@pytest.mark.parametrize(
+    ("answer", "again"),
+    [
+        (Answer(constrained=True, error=BackendError("gone", code=FAILED_CODE)), True),
+        (Answer(constrained=True, error=BackendError("gone", code=FAILED_CODE), calls=1), False),
+        (Answer(constrained=True, error=GONE), False),
+        (Answer(error=BackendError("gone", code=FAILED_CODE)), False),
+        (Answer(constrained=True), False),
+    ],
+)
+def test_a_server_that_gives_up_on_a_held_answer_is_asked_once_more(answer: Answer, again: bool) -> None:
+    fault = fault_of(answer, FREE)
+    assert (fault and fault.reason) == (Again.HELD_FAILED if again else None)
+
+
+def test_a_line_names_the_tool_and_where_no_tool_can_be_called_none_is_asked_for() -> None:
+    fault = fault_of(MISFITTING, FREE)
+    assert fault is not None
+    assert "read_note" in (fault.line or "")
+    assert fault_of(MALFORMED, Demands(tools=False)) is None
+    repeated = fault_of(REPEATED, FREE)
+    assert repeated is not None
+    assert (repeated.line, repeated.plain) == (None, True)
 
 
 # What of two answers the client gets
@@ -159,12 +204,59 @@ def test_a_second_answer_that_failed_does_not_take_the_first_one_away() -> None:
         (MALFORMED, Answer(error=GONE, calls=1), FREE),
         (MALFORMED, Answer(error=GONE), CALL_DEMANDED),
         (MISFITTING, Answer(error=GONE), FREE),
+        (replace(MISFITTING, shown=True), Answer(error=GONE), FREE),
         (written("Well."), Answer(error=GONE), JSON),
     ],
-    ids=["it was seen", "it called", "a call is demanded", "the first had a misfit", "the first was no JSON"],
+    ids=[
+        "it was seen",
+        "it called",
+        "a call is demanded",
+        "the first had a misfit",
+        "after words",
+        "the first was no JSON",
+    ],
 )
 def test_a_failure_is_told_where_the_first_answer_is_none(first: Answer, second: Answer, demands: Demands) -> None:
     assert settled(first, second, demands).error is GONE
+    assert settled(first, second, demands).misfits == ()
+
+
+LENIENT = Answer(hold=Hold.MISFIT, held=CALL, calls=1, misfits=(replace(MISFIT, strict=False),))
+
+
+@pytest.mark.parametrize(
+    ("second", "demands", "is_better"),
+    [
+        (CALLED, FREE, True),
+        (MISFITTING, FREE, True),
+        (replace(MISFITTING, calls=0), FREE, True),
+        (SAID, FREE, True),
+        (SAID, CALL_DEMANDED, False),
+        (Answer(held=TEXT), FREE, True),
+        (Answer(held=TEXT, unfit=Unfit("it is no JSON")), FREE, False),
+        (Answer(error=GONE, shown=True), FREE, True),
+        (Answer(error=GONE), FREE, False),
+        (NOTHING, FREE, False),
+        (MALFORMED, FREE, False),
+    ],
+)
+def test_a_call_that_does_not_fit_leaves_if_no_second_answer_is_better(
+    second: Answer, demands: Demands, is_better: bool
+) -> None:
+    assert (settled(LENIENT, second, demands) == LENIENT) is not is_better
+
+
+def test_of_blocks_that_were_taken_out_the_client_hears_once() -> None:
+    first = replace(MALFORMED, lost=("One.",))
+    for second, lost in (
+        (replace(SAID, lost=("Two.",)), ("Two.",)),
+        (replace(NOTHING, lost=("Two.",)), ("Two.",)),
+        (SAID, ()),
+        (CALLED, ()),
+        (NOTHING, ("One.",)),
+        (replace(SAID, preface=True), ("One.",)),
+    ):
+        assert settled(first, second, FREE).lost == lost
 
 
 @pytest.mark.parametrize("second", [NOTHING, MALFORMED])
@@ -203,15 +295,22 @@ def test_text_in_front_of_which_nothing_was_seen_needs_no_break() -> None:
 # Whether anything is left
 
 
+LOST = Answer(lost=("A tool call was taken out.",))
+
+
 def test_an_answer_of_nothing_but_undeclared_calls_leaves_nothing() -> None:
     assert nothing_left(UNDECLARED, UNDECLARED, FREE)
     assert nothing_left(UNDECLARED, NOTHING, FREE)
+    assert nothing_left(NOTHING, UNDECLARED, FREE)
+    assert nothing_left(LOST, LOST, FREE), "it was not asked for once more"
 
 
 @pytest.mark.parametrize(
     ("first", "last", "demands"),
     [
         (NOTHING, NOTHING, FREE),
+        (LOST, NOTHING, FREE),
+        (UNDECLARED, replace(UNDECLARED, misfits=(MISFIT,)), FREE),
         (replace(UNDECLARED, shown=True), UNDECLARED, FREE),
         (UNDECLARED, Answer(held=TEXT), FREE),
         (UNDECLARED, CALLED, FREE),
@@ -242,6 +341,8 @@ def test_what_is_held_of_an_answer_that_stands_leaves_with_its_end() -> None:
         (replace(MALFORMED, hold=Hold.REQUIRED), CALL_DEMANDED, "tool_call_missing"),
         (replace(written("Well."), unfit=Unfit("it is no JSON")), JSON, "output_invalid"),
         (replace(CALLED, hold=Hold.STRICT, held=CALL, error=GONE), FREE, "backend_disconnected"),
+        (replace(LENIENT, error=GONE), FREE, "backend_disconnected"),
+        (replace(SAID, broken="it broke"), FREE, "tool_call_broken"),
     ],
 )
 def test_nothing_goes_before_a_refusal_that_would_look_like_an_answer(
@@ -263,6 +364,7 @@ def test_a_call_that_never_came_is_named_as_it_was_asked_for(names: tuple[str, .
     (end,) = end_of(NOTHING, Demands(call=True, names=names), Usage())
     assert isinstance(end, TurnFailed)
     assert f"did not call {wanted} although" in end.error.message
+    assert end.error.param == "tool_choice"
 
 
 def test_a_cut_answer_owes_no_call() -> None:

@@ -1,0 +1,50 @@
+"""The text of one answer: which of it is shown, and what is known of that in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from proxy.turn import TurnReport
+from proxy.turn.own_notation import OwnNotation
+from proxy.turn.release import Release
+from proxy.turn.shown_text import MAX_PREFACE, ShownText
+from proxy.turn.visible_text import VisibleText
+
+LONGEST = "word " * (MAX_PREFACE // 5)
+
+
+def shown_text() -> ShownText:
+    return ShownText([], Release(), TurnReport(), OwnNotation(), VisibleText(()))
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "words"),
+    [
+        (["I ", "look.\n", " And see. "], [" \n"], ("I look.", "And see.")),
+        ([LONGEST], [], (LONGEST.strip(),)),
+        ([LONGEST, "s"], [], None),
+        ([LONGEST + "s"], [], None),
+        (["I look."], ["So."], None),
+        ([], [], None),
+    ],
+)
+def test_words_in_front_of_a_call_that_is_taken_out_are_no_answer(
+    before: Sequence[str], behind: Sequence[str], words: tuple[str, ...] | None
+) -> None:
+    said = shown_text()
+    for piece in before:
+        said.feed(piece)
+    assert (said.is_preface, said.words) == (False, ()), "without a call they are one"
+    said.pass_call("rm", "<tool_call>")
+    for piece in behind:
+        said.feed(piece)
+    assert (said.is_preface, said.words) == (words is not None, words or ())
+
+
+def test_so_many_deltas_are_kept_of_the_text_in_front_of_a_call() -> None:
+    said = shown_text()
+    for number in range(1000, 1300):
+        said.feed(f"{number} ")
+    assert said.before.split() == [str(number) for number in range(1100, 1300)]
