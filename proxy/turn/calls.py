@@ -129,7 +129,7 @@ class CallGate:
         self._awaited: set[tuple[str, str | None]] = set()
 
     def judge(
-        self, call: CallCompleted, *, before: str = "", may_ask: bool = False, held: bool = False
+        self, call: CallCompleted, *, before: str, may_ask: bool, held: bool
     ) -> Accepted | Refusal | Doubted | Doubtful | Misfit:
         """`before` is the text in front of the call; `may_ask`: the model can be asked for it once more.
         `held`: its model could write nothing but a call, because the request demands one.

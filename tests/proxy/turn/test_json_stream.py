@@ -45,6 +45,24 @@ async def test_what_is_held_to_its_schema_leaves_as_it_is_written() -> None:
     assert len(deltas(outcome)) > 5
     assert outcome.text == FIT
     assert outcome.end == TurnFinished(USAGE)
+    options = TurnOptions()
+    for _ in range(2):
+        assert len(deltas(await play(FIT, options=options))) > 5
+    await play("Well.", FIT, options=options, request=replace(REQUEST, streamed=False))
+    assert not options.formats.broken_by("m"), "nobody looked whether it is held"
+
+
+class Holding(MemoryBackend):
+    """Holds its models to one schema."""
+
+    def holds(self, schema: str) -> bool:
+        return schema == SCHEMA
+
+
+async def test_a_backend_is_asked_whether_it_holds_just_this_schema() -> None:
+    for schema, is_held in ((SCHEMA, True), (f"{SCHEMA} ", False)):
+        request = replace(REQUEST, output_format=OutputFormat(schema, "point"))
+        assert (len(deltas(await outcome_of(request, Holding([FIT], 3)))) > 1) is is_held
 
 
 @pytest.mark.parametrize("chunk", [0, 1, 3, 5])
@@ -169,6 +187,9 @@ async def test_what_there_is_of_it_leaves_before_a_call() -> None:
         places = [isinstance(event, AnswerText) for event in told.events]
         assert (told.text, len(told.calls)) == ('{"x": 12', 1)
         assert places == sorted(places, reverse=True)
+    tagged = '{"x": "<tool_call>{x}</tool_call>"}'
+    told = await play(tagged + READ_A, request=BESIDE_TOOLS, options=EARLY)
+    assert (told.text, len(told.calls), told.finished) == (tagged, 1, True)
 
 
 def test_only_so_many_models_are_remembered() -> None:

@@ -19,7 +19,7 @@ from proxy.contracts import (
     TurnEnded,
     TurnEvent,
 )
-from proxy.turn import CallRelease, KeyMode, TurnReport
+from proxy.turn import CallRelease, Habits, KeyHabit, KeyMode, TurnReport
 from proxy.turn.blocks import NO_KEY, QUOTED, UNREADABLE
 from proxy.turn.call_key import NoHabits, TurnKey
 from proxy.turn.calls import Doubt, Doubted
@@ -180,7 +180,7 @@ def test_of_each_block_is_told_what_it_was_taken_for(
         (BARE, {"bare_calls": True, "cut": "content_filter"}, {"mention": 1}, []),
         (BROKEN, {"said": BROKEN}, {"quotation": 1}, []),
         (READ_A, {"said": f"{READ_A} ", "tools": TOOLS, "key": REQUIRED}, {"quotation": 1}, [QUOTED.format(tool=READ)]),
-        (OTHER_KEY, {"said": OTHER_KEY, "key": AUTO, "final": True}, {"quotation": 1}, []),
+        (OTHER_KEY, {"said": OTHER_KEY, "key": AUTO, "final": True}, {"quotation": 1}, [QUOTED.format(tool=READ)]),
     ],
 )
 def test_a_block_that_is_no_call_is_text_where_it_is_quoted_or_of_no_notation_of_ours(
@@ -197,21 +197,56 @@ def test_a_block_that_is_no_call_is_text_where_it_is_quoted_or_of_no_notation_of
     [
         (READ_A.replace("}}", '}, "key": "0000"}'), {"key": AUTO}, "the call was refused: wrong_key"),
         (READ_A.replace("}}", '}, "line": 3}'), {}, "a part of the arguments came when they had ended"),
+        (READ_A.replace("}}", '}, "lines": 3}'), {}, "the call cannot be read: 'lines' stands beside the arguments"),
         (BROKEN.replace("[1}", '{"path": ]'), {}, "the call cannot be read: ']' where a value should be"),
     ],
 )
-@pytest.mark.parametrize("cut", [None, "content_filter"])
-def test_a_call_that_left_live_and_is_none_breaks_the_answer_unless_it_was_cut(
-    block: str, setting: Mapping[str, Any], why: str, cut: str | None
-) -> None:
-    reading, _, _, left = played(block, {**setting, **LIVE, "cut": cut})
+def test_a_call_that_left_live_and_is_none_breaks_the_answer(block: str, setting: Mapping[str, Any], why: str) -> None:
+    reading, _, _, left = played(block, {**setting, **LIVE})
     assert (left[0], left[-1]) == (ToolCallStarted("call_1", "read_note"), INCOMPLETE)
     assert (reading.stop, reading.answer.broken, reading.answer.calls) == (why, why, 0)
+    assert not reading.winds_down, "the model may go on, and is interrupted"
+
+
+@pytest.mark.parametrize("end", ["}", '}, "key": "0000"}', '}, "line": 3}', '}, "lines": 3}'])
+def test_one_that_was_cut_does_not(end: str) -> None:
+    block = READ_A.removesuffix("}}</tool_call>") + end
+    reading, _, _, left = played(block, {**LIVE, "key": AUTO, "cut": "content_filter"})
+    assert (left[0], left[-1]) == (ToolCallStarted("call_1", "read_note"), INCOMPLETE)
+    assert (reading.answer.broken, reading.answer.incomplete) == (None, "content_filter")
 
 
 def test_what_closes_a_block_once_more_goes_with_it() -> None:
     _, _, _, left = played(f"Look: {READ_A}</tool_call> end", {"key": REQUIRED})
     assert "".join(event.text for event in left if isinstance(event, AnswerText)) == "Look: end"
+
+
+def test_white_space_behind_a_call_that_is_taken_out_goes_with_it() -> None:
+    _, _, _, left = played(f"Look.\n{write_call('rm', '{}')}\n\nSo.", {})
+    assert "".join(event.text for event in left if isinstance(event, AnswerText)) == "Look.\nSo."
+
+
+def test_a_quoted_block_is_text_behind_a_good_call_too() -> None:
+    reading, _, _, left = played(f"{KEYED}So: {BROKEN} end", {"key": AUTO, "said": BROKEN})
+    assert "".join(event.text for event in left if isinstance(event, AnswerText)) == f"So: {BROKEN} end"
+    assert (reading.answer.calls, reading.answer.lost) == (1, ())
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_what_a_model_could_not_write_otherwise_needs_no_key(held: bool) -> None:
+    """A held call leaves beside a note that it might have been copied from."""
+    transcript = Transcript((UserTurn((Text(f"A note: {READ_A}"),)),))
+    reading = Reading(gate(LENIENT, transcript, key=AUTO), TurnReport(), demanded=True, hold=Hold.REQUIRED)
+    reading.hold_calls(held)
+    other = READ_B.removeprefix("<tool_call>").removesuffix("</tool_call>")
+    read(reading, [TextPiece(f'{{"calls": [{other}]}}')])
+    assert (reading.answer.calls, reading.answer.doubtful is None) == (held, held)
+
+
+def test_a_model_that_was_not_asked_for_the_key_is_not_known_to_write_none() -> None:
+    habits = Habits()
+    reading, _, _, _ = played(READ_B, {"key": TurnKey(KeyMode.AUTO, KEY, "m", habits), "said": READ_A, "final": True})
+    assert (reading.answer.calls, habits.of("m")) == (1, KeyHabit.UNKNOWN)
 
 
 # A call that the answer was cut in
@@ -283,8 +318,10 @@ def test_all_calls_are_held_from_one_on_that_does_not_fit() -> None:
 
 @pytest.mark.parametrize(("before", "asked"), [("", True), (write_call("rm", "{}"), True), (READ_A, False)])
 def test_where_a_tail_is_kept_back_a_call_that_has_left_is_known_too(before: str, asked: bool) -> None:
-    reading, _, _, _ = played(before + UNFIT, {"keeps_tail": True})
+    reading, report, _, left = played(f"{before}{UNFIT}So.", {"keeps_tail": True, "final": not asked})
     assert bool(reading.answer.misfits) is asked
+    assert AnswerText("So.") not in [*left, *reading.answer.held]
+    assert report.taken_out == {"after_calls": 1}
 
 
 def test_where_calls_go_together_one_that_does_not_fit_is_asked_for_behind_another() -> None:

@@ -252,6 +252,13 @@ async def test_words_in_front_of_calls_that_are_taken_out_are_no_answer(mode: Tu
     assert "<tool_call>" not in (outcome.backend.prompts[1].developer or "")
 
 
+async def test_nor_where_the_second_answer_was_nothing_else(mode: TurnOptions, chunk: int) -> None:
+    answers: list[Script] = [f"I look. {BROKEN}", UNDECLARED, "It is cold."]
+    outcome = await play(*answers, request=asked(), options=mode, chunk=chunk)
+    assert (outcome.text, outcome.report.again) == ("I look. It is cold.", ["malformed", "undeclared"])
+    assert AnswerMessageEnded() in outcome.events
+
+
 async def test_they_are_shown_at_once(mode: TurnOptions) -> None:
     seen: list[int] = []
 
@@ -341,6 +348,14 @@ async def test_an_echo_is_better_than_nothing(mode: TurnOptions, chunk: int, sec
     if is_small(mode):
         outcome = await play("10.5", second, request=asked(*RESULT), options=mode, chunk=chunk)
         assert (outcome.calls, outcome.text) == ([], "10.5")
+
+
+async def test_a_result_of_two_hundred_characters_is_short(mode: TurnOptions) -> None:
+    result = "x" * 200
+    request = asked(RESULT[0], ToolResult("call_1", (Text(result),)))
+    answers: list[Script] = [result, "It is cold."]
+    outcome = await play(*answers[: 1 + is_small(mode)], request=request, options=mode)
+    assert outcome.report.again == ["echo"] * is_small(mode)
 
 
 @pytest.mark.parametrize("answer", ["10.5 degrees", "10", "It is 10.5", f"10.5\n{SEARCH}"])

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prompts import MASK
 from proxy.contracts import (
     AnswerMessageEnded,
     AnswerText,
@@ -33,6 +34,8 @@ from proxy.turn.tokens import CHARACTERS_PER_TOKEN
 from proxy.turn.verdict import Answer
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, gate, read
 from tests.support.memory_backend import USAGE, pieces
+
+KEY = "3b0f9c2d71e84a56"
 
 
 def test_text_leaves_as_it_comes_and_the_answer_knows_that_it_was_seen() -> None:
@@ -150,15 +153,18 @@ def test_json_that_leaves_early_has_the_phase_of_its_message() -> None:
     assert left == [AnswerText('{"a"', "final_answer"), AnswerText(": 1}", "final_answer")]
 
 
+def test_so_has_it_no_key() -> None:
+    early = Reading(gate(), TurnReport(), hold=Hold.FORMAT, key=KEY)
+    early.tell_json(early=True)
+    assert _joined(read(early, pieces(f'{{"a": "{KEY}"}}', 4))) == [f'{{"a": "{MASK}"}}']
+
+
 def test_text_behind_a_call_behind_json_that_left_early_is_shown() -> None:
     early = Reading(gate(), TurnReport(), hold=Hold.FORMAT)
     early.tell_json(early=True)
     left = read(early, [TextPiece(f'{{"a": 1}}{READ_A}So: {BROKEN}done.')])
     assert [text for text in _joined(left) if isinstance(text, str)] == ['{"a": 1}', "So: done."]
     assert early.answer.lost == (UNREADABLE,)
-
-
-KEY = "3b0f9c2d71e84a56"
 
 
 def test_reasoning_leaves_by_its_parts_without_the_key() -> None:

@@ -21,15 +21,16 @@ from prompts import (
     ToolResult,
     Transcript,
     UserTurn,
+    untrusted_strings,
 )
 from proxy.contracts import (
     MessageEnded,
+    OutputFormat,
     Reasoning,
     ReasoningEnded,
     ReasoningItemEnded,
     ReasoningPiece,
     TextPiece,
-    ToolCallArguments,
     ToolCallEnded,
     ToolCallStarted,
     TurnEnded,
@@ -39,9 +40,9 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.replay.call_key import key_of
-from proxy.turn import CallKeys, CallRelease, KeyMode, TurnOptions, TurnReport, run_turn
+from proxy.turn import CallKeys, KeyMode, TurnOptions, TurnReport, run_turn
 from proxy.turn.run import ENTRIES_AT_ONCE, JUDGED_AT_ONCE, PREPARED_AT_ONCE, READ_AT_ONCE
-from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, ask, outcome_of, play
+from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, TOOLS, ask, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend
 
 R = TypeVar("R")
@@ -71,17 +72,41 @@ async def test_an_id_that_the_model_wrote_is_kept_while_it_is_new() -> None:
     assert ids[1] != "call_7"
 
 
+# What `ask` sends besides the user's words.
+KNOWN = sum(map(len, untrusted_strings(Transcript(()), TOOLS)))
+LONG_JSON = json.dumps({"a": "x" * (READ_AT_ONCE - len('{"a": ""}'))})
+
+
 @pytest.mark.parametrize(
     ("request_", "answer", "pieces"),
     [
         (ask(), f"I look.\n{READ_A}", 0),
+        (ask(), "x" * READ_AT_ONCE, 0),
+        (ask("x" * (JUDGED_AT_ONCE - KNOWN)), READ_A, 0),
+        (ask("x" * (PREPARED_AT_ONCE - KNOWN)), "I look.", 1),
+        (ask(transcript=Transcript((UserTurn((Text("x"),)),) * ENTRIES_AT_ONCE)), READ_A, 0),
+        (ask(output_format=OutputFormat()), LONG_JSON, 0),
+        (ask(output_format=OutputFormat()), f" {LONG_JSON}", 3),
         (ask(), f"I look.\n{READ_A}" + "x" * READ_AT_ONCE, 2),
         (ask("x" * JUDGED_AT_ONCE), f"I look.\n{READ_A}", 2),
         (ask("x" * JUDGED_AT_ONCE), "I look.", 1),
         (ask("x" * (PREPARED_AT_ONCE + 1)), "I look.", 3),
         (ask(transcript=Transcript((UserTurn((Text("x"),)),) * (ENTRIES_AT_ONCE + 1))), "I look.", 2),
     ],
-    ids=["short", "long answer", "long request", "long request, no call", "longer request", "many messages"],
+    ids=[
+        "short",
+        "an answer that is just short enough",
+        "a request that is",
+        "one that is for its prompt",
+        "messages that are",
+        "JSON that is",
+        "long JSON",
+        "long answer",
+        "long request",
+        "long request, no call",
+        "longer request",
+        "many messages",
+    ],
 )
 async def test_what_takes_long_is_read_aside(request_: TurnRequest, answer: str, pieces: int) -> None:
     """A long answer, the end of one, and a call beside a long request; such a request and its prompt, where it is
@@ -407,6 +432,46 @@ async def test_an_escaped_tag_that_the_model_repeats_reaches_the_client_as_it_wa
     assert outcome.text == "The tag is `<tool_call>` and </tool_call>."
 
 
+class Learning(MemoryBackend):
+    """Once it has answered it knows that its model `m` heeds less than it thought."""
+
+    def heeds(self, model: str) -> frozenset[str]:
+        heeded = {"seed", "top_p"} if self.prompts else {"seed", "top_p", "verbosity"}
+        return frozenset(heeded if model == "m" else ())
+
+
+async def test_what_a_model_does_not_heed_is_told_once() -> None:
+    request = ask(wishes=("seed", "temperature", "verbosity", "top_p", "user"))
+    outcome = await outcome_of(request, Learning(["Hello."]))
+    assert outcome.report.warnings == ["Without effect here: temperature, user.", "Without effect here: verbosity."]
+
+
+async def test_a_second_prompt_that_is_refused_is_asked_anew_with_its_line() -> None:
+    refusal = BackendError("No such keyword.", status=400, code="invalid_json_schema")
+    request = ask(registry=ToolRegistry(), output_format=OutputFormat('{"type":"object"}', "any"))
+    outcome = await play("Well.", refusal, "{}", request=request)
+    first, second, third = outcome.backend.prompts
+    assert (second.parts[-1], third.output_schema) == (third.parts[-1], None)
+    assert first.parts[-1] != second.parts[-1]
+
+
+async def test_so_is_a_plain_one() -> None:
+    refusal = BackendError("No such keyword.", status=400, code="invalid_json_schema")
+    request = ask(transcript=LOOPED, output_format=OutputFormat('{"type":"object"}', "any"))
+    outcome = await play(READ_A, refusal, "{}", request=request)
+    assert outcome.report.again == ["repeated"]
+    assert ["<tools>" in (prompt.developer or "") for prompt in outcome.backend.prompts] == [True, False, False]
+
+
+async def test_the_key_is_of_the_developer_text() -> None:
+    keys = set()
+    options = TurnOptions()
+    for request in (ask(), ask("And b.md?"), ask(parallel=False)):
+        outcome = await play("Hello.", request=request, options=options)
+        keys.add(key_of(outcome.backend.prompts[0].developer))
+    assert len(keys) == 2
+
+
 async def test_two_messages_stay_two() -> None:
     outcome = await play([TextPiece("a"), MessageEnded(), TextPiece("b"), MessageEnded(), TurnEnded(USAGE)])
     assert [type(event).__name__ for event in outcome.events] == [
@@ -423,51 +488,12 @@ async def test_a_backend_error_is_the_turns_end() -> None:
 
 async def test_leaving_early_ends_the_turn_at_the_backend() -> None:
     backend = MemoryBackend(["word " * 100], 5)
-    turn = run_turn(ask(), backend, TurnOptions(), TurnReport())
+    report = TurnReport()
+    turn = run_turn(ask(), backend, TurnOptions(), report)
     await anext(turn)
     await turn.aclose()
     assert backend.left_early == 1
-
-
-LIVE = TurnOptions(release=CallRelease.LIVE)
-
-
-async def test_live_calls_leave_as_they_are_written() -> None:
-    outcome = await play(READ_A, chunk=4, options=LIVE)
-    assert outcome.calls == [("read_note", '{"path": "a.md"}')]
-    assert sum(isinstance(event, ToolCallArguments) for event in outcome.events) > 2
-    assert ToolCallEnded() in outcome.events
-    assert isinstance(outcome.events[0], ToolCallStarted)
-    assert outcome.events[0].call_id.startswith("call_")
-
-
-async def test_a_live_call_that_breaks_off_ends_incomplete_and_fails_the_turn() -> None:
-    outcome = await play('<tool_call>{"name": "read_note", "arguments": {"path": "a', chunk=4, options=LIVE)
-    assert ToolCallEnded(complete=False) in outcome.events
-    assert outcome.error.code == "tool_call_broken"
-
-
-async def test_a_call_that_may_be_a_quotation_does_not_leave_live() -> None:
-    outcome = await play(f"It says: {READ_A}", chunk=3, request=ask(transcript=told(READ_A)), options=LIVE)
-    assert outcome.calls == []
-    assert outcome.text == f"It says: {READ_A}"
-
-
-async def test_reasoning_in_the_middle_of_a_live_call_waits_for_its_end() -> None:
-    half = len(READ_A) - 20
-    outcome = await play(
-        [
-            TextPiece(READ_A[:half]),
-            ReasoningPiece(0, "x"),
-            ReasoningEnded(),
-            TextPiece(READ_A[half:]),
-            TurnEnded(USAGE),
-        ],
-        options=LIVE,
-    )
-    kinds = [type(event) for event in outcome.events]
-    assert kinds.index(ToolCallEnded) < kinds.index(Reasoning)
-    assert outcome.calls == [("read_note", '{"path": "a.md"}')]
+    assert report.spoilt == "left"
 
 
 async def test_usage_of_all_answers_is_added_up() -> None:
