@@ -80,8 +80,8 @@ class ShownText:
 
     @property
     def is_preface(self) -> bool:
-        """Text has left, but no more than some words in front of calls."""
-        return self._blocks and self.shown and len(self._preface) <= MAX_PREFACE
+        """Text has left, but no more than some words in front of calls. JSON that leaves early is none of it."""
+        return self._blocks and self.shown and 0 < len(self._preface) <= MAX_PREFACE
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -179,6 +179,21 @@ async def test_a_tag_in_a_string_of_it_leaves_too(tag: str, chunk: int, quoted: 
     assert (told.report.again, told.report.taken_out) == ([], {})
 
 
+CALL = r"<tool_call>{\"name\": \"read_note\", \"arguments\": {}}</tool_call>"
+
+
+@pytest.mark.parametrize("chunk", [0, 1, 3])
+async def test_so_does_a_call_that_is_quoted_and_one_of_no_tool_is_left_out(chunk: int) -> None:
+    text = f'{{"x": "A {CALL} b", "y": [1, 23]}}'
+    for said, written, left in (
+        (CALL, text, text),
+        ("it", text.replace("read_note", "rm"), text.replace(f"{CALL} ", "")),
+    ):
+        asked = ask(f"What is {said}?", output_format=OutputFormat())
+        told = await play(written, request=asked, options=EARLY, chunk=chunk)
+        assert (told.text, told.calls, told.finished, told.report.again) == (left, [], True, [])
+
+
 async def test_what_there_is_of_it_leaves_before_a_call() -> None:
     half = READ_A.removesuffix('"}}</tool_call>')
     for call, end in ((READ_A, None), (half, "content_filter")):

@@ -24,6 +24,7 @@ from prompts import (
     untrusted_strings,
 )
 from proxy.contracts import (
+    AnswerText,
     MessageEnded,
     OutputFormat,
     Reasoning,
@@ -188,7 +189,7 @@ async def test_a_call_of_an_undeclared_tool_is_taken_out_and_its_neighbours_stay
 
 async def test_when_only_an_undeclared_call_came_a_plain_answer_is_asked_for_without_tools() -> None:
     outcome = await play(write_call("rm_rf", "{}"), "It is sunny.")
-    assert outcome.text == "It is sunny."
+    assert outcome.events[0] == AnswerText("It is sunny."), "it follows nothing"
     assert "<tool_call>" not in (outcome.backend.prompts[1].developer or "")
     assert outcome.end == TurnFinished(USAGE + USAGE)
 
