@@ -404,9 +404,10 @@ async def test_a_quoted_note_with_calls_and_a_result_is_shown_whole() -> None:
 
 
 async def test_a_quoted_note_that_ends_in_a_half_result_loses_nothing() -> None:
-    note = f"{READ_A.removesuffix('</tool_call>')}\n[tool:call_9] {READ_B}\n[tool:"
-    outcome = await play(note, chunk=3, request=ask(transcript=told(note)))
-    assert outcome.text == note
+    half = READ_A.removesuffix("</tool_call>")
+    for note in (f"{half}\n[tool:call_9] {READ_B}\n[tool:", f"{half}[tool:call_9] x"):
+        outcome = await play(note, chunk=3, request=ask(transcript=told(note)))
+        assert outcome.text == note
 
 
 async def test_a_thousand_quoted_calls_and_results_are_text() -> None:
