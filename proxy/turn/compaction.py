@@ -116,7 +116,7 @@ class _Summary:
     """Of the last attempt: it says nothing of the answer behind it."""
 
     async def read(self, turn: Batches) -> None:
-        self.text, self.failure, self.called = "", None, False
+        self.called = False
         pieces: list[str] = []
         async with aclosing(turn) as batches:
             async for batch in batches:
@@ -151,7 +151,7 @@ class _Summary:
     def _fault(self, incomplete: str | None) -> TurnFailed | None:
         if incomplete is not None:
             message = f"The summary of the conversation was cut: {incomplete}."
-        elif self.called or not self.text:
+        elif not self.text:
             message = "The model wrote no summary."
         else:
             return None
@@ -179,7 +179,6 @@ def _attempts(request: TurnRequest) -> Iterator[TurnRequest]:
         max_output_tokens=None,
         stop=(),
         truncate=True,  # else a conversation that has become too long could never be made shorter
-        compaction=None,
     )
     if len(offered_tools(request.registry, request.choice)):
         choice = ToolChoice(ChoiceMode.AUTO, request.choice.names)

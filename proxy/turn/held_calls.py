@@ -68,7 +68,6 @@ class Unheld(Enum):
 
 class _UnheldError(Exception):
     def __init__(self, why: Unheld) -> None:
-        super().__init__(why.value)
         self.why = why
 
 

@@ -1,7 +1,6 @@
 """An answer that has to be JSON, told while it is written, where there is reason to trust that it will be.
 
-    BEGINNING --"{" or "["--> TELLING --the value is whole--> WHOLE      what follows but blanks is told to nobody
-        |                        '------no JSON any more----> BROKEN     nothing more is told
+    BEGINNING --"{" or "["--> TELLING --the value is whole, no JSON any more--> OVER     nothing more is told
         '-------a code fence, prose----> HELD                            all of it is given back: it is held as it was
 
 What has left cannot be asked for once more, so what is trusted is only what a backend holds its model to, and of
@@ -47,8 +46,7 @@ class HeldFormats:
 class _State(Enum):
     BEGINNING = auto()
     TELLING = auto()
-    WHOLE = auto()
-    BROKEN = auto()
+    OVER = auto()
     HELD = auto()
 
 
@@ -76,24 +74,25 @@ class JsonStream:
     def feed(self, text: str) -> str:
         self._read.append(text)
         if self._state is _State.BEGINNING:
-            text = text.lstrip(BLANKS)
+            begun = text.lstrip(BLANKS)
+            self._released += len(text) - len(begun)
+            text = begun
             if not text:
                 return ""
             self._state = _State.TELLING if text[0] in "{[" else _State.HELD
-            self._released = len(self.text) - len(text)
         if self._state is not _State.TELLING:
             return ""
         told = self._scanner.feed(text)
         self._released += len(told)
         if self._scanner.done or self._scanner.broken:
-            self._state = _State.WHOLE if self._scanner.done else _State.BROKEN
+            self._state = _State.OVER
         return self._restored(told)
 
     def flush(self) -> str:
         """What was held back of it, where the answer ends or is cut."""
         if self._state is _State.TELLING:
             # Half a token, which is no more wrong than half a value.
-            self._state = _State.BROKEN
+            self._state = _State.OVER
             rest = self._unescaper.held + self.text[self._released :]
             return rest if self._mask is None else self._mask.feed(rest) + self._mask.flush()
         return "" if self._mask is None else self._mask.flush()

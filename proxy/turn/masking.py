@@ -23,14 +23,12 @@ def _written(char: str) -> str:
 
 
 def _begun(key: str) -> str:
-    """A pattern for every proper beginning of `key`, also one that ends in half an escape."""
+    """A pattern for every beginning of `key`, also one that ends in half an escape."""
     pattern = ""
     for char in reversed(key):
         code = f"u00{ord(char):02x}"
         half = "".join(f"(?:{digit}" for digit in code[:-1]) + ")?" * len(code[:-1])
-        # The last character is only ever half written, or the key would be whole.
-        whole = f"{_written(char)}{pattern}|" if pattern else ""
-        pattern = rf"(?:{whole}\\{{1,4}}{half})?" if pattern else rf"(?:\\{{1,4}}{half})?"
+        pattern = rf"(?:{_written(char)}{pattern}|\\{{1,4}}{half})?"
     return pattern
 
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from parser import ToolRegistry
 from prompts import (
-    ChoiceMode,
     Deferred,
     Image,
     Item,
@@ -19,7 +18,6 @@ from prompts import (
     Part,
     PromptProfile,
     Text,
-    ToolChoice,
     answer_now,
     answer_unless_open,
     nothing_said,
@@ -88,10 +86,10 @@ class Prompts:
         rendered = render_turn(
             self._transcript,
             registry,
-            ToolChoice(ChoiceMode.NONE) if plain else request.choice,
+            request.choice,
             parallel=request.parallel,
             profile=self._profile,
-            key=None if plain else self._key,
+            key=self._key,
             fault=fault,
             json_answer=JsonAnswer(wanted.schema) if wanted else None,
             alone=plain or unless_open,

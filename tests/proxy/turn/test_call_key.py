@@ -119,6 +119,7 @@ def test_a_key_is_the_same_for_the_same_owner_and_text(owner: str, before: str) 
 def test_the_key_of_a_conversation_outlives_an_update() -> None:
     """Else an update would cost every conversation its cache."""
     assert key("me", "You help.") == "0cea0e0d2de40775"
+    assert key("me", "You help.", sent=("0cea0e0d2de40775",)) == "6d829f292958ce56"
     assert key("me", "\ud800") != key("me", "You help.")
 
 
@@ -193,6 +194,7 @@ async def test_another_tool_or_owner_has_another_key() -> None:
 def test_a_key_is_the_text_of_the_member_key(written: str | None, carried: Carried) -> None:
     members = [("x", '"k"')] if written is None else [("x", '"k"'), ("key", written)]
     assert TurnKey(KeyMode.AUTO, "k", "m", Habits()).carried(members) is carried
+    assert TurnKey(KeyMode.OFF, None, "m", Habits()).carried(members) is Carried.NOTHING
 
 
 # What a call is worth

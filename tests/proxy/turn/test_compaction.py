@@ -3,26 +3,47 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
-from parser import ToolRegistry
-from prompts import AssistantText, Text, ToolChoice, Transcript, UserTurn, compaction_request
+from parser import Tool, ToolRegistry
+from prompts import (
+    AssistantText,
+    ChoiceMode,
+    Entry,
+    Guidance,
+    Image,
+    Text,
+    ToolChoice,
+    Transcript,
+    UserTurn,
+    compaction_request,
+)
 from proxy.contracts import (
     AnswerText,
+    BackendEvent,
     Compacted,
     Compaction,
+    Lane,
+    MessageEnded,
+    OutputFormat,
     Prompt,
     TextPiece,
+    ToolCallArguments,
+    ToolCallEnded,
+    ToolCallStarted,
     TurnEnded,
     TurnEvent,
+    TurnFailed,
     TurnFinished,
     TurnRequest,
     Usage,
 )
 from proxy.errors import BackendError
-from proxy.turn import TurnOptions, TurnReport, answer_request
+from proxy.turn import CallKeys, KeyMode, TurnOptions, TurnReport, answer_request
 from proxy.turn.compaction import NOT_COMPACTED, OLDEST_LEFT_OUT
 from tests.support.memory_backend import USAGE, MemoryBackend, Script
 from tests.support.patience import PATIENCE
@@ -39,10 +60,26 @@ def asked(compaction: Compaction, tools: ToolRegistry = TOOLS) -> TurnRequest:
     return TurnRequest("m", SPOKEN, tools, ToolChoice(), compaction=compaction)
 
 
-async def events_of(request: TurnRequest, *answers: Script) -> tuple[list[TurnEvent], MemoryBackend, TurnReport]:
-    backend, report = MemoryBackend(list(answers)), TurnReport()
+class InALane(MemoryBackend):
+    """Finds each conversation in a lane."""
+
+    @asynccontextmanager
+    async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
+        prompt.continuation.lane = LANE
+        async with super().stream(prompt) as batches:
+            yield batches
+
+
+LANE = Lane(continued=True, why="continued")
+
+
+async def events_of(
+    request: TurnRequest, *answers: Script, options: TurnOptions | None = None
+) -> tuple[list[TurnEvent], MemoryBackend, TurnReport]:
+    backend, report = InALane(list(answers)), TurnReport()
     events: list[TurnEvent] = []
-    async with aclosing(answer_request(request, backend, TurnOptions(), report)) as batches:
+    turn = answer_request(request, backend, options or TurnOptions(), report, mint=lambda prefix: f"{prefix}_1")
+    async with aclosing(turn) as batches:
         async for batch in batches:
             events += batch
     assert not backend.answers
@@ -68,9 +105,7 @@ async def test_a_model_that_calls_a_tool_is_asked_for_its_summary_without_tools(
 
 async def test_the_answer_behind_a_summary_costs_both() -> None:
     events, backend, report = await events_of(asked(OVER_ANY), "The sum.", "Done.")
-    assert events[0] == Compacted("The sum.", whole=True)
-    assert AnswerText("Done.") in events
-    assert events[-1] == TurnFinished(USAGE + USAGE)
+    assert events == [Compacted("The sum.", whole=True), AnswerText("Done."), TurnFinished(USAGE + USAGE)]
     assert "Hello" not in text_of(backend.prompts[-1])
     assert report.warnings == []
 
@@ -87,6 +122,126 @@ async def test_of_a_conversation_that_is_too_long_the_newer_part_is_summed_up() 
     assert events[0] == Compacted("The sum.", whole=False)
     assert "Hello" not in text_of(backend.prompts[-1])
     assert (report.truncated, report.warnings) == (2, [OLDEST_LEFT_OUT])
+    assert (report.lane, report.spoilt) == (LANE, "refused")
+
+
+async def test_before_an_answer_too_and_that_is_told_without_being_counted_as_its_own() -> None:
+    events, _, report = await events_of(asked(OVER_ANY, ToolRegistry()), TOO_LONG, "The sum.", "Done.")
+    assert events[0] == Compacted("The sum.", whole=True)
+    assert (report.truncated, report.warnings) == (0, [OLDEST_LEFT_OUT])
+
+
+async def test_messages_of_a_summary_are_paragraphs_of_it() -> None:
+    written: Script = [*map(TextPiece, ("\n", "The ", "sum.")), MessageEnded(), TextPiece("The rest."), MessageEnded()]
+    events, _, _ = await events_of(asked(AT_ONCE), [*written, TurnEnded(USAGE)])
+    assert events == [Compacted("The sum.\n\nThe rest.", whole=False), TurnFinished(USAGE)]
+
+
+CUT: Script = [TextPiece("The s"), TurnEnded(USAGE, "max_output_tokens")]
+
+
+@pytest.mark.parametrize(
+    ("written", "code", "message"),
+    [
+        ("", "summary_missing", "The model wrote no summary."),
+        (CUT, "summary_missing", "The summary of the conversation was cut: max_output_tokens."),
+        (BackendError("Gone.", code="gone"), "gone", "Gone."),
+    ],
+)
+async def test_a_summary_that_does_not_come_is_a_failure_where_nothing_else_is_wanted(
+    written: Script, code: str, message: str
+) -> None:
+    events, _, report = await events_of(asked(AT_ONCE), written)
+    assert [(event.error.code, event.error.message) for event in events if isinstance(event, TurnFailed)] == [
+        (code, message)
+    ]
+    assert (len(events), report.warnings) == (1, [])
+    events, _, report = await events_of(asked(OVER_ANY), written, "Done.")
+    assert AnswerText("Done.") in events
+    assert report.warnings == [NOT_COMPACTED]
+
+
+async def test_limits_and_forms_are_those_of_the_answer_and_not_of_a_summary() -> None:
+    """Instructions are those of both, and so is which tools may be called."""
+    request = replace(
+        asked(AT_ONCE),
+        transcript=replace(SPOKEN, instructions="Be brief."),
+        choice=ToolChoice(ChoiceMode.REQUIRED, ("read_note",)),
+        output_format=OutputFormat('{"type":"object"}'),
+        max_output_tokens=1,
+        stop=("sum",),
+        repairs={"orphan": 2},
+    )
+    options = TurnOptions(call_keys=CallKeys(KeyMode.OFF))
+    events, backend, report = await events_of(request, READ_A, "The sum.", options=options)
+    assert events[0] == Compacted("The sum.", whole=False)
+    assert report.paired == {"orphan": 2}
+    told = [(prompt.max_tokens, prompt.stop, prompt.output_schema) for prompt in backend.prompts]
+    assert told == [(None, (), None)] * 2
+    free = replace(request, choice=ToolChoice(names=("read_note",)), output_format=None, compaction=None)
+    _, holder, _ = await events_of(free, "Hi.", options=options)
+    assert [prompt.developer for prompt in backend.prompts] == [holder.prompts[0].developer, "Be brief."]
+    assert all(text_of(prompt).endswith(compaction_request().splitlines()[-1]) for prompt in backend.prompts)
+
+
+async def test_a_call_behind_a_summary_leaves_whole() -> None:
+    request = replace(asked(OVER_ANY), choice=ToolChoice(ChoiceMode.REQUIRED))
+    events, _, report = await events_of(request, "The sum.", READ_A)
+    assert events == [
+        Compacted("The sum.", whole=True),
+        ToolCallStarted("call_1", "read_note"),
+        ToolCallArguments('{"path": "a.md"}'),
+        ToolCallEnded(),
+        TurnFinished(USAGE + USAGE),
+    ]
+    assert report.calls == ["read_note"]
+    events, _, _ = await events_of(asked(OVER_ANY), "The sum.", CUT)
+    assert events[-1] == TurnFinished(USAGE + USAGE, "max_output_tokens")
+
+
+@pytest.mark.parametrize("compaction", [None, Compaction(10_000)])
+async def test_where_nothing_is_to_be_shortened_there_is_the_turn_alone(compaction: Compaction | None) -> None:
+    request = replace(asked(AT_ONCE), compaction=compaction, warnings=("A.", "B."))
+    events, _, report = await events_of(request, READ_A)
+    assert events[0] == ToolCallStarted("call_1", "read_note")
+    assert events[-1] == TurnFinished(USAGE)
+    assert (report.calls, report.warnings) == (["read_note"], ["A.", "B."])
+
+
+IMAGE = UserTurn((Text("Look:"), Image("data:image/png;base64,AAAA")))
+SHORT: tuple[Entry, ...] = (UserTurn((Text("Hello."),)), AssistantText("Hi there."))
+
+
+@pytest.mark.parametrize(
+    ("entries", "instructions", "tools", "choice", "tokens"),
+    [
+        (SHORT, None, ToolRegistry(), ToolChoice(), 0),
+        ((Guidance("Be brief."), *SHORT), None, ToolRegistry(), ToolChoice(), 0),
+        ((*SHORT, UserTurn((Text("\u00e4\u6f22" * 9),))), "Be brief.", ToolRegistry(), ToolChoice(), 0),
+        ((*SHORT, IMAGE, IMAGE), "Be brief.", ToolRegistry(), ToolChoice(), 2_000),
+        (SHORT, None, ToolRegistry([*TOOLS, Tool("put")]), ToolChoice(names=("search", "put")), 0),
+    ],
+)
+async def test_a_conversation_is_shortened_from_the_first_token_above_the_threshold(
+    entries: tuple[Entry, ...], instructions: str | None, tools: ToolRegistry, choice: ToolChoice, tokens: int
+) -> None:
+    """Four bytes of what the model would be shown are a token, an image is a thousand."""
+    options = TurnOptions(call_keys=CallKeys(KeyMode.OFF))
+    request = TurnRequest("m", Transcript(entries, instructions), tools, choice)
+    _, backend, _ = await events_of(request, "Done.", options=options)
+    [prompt] = backend.prompts
+    tokens += len(f"{prompt.developer or ''}{text_of(prompt)}".encode()) // 4
+    events, _, _ = await events_of(replace(request, compaction=Compaction(tokens)), "Done.", options=options)
+    assert events[0] == AnswerText("Done.")
+    shorter = replace(request, compaction=Compaction(tokens - 1))
+    events, _, _ = await events_of(shorter, "The sum.", "Done.", options=options)
+    assert events[0] == Compacted("The sum.", whole=True)
+
+
+async def test_of_one_message_there_is_nothing_to_shorten() -> None:
+    entries = Guidance("Be brief."), UserTurn((Text("Hello " * 400),))
+    events, _, _ = await events_of(replace(asked(OVER_ANY), transcript=Transcript(entries)), "Done.")
+    assert events[0] == AnswerText("Done.")
 
 
 @pytest.mark.parametrize("compaction", [AT_ONCE, OVER_ANY])

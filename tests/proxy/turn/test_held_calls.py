@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import jsonschema
 import pytest
 
 from parser import Tool, ToolRegistry, write_call
-from prompts import ChoiceMode, ToolChoice
-from proxy.contracts import BackendEvent, TextPiece, TurnRequest
+from prompts import ChoiceMode, Text, ToolChoice, call_missing, write_held
+from proxy.contracts import BackendEvent, Prompt, TextPiece, TurnRequest
 from proxy.errors import BackendError
-from proxy.turn import HeldCalls, HoldCalls, TurnOptions
-from proxy.turn.held_calls import MAX_CHARACTERS, _calls_schema
+from proxy.turn import CallKeys, HeldCalls, HoldCalls, KeyMode, TurnOptions
+from proxy.turn.held_calls import MAX_CHARACTERS, MAX_DEPTH, _calls_schema, calls_form
 from tests.support.memory_backend import MemoryBackend, Script
 
 from .playing import Outcome, ask, outcome_of
@@ -37,6 +40,10 @@ async def play(
 ) -> Outcome:
     backend = MemoryBackend([*answers], chunk=3, holds_schemas=True, keeps_conversations=lanes)
     return await outcome_of(request, backend, options)
+
+
+def text_of(prompt: Prompt) -> str:
+    return "".join(part.text for part in prompt.parts if isinstance(part, Text))
 
 
 def schemas(outcome: Outcome) -> list[Any]:
@@ -80,6 +87,7 @@ async def test_where_one_call_is_asked_for_there_is_no_array() -> None:
     outcome = await play(demand(parallel=False), '{"call": {"name": "read_note", "arguments": {"path": "a.md"}}}')
     [schema] = schemas(outcome)
     assert [*schema["properties"]] == ["call"]
+    assert '{"call": {"name": "...", "arguments": {...}}}' in str(outcome.backend.prompts[0].parts)
     assert outcome.calls == CALL
 
 
@@ -97,6 +105,20 @@ async def test_a_schema_is_sent_where_the_backend_can_hold_it_only_and_why_not_i
     assert outcome.report.unheld == "subset"
 
 
+class Picky(MemoryBackend):
+    """Holds its model to schemas without a pattern."""
+
+    def holds(self, schema: str) -> bool:
+        return "pattern" not in schema
+
+
+async def test_the_backend_says_of_each_schema_whether_it_can_hold_it() -> None:
+    refused = await outcome_of(demand(), Picky([write_call("read_note", '{"path": "a.md"}')]))
+    assert (schemas(refused), refused.report.unheld) == ([None], "subset")
+    held = await outcome_of(demand(SEARCH), Picky(['{"calls": [{"name": "search", "arguments": {}}]}']))
+    assert (held.report.held, held.report.unheld, held.calls) == (True, None, [("search", "{}")])
+
+
 async def test_a_conversation_is_kept_before_an_answer_is_held() -> None:
     """An agent that always sends `required` reads its provider's cache; its second try is held."""
     tagged = await play(demand(), write_call("read_note", '{"path": "a.md"}'), lanes=True)
@@ -104,6 +126,7 @@ async def test_a_conversation_is_kept_before_an_answer_is_held() -> None:
     again = await play(demand(), "No need.", HELD, lanes=True)
     assert [schema is not None for schema in schemas(again)] == [False, True]
     assert again.calls == CALL
+    assert f"{call_missing()} {write_held(calls_form(parallel=True))}" in text_of(again.backend.prompts[1])
     strict = await play(demand(STRICT, SEARCH), HELD, lanes=True)
     assert [schema is not None for schema in schemas(strict)] == [True]
     assert strict.calls == CALL
@@ -118,7 +141,8 @@ async def test_a_refusal_is_answered_without_and_remembered_for_this_model_and_t
     assert first.calls == CALL
     assert (first.report.held, first.report.unheld) == (False, "refused")
     assert '{"calls"' not in str(first.backend.prompts[1].parts)
-    assert schemas(await play(demand(), tagged, options=options)) == [None]
+    later = await play(demand(), tagged, options=options)
+    assert (schemas(later), later.report.unheld) == ([None], "refused")
     assert schemas(await play(demand(model="other"), HELD, options=options)) != [None]
     assert schemas(await play(demand(READ), HELD, options=options)) != [None]
 
@@ -166,7 +190,68 @@ def test_a_schema_is_made_once_for_a_tool_set() -> None:
     assert _calls_schema.cache_info().misses == 1
 
 
-def test_definitions_go_to_the_root_and_references_find_them() -> None:
+def test_the_schema_is_compact_and_the_same_each_time() -> None:
+    """A local server keeps the grammar that it made of it, by its text."""
+    size = {
+        "$schema": "x",
+        "type": "string",
+        "description": "Gr\u00f6\u00dfe",
+        "properties": {"a": {"$ref": "#/$defs/a"}},
+    }
+    tools = Tool("resize", None, json.dumps(size | {"$defs": {"a": {"enum": [1]}}})), SEARCH
+    assert _calls_schema(tools, parallel=True) == (
+        '{"type":"object","properties":{"calls":{"type":"array","items":{"anyOf":['
+        '{"type":"object","properties":{"name":{"type":"string","const":"resize"},"arguments":{"type":"object",'
+        '"description":"Gr\u00f6\u00dfe","properties":{"a":{"$ref":"#/$defs/tool_1_a"}}}},'
+        '"required":["name","arguments"],"additionalProperties":false},'
+        '{"type":"object","properties":{"name":{"type":"string","const":"search"},"arguments":{"type":"object"}},'
+        '"required":["name","arguments"],"additionalProperties":false}]},"minItems":1}},'
+        '"required":["calls"],"additionalProperties":false,"$defs":{"tool_1_a":{"enum":[1]}}}'
+    )
+
+
+def held_arguments(parameters: object) -> Any:
+    """The schema of the arguments of a tool with these parameters."""
+    [held] = [json.loads(_calls_schema((Tool("t", None, json.dumps(parameters)),), parallel=False))]
+    return held["properties"]["call"]["properties"]["arguments"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "arguments"),
+    [
+        (True, {"type": "object"}),
+        ({}, {"type": "object"}),
+        ({"type": "array"}, {"type": "object"}),
+        ({"anyOf": [{"required": ["a"]}]}, {"anyOf": [{"required": ["a"]}]}),
+        ({"$ref": "#/definitions/a", "definitions": {"a": {}}}, {"$ref": "#/$defs/tool_1_a"}),
+    ],
+)
+def test_arguments_are_an_object_whatever_else_is_declared(parameters: object, arguments: object) -> None:
+    assert held_arguments(parameters) == arguments
+
+
+NESTINGS: list[Callable[[object], dict[str, object]]] = [
+    lambda inner: {"items": inner},
+    lambda inner: {"anyOf": [True, inner]},
+    lambda inner: {"properties": {"$ref": inner, "$id": True}, "additionalProperties": False},
+    lambda inner: {"dependencies": {"a": ["b"], "b": inner}},
+    lambda inner: {"prefixItems": [inner], "items": False},
+]
+
+
+@pytest.mark.parametrize("nest", NESTINGS)
+def test_definitions_go_to_the_root_and_references_find_them_from_anywhere(
+    nest: Callable[[object], dict[str, object]],
+) -> None:
+    node = nest({"$ref": "#/$defs/node"})
+    one = Tool("one", None, json.dumps({"type": "object", **node, "$defs": {"node": node}}))
+    two = Tool("two", None, json.dumps({"$ref": "#/definitions/node", "definitions": {"node": node}}))
+    schema = _calls_schema((one, two), parallel=True)
+    assert [*json.loads(schema)["$defs"]] == ["tool_1_node", "tool_2_node"]
+    assert re.findall(r'"#[^"]*"', schema) == [f'"#/$defs/tool_{n}_node"' for n in (1, 2, 1, 2)]
+
+
+def test_what_is_defined_is_held() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "$ref": {"type": "integer"}}}
     one = {"type": "object", "properties": {"list": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}}
     two = {"$ref": "#/definitions/node", "definitions": {"node": {"type": "object", "required": ["x"]}}}
@@ -184,16 +269,39 @@ def test_definitions_go_to_the_root_and_references_find_them() -> None:
 
 
 REMOTE = '{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}'
+TITLED = '{"type":"object","title":"%s"}'
+ROOM = MAX_CHARACTERS - len(_calls_schema((Tool("read_note", None, TITLED % ""),), parallel=True))
+
+
+def nested(nest: Callable[[object], dict[str, object]], levels: int) -> str:
+    schema: object = {"type": "object"}
+    for _ in range(levels):
+        schema = nest(schema)
+    return json.dumps(schema)
+
+
+HOLDABLE = [
+    TITLED % ("x" * ROOM),
+    PATH.ljust(MAX_CHARACTERS),
+    *(nested(nest, MAX_DEPTH) for nest in NESTINGS),
+]
 UNHELD = [
     (REMOTE, "reference"),
     ('{"type":"object","properties":{"a":{"items":[{"$ref":"#"}]}}}', "reference"),
     ('{"type":"object","properties":{"a":{"not":{"$id":"urn:a"}}}}', "reference"),
-    (json.dumps({"type": "object", "description": "x" * MAX_CHARACTERS}), "size"),
-    ('{"items":' * 70 + "{}" + "}" * 70, "size"),
+    ('{"type":"object","$ref":7}', "reference"),
+    (TITLED % ("x" * (ROOM + 1)), "size"),
+    (PATH.ljust(MAX_CHARACTERS + 1), "size"),
+    *((nested(nest, MAX_DEPTH + 1), "size") for nest in NESTINGS),
 ]
 
 
-@pytest.mark.parametrize(("parameters", "why"), UNHELD)
+@pytest.mark.parametrize("parameters", HOLDABLE, ids=count())
+def test_what_can_be_sent_has_room_to_the_last_character_and_level(parameters: str) -> None:
+    assert len(_calls_schema((Tool("read_note", None, parameters),), parallel=True)) <= MAX_CHARACTERS
+
+
+@pytest.mark.parametrize(("parameters", "why"), UNHELD, ids=count())
 async def test_what_cannot_be_sent_is_not(parameters: str, why: str) -> None:
     tool = Tool("read_note", None, parameters)
     outcome = await play(demand(tool), write_call("read_note", '{"path": "a.md"}'))
@@ -203,9 +311,9 @@ async def test_what_cannot_be_sent_is_not(parameters: str, why: str) -> None:
 
 
 def test_values_that_look_like_schemas_are_left_alone() -> None:
-    parameters = {"type": "object", "properties": {"a": {"const": {"$ref": "https://example.com", "$id": "x"}}}}
-    [held] = [json.loads(_calls_schema((Tool("t", None, json.dumps(parameters)),), parallel=False))]
-    assert held["properties"]["call"]["properties"]["arguments"] == parameters
+    value = {"$ref": "https://example.com", "$id": "x"}
+    parameters = {"type": "object", "properties": {"a": {"const": value}, "b": {"enum": [value]}}, "default": value}
+    assert held_arguments(parameters) == parameters
 
 
 WRONG = write_call("read_note", '{"path": "b.md"}')
@@ -254,8 +362,14 @@ async def test_a_call_that_nobody_demands_is_held_where_the_owner_wants_all_held
     [schema] = call_schemas(await play(request, "Hello.", options=hold_all()))
     read, search = schema["anyOf"]
     assert list(read["properties"]) == ["key", "name", "arguments"]
+    assert read["properties"]["key"] == {"type": "string", "maxLength": 32}
     assert read["properties"]["arguments"] == json.loads(PATH)
     assert read["required"] == search["required"] == ["name", "arguments"]
+    unkeyed = TurnOptions(call_keys=CallKeys(KeyMode.OFF), held_calls=HeldCalls(HoldCalls.ALL))
+    [schema] = call_schemas(await play(request, "Hello.", options=unkeyed))
+    assert [list(form["properties"]) for form in schema["anyOf"]] == [["name", "arguments"]] * 2
+    unheld = await play(ask(registry=ToolRegistry([Tool("t", None, REMOTE)])), "Hello.", options=hold_all())
+    assert (call_schemas(unheld), unheld.report.unheld) == ([None], "reference")
 
 
 async def test_a_second_try_is_held_too_and_a_plain_one_has_no_calls() -> None:

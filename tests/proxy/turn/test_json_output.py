@@ -47,7 +47,9 @@ async def test_what_stands_round_the_json_is_taken_off(answer: str, chunk: int) 
         assert outcome.end == TurnFinished(USAGE)
 
 
-@pytest.mark.parametrize("wanted", ["[1, 2]", "[[1], [2]]", '[{"x": 1}, {"x": 2}]', '{"x": [1]}'])
+@pytest.mark.parametrize(
+    "wanted", ["[1, 2]", "[[1], [2]]", '[{"x": 1}, {"x": 2}]', '{"x": [1]}', '{"x": {"y": 1}, "z": 2}']
+)
 async def test_any_kind_of_json_is_found_in_a_sentence(wanted: str) -> None:
     any_json = replace(PLAIN, output_format=OutputFormat('{"type": ["array", "object"]}'))
     assert (await play(f"Sure: {wanted} as asked.", request=any_json)).text == wanted
@@ -80,6 +82,10 @@ async def test_an_answer_that_stays_wrong_is_a_clear_failure(answer: str) -> Non
     assert list(outcome.events) == [outcome.end]
     assert outcome.error.code == "output_invalid"
     assert not outcome.error.retryable
+
+
+async def test_an_answer_without_json_is_told_so() -> None:
+    assert (await play("I cannot.", "No.", request=PLAIN)).error.message.endswith(": it is not one JSON value.")
 
 
 async def test_json_mode_wants_an_object() -> None:
@@ -160,15 +166,36 @@ async def test_a_schema_that_is_none_is_refused_before_the_turn() -> None:
     assert isinstance(outcome.error, RequestError)
     assert (outcome.error.status, outcome.error.code) == (400, "invalid_json_schema")
     assert outcome.error.param == "text.format.schema"
-    assert outcome.error.message.startswith("Invalid schema for response_format 'point': ")
+    assert (
+        outcome.error.message
+        == "Invalid schema for response_format 'point': at 'type': 5 is not valid under any of the given schemas."
+    )
     nameless = await play(request=replace(PLAIN, output_format=OutputFormat('{"type": 5}')))
     assert nameless.error.message.startswith("Invalid schema for response_format 'json_schema': ")
+
+
+LOOKS_BEHIND = '{"properties": {"x": {"pattern": "(?<=a)b"}}}'
+
+
+async def test_a_pattern_that_cannot_be_used_is_refused_where_the_answer_has_to_fit() -> None:
+    strict = replace(PLAIN, output_format=OutputFormat(LOOKS_BEHIND, "point", strict=True))
+    outcome = await play(request=strict)
+    assert isinstance(outcome.error, RequestError)
+    assert outcome.error.message.startswith("Invalid schema for response_format 'point': the pattern '(?<=a)b' cannot")
+    outcome = await play(FIT, request=replace(PLAIN, output_format=OutputFormat(LOOKS_BEHIND, "point")))
+    assert outcome.text == FIT
+    outcome = await play(FIT, request=replace(PLAIN, output_format=OutputFormat(strict=True)))
+    assert outcome.text == FIT, "JSON mode has no pattern"
 
 
 async def test_an_answer_that_cannot_be_checked_in_bounds_leaves_and_is_counted() -> None:
     outcome = await play(FIT, request=replace(PLAIN, output_format=OutputFormat('{"$ref": "#"}')))
     assert outcome.text == FIT
     assert outcome.report.unchecked == {"the check goes too deep": 1}
+    strict = replace(PLAIN, output_format=OutputFormat('{"$ref": "#"}', strict=True))
+    outcome = await play(FIT, FIT, request=strict)
+    assert "whether it fits cannot be told, as the check goes too deep" in outcome.error.message
+    assert outcome.report.unchecked == {}
 
 
 JSON = st.recursive(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parser import Tool, ToolRegistry, write_call
-from prompts import escape_json
+from prompts import MASK, escape_json
 from proxy.contracts import AnswerText, MessageEnded, OutputFormat, TextPiece, TurnEnded, TurnFinished, TurnRequest
 from proxy.errors import BackendError
 from proxy.turn import HeldFormats, StreamJson, TurnOptions
@@ -229,6 +229,40 @@ def test_whatever_the_json_is_it_leaves_as_it_would_as_a_whole(value: object, as
     stream = JsonStream(None)
     told = [stream.feed(written[start : start + size]) for start in range(0, len(written), size)]
     assert "".join([*told, stream.flush()]) == text
+
+
+@given(st.dictionaries(st.text("ab", max_size=3), VALUES, max_size=3), st.data(), st.sampled_from([None, "5f8a9e0c1d"]))
+def test_a_cut_value_leaves_to_its_last_character(value: object, data: st.DataObject, key: str | None) -> None:
+    text = "\n \t" + json.dumps(value).replace("/", "")
+    end, size = data.draw(st.integers(0, len(text))), data.draw(st.integers(1, 9))
+    stream = JsonStream(key)
+    told = [stream.feed(text[start : min(end, start + size)]) for start in range(0, end, size)]
+    assert "".join([*told, stream.flush(), stream.feed("x"), stream.flush()]) == text[:end].lstrip()
+    assert stream.text.rstrip("x") == text[:end]
+
+
+@pytest.mark.parametrize("begin", ["`", "X", "1", '"', "}", "\u00a0{", "\x0b["])
+def test_what_does_not_begin_as_an_object_or_a_list_is_held(begin: str) -> None:
+    stream = JsonStream(None)
+    assert (stream.feed(" "), stream.held) == ("", False)
+    assert (stream.feed(f"\n{begin}"), stream.feed('{"x": 1}'), stream.flush(), stream.held) == ("", "", "", True)
+    assert stream.text == f' \n{begin}{{"x": 1}}'
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ('{"x": "5f8a9e0c1', '{"x": "(masked)'),
+        ('{"x": "5f8a', '{"x": "5f8a'),
+        ('{"x": "\\u003', '{"x": "\\u003'),
+        ('{"x": 5]', '{"x": 5'),
+    ],
+)
+def test_what_is_cut_or_broken_within_the_key_tells_no_more_of_it_than_before(written: str, told: str) -> None:
+    for size in (1, len(written)):
+        stream = JsonStream("5f8a9e0c1d")
+        pieces = [stream.feed(written[start : start + size]) for start in range(0, len(written), size)]
+        assert "".join([*pieces, stream.flush()]) == told.replace("(masked)", MASK)
 
 
 def test_the_key_is_masked_in_it() -> None:

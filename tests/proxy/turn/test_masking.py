@@ -59,6 +59,11 @@ def test_how_it_is_cut_does_not_show(text: str, cuts: list[int]) -> None:
     assert KEY not in "".join(left)
 
 
+def test_behind_the_end_of_a_text_a_new_one_begins() -> None:
+    mask = Mask(KEY)
+    assert [mask.feed(KEY[:7]), mask.flush(), mask.feed(KEY[7:]), mask.flush()] == ["", KEY[:7], KEY[7:], ""]
+
+
 @given(st.text().filter(lambda text: "3" not in text and "\\" not in text))
 def test_other_text_passes_at_once(text: str) -> None:
     assert Mask(KEY).feed(text) == text

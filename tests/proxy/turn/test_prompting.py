@@ -1,20 +1,113 @@
-"""What a turn is told to have used when its backend did not come to count it."""
+"""What a backend is given for a turn, and what a turn is told to have used when nobody came to count it."""
 
 from __future__ import annotations
 
 import pytest
 
-from prompts import Image, Part, Text
-from proxy.contracts import Prompt, Usage
+from parser import ToolRegistry, write_call
+from prompts import (
+    FRONTIER,
+    SMALL,
+    ChoiceMode,
+    Image,
+    Item,
+    JsonAnswer,
+    OwnLine,
+    Part,
+    PastCall,
+    PromptProfile,
+    Text,
+    ToolChoice,
+    ToolResult,
+    Transcript,
+    UserTurn,
+    answer_now,
+    nothing_said,
+    render_turn,
+)
+from prompts.prose import line
+from proxy.contracts import OutputFormat, Prompt, Sampling, TurnRequest, Usage
+from proxy.turn import CallKeys, KeyMode, TurnOptions
 from proxy.turn.prompting import estimated_usage
-from tests.proxy.turn.playing import ask, play
+from tests.proxy.turn.playing import READ_A, ask, play
+
+OFF = CallKeys(KeyMode.OFF)
+
+
+def text_of(prompt: Prompt) -> str:
+    return "".join(part.text for part in prompt.parts if isinstance(part, Text))
 
 
 async def test_a_prompt_says_for_whom_and_how_the_model_is_to_think() -> None:
-    outcome = await play("Hello.", request=ask(effort="low", summary="auto", owner="me", names=frozenset({"k"})))
+    told = {"effort": "low", "summary": "auto", "owner": "me", "names": frozenset({"k"}), "tier": "flex"}
+    told |= {"verbosity": "high", "sampling": Sampling(temperature=0.5)}
+    outcome = await play("Hello.", request=ask(**told, max_output_tokens=900))
     [prompt] = outcome.backend.prompts
-    assert (prompt.model, prompt.effort, prompt.summary) == ("m", "low", "auto")
-    assert (prompt.owner, prompt.names, prompt.output_schema) == ("me", frozenset({"k"}), None)
+    assert {name: getattr(prompt, name) for name in told} == told
+    assert (prompt.model, prompt.max_tokens, prompt.output_schema) == ("m", 900, None)
+
+
+async def test_a_stop_string_stands_in_no_prompt_with_tools_where_it_may_be_in_a_call() -> None:
+    assert (await play("Hello.", request=ask(stop=("END",)))).backend.prompts[0].stop == ()
+    plain = await play("Hello.", request=ask(stop=("END",), registry=ToolRegistry()))
+    assert plain.backend.prompts[0].stop == ("END",)
+
+
+@pytest.mark.parametrize(
+    ("request_", "profile"),
+    [
+        (ask(), FRONTIER),
+        (ask(), SMALL),
+        (ask(parallel=False, choice=ToolChoice(ChoiceMode.REQUIRED, ("search",))), SMALL),
+        (ask(registry=ToolRegistry(), output_format=OutputFormat('{"type":"object"}')), FRONTIER),
+        (ask(output_format=OutputFormat()), FRONTIER),
+    ],
+)
+async def test_a_backend_is_given_the_conversation_as_one_text_and_as_messages(
+    request_: TurnRequest, profile: PromptProfile
+) -> None:
+    answer = "{}" if request_.output_format else write_call("search", "{}")
+    outcome = await play(answer, request=request_, options=TurnOptions(profile=profile, call_keys=OFF))
+    [prompt] = outcome.backend.prompts
+    wanted = request_.output_format
+    rendered = render_turn(
+        request_.transcript,
+        request_.registry,
+        request_.choice,
+        parallel=request_.parallel,
+        profile=profile,
+        json_answer=JsonAnswer(wanted.schema) if wanted else None,
+    )
+    assert (prompt.developer, prompt.head) == (rendered.developer, rendered.head)
+    assert (list(prompt.parts), list(prompt.items)) == (list(rendered.parts), list(rendered.items))
+
+
+SILENT = Item("user", (Text(nothing_said()),), ours=OwnLine.NO_MESSAGE)
+
+
+async def test_where_nothing_is_said_the_model_is_told_so() -> None:
+    """There are backends that never answer an empty input."""
+    [prompt] = (await play("Hello.", request=ask(transcript=Transcript(())))).backend.prompts
+    assert (list(prompt.parts), list(prompt.items)) == ([Text(nothing_said())], [SILENT])
+    [prompt] = (await play("Hello.", request=ask(" \n"))).backend.prompts
+    assert list(prompt.parts) == [Text(nothing_said())]
+    image = Image("data:image/png;base64,AAAA")
+    [prompt] = (await play("A cat.", request=ask(transcript=Transcript((UserTurn((image,)),))))).backend.prompts
+    assert list(prompt.parts) == [image]
+
+
+async def test_after_a_call_that_cannot_be_there_are_no_tools_and_no_key_and_one_line() -> None:
+    unknown = write_call("unknown", "{}")
+    forbidden = await play(READ_A, "Hello.", request=ask(choice=ToolChoice(ChoiceMode.NONE)))
+    assert text_of(forbidden.backend.prompts[1]).endswith(line("call_forbidden"))
+    plain = await play(unknown, "Hello.")
+    assert (plain.backend.prompts[1].developer, text_of(plain.backend.prompts[1])) == (None, "What is in a.md?")
+    read = PastCall("call_1", "search", "{}"), ToolResult("call_1", (Text("A note."),))
+    transcript = Transcript((UserTurn((Text("What is in the note?"),)), *read))
+    after = await play(unknown, "A note.", request=ask(transcript=transcript))
+    told = text_of(after.backend.prompts[1])
+    assert told.endswith(f"\n\n{answer_now(transcript)}")
+    assert line("no_tools") not in told
 
 
 @pytest.mark.parametrize(

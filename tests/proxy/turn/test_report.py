@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from proxy.contracts import Lane
 from proxy.turn import Again, TurnReport
+from proxy.turn.own_notation import TakenOut
 
 
 def test_what_happens_twice_is_counted_twice() -> None:
@@ -15,9 +18,34 @@ def test_what_happens_twice_is_counted_twice() -> None:
         report.ask_again(Again.NO_KEY)
         report.leave_out(3)
         report.give_up_check("the check goes too deep")
+        report.take_out(TakenOut.HEADER)
+        report.show_markup("quoted")
+        report.pair({"orphan": 2})
+        report.let_misfit("search")
     assert (report.tiers, report.repairs, report.refused) == ({"exact": 2}, {"trailing comma": 2}, {"quoted": 2})
     assert (report.calls, report.again) == (["read_note"] * 2, [Again.NO_KEY] * 2)
     assert (report.truncated, report.unchecked) == (6, {"the check goes too deep": 2})
+    assert (report.taken_out, report.markup) == ({"header": 2}, {"quoted": 2})
+    assert (report.paired, report.misfits) == ({"orphan": 4}, {"search": 2})
+
+
+def test_who_looks_on_is_told_of_each_block_with_what_was_made_of_it() -> None:
+    """Also of one that is only doubted, which is counted nowhere."""
+    told: list[tuple[object, ...]] = []
+
+    class Observer:
+        def took(self, name: str, tier: str, rules: Sequence[str], block: str) -> None:
+            told.append((name, tier, rules, block))
+
+        def refused(self, reason: str, block: str) -> None:
+            told.append((reason, block))
+
+    report = TurnReport(observer=Observer())
+    report.take_call("exact", ["trailing comma"], "read_note", "<a>")
+    report.refuse("quoted", "<b>")
+    report.doubt("no_key", "<c>")
+    assert told == [("read_note", "exact", ["trailing comma"], "<a>"), ("quoted", "<b>"), ("no_key", "<c>")]
+    assert report.refused == {"quoted": 1}
 
 
 def test_a_client_is_told_each_thing_once() -> None:

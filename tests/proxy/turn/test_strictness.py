@@ -237,17 +237,17 @@ async def test_a_cut_answer_with_a_call_that_does_not_fit_fails_at_once() -> Non
 
 
 @pytest.mark.parametrize(
-    "schema",
+    ("schema", "problem"),
     [
-        '{"type": "strng"}',
-        '{"$ref": "https://example.com/schema.json"}',
-        '{"$ref": "file:///etc/passwd"}',
-        '{"multipleOf": 0}',
-        '{"properties": {"a": {"pattern": "(?<=a)b"}}}',
-        '{"$defs": {"a": {"patternProperties": {"(a)\\\\1": {}}}}}',
+        ('{"type": "strng"}', "'strng'"),
+        ('{"$ref": "https://example.com/schema.json"}', "https://example.com/schema.json"),
+        ('{"$ref": "file:///etc/passwd"}', "file:///etc/passwd"),
+        ('{"multipleOf": 0}', "at 'multipleOf'"),
+        ('{"properties": {"a": {"pattern": "(?<=a)b"}}}', "the pattern '(?<=a)b' cannot be used"),
+        ('{"$defs": {"a": {"patternProperties": {"(a)\\\\1": {}}}}}', "the pattern '(a)\\1' cannot be used"),
     ],
 )
-async def test_a_strict_tool_whose_schema_is_none_is_refused_before_the_turn(schema: str) -> None:
+async def test_a_strict_tool_whose_schema_is_none_is_refused_before_the_turn(schema: str, problem: str) -> None:
     outcome = await play(request=ask(registry=ToolRegistry([Tool("reserve", None, schema, strict=True)])))
     assert isinstance(outcome.error, RequestError)
     assert (outcome.error.status, outcome.error.code, outcome.error.param) == (
@@ -256,6 +256,7 @@ async def test_a_strict_tool_whose_schema_is_none_is_refused_before_the_turn(sch
         "tools",
     )
     assert outcome.error.message.startswith("Invalid schema for function 'reserve': ")
+    assert problem in outcome.error.message
 
 
 ROUND = '{"properties": {"count": {"$ref": "#"}}, "$ref": "#"}'

@@ -28,6 +28,24 @@ def test_the_estimate_is_near_the_real_count(text: str, tokens: int) -> None:
     assert 0.8 * tokens <= count(text) <= 1.4 * tokens
 
 
+@pytest.mark.parametrize(
+    ("char", "tokens"),
+    [
+        ("a", [1] * 9 + [2]),
+        ("A", [0, 1, 1, 2, 2, 2, 3]),
+        ("1", [1, 1, 1, 2]),
+        (" ", [0] + [1] * 99 + [2]),
+        ("\n", [1] * 100 + [2]),
+        (".", [1, 1, 2]),
+        ("\u0436", [1] * 5 + [2]),
+        ("\u6f22", [1, 2, 3, 3, 4]),
+        ("\U0001f389", [2, 4, 6]),
+    ],
+)
+def test_what_a_run_of_one_kind_costs_by_its_length(char: str, tokens: list[int]) -> None:
+    assert [count(char * length) for length in range(1, len(tokens) + 1)] == tokens
+
+
 @given(st.lists(TEXTS, max_size=6), st.integers(0, 40))
 def test_how_the_text_is_cut_does_not_show(pieces: list[str], limit: int) -> None:
     whole, cut = TokenMeter(limit), TokenMeter(limit)
