@@ -16,7 +16,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from parser import ToolRegistry
-from prompts import ChoiceMode, Guidance, Image, ToolChoice, Transcript, compacted, offered_tools, to_sum_up
+from prompts import Guidance, Image, ToolChoice, Transcript, compacted, offered_tools, to_sum_up
 
 from ..contracts import (
     AnswerMessageEnded,
@@ -174,15 +174,13 @@ def _attempts(request: TurnRequest) -> Iterator[TurnRequest]:
         request,
         transcript=Transcript(to_sum_up(request.transcript.entries), request.transcript.instructions),
         registry=ToolRegistry(),
-        choice=ToolChoice(ChoiceMode.NONE),
         output_format=None,
         max_output_tokens=None,
         stop=(),
         truncate=True,  # else a conversation that has become too long could never be made shorter
     )
     if len(offered_tools(request.registry, request.choice)):
-        choice = ToolChoice(ChoiceMode.AUTO, request.choice.names)
-        yield replace(plain, registry=request.registry, choice=choice)
+        yield replace(plain, registry=request.registry, choice=ToolChoice(names=request.choice.names))
     yield plain
 
 

@@ -3,8 +3,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import chain
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
 from parser import ToolRegistry, write_call
 from prompts import AssistantText, PastCall, Text, Transcript, UserTurn, meaning_of_answer
@@ -96,6 +99,25 @@ def test_a_tag_without_a_call_is_text_that_was_given_as_it_was_written(block: st
     text = f"It begins with {block} there."
     assert not was_rewritten([TextPiece(text)], AnswerText(text))
     assert was_rewritten([TextPiece(text)], AnswerText("It begins with there."))
+
+
+SAID = st.lists(st.text("ab {}\n", min_size=1, max_size=9) | st.integers(), max_size=5)
+
+
+@hypothesis.given(SAID)
+def test_text_and_calls_in_any_order_were_given_as_they_were_written_and_nothing_less(said: list[str | int]) -> None:
+    written, told = "", list[tuple[TurnEvent, ...]]()
+    for number, each in enumerate(said):
+        if isinstance(each, str):
+            written += each
+            told.append((AnswerText(each),))
+        else:
+            written += write_call("read_note", f'{{"n": {each}}}')
+            told.append((ToolCallStarted(f"c{number}", "read_note"), *called(f'{{"n":{each}}}')[1:]))
+    assert not was_rewritten([TextPiece(written)], *chain(*told))
+    for number, each in enumerate(said):
+        less = chain(*told[:number], *told[number + 1 :])
+        assert was_rewritten([TextPiece(written)], *less) is not (isinstance(each, str) and not each.strip())
 
 
 def test_each_message_is_read_by_itself() -> None:

@@ -69,7 +69,8 @@ async def test_the_model_is_told_how_its_answer_looks_and_the_block_stays_as_it_
     off = TurnOptions(held_calls=HeldCalls(HoldCalls.OFF))
     free = await play(demand(), write_call("read_note", '{"path": "a.md"}'), options=off)
     told, untold = held.backend.prompts[0], free.backend.prompts[0]
-    assert '{"calls": [{"name": "...", "arguments": {...}}]}' in str(told.parts)
+    assert calls_form(parallel=True) == '{"calls": [{"name": "...", "arguments": {...}}]}'
+    assert text_of(told).splitlines()[-1] == write_held(calls_form(parallel=True))
     assert '{"calls"' not in str(untold.parts)
     assert len(told.developer or "") == len(untold.developer or "")
     assert untold.output_schema is None
