@@ -132,8 +132,9 @@ async def test_before_an_answer_too_and_that_is_told_without_being_counted_as_it
 
 
 async def test_messages_of_a_summary_are_paragraphs_of_it() -> None:
-    written: Script = [*map(TextPiece, ("\n", "The ", "sum.")), MessageEnded(), TextPiece("The rest."), MessageEnded()]
-    events, _, _ = await events_of(asked(AT_ONCE), [*written, TurnEnded(USAGE)])
+    first = [TextPiece(text) for text in ("\n", "The ", "sum.")]
+    written: Script = [*first, MessageEnded(), TextPiece("The rest."), MessageEnded(), TurnEnded(USAGE)]
+    events, _, _ = await events_of(asked(AT_ONCE), written)
     assert events == [Compacted("The sum.\n\nThe rest.", whole=False), TurnFinished(USAGE)]
 
 
@@ -184,7 +185,7 @@ async def test_limits_and_forms_are_those_of_the_answer_and_not_of_a_summary() -
     assert all(text_of(prompt).endswith(compaction_request().splitlines()[-1]) for prompt in backend.prompts)
 
 
-async def test_a_call_behind_a_summary_leaves_whole() -> None:
+async def test_an_answer_behind_a_summary_leaves_whole() -> None:
     request = replace(asked(OVER_ANY), choice=ToolChoice(ChoiceMode.REQUIRED))
     events, _, report = await events_of(request, "The sum.", READ_A)
     assert events == [
@@ -195,6 +196,9 @@ async def test_a_call_behind_a_summary_leaves_whole() -> None:
         TurnFinished(USAGE + USAGE),
     ]
     assert report.calls == ["read_note"]
+    request = replace(asked(OVER_ANY), output_format=OutputFormat())
+    events, _, _ = await events_of(request, "The sum.", "{}")
+    assert events == [Compacted("The sum.", whole=True), AnswerText("{}"), TurnFinished(USAGE + USAGE)]
     events, _, _ = await events_of(asked(OVER_ANY), "The sum.", CUT)
     assert events[-1] == TurnFinished(USAGE + USAGE, "max_output_tokens")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from parser import ToolRegistry, write_call
@@ -39,7 +41,13 @@ def text_of(prompt: Prompt) -> str:
 
 
 async def test_a_prompt_says_for_whom_and_how_the_model_is_to_think() -> None:
-    told = {"effort": "low", "summary": "auto", "owner": "me", "names": frozenset({"k"}), "tier": "flex"}
+    told: dict[str, Any] = {
+        "effort": "low",
+        "summary": "auto",
+        "owner": "me",
+        "names": frozenset({"k"}),
+        "tier": "flex",
+    }
     told |= {"verbosity": "high", "sampling": Sampling(temperature=0.5)}
     outcome = await play("Hello.", request=ask(**told, max_output_tokens=900))
     [prompt] = outcome.backend.prompts
