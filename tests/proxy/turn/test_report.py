@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from prompts import ToolChoice
 from proxy.contracts import Lane
 from proxy.turn import Again, TurnReport
 from proxy.turn.own_notation import TakenOut
+from tests.proxy.turn.playing import ask, play
 
 
 def test_what_happens_twice_is_counted_twice() -> None:
@@ -46,6 +48,11 @@ def test_who_looks_on_is_told_of_each_block_with_what_was_made_of_it() -> None:
     report.doubt("no_key", "<c>")
     assert told == [("read_note", "exact", ["trailing comma"], "<a>"), ("quoted", "<b>"), ("no_key", "<c>")]
     assert report.refused == {"quoted": 1}
+
+
+async def test_the_tools_on_offer_are_those_that_the_client_chose() -> None:
+    outcome = await play("Hello.", request=ask(choice=ToolChoice(names=("search",))))
+    assert outcome.report.tools == ("search",)
 
 
 def test_a_client_is_told_each_thing_once() -> None:
