@@ -270,8 +270,6 @@ def test_what_is_defined_is_held() -> None:
 
 
 REMOTE = '{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}'
-TITLED = '{"type":"object","title":"%s"}'
-ROOM = MAX_CHARACTERS - len(_calls_schema((Tool("read_note", None, TITLED % ""),), parallel=True))
 
 
 def nested(nest: Callable[[object], dict[str, object]], levels: int) -> str:
@@ -282,7 +280,6 @@ def nested(nest: Callable[[object], dict[str, object]], levels: int) -> str:
 
 
 HOLDABLE = [
-    TITLED % ("x" * ROOM),
     PATH.ljust(MAX_CHARACTERS),
     *(nested(nest, MAX_DEPTH) for nest in NESTINGS),
 ]
@@ -291,10 +288,20 @@ UNHELD = [
     ('{"type":"object","properties":{"a":{"items":[{"$ref":"#"}]}}}', "reference"),
     ('{"type":"object","properties":{"a":{"not":{"$id":"urn:a"}}}}', "reference"),
     ('{"type":"object","$ref":7}', "reference"),
-    (TITLED % ("x" * (ROOM + 1)), "size"),
     (PATH.ljust(MAX_CHARACTERS + 1), "size"),
     *((nested(nest, MAX_DEPTH + 1), "size") for nest in NESTINGS),
 ]
+
+
+async def test_the_longest_schema_that_is_sent_has_just_so_many_characters() -> None:
+    def tool(title: str) -> Tool:
+        return Tool("read_note", None, json.dumps({"type": "object", "title": title}))
+
+    title = "x" * (MAX_CHARACTERS - len(_calls_schema((tool(""),), parallel=True)))
+    held = await play(demand(tool(title)), HELD)
+    assert [len(prompt.output_schema or "") for prompt in held.backend.prompts] == [MAX_CHARACTERS]
+    longer = await play(demand(tool(f"{title}x")), write_call("read_note", '{"path": "a.md"}'))
+    assert (schemas(longer), longer.report.unheld) == ([None], "size")
 
 
 @pytest.mark.parametrize("parameters", HOLDABLE, ids=count())
