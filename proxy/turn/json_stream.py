@@ -1,7 +1,7 @@
 """An answer that has to be JSON, told while it is written, where there is reason to trust that it will be.
 
-    BEGINNING --"{" or "["--> TELLING --the value is whole, no JSON any more--> OVER     nothing more is told
-        '-------a code fence, prose----> HELD                            all of it is given back: it is held as it was
+    BEGINNING --"{" or "["--> TELLING --the value is whole, or no JSON--> OVER   nothing more is told
+        '-------a code fence, prose----> HELD                                    all is given back: it is held as it was
 
 What has left cannot be asked for once more, so what is trusted is only what a backend holds its model to, and of
 those models that broke it once nothing any more (`HeldFormats`).

@@ -256,6 +256,7 @@ def test_what_does_not_begin_as_an_object_or_a_list_is_held(begin: str) -> None:
         ('{"x": "5f8a', '{"x": "5f8a'),
         ('{"x": "\\u003', '{"x": "\\u003'),
         ('{"x": 5]', '{"x": 5'),
+        ('\n \t{"x": tru', '{"x": tru'),
     ],
 )
 def test_what_is_cut_or_broken_within_the_key_tells_no_more_of_it_than_before(written: str, told: str) -> None:
