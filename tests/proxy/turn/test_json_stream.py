@@ -233,7 +233,7 @@ def test_whatever_the_json_is_it_leaves_as_it_would_as_a_whole(value: object, as
 
 @given(st.dictionaries(st.text("ab", max_size=3), VALUES, max_size=3), st.data(), st.sampled_from([None, "5f8a9e0c1d"]))
 def test_a_cut_value_leaves_to_its_last_character(value: object, data: st.DataObject, key: str | None) -> None:
-    text = "\n \t" + json.dumps(value).replace("/", "")
+    text = "\n \t" + json.dumps(value).replace("<", "")
     end, size = data.draw(st.integers(0, len(text))), data.draw(st.integers(1, 9))
     stream = JsonStream(key)
     told = [stream.feed(text[start : min(end, start + size)]) for start in range(0, end, size)]
