@@ -85,6 +85,7 @@ test-install: .venv/.dev .venv/.install  ## the tests that build the wheel and i
 	@$(BIN)/python -m pytest -m install
 
 mutants: .venv/.mutants  ## whether the tests notice a change of the code: ROOM=proxy/turn for one room, NTH=3 for a tenth
+	@rm -rf mutants/prompts/templates  # mutmut renews nothing but Python
 	@$(BIN)/mutmut run $(if $(ROOM)$(NTH),'$(subst /,.,$(ROOM))*$(NTH)')
 	@$(BIN)/python -m tests.mutants
 
