@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from parser.foreign import _begun, _opening
 from parser.prose import after_calls, before_calls
 from prompts.guard.quoted_blocks import _ATTRIBUTE
 from proxy.turn.masking import _patterns
@@ -43,6 +44,8 @@ OUT_OF_REACH = {
 
 # What functions compile from what they are given: the patterns for an example of that.
 MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
+    ("parser/foreign.py", "_begun"): lambda: [_begun()],
+    ("parser/foreign.py", "_opening"): lambda: [_opening()],
     ("parser/prose.py", "before_calls"): lambda: [before_calls()],
     ("parser/prose.py", "after_calls"): lambda: [after_calls(("[tool:", "<tool_result>"))],
     ("parser/relaxed_json.py", "_other_quotes"): lambda: [re.compile(r"\\.|['\u2019]", re.DOTALL)],
@@ -50,7 +53,8 @@ MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
     ("prompts/guard/quoted_blocks.py", "_tag"): lambda: [re.compile(rf"<(?:{_ATTRIBUTE})*+", re.IGNORECASE)],
     ("proxy/cli/eval/results.py", "lost"): lambda: [re.compile(r"[\"'<=]read_note\b")],
     ("proxy/cli/eval/results.py", "markup"): lambda: [re.compile(r"^\[(?:read_note|search)\b", re.MULTILINE)],
-    # A person's own, for their own recordings.
+    # A person's own, on what they type, and for their recordings.
+    ("proxy/cli/command_line.py", "error"): lambda: [re.compile("argument a: b")],
     ("proxy/cli/record/options.py", "_pattern"): lambda: [re.compile("sk-aaaa")],
     ("proxy/cli/record/scrub.py", "_cuts"): lambda: [re.compile("sk-aaaa")],
     ("proxy/cli/record/scrub.py", "_known_keys"): lambda: [re.compile("sk-aaaa")],
@@ -82,11 +86,11 @@ def _whole(pattern: re.Pattern[Any], text: Any) -> object:
 
 
 def _methods(tree: ast.AST) -> Mapping[str, set[str]]:
-    """Of each name in a file, on its own or behind a dot: which attributes of it are asked for."""
+    """Of each name in a file, on its own or behind a dot or called: which attributes of it are asked for."""
     methods: defaultdict[str, set[str]] = defaultdict(set)
     for node in ast.walk(tree):
         match node:
-            case ast.Attribute(value=ast.Name(id=name) | ast.Attribute(attr=name)):
+            case ast.Attribute(value=ast.Name(id=name) | ast.Attribute(attr=name) | ast.Call(func=ast.Name(id=name))):
                 methods[name].add(node.attr)
             case _:
                 pass
@@ -140,7 +144,7 @@ def _calls_of_re(tree: ast.AST, function: str | None = None) -> Iterator[tuple[s
         yield from _calls_of_re(node, inside)
 
 
-def _in_functions() -> Iterator[tuple[str, re.Pattern[Any]]]:
+def _in_functions() -> Iterator[tuple[str, Use, re.Pattern[Any]]]:
     """The patterns that are not made at import: those that are literal, and examples of the others."""
     for path, tree in SOURCES.items():
         place = path.relative_to(ROOT).as_posix()
@@ -151,10 +155,11 @@ def _in_functions() -> Iterator[tuple[str, re.Pattern[Any]]]:
                 flags = {"re.DOTALL": re.DOTALL, "re.MULTILINE": re.MULTILINE}.get(
                     "".join(ast.unparse(keyword.value) for keyword in call.keywords), re.NOFLAG
                 )
-                yield f"{place}:{call.lineno}", re.compile(call.args[0].value, flags)
+                yield f"{place}:{call.lineno}", _searched, re.compile(call.args[0].value, flags)
             else:
+                use = _use_of(function, place.removesuffix(".py"))
                 for number, pattern in enumerate(MADE[place, function]()):
-                    yield f"{place}:{call.lineno}[{number}]", pattern
+                    yield f"{place}:{call.lineno}[{number}]", use, pattern
 
 
 def _at_import() -> Iterator[tuple[str, Use, re.Pattern[Any]]]:
@@ -173,8 +178,8 @@ def _all() -> dict[re.Pattern[Any], tuple[str, Use]]:
         # A pattern that is imported is found again: what it is used for there counts as well.
         if pattern not in found or use is _searched:
             found[pattern] = (place, use)
-    for place, pattern in _in_functions():
-        found.setdefault(pattern, (place, _searched))
+    for place, use, pattern in _in_functions():
+        found.setdefault(pattern, (place, use))
     return found
 
 

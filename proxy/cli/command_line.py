@@ -16,7 +16,6 @@ from ..errors import UsageError
 PRINT_JSON = ("doctor", "log")
 
 _LOG_FORMAT = "--log-format"
-_CHOICE = re.compile(r"argument .*?: invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 # argparse's words for what else is wrong -> ours.
 _WORDS = (
     (r"argument (.*?): expected (?:at least )?one argument", r"\1 needs a value"),
@@ -31,10 +30,12 @@ class CommandLine(argparse.ArgumentParser):
     """Raises `UsageError` for whatever is wrong; `add_subparsers` makes more of its kind."""
 
     def error(self, message: str) -> NoReturn:
-        if choice := _CHOICE.fullmatch(message):
-            known = re.findall(r"[\w-]+", choice[2])
-            near = _near(choice[1], known)
-            raise UsageError(f"'{choice[1]}' is " + (f"unknown{near}" if near else f"none of {', '.join(known)}."))
+        _, choice, told = message.partition(": invalid choice: '")
+        if choice:
+            typed, _, choices = told.rpartition("' (choose from ")
+            known = re.findall(r"[\w-]+", choices)
+            near = _near(typed, known)
+            raise UsageError(f"'{typed}' is " + (f"unknown{near}" if near else f"none of {', '.join(known)}."))
         for pattern, words in _WORDS:
             if match := re.fullmatch(pattern, message, re.DOTALL):
                 message = match.expand(words)
