@@ -38,6 +38,10 @@ def ask(text: str = "What is in a.md?", **changes: object) -> TurnRequest:
     return replace(request, **changes)  # type: ignore[arg-type]  # names are checked by the dataclass
 
 
+def is_small(mode: TurnOptions) -> bool:
+    return mode.profile.name == "small"
+
+
 def gate(
     registry: ToolRegistry = TOOLS,
     transcript: Transcript | None = None,

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
 
 import pytest
 
 from parser import Tool, ToolRegistry, write_call
 from prompts import (
-    PROFILES,
     AssistantText,
     ChoiceMode,
     Entry,
@@ -24,8 +22,8 @@ from prompts import (
 from proxy.contracts import Prompt, TextPiece, TurnEnded, TurnRequest
 from proxy.errors import BackendError
 from proxy.replay.call_key import key_of
-from proxy.turn import CallRelease, TurnOptions
-from tests.proxy.turn.playing import BROKEN, Outcome, ask, outcome_of, play
+from proxy.turn import TurnOptions
+from tests.proxy.turn.playing import BROKEN, Outcome, ask, is_small, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend, Script
 
 TOOLS = ToolRegistry([Tool(name, "", None) for name in ("add_line", "write_note", "fetch_page", "send_mail")])
@@ -41,27 +39,10 @@ LINE = (
     "Tell what was done, and what the results say: answer the user now, in plain text, from the results. Only if a "
     'part of the request is still open, make the next call. The request was: "Note in log.md that the door squeaks."'
 )
-MODES = [TurnOptions(release=release, profile=profile) for profile, release in product(PROFILES.values(), CallRelease)]
-
-
-@pytest.fixture(params=MODES, ids=lambda mode: f"{mode.profile.name}-{mode.release.value}")
-def mode(request: pytest.FixtureRequest) -> TurnOptions:
-    chosen: TurnOptions = request.param
-    return chosen
-
-
-@pytest.fixture(params=[0, 1, 5])
-def chunk(request: pytest.FixtureRequest) -> int:
-    size: int = request.param
-    return size
 
 
 def asked(*entries: Entry, **changes: object) -> TurnRequest:
     return replace(ask(registry=TOOLS, transcript=Transcript((QUESTION, *entries))), **changes)  # type: ignore[arg-type]  # names are checked by the dataclass
-
-
-def is_small(mode: TurnOptions) -> bool:
-    return mode.profile.name == "small"
 
 
 def own_lines(prompt: Prompt) -> list[str]:

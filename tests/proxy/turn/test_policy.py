@@ -10,7 +10,6 @@ import pytest
 
 from parser import Tool, ToolRegistry, write_call
 from prompts import (
-    PROFILES,
     AssistantText,
     ChoiceMode,
     Entry,
@@ -26,7 +25,7 @@ from proxy.contracts import AnswerMessageEnded, Prompt, TextPiece, ToolCallEnded
 from proxy.errors import BackendError
 from proxy.replay.call_key import key_of
 from proxy.turn import CallRelease, KeyHabit, TurnOptions
-from tests.proxy.turn.playing import BROKEN, Outcome, ask, outcome_of, play
+from tests.proxy.turn.playing import BROKEN, Outcome, ask, is_small, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend, Script, pieces
 
 SCHEMA = '{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}'
@@ -37,27 +36,10 @@ SEARCH = write_call("search", '{"q": "x"}')
 UNDECLARED = write_call("rm_rf", "{}")
 QUESTION = UserTurn((Text("How cold is it in Oslo?"),))
 RESULT = (PastCall("call_1", "get_weather", OSLO), ToolResult("call_1", (Text("10.5"),)))
-MODES = [TurnOptions(release=release, profile=profile) for profile, release in product(PROFILES.values(), CallRelease)]
-
-
-@pytest.fixture(params=MODES, ids=lambda mode: f"{mode.profile.name}-{mode.release.value}")
-def mode(request: pytest.FixtureRequest) -> TurnOptions:
-    chosen: TurnOptions = request.param
-    return chosen
-
-
-@pytest.fixture(params=[0, 1, 5])
-def chunk(request: pytest.FixtureRequest) -> int:
-    size: int = request.param
-    return size
 
 
 def asked(*entries: Entry, **changes: object) -> TurnRequest:
     return replace(ask(registry=TOOLS, transcript=Transcript((QUESTION, *entries))), **changes)  # type: ignore[arg-type]  # names are checked by the dataclass
-
-
-def is_small(mode: TurnOptions) -> bool:
-    return mode.profile.name == "small"
 
 
 def cut_off(text: str, size: int) -> Script:
