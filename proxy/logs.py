@@ -106,39 +106,6 @@ class _ForPeople:
         return request_line(event) if event["event"] == "request" else self._other(logger, method, event)
 
 
-# Made once: `JSONRenderer` makes one for each line.
-_ENCODER = json.JSONEncoder(default=repr)
-
-
-def _as_json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
-    return _ENCODER.encode(event)
-
-
-# What is shown in quotes, as Python writes it.
-_QUOTED = frozenset(" \t=\r\n\"'")
-
-
-class _Plain:
-    """Lines without colours as structlog's own renderer writes them, at a fraction of its time: one of each request."""
-
-    def __init__(self) -> None:
-        self._other = structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0)
-
-    def __call__(self, logger: WrappedLogger, method: str, event: EventDict) -> str:
-        if not _BESIDE_LINE.isdisjoint(event):
-            return str(self._other(logger, method, event))
-        head = f"{event.pop('timestamp')} [{event.pop('level'):<9}] {event.pop('event')}"
-        words = [
-            key + "=" + (value if isinstance(value, str) and _QUOTED.isdisjoint(value) else repr(value))
-            for key, value in sorted(event.items())
-        ]
-        return " ".join([head, *words]).rstrip(" ")
-
-
-# What stands below a line, or in places of its own in it.
-_BESIDE_LINE = frozenset({"exc_info", "exception", "stack", "logger", "logger_name"})
-
-
 def tell(sentence: str, level: int = logging.WARNING) -> None:
     """Says something to whoever reads standard error, at every `--log-level`: a sentence, or such a JSON line."""
     line = _json_line(sentence, level, datetime.now(UTC)) if _Form.now == "json" else sentence
@@ -167,13 +134,11 @@ def configure(level: str, form: str) -> None:
     for_people = form == "console" and level != "debug" and on_terminal()
     renderer: Processor
     if form == "json":
-        renderer = _as_json
+        renderer = structlog.processors.JSONRenderer()
     elif for_people:
         renderer = _ForPeople()
-    elif on_terminal():
-        renderer = structlog.dev.ConsoleRenderer(colors=True, pad_event_to=0)
     else:
-        renderer = _Plain()
+        renderer = structlog.dev.ConsoleRenderer(colors=on_terminal(), pad_event_to=0)
     stamp = (
         structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)
         if for_people

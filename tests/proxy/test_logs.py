@@ -11,8 +11,7 @@ import structlog
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from parser import Rule
-from proxy.logs import _as_json, _Json, _Plain, configure, tell
+from proxy.logs import _Json, configure, tell
 
 
 @pytest.fixture(autouse=True)
@@ -107,29 +106,3 @@ def test_every_line_is_json_where_lines_are(capsys: pytest.CaptureFixture[str]) 
     configure("info", "console")
     tell("tagcall is stopping.")
     assert capsys.readouterr().err == "tagcall is stopping.\n"
-
-
-NAMES = st.text("abcxyz_", min_size=1).filter(lambda name: name not in {"event", "level", "timestamp", "exc_info"})
-VALUES = st.one_of(
-    st.text(), st.sampled_from(["", "two words", "a=b", "'", " ", Rule.FENCE]), st.integers(), st.floats(), st.none(),
-    st.booleans(), st.lists(st.text()), st.dictionaries(st.text(), st.integers()), st.binary(),
-)  # fmt: skip
-
-
-@given(
-    event=st.one_of(st.sampled_from(["request", "two words "]), st.text()),
-    level=st.sampled_from(["debug", "info", "warning", "error", "critical"]),
-    values=st.dictionaries(NAMES, VALUES),
-    beside=st.dictionaries(st.sampled_from(["exception", "stack", "logger"]), st.text(min_size=1)),
-)
-def test_a_line_without_colours_is_as_structlog_writes_it(
-    event: str, level: str, values: dict[str, object], beside: dict[str, object]
-) -> None:
-    line = {"event": event, "level": level, "timestamp": "2026-01-01T00:00:00Z", **values, **beside}
-    its_own = structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0)
-    assert _Plain()(None, level, dict(line)) == its_own(None, level, dict(line))
-
-
-@given(values=st.dictionaries(NAMES, VALUES | st.builds(object) | st.sets(st.integers())))
-def test_a_line_in_json_is_as_structlog_writes_it(values: dict[str, object]) -> None:
-    assert _as_json(None, "info", dict(values)) == structlog.processors.JSONRenderer()(None, "info", dict(values))
