@@ -202,7 +202,7 @@ async def test_what_somebody_was_told_of_fails_with_its_process(
 
 async def test_the_other_ends_what_one_is_working_on(model: ScriptedModel, two: tuple[Machine, Machine]) -> None:
     here, there = two
-    model.push(*[Reply([Message(TEXT)], chunk=4, hold_after=2, gate=asyncio.Event())] * 2)
+    model.push(*[Reply([Message(TEXT)], chunk=4, hold_after=1, gate=asyncio.Event())] * 2)
     queued = await here.create()
     async with here.following(queued.id) as events:
         seen = await until(events, "response.output_text.delta")
