@@ -137,12 +137,14 @@ class ChildTransport:
         await self._process.stdin.drain()
 
     async def close(self) -> None:
-        """Close stdin, wait; SIGTERM, wait; SIGKILL, reap. At most 6 s, and at once when this is cancelled."""
+        """Close stdin, wait; SIGTERM, wait; SIGKILL, reap. At most 6 s; when this is cancelled, the last two at once."""
         async with self._closing:
             try:
                 await self._leave()
             except asyncio.CancelledError:
                 self.abort()
+                # A loop that closes before it is told of the child's end leaves its transport behind, unclosed.
+                await self._exited_within(EXIT_AFTER_KILL)
                 raise
             finally:
                 self._stderr.close()
