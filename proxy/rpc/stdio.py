@@ -137,7 +137,7 @@ class ChildTransport:
         await self._process.stdin.drain()
 
     async def close(self) -> None:
-        """Close stdin, wait; SIGTERM, wait; SIGKILL, reap. At most 6 s; when this is cancelled, the last two at once."""
+        """Close stdin, wait; SIGTERM, wait; SIGKILL, reap. At most 6 s; the last two at once when this is cancelled."""
         async with self._closing:
             try:
                 await self._leave()

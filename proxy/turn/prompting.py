@@ -69,8 +69,7 @@ class Prompts:
         """With `fault` as its last line; for an answer of at most `max_tokens`.
 
         `plain` without any tool, and from the results where they have just come; `unless_open` from them as well, with
-        the tools. `calls_schema` is what an answer of
-        calls is to be held to, `call_schema` what a call in any other is.
+        the tools. `calls_schema` is what an answer of calls is held to, `call_schema` what a call in any other is.
         """
         request = self._request
         if plain:
