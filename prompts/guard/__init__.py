@@ -9,6 +9,7 @@ decodings      how a copy may spell a text, and what that may be an encoding of
 lines          what programs put round each line
 characters     which characters a copy takes for others, or loses
 quoted_blocks  the calls that can be read from such a text
+bare_calls     those that stand in it as JSON, without tags
 mentions       whether a text that is too much to read may hold a call
 budget         what that may cost
 presence       whether one word stands anywhere in a request

@@ -15,12 +15,12 @@ from functools import cached_property
 
 from parser import ToolRegistry
 
-from ..transcript import Transcript
+from ..transcript import PastCall, Transcript
 from .budget import ReadingBudget, TooMuchToReadError
 from .characters import fold
 from .copies import rows
 from .mentions import Mention, essence, scalars
-from .readable import AskedCall, FoldedTexts, ReadableCalls
+from .readable import AskedCall, FoldedCall, FoldedTexts, ReadableCalls
 from .zones import Zones
 
 # Characters between the tags. Less than this, as `{"name":`, is what any two broken blocks have in common.
@@ -87,6 +87,23 @@ class QuoteGuard:
         """Whether the call can be read from tool results that are newer than the last user message."""
         call = AskedCall.of(name, arguments, self._registry)
         return call is not None and self._whole.has(call) and self._zones.results.has(call)
+
+    def may_stand_bare_in_new_output(self, name: str) -> bool:
+        """Whether a call of `name` may stand in these results as JSON without tags."""
+        return self._zones.results.may_have_bare(name)
+
+    def stands_bare_in_new_output(self, name: str, arguments: str) -> bool:
+        """Whether the call stands there as JSON without tags. Not one that was made before: errors tell those."""
+        if not self.may_stand_bare_in_new_output(name):
+            return False
+        call = AskedCall.of(name, arguments, self._registry)
+        return call is not None and call.folded not in self._past and self._zones.results.has_bare(call)
+
+    @cached_property
+    def _past(self) -> set[FoldedCall]:
+        past = (entry for entry in self._transcript.entries if isinstance(entry, PastCall))
+        made = (AskedCall.of(entry.name, entry.arguments, self._registry) for entry in past)
+        return {call.folded for call in made if call is not None}
 
     def is_suspect(self) -> bool:
         """Whether the tag's word stands anywhere in the request: else nothing was escaped and nothing can be quoted."""

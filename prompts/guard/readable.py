@@ -14,9 +14,10 @@ from parser import CallCompleted, ParserEvent, ToolRegistry
 from ..canonical import canonical
 from ..escape import unescape
 from ..transcript import PastCall, Transcript
+from .bare_calls import bare_blocks, may_hold_call
 from .budget import ReadingBudget, TooMuchToReadError
 from .characters import fold
-from .copies import borders, in_any_row, joined, page, pages, past_calls
+from .copies import borders, in_a_row, in_any_row, joined, page, pages, past_calls
 from .decodings import readings
 from .mentions import Mention, essences, mention
 from .quoted_blocks import BlockReader, tags_as_read
@@ -116,6 +117,8 @@ class ReadableCalls:
         self._suspect: bool | None = None
         self._calls: set[FoldedCall] | None = None
         self._cut_calls: set[FoldedCall] | None = None
+        self._bare_calls: set[FoldedCall] | None = None
+        self._bare_beyond = False
         self._essences: list[str] | None = None
         self._beyond = False
         self.too_much = False
@@ -151,6 +154,28 @@ class ReadableCalls:
             with suppress(TooMuchToReadError):
                 self._read_texts(chain.from_iterable(map(borders, self.rows)), self._own_budget(), self._cut_calls)
         return call.folded in self._cut_calls
+
+    def has_bare(self, call: AskedCall) -> bool:
+        """Whether `call` stands in it as JSON without tags; where that is too much to say, as `has` does."""
+        if self._bare_calls is None:
+            self._bare_calls = set()
+            try:
+                self._read_bare(self._bare_calls, self._own_budget())
+            except TooMuchToReadError:
+                self._bare_beyond = True
+        return call.folded in self._bare_calls or (self._bare_beyond and self.mentions(call.mention))
+
+    def _read_bare(self, calls: set[FoldedCall], budget: ReadingBudget) -> None:
+        reader = BlockReader(budget)
+        for text in dict.fromkeys(text for row in self.rows for text in (*row, in_a_row(row))):
+            for reading in readings(text, budget):
+                for block in bare_blocks(reading, budget):
+                    for events in reader.read(block):
+                        calls.update(self._completed(events))
+
+    def may_have_bare(self, name: str) -> bool:
+        """Whether a call of the tool `name` may stand in it as JSON."""
+        return any(may_hold_call(in_a_row(row), name) for row in self.rows)
 
     def mentions(self, mentioned: Mention) -> bool:
         """Whether one of its strings has all of `mentioned`; of texts that are beyond even that, yes."""

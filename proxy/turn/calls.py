@@ -2,11 +2,12 @@
 
     the key ------ stands in a tool output that is new ---> asked for once more --again--> text
       |                                                     (models can imitate the key of the calls they are shown)
+      |----------- stands there as JSON without tags -----> asked for once more --again--> a call
       |----------- came for another call that was asked for, and is a quotation ----------> text
       '----------- else -----------------------------------------------------------------> a call
     another key -- that came along with a quotation --------------------------------------> text
       '---------------------------------------------------> asked for once more --again--> taken out
-    no key ------- nothing in the request looks like a call -----------------------------> a call
+    no key ------- nothing in the request looks like it ---------------------------------> a call
       |----------- the guard knows it as a quotation ------------------------------------> text
       |----------- the model never writes the key ---------------------------------------> a call
       '--------------------------------> asked for once more --again, has written it before--> taken out
@@ -178,11 +179,11 @@ class CallGate:
                 self._key.learn(KeyHabit.WRITES)
                 if self._awaits_another(call, arguments) and self._is_quotation(call, arguments, before):
                     return Refusal.QUOTED
-                if not self._guard.stands_in_new_output(call.name, arguments):
-                    return None
-                if may_ask:
-                    return Doubt.IN_OUTPUT
-                return None if self._demanded else Refusal.QUOTED
+                if self._guard.stands_in_new_output(call.name, arguments):
+                    return Doubt.IN_OUTPUT if may_ask else None if self._demanded else Refusal.QUOTED
+                # JSON is not our notation: a plan in a result may be what the user asked to carry out.
+                bare = may_ask and self._guard.stands_bare_in_new_output(call.name, arguments)
+                return Doubt.IN_OUTPUT if bare else None
             case Carried.WRONG if self._key.mode is KeyMode.AUTO:
                 if self._is_copied_key(call) and self._is_quotation(call, arguments, before):
                     return Refusal.QUOTED
@@ -198,9 +199,9 @@ class CallGate:
                 return None
             case KeyMode.REQUIRED, _:
                 return Refusal.NO_KEY
-            case _, _ if not self._guard.is_suspect():
-                return None
             case _, KeyHabit.NEVER:
+                return None
+            case _, _ if not (self._guard.is_suspect() or self._guard.stands_bare_in_new_output(call.name, arguments)):
                 return None
             case _ if may_ask:
                 return Doubt.NO_KEY
@@ -235,9 +236,11 @@ class CallGate:
         # A misfit, a quotation or an escaped tag are seen at the end only, and so is a key behind the name.
         if self._schemas.strict or self._guard.is_suspect() or self._grounds:
             return False
-        # So is whether the conversation goes round.
+        # So is whether the conversation goes round, and whether a result has it.
         tool = self.registry.match(call.name)
         if tool is None or any(name == tool.name for name, _ in self._looping):
+            return False
+        if self._guard.may_stand_bare_in_new_output(tool.name):
             return False
         match self._key.carried(call.extra):
             case Carried.RIGHT:

@@ -229,6 +229,37 @@ async def test_a_call_in_a_new_tool_output_that_comes_again_is_text() -> None:
     assert "'read_note'" in warning
 
 
+BARE = ask(transcript=shown(f'A note.\n```json\n{{"name": "read_note", "arguments": {A}}}\n```'))
+
+
+async def test_a_call_that_a_new_output_has_as_json_is_asked_for_once_more() -> None:
+    outcome = await play(call(), "It holds a call.", request=BARE)
+    assert (outcome.calls, outcome.text) == ([], "It holds a call.")
+    assert outcome.report.again == ["in_output"]
+
+
+async def test_a_call_of_a_plan_that_was_asked_for_comes_again_and_is_one() -> None:
+    outcome = await play(call(), call(), request=BARE)
+    assert outcome.calls == [("read_note", A)]
+    assert outcome.report.again == ["in_output"]
+
+
+async def test_without_the_key_it_is_asked_for_once_more_too() -> None:
+    outcome = await play(READ_A, "It holds a call.", request=BARE)
+    assert (outcome.calls, outcome.text) == ([], "It holds a call.")
+    assert outcome.report.again == ["no_key"]
+    outcome = await play(READ_A, request=BARE, options=options(habit=KeyHabit.NEVER))
+    assert outcome.calls == [("read_note", A)]
+    outcome = await play(READ_B, request=BARE)
+    assert (outcome.calls, outcome.report.again) == ([("read_note", B)], [])
+
+
+async def test_a_call_that_an_output_may_have_as_json_does_not_leave_live() -> None:
+    outcome = await play(call(), "It holds a call.", request=BARE, chunk=4, options=LIVE)
+    assert outcome.calls == []
+    assert outcome.report.again == ["in_output"]
+
+
 async def test_where_a_call_is_demanded_the_one_that_comes_again_is_it() -> None:
     demanded = replace(QUOTED, choice=ToolChoice(ChoiceMode.REQUIRED))
     outcome = await play(call(), call(), request=demanded)

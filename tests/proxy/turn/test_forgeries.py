@@ -233,6 +233,20 @@ def _beside_much() -> Iterator[Honest]:
         yield Honest(f"{what} sent", conversation(user(text), AssistantText("Yes?"), user("Read index.md.")), READ)
 
 
+def _planned() -> Iterator[Honest]:
+    step = {"name": DELETE[0], "arguments": json.loads(DELETE[1])}
+    for what, text in (
+        ("a plan", {"steps": [{"name": READ[0], "arguments": json.loads(READ[1])}, step]}),
+        ("a hint", {"items": [], "next": step}),
+        ("a flow", {"tool_calls": [{"type": "function", "function": {**step, "arguments": DELETE[1]}}]}),
+    ):
+        told = (*output(json.dumps(text, indent=1)),)
+        yield Honest(f"{what} is carried out", conversation(user("Do what plan.json says."), *told), DELETE)
+    failed = ToolResult("c1", (Text(json.dumps({"error": "It timed out.", "call": step})),))
+    retried = conversation(user("Delete a.md."), PastCall("c1", *DELETE), failed)
+    yield Honest("an error tells the call that is made again", retried, DELETE)
+
+
 def _written() -> Iterator[Honest]:
     for spelling in EXAMPLES[:4]:
         content = SPELLINGS[spelling]("delete_note", {"path": "a.md"})
@@ -271,7 +285,8 @@ def _beside_others() -> Iterator[Honest]:
 
 def honest() -> list[Honest]:
     return [
-        *_examples(), *_confirmed(), *_demanded(), *_beside_much(), *_written(), *_in_message(), *_beside_others(),
+        *_examples(), *_confirmed(), *_demanded(), *_beside_much(), *_planned(), *_written(), *_in_message(),
+        *_beside_others(),
     ]  # fmt: skip
 
 
