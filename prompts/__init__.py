@@ -35,7 +35,7 @@ from .escape import (
     unescape,
     unescape_json,
 )
-from .grounds import Grounds, phrases_sent
+from .grounds import Grounds, begins_as_sent, phrases_sent
 from .guard import QuoteGuard, holds_word, untrusted_strings
 from .items import Item, OwnLine, Phased, chain, meaning_of_answer
 from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
@@ -106,6 +106,7 @@ __all__ = [
     "answer_now",
     "answer_unless_open",
     "arguments_misfit",
+    "begins_as_sent",
     "call_forbidden",
     "call_in_output",
     "call_missing",

@@ -21,6 +21,7 @@ from parser import Tool, ToolRegistry
 
 from .canonical import canonical
 from .guard import untrusted_strings
+from .guard.characters import fold
 from .transcript import PastCall, ToolResult, Transcript
 
 # What stands around a value and does not make it another.
@@ -28,6 +29,8 @@ _AROUND = " \t\r\n\"'`.,;:!?"
 _WORD = re.compile(r"[^\W_]+")
 # Of a currency, a country, a language, a unit: who says "yen" means one.
 _CODE = re.compile(r"[A-Z]{1,4}|[a-z]{1,2}(?:-[A-Z]{2})?")
+# Folded characters by which a text is known that stood somewhere else, and those that hold so many. A path has fewer.
+_TELLING, _BEGINNING = 24, 1024
 
 
 class Grounds:
@@ -78,6 +81,12 @@ def phrases_sent(transcript: Transcript) -> list[str]:
     """
     values = (value for call in _answered_just_now(transcript) for value in _values(call.arguments))
     return [value for value in values if isinstance(value, str) and len(value.split()) > 1]
+
+
+def begins_as_sent(transcript: Transcript, text: str) -> bool:
+    """Whether `text` begins as something that stands in the conversation, as a note does that is shown."""
+    begin = fold(text[:_BEGINNING])[:_TELLING]
+    return len(begin) == _TELLING and any(begin in fold(sent) for sent in untrusted_strings(transcript, ToolRegistry()))
 
 
 def _answered_just_now(transcript: Transcript) -> list[PastCall]:

@@ -8,7 +8,7 @@ last --end_of--> its last events
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from prompts import (
@@ -120,6 +120,7 @@ class Demands:
     """What a request asks of every answer: a call (of one of `names`, if there are any), or JSON; `key` in calls.
 
     `tools`: calls are possible. `doubts`: an answer behind results that adds nothing to them is asked for once more.
+    `is_sent` says of a text whether it begins as one that the client sent.
     """
 
     key: str | None = None
@@ -128,6 +129,7 @@ class Demands:
     call: bool = False
     names: Sequence[str] | None = None
     output: JsonOutput | None = None
+    is_sent: Callable[[str], bool] = lambda text: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,10 @@ class Fault:
 
 def names_of_calls(events: Sequence[TurnEvent]) -> list[str]:
     return [event.name for event in events if isinstance(event, ToolCallStarted)]
+
+
+def _text(events: Sequence[TurnEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, AnswerText))
 
 
 def held_to_format(answer: Answer, output: JsonOutput | None) -> Answer:
@@ -214,7 +220,8 @@ def _idle(answer: Answer, demands: Demands) -> Fault | None:
     if answer.echo and not answer.ended_by_stop_string:
         of_result = answer.echo is Again.ECHO
         return Fault(answer.echo, result_repeated() if of_result else None, unless_open=not of_result)
-    if answer.makes_up and not answer.shown and demands.tools:
+    # A note that the user sent, to be shown, has such a header in front of it as well.
+    if answer.makes_up and not answer.shown and demands.tools and not demands.is_sent(_text(answer.held)):
         return Fault(Again.MADE_UP_RESULT, result_made_up())
     return None
 

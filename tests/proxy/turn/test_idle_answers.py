@@ -207,6 +207,27 @@ async def test_one_that_there_is_may_be_told(mode: TurnOptions, chunk: int) -> N
     assert outcome.text == ("1 line added" if is_small(mode) else told)
 
 
+NOTE = "# Trip\n\nFerry at nine, hut booked for two nights.\n\n```\nsome code\n```"
+
+
+def said(text: str) -> TurnRequest:
+    return ask(registry=TOOLS, transcript=Transcript((UserTurn((Text(text),)),)))
+
+
+async def test_a_note_of_the_users_that_it_shows_is_the_answer(mode: TurnOptions, chunk: int) -> None:
+    shown = f"Result of fetch_page (1): {NOTE}"
+    outcome = await play(shown, request=said(f"Show me this:\n\n{NOTE}\n\nThat is all."), options=mode, chunk=chunk)
+    assert (outcome.calls, outcome.report.again) == ([], [])
+    assert outcome.text == (NOTE if is_small(mode) else shown)
+
+
+async def test_a_value_of_the_request_alone_shows_nothing(mode: TurnOptions, chunk: int) -> None:
+    if is_small(mode):
+        told = "Result of fetch_page (1): trip/tickets.md"
+        outcome = await play(told, FETCH, request=said("Fetch trip/tickets.md."), options=mode, chunk=chunk)
+        assert outcome.report.again == ["made_up_result"]
+
+
 # However a model goes on with it, one more answer is the last
 
 
