@@ -248,7 +248,9 @@ class Reading:
             case TurnEnded(usage, incomplete):
                 # Of an answer that was cut here the backend counted more than the client gets.
                 if self._incomplete is None:
-                    self.usage, self._incomplete = usage, incomplete
+                    self.usage = usage
+                    # What ended before, as by a stop string, is whole, however the backend's answer ended behind it.
+                    self._incomplete = incomplete if self.stop is None else None
                 self._close_message()
                 self._end_message()
 

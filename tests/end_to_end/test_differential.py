@@ -673,11 +673,11 @@ class Client:
         self._take(request, await self._server.ask(request, self._owner, restarts=restarts))
 
     def _request(self, history: Sequence[Entry], *, free: bool = False, whole: bool = False) -> Request:
-        """`free`: nothing is asked for which the answer's text would be held back. `whole`: it names no Response."""
+        """`free`: nothing is asked for that holds the answer's text back, or ends it. `whole`: it names no Response."""
         draw = self._random
         responses = _for_responses_alone(history) or draw.random() < 0.6
         effort = draw.choices([None, "high", "none", "low"], [6, 2, 1, 1])[0]
-        limit = draw.choices([None, 20, 60], [12, 1, 1])[0] if self._parallel else None
+        limit = draw.choices([None, 20, 60], [12, 1, 1])[0] if self._parallel and not free else None
         form: Any = None if free or draw.random() < 0.95 else {"type": "json_object"}
         tools = [
             {"name": name, "description": "", "parameters": parameters, "strict": False}

@@ -272,6 +272,18 @@ async def test_behind_a_stop_string_the_model_may_end_by_itself(
     assert (backend.resumed != [None]) is goes_on
 
 
+@pytest.mark.parametrize("backend", [KeepingBackend, MemoryBackend])
+@pytest.mark.parametrize("pieces", [["One. ", "END"], ["One. END and more"], [READ_A, " \n"]])
+async def test_an_answer_that_has_ended_is_whole_though_the_models_is_cut(
+    backend: type[KeepingBackend | MemoryBackend], pieces: list[str]
+) -> None:
+    script: Script = [*map(TextPiece, pieces), MessageEnded(), TurnEnded(USAGE, "max_output_tokens")]
+    outcome = await outcome_of(ask(stop=("END",), parallel=False), backend([script]), OFF)
+    assert isinstance(outcome.end, TurnFinished)
+    assert outcome.end.incomplete is None
+    assert bool(outcome.calls) is (READ_A in pieces)
+
+
 async def test_a_failure_behind_the_one_call_is_nobodys() -> None:
     backend = KeepingBackend([[TextPiece(READ_A), BackendError("codex ended the turn as interrupted.")]])
     outcome = await play_on(backend, parallel=False)
