@@ -21,7 +21,7 @@ place of ANSWERED.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 from ..contracts import AnswerMessageEnded, AnswerText, ToolCallEnded, TurnEvent
@@ -126,6 +126,10 @@ DROPPING = frozenset({Move.REPLACE, Move.KEEP_ALONE})
 KEEPING = frozenset({Move.KEEP, Move.KEEP_ALONE})
 
 
+def text_of(events: Iterable[TurnEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, AnswerText))
+
+
 class Release:
     """What is held of one answer. `holds`: what comes does not leave now, it is to be kept here.
 
@@ -148,7 +152,7 @@ class Release:
 
     @property
     def held_text(self) -> str:
-        return "".join(event.text for event in self._held if isinstance(event, AnswerText))
+        return text_of(self._held)
 
     def keep(self, event: AnswerText | AnswerMessageEnded) -> None:
         """Holds `event`, unless it ends a message of which nothing is here."""

@@ -38,7 +38,7 @@ from ..contracts import (
 from ..errors import BackendError, ModelError
 from .calls import Doubt, Doubted
 from .json_output import JsonOutput, Unfit
-from .release import Hold
+from .release import Hold, text_of
 from .report import Again
 from .strictness import Misfit
 
@@ -149,10 +149,6 @@ def names_of_calls(events: Sequence[TurnEvent]) -> list[str]:
     return [event.name for event in events if isinstance(event, ToolCallStarted)]
 
 
-def _text(events: Sequence[TurnEvent]) -> str:
-    return "".join(event.text for event in events if isinstance(event, AnswerText))
-
-
 def held_to_format(answer: Answer, output: JsonOutput | None) -> Answer:
     """`answer` with nothing but the JSON that it should be, or with why it is `unfit`.
 
@@ -221,7 +217,7 @@ def _idle(answer: Answer, demands: Demands) -> Fault | None:
         of_result = answer.echo is Again.ECHO
         return Fault(answer.echo, result_repeated() if of_result else None, unless_open=not of_result)
     # A note that the user sent, to be shown, has such a header in front of it as well.
-    if answer.makes_up and not answer.shown and demands.tools and not demands.is_sent(_text(answer.held)):
+    if answer.makes_up and not answer.shown and demands.tools and not demands.is_sent(text_of(answer.held)):
         return Fault(Again.MADE_UP_RESULT, result_made_up())
     return None
 
