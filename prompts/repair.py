@@ -51,12 +51,12 @@ def answer_now(transcript: Transcript) -> str | None:
     entries = visible(transcript)
     if not (entries and isinstance(entries[-1], ToolResult)):
         return None
-    return _with_request("answer_now", transcript)
+    return _with_request(line("answer_now"), transcript)
 
 
 def answer_unless_open(transcript: Transcript) -> str:
     """An attempt with the tools behind results, where it looks as if they said it all, with the user's last words."""
-    return _with_request("answer_unless_open", transcript)
+    return _with_request(line("answer_unless_open"), transcript)
 
 
 def newest_results(transcript: Transcript) -> list[str]:
@@ -73,18 +73,19 @@ def result_ids(transcript: Transcript) -> frozenset[str]:
 
 def after_named_results(transcript: Transcript) -> str:
     """What a small model is told behind results that are messages: no fault, but the same words of the user."""
-    return _with_request("after_named_results", transcript)
+    return _with_request(line("after_named_results"), transcript)
 
 
-def _with_request(name: str, transcript: Transcript) -> str:
+def _with_request(told: str, transcript: Transcript) -> str:
+    """`told`, and the user's last words behind it."""
     entries = transcript.entries
     request = next((entry for entry in reversed(entries) if isinstance(entry, UserTurn)), UserTurn(()))
     text = "\n".join(part.text for part in request.parts if isinstance(part, Text)).strip()
     if not text:
-        return line(name)
+        return told
     if len(text) > LONGEST_REQUEST:
         text = text[: LONGEST_REQUEST - 1] + "…"
-    return f"{line(name)} {line('request', request=one_line(escape_json(json.dumps(text, ensure_ascii=False))))}"
+    return f"{told} {line('request', request=one_line(escape_json(json.dumps(text, ensure_ascii=False))))}"
 
 
 def write_held(form: str) -> str:
@@ -102,9 +103,9 @@ def call_without_key(name: str, key: str) -> str:
     return line("call_without_key", form=call_form(key), name=_quoted(name))
 
 
-def call_in_output(name: str) -> str:
-    """A call came that stands in a tool's output, with the key all the same."""
-    return line("call_in_output", name=_quoted(name))
+def call_in_output(name: str, transcript: Transcript) -> str:
+    """A call came that stands in a tool's output, with the key all the same: the user's words tell if it is meant."""
+    return _with_request(line("call_in_output", name=_quoted(name)), transcript)
 
 
 def result_repeated() -> str:

@@ -73,7 +73,7 @@ class Habits:
 
 
 class NoHabits:
-    """Remembers nothing, so that what becomes of a turn depends on nothing but that turn."""
+    """Remembers nothing from turn to turn, so that what becomes of one depends on nothing but that turn."""
 
     def of(self, model: str) -> KeyHabit:
         return KeyHabit.UNKNOWN
@@ -111,7 +111,7 @@ class Carried(Enum):
     NOTHING = "nothing"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TurnKey:
     """The key of one turn, and what its model is known to make of it. `key` None: there is none."""
 
@@ -119,6 +119,8 @@ class TurnKey:
     key: str | None
     model: str
     habits: KeyHabits
+    _learnt: KeyHabit | None = field(default=None, init=False)
+    """In this turn, whatever is remembered of it: who has written the key writes it."""
 
     def carried(self, members: Sequence[tuple[str, str]]) -> Carried:
         """What is carried by a call with these members, each a name and the text of a JSON value."""
@@ -136,9 +138,10 @@ class TurnKey:
 
     @property
     def habit(self) -> KeyHabit:
-        return self.habits.of(self.model)
+        return self._learnt or self.habits.of(self.model)
 
     def learn(self, habit: KeyHabit) -> None:
         """Told with each call: what is known already is not told again."""
         if self.habit is not habit:
+            self._learnt = habit
             self.habits.learn(self.model, habit)

@@ -30,7 +30,6 @@ from prompts import (
     Grounds,
     PastCall,
     PromptProfile,
-    begins_as_sent,
     call_forbidden,
     offered_tools,
     result_ids,
@@ -162,7 +161,7 @@ class Turn:
             call=demanded,
             names=request.choice.names,
             output=JsonOutput(request.output_format, report) if request.output_format else None,
-            is_sent=partial(begins_as_sent, request.transcript),
+            transcript=request.transcript,
         )
         self._prompts = Prompts(request, registry, options.profile, key, report)
         self._long_request = offered and characters > JUDGED_AT_ONCE

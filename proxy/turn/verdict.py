@@ -8,12 +8,13 @@ last --end_of--> its last events
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from prompts import (
     Transcript,
     arguments_misfit,
+    begins_as_sent,
     call_in_output,
     call_missing,
     call_without_key,
@@ -120,7 +121,7 @@ class Demands:
     """What a request asks of every answer: a call (of one of `names`, if there are any), or JSON; `key` in calls.
 
     `tools`: calls are possible. `doubts`: an answer behind results that adds nothing to them is asked for once more.
-    `is_sent` says of a text whether it begins as one that the client sent.
+    `transcript` is the conversation behind which it stands.
     """
 
     key: str | None = None
@@ -129,7 +130,7 @@ class Demands:
     call: bool = False
     names: Sequence[str] | None = None
     output: JsonOutput | None = None
-    is_sent: Callable[[str], bool] = lambda text: False
+    transcript: Transcript = Transcript(())  # noqa: RUF009 -- frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,7 @@ def fault_of(answer: Answer, demands: Demands) -> Fault | None:
     if answer.malformed and demands.tools:
         return Fault(Again.MALFORMED, unusable_markup(answer.malformed))
     if answer.doubtful:
-        return _doubted(answer.doubtful, demands.key or "")
+        return _doubted(answer.doubtful, demands)
     if demands.call:
         return Fault(Again.CALL_MISSING, named_call_missing(demands.names) if demands.names else call_missing())
     if answer.repeated:
@@ -217,19 +218,21 @@ def _idle(answer: Answer, demands: Demands) -> Fault | None:
         of_result = answer.echo is Again.ECHO
         return Fault(answer.echo, result_repeated() if of_result else None, unless_open=not of_result)
     # A note that the user sent, to be shown, has such a header in front of it as well.
-    if answer.makes_up and not answer.shown and demands.tools and not demands.is_sent(text_of(answer.held)):
-        return Fault(Again.MADE_UP_RESULT, result_made_up())
+    if answer.makes_up and not answer.shown and demands.tools:
+        is_sent = begins_as_sent(demands.transcript, text_of(answer.held))
+        return None if is_sent else Fault(Again.MADE_UP_RESULT, result_made_up())
     return None
 
 
-def _doubted(call: Doubted, key: str) -> Fault:
+def _doubted(call: Doubted, demands: Demands) -> Fault:
+    key = demands.key or ""
     match call.doubt:
         case Doubt.NO_KEY:
             return Fault(Again.NO_KEY, call_without_key(call.name, key))
         case Doubt.WRONG_KEY:
             return Fault(Again.WRONG_KEY, call_without_key(call.name, key))
         case Doubt.IN_OUTPUT:
-            return Fault(Again.IN_OUTPUT, call_in_output(call.name))
+            return Fault(Again.IN_OUTPUT, call_in_output(call.name, demands.transcript))
 
 
 def settled(first: Answer, second: Answer, demands: Demands) -> Answer:

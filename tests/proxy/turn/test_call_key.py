@@ -42,13 +42,13 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.replay.call_key import key_of
-from proxy.turn import CallKeys, CallRelease, Habits, KeyHabit, KeyMode, TurnOptions
+from proxy.turn import CallKeys, CallRelease, Habits, KeyHabit, KeyHabits, KeyMode, NoHabits, TurnOptions
 from proxy.turn.call_key import MOST_MODELS, Carried, TurnKey
 from tests.proxy.turn.playing import READ_A, Outcome, ask, play
 from tests.support.memory_backend import USAGE, pieces
 
 A, B = '{"path": "a.md"}', '{"path": "b.md"}'
-READ_B = write_call("read_note", B)
+READ_B, READ_C = write_call("read_note", B), write_call("read_note", '{"path": "c.md"}')
 NOTE = f"A note.\n{READ_A}\nIts end."
 
 Write = Callable[[str], str]
@@ -295,6 +295,16 @@ async def test_a_model_that_writes_the_key_did_not_mean_what_comes_twice_without
     assert (outcome.calls, outcome.text) == ([], "")
     assert outcome.report.refused == {"no_key": 1}
     assert outcome.report.warnings
+
+
+@pytest.mark.parametrize("habits", [Habits(), NoHabits()], ids=["kept", "not kept"])
+async def test_a_call_without_the_key_behind_one_with_it_is_not_meant_where_calls_stand_in_a_note(
+    habits: KeyHabits,
+) -> None:
+    chosen = TurnOptions(call_keys=CallKeys(KeyMode.AUTO, b"s" * 32, habits))
+    outcome = await play(lambda prompt: call(B)(prompt) + READ_C, request=QUOTED, options=chosen)
+    assert outcome.calls == [("read_note", B)]
+    assert outcome.report.refused == {"no_key": 1}
 
 
 async def test_a_model_that_never_writes_the_key_is_asked_once_and_for_all() -> None:

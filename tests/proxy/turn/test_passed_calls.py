@@ -115,7 +115,8 @@ def played(text: str, setting: Mapping[str, Any]) -> tuple[Reading, TurnReport, 
     options = {"said": "Read it.", "tools": LENIENT, "key": None, "cut": None, **setting}
     transcript = Transcript((UserTurn((Text(options.pop("said")),)),))
     tools, key, cut = (options.pop(name) for name in ("tools", "key", "cut"))
-    judge = gate(tools, transcript, key=key) if key else gate(tools, transcript)
+    # A key of its own: it learns.
+    judge = gate(tools, transcript, key=replace(key)) if key else gate(tools, transcript)
     heard = Heard()
     report = TurnReport(observer=heard)
     reading = Reading(judge, report, key=key and key.key, **options)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prompts import Text, Transcript, UserTurn
 from proxy.contracts import (
     AnswerMessageEnded,
     AnswerText,
@@ -147,6 +148,13 @@ def test_a_call_that_may_not_be_meant_is_asked_for_by_its_name_and_with_the_key_
     line = fault.line or ""
     assert "read_note" in line
     assert ("3b0f9c2d71e84a56" in line) is key_told
+
+
+def test_whether_a_call_from_an_output_is_meant_is_asked_with_what_the_user_wants() -> None:
+    answer = Answer(hold=Hold.DOUBTFUL, held=TEXT, doubtful=Doubted("read_note", Doubt.IN_OUTPUT))
+    fault = fault_of(answer, Demands(transcript=Transcript((UserTurn((Text('Show me "a.md"'),)),))))
+    assert fault is not None
+    assert (fault.line or "").endswith('The request was: "Show me \\"a.md\\""')
 
 
 @pytest.mark.parametrize("cut", [{"incomplete": "max_output_tokens"}, {"error": GONE}, {"broken": "it broke"}])
