@@ -1,12 +1,13 @@
 """Bytes of a request body to a JSON object, with the limits that keep it harmless.
 
-orjson refuses what the backend could not take either: lone surrogates, NaN, a byte order mark,
-UTF-16. Depth is bounded because a deep body costs recursion in everything that walks it later, and the number of
-values because each of millions costs an object while nothing else runs.
+orjson refuses what the backend could not take either: NaN, a byte order mark, UTF-16, half a surrogate pair; the last
+one is mended. Depth is bounded because a deep body costs recursion in everything that walks it later, and the number
+of values because each of millions costs an object while nothing else runs.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from itertools import accumulate, islice
@@ -27,6 +28,12 @@ MAX_DEPTH = 64
 
 # Values: members of objects and arrays, and these themselves. A conversation of 10,000 items has some 100,000.
 MAX_VALUES = 250_000
+
+# Half a surrogate pair, as an escape: the first without the second, or the second without the first.
+HALF_A_PAIR = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
 
 
 def levels(value: object) -> Iterator[list[object]]:
@@ -79,12 +86,34 @@ def openings(body: bytes, start: int = 0, end: int = sys.maxsize) -> int:
     return body.count(b",", start, end) + body.count(b"[", start, end) + body.count(b"{", start, end)
 
 
+def well_formed(body: bytes) -> bytes:
+    """`body` with U+FFFD for each half of a surrogate pair, as JavaScript's `toWellFormed` puts it.
+
+    Clients cut notes and outputs by UTF-16 units, through an emoji as well, and `JSON.stringify` writes what is left
+    of it as an escape: refused, it would stand in each later request, too.
+    """
+    if b"\0" in body:
+        return body  # no JSON at all
+    # No backslash that is escaped itself begins an escape.
+    return HALF_A_PAIR.sub(rb"\\ufffd", body.replace(rb"\\", b"\0")).replace(b"\0", rb"\\")
+
+
+def _loads(body: bytes) -> JsonValue:
+    try:
+        value: JsonValue = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        if "surrogate" not in str(error):
+            raise
+        value = orjson.loads(well_formed(body))
+    return value
+
+
 def parse_json_object(body: bytes) -> JsonObject:
     """The JSON object in `body`, or `RequestError` as OpenAI words it."""
     if writes_more(body, MAX_VALUES):
         raise RequestError(f"The JSON body of your request has more than {MAX_VALUES:,} values.", code="invalid_value")
     try:
-        value: JsonValue = orjson.loads(body)
+        value = _loads(body)
     except orjson.JSONDecodeError as error:
         raise RequestError(
             "We could not parse the JSON body of your request. The API expects a JSON payload, but what was sent "

@@ -12,6 +12,7 @@ from prompts import Image, Part
 from ...contracts import Prompt, ReasoningPiece, TextPiece
 from ...replay.call_key import key_of
 from ...turn.masking import masked
+from ...wire.json_body import parse_json_object
 from .record import HeardTurn, KeptWords, LeftEvents, TurnRecord
 
 
@@ -23,7 +24,7 @@ def detail(record: TurnRecord) -> dict[str, object]:
         return told
     told |= {
         "message": record.error and record.error.message,
-        "asked": None if words.body is None else orjson.loads(words.body),
+        "asked": None if words.body is None else parse_json_object(words.body),
         "answers": [_answer(turn, record.began) for turn in words.heard],
         "blocks": [{"mark": each.mark.value, "why": each.why, "block": each.block} for each in record.marks],
         "left": [_left(row, record.began) for row in words.left],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import json
 from base64 import b64encode
 from collections.abc import Callable
 from threading import current_thread, main_thread
@@ -116,6 +117,36 @@ def test_depth_and_counts_are_bounded() -> None:
     for body in (b"[" * 100_000, b'{"a":' * 5_000 + b"1" + b"}" * 5_000):
         with pytest.raises(RequestError):
             parse_json_object(body)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (rb"cut \ud83d", "cut \ufffd"),
+        (rb"\uDE00 cut", "\ufffd cut"),
+        (rb"\ud83d\ud83d\ude00\ude00", "\ufffd\U0001f600\ufffd"),
+        (rb"\ud83d\u0041\n", "\ufffdA\n"),
+        (rb"\\ud83d \\\ud83d", "\\ud83d \\\ufffd"),
+    ],
+)
+def test_half_an_emoji_is_read_as_a_replacement_character(written: bytes, read: str) -> None:
+    assert parse_json_object(b'{"a": "' + written + b'"}') == {"a": read}
+
+
+@given(st.lists(st.sampled_from(["\ud83d", "\ude00", "\\", '"', "u", "d83d", "\n", "\0", "a", "\U0001f600"])))
+def test_what_javascript_writes_is_read_as_if_it_were_well_formed(pieces: list[str]) -> None:
+    units = "".join(pieces).encode("utf-16-le", "surrogatepass")
+    cut = units.decode("utf-16-le", "surrogatepass")
+    whole = "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in cut)
+    assert parse_json_object(json.dumps({"a": [cut], cut: 1}).encode()) == {"a": [whole], whole: 1}
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"a": "\\ud83d\0"}', rb'{"a": "\ud83d" "b"}', rb'{"a": \ud83d}', rb'{"a": "\ud83d\ud8"}']
+)
+def test_half_an_emoji_excuses_no_broken_json(body: bytes) -> None:
+    with pytest.raises(RequestError, match="not valid JSON"):
+        parse_json_object(body)
 
 
 def test_values_are_counted_before_they_are_read() -> None:
@@ -311,7 +342,7 @@ def test_a_request_with_anything_anywhere_is_read_or_refused(api: str, data: st.
 
 async def test_whatever_bytes_a_body_has_it_is_a_clear_400() -> None:
     bodies = [
-        b"", b"\x00", b"null", b"[]", b'"x"', b"{", b'{"model":}', b"\xef\xbb\xbf{}", b'{"a":NaN}', b'{"a":"\\ud800"}',
+        b"", b"\x00", b"null", b"[]", b'"x"', b"{", b'{"model":}', b"\xef\xbb\xbf{}", b'{"a":NaN}',
         b"\xff\xfe{\x00}\x00", b'{"a":"\xff"}', b"{}{}", b"[" * 2_000, b'{"model":"m","input":"hi"',
         b'{"a":' * 500 + b"1" + b"}" * 500, b'{"model":"m","input":1e999}', b"{'model':'m'}",
     ]  # fmt: skip

@@ -121,6 +121,15 @@ async def test_without_inspect_no_word_of_anybody_is_kept() -> None:
     assert full == turn | {"dropped": False}
 
 
+async def test_a_turn_whose_client_cut_an_emoji_is_shown() -> None:
+    async with client("Hello", inspect=True) as (session, url):
+        body, kind = rb'{"model": "m", "input": "half \ud83d"}', {"Content-Type": "application/json"}
+        async with session.post(url + "/responses", data=body, headers=kind) as response:
+            assert response.status == 200
+        [turn] = await turns(session, url)
+        assert (await detail(session, url, turn["id"]))["asked"]["input"] == "half \ufffd"
+
+
 async def test_with_it_a_turn_has_its_four_columns_and_no_call_key() -> None:
     keys: list[str | None] = []
 

@@ -173,7 +173,7 @@ def test_a_bad_request_is_refused_in_openais_words(
     assert message in error.message
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b"\xff", b'{"a":NaN}', b'{"a":"\\ud800"}', b"[" * 2000])
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b"\xff", b'{"a":NaN}', b"[" * 2000])
 def test_a_body_that_is_no_json_object_is_refused(body: bytes) -> None:
     with pytest.raises(RequestError, match="could not parse the JSON body") as caught:
         parse_json_object(body)
