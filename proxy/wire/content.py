@@ -13,6 +13,11 @@ from .reader import Reader, missing, shown, wrong_type, wrong_value
 
 # Types of content parts: those of the Responses API, then those of Chat alone.
 PART_KINDS = ("input_text", "input_image", "input_file", "output_text", "refusal", "text", "image_url", "file")
+IMAGE_KINDS = ("input_image", "image_url")
+
+# Whose messages reach the model as text alone.
+TEXT_ROLES = ("system", "developer", "assistant")
+UNSHOWN_IMAGES = "Images in messages of the system, the developer or the assistant were not shown to the model."
 
 
 def _image(part: Reader) -> Image:
@@ -151,3 +156,11 @@ def parse_parts(item: Reader, key: str) -> tuple[Part, ...]:
 
 def joined_text(parts: Iterable[Part]) -> str:
     return "\n".join(part.text for part in parts if isinstance(part, Text))
+
+
+def untold_images(messages: Iterable[Reader]) -> tuple[str, ...]:
+    """What a client is to be told of images in `messages` of others than the user: these are text to the model."""
+    contents = (message.get("content") for message in messages if message.get("role") in TEXT_ROLES)
+    parts = (part for content in contents if isinstance(content, list) for part in content)
+    untold = any(isinstance(part, dict) and part.get("type") in IMAGE_KINDS for part in parts)
+    return (UNSHOWN_IMAGES,) if untold else ()

@@ -13,6 +13,7 @@ from prompts import Transcript
 
 from ...contracts import OutputFormat, Sampling, TurnRequest
 from ...errors import RequestError
+from ..content import untold_images
 from ..json_body import JsonObject
 from ..parameters import EFFORTS, MODEL_NAME, VERBOSITIES, parse_tier, wishes
 from ..reader import Reader, shown, wrong_type, wrong_value
@@ -74,7 +75,7 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None, strict_h
             summary=summary,
             tier=parse_tier(request),
             wishes=wishes(request),
-            warnings=chat.tools.warnings,
+            warnings=(*untold_images(request.objects("messages")), *chat.tools.warnings),
             verbosity=request.choice("verbosity", VERBOSITIES),
             output_format=_output_format(request),
             max_output_tokens=_max_tokens(request),

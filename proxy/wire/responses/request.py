@@ -15,6 +15,7 @@ from prompts import AssistantText, Deferred, Transcript
 
 from ...contracts import Compaction, OutputFormat, Sampling, TurnRequest
 from ...errors import RequestError
+from ..content import untold_images
 from ..json_body import JsonObject, JsonValue
 from ..parameters import EFFORTS, MODEL_NAME, SERVICE_TIERS, VERBOSITIES, parse_metadata, parse_tier, wishes
 from ..reader import Reader, wrong_prefix, wrong_type, wrong_value
@@ -297,7 +298,11 @@ def parse_responses_request(
             truncate=truncation == "auto",
             repairs=conversation.repairs,
             compaction=_compaction(request),
-            warnings=(*((UNREAD_SUMMARY,) if has_unread_summary(items) else ()), *tools.warnings),
+            warnings=(
+                *((UNREAD_SUMMARY,) if has_unread_summary(items) else ()),
+                *untold_images(items),
+                *tools.warnings,
+            ),
             names=frozenset(filter(None, [echo["prompt_cache_key"], found.previous_response_id, found.conversation])),
         ),
         tools=tools,

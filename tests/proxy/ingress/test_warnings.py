@@ -12,6 +12,7 @@ from proxy.errors import StoreError
 from proxy.server import running_server
 from proxy.settings import Settings
 from proxy.stores.keyed import KeyedStore
+from proxy.wire.content import UNSHOWN_IMAGES
 from tests.support.http_client import client
 from tests.support.memory_backend import MemoryBackend
 
@@ -99,6 +100,29 @@ async def test_what_has_no_effect_is_told() -> None:
             assert response.headers["x-tagcall-warning"] == "Without effect here: logit_bias, seed."
         usual = {"model": "m", "input": "x", "temperature": 1.0, "top_logprobs": 0}
         async with session.post(f"{url}/responses", json=usual) as response:
+            assert "x-tagcall-warning" not in response.headers
+
+
+PNG = "data:image/png;base64,iVBORw0KGgo="
+
+
+@pytest.mark.parametrize("role", ["system", "developer", "assistant"])
+@pytest.mark.parametrize(
+    ("api", "said", "image"),
+    [
+        ("responses", "input", {"type": "input_image", "image_url": PNG}),
+        ("chat/completions", "messages", {"type": "image_url", "image_url": {"url": PNG}}),
+    ],
+)
+async def test_an_image_that_the_model_is_not_shown_is_told(
+    role: str, api: str, said: str, image: dict[str, object]
+) -> None:
+    shown = {"role": "user", "content": [image]}
+    left_out = {"role": role, "content": [{"type": "text", "text": "Look:"}, image]}
+    async with client("Hello.", "Hello.") as (session, url):
+        async with session.post(f"{url}/{api}", json={"model": "m", said: [left_out, shown]}) as response:
+            assert response.headers["x-tagcall-warning"] == UNSHOWN_IMAGES
+        async with session.post(f"{url}/{api}", json={"model": "m", said: [shown]}) as response:
             assert "x-tagcall-warning" not in response.headers
 
 
