@@ -74,7 +74,7 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None, strict_h
             effort=request.choice("reasoning_effort", EFFORTS),
             summary=summary,
             tier=parse_tier(request),
-            wishes=wishes(request),
+            wishes=(*wishes(request), *(("name",) if _tells_participants_apart(request) else ())),
             warnings=(*untold_images(request.objects("messages")), *chat.tools.warnings),
             verbosity=request.choice("verbosity", VERBOSITIES),
             output_format=_output_format(request),
@@ -112,6 +112,16 @@ def _refuse_unserved(request: Reader) -> None:
             code="unsupported_value",
             param="modalities" if "audio" in modalities else "audio",
         )
+
+
+def _tells_participants_apart(request: Reader) -> bool:
+    """Whether messages of one role have several names. One name for all, or that of a tool, tells the model nothing."""
+    named = {
+        (message.get("role"), message.string("name"))
+        for message in request.objects("messages")
+        if message.get("role") not in ("tool", "function")
+    }
+    return len(named) > len({role for role, _ in named})
 
 
 def _check_ignored(request: Reader) -> None:

@@ -54,6 +54,23 @@ def test_what_has_no_effect_here_has_none() -> None:
     assert set(request.turn.wishes) == WISHES.keys() - {"seed", "temperature", "top_p", "verbosity"}
 
 
+@pytest.mark.parametrize(
+    ("messages", "told"),
+    [
+        ([("user", "alice"), ("user", "bob")], True),
+        ([("user", "alice"), ("user", None)], True),
+        ([("system", "example_user"), ("system", "example_assistant"), ("user", None)], True),
+        ([("user", "alice"), ("assistant", "critic"), ("user", "alice")], False),
+        ([("system", "instructions"), ("user", None), ("assistant", None)], False),
+    ],
+)
+def test_names_that_tell_participants_apart_are_told_to_have_no_effect(
+    messages: list[tuple[str, str | None]], told: bool
+) -> None:
+    said: list[Any] = [{"role": role, "name": name, "content": "x"} for role, name in messages]
+    assert ("name" in parse(messages=said).turn.wishes) is told
+
+
 def test_how_tokens_are_chosen_is_for_the_backend() -> None:
     sampling = parse(temperature=0.1, top_p=0.5, seed=-1).turn.sampling
     assert (sampling.temperature, sampling.top_p, sampling.seed) == (0.1, 0.5, -1)
