@@ -99,6 +99,8 @@ def error_reply(error: ApiError) -> web.Response:
     """The OpenAI error body of `error`, with its status and headers."""
     reply = json_reply({"error": error.error_object()}, status=error.status)
     reply.headers.update(error.headers())
+    if error.status == 401:
+        reply.headers["WWW-Authenticate"] = "Bearer"  # RFC 9110 section 15.5.2 demands one
     if error.status in {401, 403, 408, 413, 415, 421}:
         reply.force_close()  # what is left of the body is not worth reading
     return reply

@@ -6,7 +6,7 @@ base URLs in all of these forms.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -188,6 +188,19 @@ def _find(path: str) -> tuple[str, list[str]] | None:
     return next(((route, parts) for route in ROUTES if (parts := _match(route, path)) is not None), None)
 
 
+class _MethodError(RequestError):
+    """The answer names the methods there are, as it must (RFC 9110 section 15.5.6)."""
+
+    def __init__(self, request: web.Request, served: Collection[str]) -> None:
+        super().__init__(
+            f"Not allowed to {request.method} on {request.path[:200]}.", status=405, code="method_not_supported"
+        )
+        self.allowed = (*served, *(["HEAD"] if "GET" in served else []), "OPTIONS")
+
+    def headers(self) -> Mapping[str, str]:
+        return {**super().headers(), "Allow": ", ".join(self.allowed)}
+
+
 def call_handler(request: web.Request, path: str) -> Awaitable[web.StreamResponse]:
     """The handler of a request's canonical `path` and its method, called. Raises `RequestError`."""
     if (found := _find(path)) is None:
@@ -196,9 +209,7 @@ def call_handler(request: web.Request, path: str) -> Awaitable[web.StreamRespons
     request[REQUEST_LOG].reached(route)
     handler = ROUTES[route].get("GET" if request.method == "HEAD" else request.method)
     if handler is None:
-        raise RequestError(
-            f"Not allowed to {request.method} on {request.path[:200]}.", status=405, code="method_not_supported"
-        )
+        raise _MethodError(request, ROUTES[route])
     return handler(request, *parts)
 
 

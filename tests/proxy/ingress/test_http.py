@@ -141,6 +141,27 @@ async def test_what_is_not_served_is_an_openai_error(method: str, path: str, sta
         assert (await error_of(response))["type"] == "invalid_request_error"
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/chat/completions", {"POST", "OPTIONS"}),
+        ("GET", "/chat/completions", {"POST", "OPTIONS"}),
+        ("POST", "/models", {"GET", "HEAD", "OPTIONS"}),
+        ("PATCH", "/responses/resp_1", {"GET", "HEAD", "DELETE", "OPTIONS"}),
+    ],
+)
+async def test_a_method_that_is_not_supported_is_told_which_are(method: str, path: str, allowed: set[str]) -> None:
+    async with client() as (session, url), session.request(method, url + path) as response:
+        assert (response.status, (await error_of(response))["code"]) == (405, "method_not_supported")
+        assert set(response.headers["Allow"].split(", ")) == allowed
+
+
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}])
+async def test_who_has_no_key_is_told_how_to_send_one(headers: dict[str, str]) -> None:
+    async with client(api_key=("k",)) as (session, url), session.get(f"{url}/models", headers=headers) as response:
+        assert (response.status, response.headers["WWW-Authenticate"]) == (401, "Bearer")
+
+
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8787", "", "localhost.evil.example"])
 @pytest.mark.parametrize("path", ["/v1/responses", "/healthz", "/"])
 async def test_a_foreign_host_is_misdirected_on_every_route(host: str, path: str) -> None:
