@@ -10,7 +10,8 @@ from .errors import UsageError
 URL = re.compile(r"https?://[^\s/]+")
 SPEED = re.compile(r"fast|recorded|\d+ms")
 PATH_NAME = re.compile(r"[\w.~-]+", re.ASCII)
-ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/*]+/?")
+# `file://` is what Electron's pages have that are files; a browser's have `null`.
+ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/*]+/?|file://")
 
 UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "k": 1_000, "m": 1_000_000}
 BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}

@@ -77,7 +77,7 @@ class Admission:
         self._hosts = LOOPBACK_HOSTS | {_host_name(host) for host in hosts} | {bind_host.lower()}
         # An address cannot be rebound by DNS, and on a network bind it is how the server is reached.
         self._any_address = not is_loopback(bind_host)
-        self._origins = OBSIDIAN_ORIGINS | {origin.rstrip("/") for origin in origins}
+        self._origins = OBSIDIAN_ORIGINS | {origin if origin == "file://" else origin.rstrip("/") for origin in origins}
         self._keys = [sha256(key.encode()).digest() for key in keys]
 
     def check_host(self, host: str) -> None:

@@ -123,12 +123,19 @@ async def test_the_log_says_which_page_was_refused(capsys: pytest.CaptureFixture
     assert OBSIDIAN not in served
 
 
-@pytest.mark.parametrize("given", ["https://notes.example", "https://notes.example/"])
-async def test_another_origin_is_let_in_by_option(given: str) -> None:
+@pytest.mark.parametrize(
+    ("given", "origin"),
+    [
+        ("https://notes.example", "https://notes.example"),
+        ("https://notes.example/", "https://notes.example"),
+        ("file://", "file://"),
+        ("chrome-extension://abcdefghijklmnop", "chrome-extension://abcdefghijklmnop"),
+    ],
+)
+async def test_another_origin_is_let_in_by_option(given: str, origin: str) -> None:
     async with client(allow_origin=(given,)) as (session, url):
-        headers = {**PREFLIGHT, "Origin": "https://notes.example"}
-        async with session.options(f"{url}/models", headers=headers) as response:
-            assert response.headers["Access-Control-Allow-Origin"] == "https://notes.example"
+        async with session.options(f"{url}/models", headers={**PREFLIGHT, "Origin": origin}) as response:
+            assert response.headers["Access-Control-Allow-Origin"] == origin
 
 
 @pytest.mark.parametrize("site", ["none", "same-origin", None])
