@@ -11,7 +11,7 @@ from dataclasses import replace
 from prompts import AssistantText, Entry, Guidance, PastCall, ToolResult, UserTurn
 
 from ...errors import RequestError
-from ...ids import CALL_ID
+from ...ids import shown_id
 from ..content import joined_text, parse_parts
 from ..custom_tools import wrap_input
 from ..json_body import JsonValue
@@ -93,7 +93,7 @@ class _Messages:
             self._entries.append(self._past_call(self._function_call, function))
 
     def _call(self, call: Reader) -> None:
-        call_id = call.matching("id", CALL_ID)
+        call_id = shown_id(call.required_string("id"))
         if call_id in self._calls:
             raise RequestError(f"Duplicate value for 'id' of '{call_id}' in '{call.path}'.", param=call.at("id"))
         self._calls.add(call_id)
@@ -113,7 +113,7 @@ class _Messages:
     def _tool(self, message: Reader) -> None:
         if self._strict and not self._calls:
             raise self._not_a_response(message)
-        call_id = message.matching("tool_call_id", CALL_ID)
+        call_id = shown_id(message.required_string("tool_call_id"))
         if call_id not in self._calls:
             refusal = self._not_called(message, call_id) if self._calls else self._not_a_response(message)
             if self._strict:

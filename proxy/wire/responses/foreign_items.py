@@ -16,7 +16,7 @@ import orjson
 
 from prompts import Image, Part, Text
 
-from ...ids import CALL_ID
+from ...ids import shown_id
 from ..content import image_fault
 from ..json_body import JsonObject, JsonValue
 from ..tools import ToolSet
@@ -152,18 +152,15 @@ class ForeignIds:
     """Ids for foreign calls: their own, or, where it is none that can be shown, one that each request finds again."""
 
     def __init__(self) -> None:
-        self._made: dict[str, str] = {}
         self._nameless = 0
 
     def of(self, item: JsonObject, kind: str) -> str:
         """The id of a call or of the call that an output answers; a `local_shell_call_output` has it as its `id`."""
         given = next((value for name in ("call_id", "id") if isinstance(value := item.get(name), str) and value), "")
-        if CALL_ID.fullmatch(given):
-            return given
-        if not given:
-            self._nameless += 1
-            return f"{kind}_{self._nameless}"
-        return self._made.setdefault(given, f"foreign_{len(self._made) + 1}")
+        if given:
+            return shown_id(given)
+        self._nameless += 1
+        return f"{kind}_{self._nameless}"
 
 
 def _arguments(value: JsonValue) -> str:

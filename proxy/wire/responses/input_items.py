@@ -13,7 +13,7 @@ from prompts import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, 
 
 from ...contracts import PHASES, WireObject
 from ...errors import RequestError
-from ...ids import CALL_ID
+from ...ids import shown_id
 from ..content import joined_text, parse_parts
 from ..custom_tools import wrap_input
 from ..json_body import JsonValue
@@ -150,7 +150,7 @@ class _Items:
 
     def _call(self, item: Reader, kind: str) -> None:
         arguments = _arguments(item, kind)
-        call_id = item.matching("call_id", CALL_ID)
+        call_id = shown_id(item.required_string("call_id"))
         name = SEARCH if kind == "tool_search_call" else item.required_string("name")
         if call_id in self._calls:
             raise RequestError(f"Duplicate {CALL_NOUNS[kind]} found with call_id {call_id}.", param="input")
@@ -159,7 +159,7 @@ class _Items:
 
     def _output(self, item: Reader, kind: str) -> None:
         """An output of any kind answers a call of any kind: the id leaves no doubt."""
-        call_id = item.matching("call_id", CALL_ID)
+        call_id = shown_id(item.required_string("call_id"))
         given = "tools" if kind == "tool_search_output" else "output"
         item.require(given)
         parts = search_result(item) if given == "tools" else parse_parts(item, given)

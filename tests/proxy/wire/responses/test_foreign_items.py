@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from prompts import Entry, Image, Part, PastCall, Text, ToolResult, UserTurn
 from proxy.errors import RequestError
+from proxy.ids import shown_id
 from proxy.wire.responses.foreign_items import CLIENT_CALLS, CLIENT_OUTPUTS, HOSTED_CALLS, NO_IMAGE
 from proxy.wire.responses.input_items import History
 from proxy.wire.responses.request import parse_responses_request
@@ -118,7 +119,7 @@ def test_ids_that_cannot_be_shown_are_replaced_by_the_same_in_each_request() -> 
     ]
     shown = entries(*items)
     assert [entry.call_id for entry in shown if isinstance(entry, ToolResult)] == [
-        "foreign_1", "web_search_call_1", "web_search_call_2",
+        shown_id("not an id"), "web_search_call_1", "web_search_call_2",
     ]  # fmt: skip
     assert entries(*items, USER) == (*shown, UserTurn((Text("Go on."),)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from openai.types.responses.response_input_item_param import ResponseInputItemPa
 
 from prompts import AssistantText, Entry, PastCall, Text, ToolResult, UserTurn
 from proxy.errors import RequestError
+from proxy.ids import shown_id
 from proxy.wire.responses.compaction import Summary, write_summary
 from proxy.wire.responses.input_items import ITEM_KINDS, SILENT_ITEMS, History
 from proxy.wire.responses.request import parse_responses_request
@@ -51,6 +53,15 @@ def call(number: int, **more: Any) -> dict[str, Any]:
 
 def output(number: int, **more: Any) -> dict[str, Any]:
     return {**OUTPUT, "call_id": f"call_{number}", **more}
+
+
+def test_calls_that_another_server_named_keep_their_outputs() -> None:
+    foreign = "call_1|fc_1"
+    shown = shown_id(foreign)
+    assert entries({**CALL, "call_id": foreign}, {**OUTPUT, "call_id": foreign}) == (
+        replace(PAST, call_id=shown),
+        replace(RESULT, call_id=shown),
+    )
 
 
 DUPLICATE = "Duplicate item found with id fc_1. Remove duplicate items from your input and try again."

@@ -79,7 +79,7 @@ REFUSED: list[tuple[dict[str, Any], str | None, str | None, str]] = [
         "invalid_image_url",
         "not fetched",
     ),
-    ({"input": [{**CALL, "call_id": "a b"}]}, "input[0].call_id", "invalid_value", "does not match pattern"),
+    ({"input": [{**CALL, "call_id": ""}]}, "input[0].call_id", "empty_string", "minimum length 1"),
     ({"input": [{**CALL, "arguments": {}}, OUTPUT]}, "input[0].arguments", "invalid_type", "expected a string"),
     ({"tools": {}}, "tools", "invalid_type", "expected an array, but got an object"),
     ({"tools": [{"name": "x"}]}, "tools[0].type", "missing_required_parameter", "tools[0].type"),
