@@ -5,6 +5,7 @@ docs/reference/chat-parameters.md says for each parameter whether it is honoured
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import orjson
@@ -74,7 +75,7 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None, strict_h
             effort=request.choice("reasoning_effort", EFFORTS),
             summary=summary,
             tier=parse_tier(request),
-            wishes=(*wishes(request), *(("name",) if _tells_participants_apart(request) else ())),
+            wishes=(*wishes(request), *_vain(request)),
             warnings=(*untold_images(request.objects("messages")), *chat.tools.warnings),
             verbosity=request.choice("verbosity", VERBOSITIES),
             output_format=_output_format(request),
@@ -114,6 +115,14 @@ def _refuse_unserved(request: Reader) -> None:
         )
 
 
+def _vain(request: Reader) -> Iterator[str]:
+    """What only this API can ask for and no backend heeds."""
+    if _tells_participants_apart(request):
+        yield "name"
+    if request.boolean("store"):
+        yield "store"
+
+
 def _tells_participants_apart(request: Reader) -> bool:
     """Whether messages of one role have several names. One name for all, or that of a tool, tells the model nothing."""
     named = {
@@ -130,7 +139,6 @@ def _check_ignored(request: Reader) -> None:
     request.number("frequency_penalty", minimum=-2, maximum=2)
     request.integer("top_logprobs", minimum=0, maximum=20)
     request.boolean("logprobs")
-    request.boolean("store")
     request.object("metadata")
     _check_logit_bias(request.object("logit_bias"))
 

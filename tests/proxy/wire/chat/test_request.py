@@ -51,7 +51,8 @@ def test_what_has_no_effect_here_has_none() -> None:
         safety_identifier="s",
     )  # fmt: skip
     assert same(replace(request, turn=replace(request.turn, wishes=())), parse())
-    assert set(request.turn.wishes) == WISHES.keys() - {"seed", "temperature", "top_p", "verbosity"}
+    assert set(request.turn.wishes) == WISHES.keys() - {"seed", "temperature", "top_p", "verbosity"} | {"store"}
+    assert parse(store=False).turn.wishes == ()
 
 
 @pytest.mark.parametrize(
