@@ -46,6 +46,7 @@ CUT = {"max_output_tokens": "length"}
 
 # What errors say otherwise than in the Responses API, by their code.
 _OWN_WORDS: Mapping[str, Mapping[str, int | str]] = {
+    "context_length_exceeded": {"param": "messages"},
     "model_not_found": {"status": 404},
     "invalid_json_schema": {"param": "response_format"},
 }

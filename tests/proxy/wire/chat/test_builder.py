@@ -292,7 +292,12 @@ def test_a_silence_is_broken_by_a_chunk_that_says_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("code", "status", "param"),
-    [("model_not_found", 404, "model"), ("invalid_json_schema", 400, "response_format"), ("other", 400, "model")],
+    [
+        ("model_not_found", 404, "model"),
+        ("invalid_json_schema", 400, "response_format"),
+        ("context_length_exceeded", 400, "messages"),
+        ("other", 400, "model"),
+    ],
 )
 def test_an_error_is_told_in_the_words_of_chat_completions(code: str, status: int, param: str) -> None:
     error = RequestError("No.", status=400, code=code, param="model")
