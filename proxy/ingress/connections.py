@@ -106,6 +106,7 @@ class Connection(asyncio.Protocol):
         self._stop_clock()
 
     def was_answered(self) -> None:
+        """What comes from now on is another request's."""
         self._serving = False
         self.idle_since = asyncio.get_running_loop().time()
 
@@ -142,10 +143,12 @@ class Connection(asyncio.Protocol):
             # Not before: an answer that comes before its request may be lost with it.
             self._end(TOO_MANY)
             return
-        if self._silent:
+        # Blank lines before a request, as some clients send behind a body, are none of it (RFC 9112, section 2.2).
+        begins = self._serving or bool(data.strip(b"\r\n"))
+        if self._silent and begins:
             self._silent = False
             self._stop_clock()
-        if not self._serving and self._clock is None:
+        if begins and not self._serving and self._clock is None:
             self._start_clock(self._pool.head_deadline, partial(self._end, TOO_SLOW))
             self.idle_since = asyncio.get_running_loop().time()
         self._inner.data_received(data)

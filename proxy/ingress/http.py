@@ -108,7 +108,8 @@ async def dispatch(request: web.Request, handler: object) -> web.StreamResponse:
         request.app[METRICS].request(entry, status)
         request.app[ACTIVITY].end()
         if connection is not None:
-            connection.was_answered()
+            # What is still to come of a body that nobody waited for is no new head.
+            request.content.on_eof(connection.was_answered)
     return response
 
 

@@ -101,29 +101,62 @@ async def test_a_second_request_on_a_connection_has_its_own_deadline(
 ) -> None:
     bound_connections(monkeypatch, head_deadline=10)
     async with serving("Hello") as address, connected(address) as (reader, writer):
-        writer.write(HEAD % len(BODY) + BODY)
-        async with asyncio.timeout(PATIENCE):
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = next(line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
-            await reader.readexactly(int(length.split()[1]))
+        await answered((reader, writer), HEAD % len(BODY) + BODY)
         writer.write(b"GET /v1/mo")
         await clock.put_forward(10)
         status, _ = await answer(reader)
     assert status == 408
 
 
+@pytest.mark.parametrize(
+    ("early", "late"),
+    [
+        (b"POST /v1/nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n", b"too late\n"),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\r\n"),
+    ],
+    ids=["what is left of a body that nobody read", "a blank line"],
+)
+async def test_what_follows_an_answered_request_is_no_slow_head(
+    early: bytes, late: bytes, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    bound_connections(monkeypatch, head_deadline=10)
+    async with serving() as address, connected(address) as stream:
+        assert await answered(stream, early)
+        stream[1].write(late)
+        # One that comes behind it has been read as well.
+        async with connected(address) as other:
+            assert await healthy(other)
+        await clock.put_forward(60)
+        assert await healthy(stream)
+
+
+async def test_blank_lines_are_not_the_first_byte_of_a_request(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    bound_connections(monkeypatch, first_byte_deadline=10, head_deadline=10)
+    async with serving() as address, connected(address) as stream:
+        stream[1].write(b"\r\n")
+        async with connected(address) as other:
+            assert await healthy(other)
+        await clock.put_forward(10)
+        assert await closed(stream) == b""
+
+
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-async def healthy(stream: Stream) -> bool:
-    """Whether a request is answered."""
+async def answered(stream: Stream, request: bytes) -> bytes:
+    """The head of its answer."""
     reader, writer = stream
-    writer.write(HEALTH)
+    writer.write(request)
     async with asyncio.timeout(PATIENCE):
         head = await reader.readuntil(b"\r\n\r\n")
         length = next(line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
         await reader.readexactly(int(length.split()[1]))
-    return head.startswith(b"HTTP/1.1 200")
+    return head
+
+
+async def healthy(stream: Stream) -> bool:
+    """Whether a request is answered."""
+    return (await answered(stream, HEALTH)).startswith(b"HTTP/1.1 200")
 
 
 async def closed(stream: Stream) -> bytes:
