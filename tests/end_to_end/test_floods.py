@@ -152,8 +152,10 @@ class Running:
 @asynccontextmanager
 async def running(folder: Path) -> AsyncIterator[Running]:
     program, noise = folder / "codex", folder / "noise"
-    noisy = f'(until test -e "{noise}"; do sleep 0.1; done; exec yes "noise sk-secretsecret" >&2) &\n'
-    program.write_text(f'#!/bin/sh\n{noisy}exec {sys.executable} -I -S {PROGRAM} {folder / "log"} "$@"\n')
+    noisy = f'(until test -e "{noise}"; do sleep 0.1; done; exec yes "noise sk-secretsecret" >&2) &'
+    program.write_text(
+        f'#!/bin/sh\n[ "$*" = app-server ] && {noisy}\nexec {sys.executable} -I -S {PROGRAM} {folder / "log"} "$@"\n'
+    )
     program.chmod(0o700)
     arguments = ["serve", "--port", "0", "--backend", "codex", "--store", "none"]
     arguments += ["--codex", str(program), "--codex-home", str(folder / "home")]

@@ -29,7 +29,6 @@ DEADLINES = (
     "proxy.backends.codex.baseline.MEASURE_TIMEOUT",
     "proxy.backends.codex.examination.GREETING",
     "proxy.backends.codex.examination.REACH",
-    "proxy.backends.codex.home.ANSWER_TIMEOUT",
     "proxy.backends.codex.program.ANSWER_TIMEOUT",
     "proxy.cli.doctor.NEIGHBOUR_TIMEOUT",
     "proxy.trial.PATIENCE",

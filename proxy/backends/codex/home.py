@@ -28,7 +28,7 @@ from ...rpc import RpcObject
 from .baseline import measure_base_instructions
 from .catalog import UNKNOWN, text_only_catalog, verbosity_of
 from .config import Provider, config_text
-from .program import ANSWER_TIMEOUT, CodexProgram, read_version
+from .program import CodexProgram, printed_by, read_version
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -142,19 +142,13 @@ def _keep_catalog(home: Path, catalog: RpcObject | None) -> None:
 def _bundled_models(program: Path, env: Mapping[str, str], home: Path) -> list[RpcObject] | None:
     """The program's own model table; empty when it has none to show, as old ones have not, None without an answer."""
     try:
-        done = subprocess.run(  # noqa: S603 -- the program the owner chose
-            [program, "debug", "models", "--bundled"],
-            env={**env, "CODEX_HOME": str(home)},
-            cwd=empty_folder(home),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=ANSWER_TIMEOUT,
-            check=False,
+        told = printed_by(
+            [program, "debug", "models", "--bundled"], {**env, "CODEX_HOME": str(home)}, empty_folder(home)
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
     try:
-        models = orjson.loads(done.stdout)["models"]
+        models = orjson.loads(told)["models"]
         return [model for model in models if isinstance(model["slug"], str)]
     except (orjson.JSONDecodeError, LookupError, TypeError):
         return []

@@ -20,7 +20,7 @@ from pathlib import Path
 import orjson
 
 from ...errors import UsageError
-from .program import ANSWER_TIMEOUT
+from .program import printed_by
 
 READ = frozenset({"agentMessage", "reasoning", "userMessage"})
 HARMLESS = frozenset({"enteredReviewMode", "exitedReviewMode", "hookPrompt"})
@@ -56,10 +56,7 @@ def _kinds_of(program: Path) -> frozenset[str] | None:
     with tempfile.TemporaryDirectory(prefix="tagcall-") as folder:
         environment = {"PATH": os.environ.get("PATH", ""), "HOME": folder, "CODEX_HOME": folder}
         try:
-            subprocess.run(  # noqa: S603 -- the program the owner chose
-                [program, "app-server", "generate-json-schema", "--out", f"{folder}/schema"],
-                stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_TIMEOUT, check=False, env=environment,
-            )  # fmt: skip
+            printed_by([program, "app-server", "generate-json-schema", "--out", f"{folder}/schema"], environment)
             written = orjson.loads((Path(folder) / "schema" / "v2" / "ItemStartedNotification.json").read_bytes())
             kinds = written["definitions"]["ThreadItem"]["oneOf"]
             return frozenset(str(kind) for item in kinds for kind in item["properties"]["type"]["enum"])

@@ -11,12 +11,13 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from ...errors import UsageError
+from ...rpc.group import group_of, own_group
 
 # Seconds for the program to print its version or its models; 0.3 is slow.
 ANSWER_TIMEOUT = 5.0
@@ -112,10 +113,27 @@ def _behind_shim(program: Path) -> Path:
 def read_version(program: Path) -> str | None:
     """What it prints for `--version`, after the name. Blocks while it runs."""
     try:
-        printed = subprocess.run(  # noqa: S603 -- the program the owner chose
-            [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_TIMEOUT, check=False
-        ).stdout
+        printed = printed_by([program, "--version"])
     except (OSError, subprocess.TimeoutExpired):
         return None
     found = re.search(r"\d{1,9}\.\d{1,9}\.\d{1,9}\S*", printed.decode(errors="replace"))
     return found[0] if found else None
+
+
+def printed_by(command: Sequence[str | Path], env: Mapping[str, str] | None = None, cwd: Path | None = None) -> bytes:
+    """What a program prints until it has ended, with whatever it started. Blocks while it runs.
+
+    Raises `OSError`, and `TimeoutExpired` after `ANSWER_TIMEOUT` seconds; it has been killed then, npm's launcher
+    with the program behind it.
+    """
+    with subprocess.Popen(  # noqa: S603 -- the program the owner chose
+        command, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        **own_group(),
+    ) as child:  # fmt: skip
+        group = group_of(child.pid)
+        try:
+            printed: bytes = child.communicate(timeout=ANSWER_TIMEOUT)[0]
+        except BaseException:
+            group.kill()
+            raise
+    return printed

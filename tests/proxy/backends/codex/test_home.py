@@ -82,7 +82,7 @@ async def test_a_stand_in_that_says_no_version_is_asked_nothing_more(tmp_path: P
 async def test_a_program_that_did_not_answer_is_asked_again_at_the_next_start(
     tmp_path: Path, stand_in: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.backends.codex.home.ANSWER_TIMEOUT", 0.2)
+    monkeypatch.setattr("proxy.backends.codex.program.ANSWER_TIMEOUT", 0.2)
     table = orjson.dumps({"models": [{"slug": "m"}]}).decode()
     stand_in.write_text(STAND_IN.replace("debug) ", 'debug) [ -n "$MUTE" ] && exec sleep 20; '))
     home, environment = tmp_path / "home", {"COUNT": str(tmp_path / "count"), "TABLE": table, "PATH": "/usr/bin:/bin"}

@@ -14,6 +14,7 @@ from proxy.backends.codex.program import (
     read_version,
 )
 from proxy.errors import UsageError
+from tests.support.processes import all_gone
 
 LINUX = "vendor/x86_64-unknown-linux-musl"
 MAC = "vendor/aarch64-apple-darwin"
@@ -112,6 +113,17 @@ def test_no_program_at_all_is_said_with_the_ways_out(monkeypatch: pytest.MonkeyP
 )
 def test_the_version_is_what_the_program_says(script: str, version: str | None, tmp_path: Path) -> None:
     assert read_version(make(tmp_path / "codex", f"#!/bin/sh\n{script}\n")) == version
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the programs are shell scripts")
+async def test_what_did_not_answer_in_time_is_ended_with_whatever_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As npm's launcher is, with the program behind it."""
+    monkeypatch.setattr("proxy.backends.codex.program.ANSWER_TIMEOUT", 0.2)
+    program = make(tmp_path / "codex", "#!/bin/sh\nsleep 1000 &\necho $! > $0.pid\nwait\n")
+    assert read_version(program) is None
+    await all_gone([int((tmp_path / "codex.pid").read_text())])
 
 
 def test_a_program_that_cannot_run_has_no_version(tmp_path: Path) -> None:
