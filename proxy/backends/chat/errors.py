@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from math import isnan
 from typing import Any
 
 import orjson
@@ -47,6 +48,8 @@ _WHAT_IS_IT = "Is it a Chat Completions server, and is its path /v1?"
 _LOOKED_AT, _REPEATED = 4000, 500
 # Seconds after which a server that is still reading its model from disk is worth asking again.
 _LOADING = 5.0
+# Seconds. More is a mistake, or no number.
+_LONGEST_WAIT = 86_400.0
 
 _OF_SCHEMAS = re.compile(r"json.?schema|response_format|guided|grammar", re.IGNORECASE)
 _OF_CONTEXT = re.compile(
@@ -110,12 +113,19 @@ def rejection_in(value: Any, status: int | None = None) -> Rejection:  # noqa: A
     fields = error if isinstance(error, dict) else {}
     said = next((text for name in ("message", "detail", "error") if isinstance(text := fields.get(name), str)), None)
     if said is None:
-        said = error if isinstance(error, str) else orjson.dumps(error).decode()
+        said = error if isinstance(error, str) else _as_json(error)
     if status is None:
         code = fields.get("code") or fields.get("status")
         status = code if isinstance(code, int) and 400 <= code <= 599 else 500
     named = [str(word) for word in (fields.get("type"), fields.get("code")) if isinstance(word, str)]
     return Rejection(status, said, " ".join([*named, said])[:_LOOKED_AT])
+
+
+def _as_json(value: Any) -> str:  # noqa: ANN401 -- whatever a server sends
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # of what it reads it does not write all: nothing deeper than 254 levels
+        return "what is nested too deeply"
 
 
 def failure(rejection: Rejection, server: str, *, held: bool = False, key: str | None = None) -> BackendError:
@@ -166,17 +176,17 @@ def _no_json(rejection: Rejection, server: str) -> BackendError:
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """The header, which is a number or a date."""
+    """The header, which is a number or a date. No more than `_LONGEST_WAIT`."""
     if not retry_after:
         return None
     try:
-        return max(0.0, float(retry_after))
+        seconds = float(retry_after)
     except ValueError:
-        pass
-    try:
-        return max(0.0, (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds())
-    except (TypeError, ValueError):
-        return None
+        try:
+            seconds = (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds()
+        except (TypeError, ValueError):
+            return None
+    return None if isnan(seconds) else min(max(0.0, seconds), _LONGEST_WAIT)
 
 
 # What a server would not take -> how it may take the same prompt. Each is tried once, and remembered if it helped.

@@ -9,7 +9,8 @@ Server-sent events as these servers write them: one event is one line `data: {..
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from codecs import BOM_UTF8
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -68,9 +69,13 @@ class ChatStream:
         return events
 
     def receive_eof(self) -> list[BackendEvent]:
-        """The end of the bytes, in good order or not: only an answer that was finished is whole."""
+        """The end of the bytes, in good order or not: only an answer that was finished is whole.
+
+        There are servers that never say why one ended; where one says nothing else, it was not the model that ended it.
+        """
         events = self.receive(b"\n") if self._begun and not self.done else []
-        if self.failed is None and not (self.done or self._reason):
+        said_anything = self._spoke or self._reasons or self._usage is not None
+        if self.failed is None and not (self._reason or (self.done and said_anything)):
             self.failed = BackendError(f"{self._server} ended its answer in the middle.", **DISCONNECTED)
         if self.failed is None:
             for piece in self._thinking.receive_eof():
@@ -84,6 +89,7 @@ class ChatStream:
     def _line(self, line: bytes, events: list[BackendEvent]) -> None:
         if self.done:
             return
+        line = line.removeprefix(BOM_UTF8)
         if line.startswith(b"data:"):
             data = line[5:].strip()
         elif line.startswith(b"error:"):  # as llama.cpp once wrote them
@@ -102,11 +108,14 @@ class ChatStream:
             raise self._no_stream("what is no JSON") from None
         if not isinstance(chunk, dict):
             raise self._no_stream("what is no completion")
-        if chunk.get("error"):
+        if chunk.get("error") or chunk.get("object") == "error":  # as FastChat writes its error objects
             raise _FailedError(failure(rejection_in(chunk), self._server, key=self._key))
         if isinstance(usage := chunk.get("usage"), dict):
             self._usage = _usage(usage)
-        for choice in chunk.get("choices") or ():
+        choices = chunk.get("choices") or ()
+        if not isinstance(choices, Sequence):
+            raise self._no_stream("what is no completion")
+        for choice in choices:
             self._choice(choice, events)
 
     def _choice(self, choice: Any, events: list[BackendEvent]) -> None:  # noqa: ANN401 -- whatever a server sends

@@ -138,6 +138,13 @@ WAYS: dict[str, tuple[list[bytes], list[BackendEvent], str | None]] = {
     ),
     "an error of llama.cpp once": ([b'error: {"code": 500, "message": "boom"}\n\n'], [], "backend_error"),
     "an error in words": ([event(error="boom")], [], "backend_error"),
+    "an error by its kind": (
+        [event(object="error", message="Out of memory.", code=50002), DONE], [], "backend_error",
+    ),
+    "no word": ([DONE], [], "backend_disconnected"),
+    "a byte order mark": ([b"\xef\xbb\xbf", delta(content="Hi", finish="stop")], [TextPiece("Hi"), *ENDED], None),
+    "no list of choices": ([event(choices=5)], [], "backend_error"),
+    "an error without a bottom": ([b'data: {"error": %b}\n' % (b"[" * 300 + b"]" * 300)], [], "backend_error"),
     "no JSON": ([b"data: <html>\n"], [], "backend_error"),
     "no object": ([b"data: 1\n"], [], "backend_error"),
     "a strange choice": ([event(choices=[1])], [], "backend_error"),
