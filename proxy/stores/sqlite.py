@@ -72,6 +72,7 @@ class SqliteKeyValue:
         self._clock = clock
         self._open: aiosqlite.Connection | None = None
         self._turn = asyncio.Lock()
+        self._patience = BUSY_TIMEOUT
 
     async def __aenter__(self) -> Self:
         aside = await asyncio.to_thread(prepare, self._path)
@@ -80,7 +81,7 @@ class SqliteKeyValue:
         try:
             self._open = await aiosqlite.connect(self._path, isolation_level=None)
             for pragma in (
-                f"busy_timeout = {BUSY_TIMEOUT}",
+                f"busy_timeout = {self._patience}",
                 "synchronous = FULL",
                 "foreign_keys = ON",
                 f"journal_size_limit = {MAX_LOG_BYTES}",
@@ -131,11 +132,26 @@ class SqliteKeyValue:
     async def _database(self) -> AsyncIterator[aiosqlite.Connection]:
         if self._open is None:
             raise RuntimeError("the store is not open")
+        now = asyncio.get_running_loop().time
+        came = now()
         async with self._turn:
             try:
+                await self._be_patient(self._open, now() - came)
                 yield self._open
             except aiosqlite.Error as error:
                 raise StoreError(str(error)) from error
+
+    async def _be_patient(self, database: aiosqlite.Connection, waited: float) -> None:
+        """The `waited` seconds for its turn count: who holds the file holds up all that came meanwhile only once.
+
+        What is left is for a process that holds it for the moment of a write.
+        """
+        quarters = 4 - int(4_000 * waited / BUSY_TIMEOUT)
+        patience = max(quarters * BUSY_TIMEOUT // 4, BUSY_TIMEOUT // 50)
+        if patience != self._patience:
+            self._patience = patience
+            async with database.execute(f"PRAGMA busy_timeout = {patience}"):
+                pass
 
     async def _forget(self, database: aiosqlite.Connection, written: int) -> None:
         """Forgets a little more than was written. What fails here fails no write: that one is done."""

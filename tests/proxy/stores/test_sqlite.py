@@ -7,6 +7,7 @@ import resource
 import sqlite3
 import stat
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from shutil import copyfile
@@ -109,6 +110,26 @@ async def test_two_processes_share_a_file(tmp_path: Path) -> None:
         both = await keys.values("both")
     assert len(both) == 400
     assert both[::2] == both[1::2]
+
+
+async def test_who_holds_the_file_holds_up_all_that_wait_only_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.stores.sqlite.BUSY_TIMEOUT", 400)
+
+    async def refused(keys: SqliteKeyValue) -> None:
+        with pytest.raises(StoreError):
+            await keys.commit([Put("a", b"1", 60)])
+
+    async with SqliteKeyValue(tmp_path / "r.db") as keys:
+        with closing(sqlite3.connect(tmp_path / "r.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            begun = time.perf_counter()
+            await refused(keys)
+            one = time.perf_counter() - begun
+            await asyncio.gather(*(refused(keys) for _ in range(20)))
+            assert time.perf_counter() - begun - one < 5 * one
+        assert await keys.commit([Put("a", b"1", 60)])
 
 
 async def test_a_full_disk_is_a_store_error_and_what_was_there_stays(tmp_path: Path) -> None:
