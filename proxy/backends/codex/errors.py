@@ -80,7 +80,7 @@ _INCOMPLETE = re.compile(r"Incomplete response returned, reason: (\w+)")
 _STATUS = re.compile(r"unexpected status (\d{3})[^:]*: ?(.*)", re.DOTALL)
 _LAST_STATUS = re.compile(r"last status: (\d{3})")
 _URL = re.compile(r",? {0,2}(?:url: {0,2}|for url {0,2})\(?\S+")
-_TRY_AGAIN = re.compile(r"try again in (\d+(?:\.\d+)?) ?(ms|s)\b")
+_TRY_AGAIN = re.compile(r"try again in (\d{1,9}(?:\.\d+)?) ?(ms|s)\b")
 
 
 def not_logged_in() -> str:
@@ -94,9 +94,9 @@ class Cut:
     reason: str
 
 
-def turn_failure(error: Mapping[str, Any] | None) -> BackendError | Cut:
-    """What `turn.error` of a failed turn means."""
-    error = error or {}
+def turn_failure(told: object) -> BackendError | Cut:
+    """What `turn.error` of a failed turn means: an object with a `message`, nothing, or what nobody expects."""
+    error: Mapping[str, Any] = told if isinstance(told, dict) else {"message": told}
     message = str(error.get("message") or "The backend failed without a reason.")
     match error.get("codexErrorInfo"):
         case {"recorded": dict(fields)}:

@@ -227,8 +227,9 @@ class TurnReduction:
         self._open.clear()
 
     def _turn_completed(self, params: RpcObject) -> Told:
+        # Its end is its end, whatever else is said of it: nothing more will come.
         turn = params["turn"]
-        match turn["status"]:
+        match turn.get("status"):
             case "completed":
                 yield from self._ended(None)
             case "failed":

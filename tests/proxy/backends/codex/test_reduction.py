@@ -267,6 +267,16 @@ def test_the_error_line_stands_in_for_a_failure_without_one() -> None:
     assert failure.error.message == "why"
 
 
+@pytest.mark.parametrize(
+    "turn",
+    [{}, {"status": None}, {"status": "failed", "error": "boom"}, {"status": "failed", "error": ["boom"]}],
+)
+def test_an_end_in_words_that_nobody_knows_is_one(turn: RpcObject) -> None:
+    [failure] = told(("turn/completed", {"turn": {"id": "0", **turn}}))
+    assert isinstance(failure, AttemptFailed)
+    assert failure.error.message
+
+
 def test_a_message_left_open_is_ended_with_the_turn() -> None:
     assert told(delta("text"), completed())[1:] == [MessageEnded(), TurnEnded(None)]
 
