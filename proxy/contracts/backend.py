@@ -90,7 +90,8 @@ class Prompt:
     `tier` and `verbosity` are the API's too, where they are not the usual ones.
     `output_schema` is a JSON schema as JSON text, for a backend that can hold its model to it. `max_tokens` and `stop`
     say what would be cut off the answer anyway. `call_schema` is that of one call (JSON text), for a backend that can
-    hold its model to it wherever a call begins in the answer. A conversation is kept for its `owner` alone; `names` are
+    hold its model to it wherever a call begins in the answer. `calls_held`: `output_schema` is that of calls, so they
+    are not written as the developer text has it. A conversation is kept for its `owner` alone; `names` are
     those by which a request knows its conversation, and that of the answer.
     """
 
@@ -110,6 +111,7 @@ class Prompt:
     tier: str | None = None
     verbosity: str | None = None
     call_schema: str | None = None
+    calls_held: bool = False
     listener: LineListener | None = field(default=None, compare=False, repr=False)
     """Told each message that the backend exchanges for this, where it speaks in JSON-RPC lines; does not raise."""
     continuation: Continuation = field(default_factory=Continuation, compare=False, repr=False)

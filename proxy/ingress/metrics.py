@@ -48,9 +48,9 @@ INTERRUPTIONS: Mapping[str, str] = {
 }
 
 # Why a conversation has the lane that it has, and why it loses it.
-LANE_REASONS = frozenset({"history", "first", "effort", "other_history", "none_idle"})
+LANE_REASONS = frozenset({"history", "first", "effort", "held", "other_history", "none_idle"})
 SPOILING = frozenset({
-    "held", "second_try", "interrupted", "refused", "repaired", "rewritten", "truncated", "failed", "left",
+    "second_try", "interrupted", "refused", "repaired", "rewritten", "truncated", "failed", "left",
     "max_output_tokens", "content_filter",
 })  # fmt: skip
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from parser import CLOSE_TAG, OPEN_TAG
+from parser import CALL, CALLS, CLOSE_TAG, OPEN_TAG
 from prompts import AssistantText, PastCall, canonical, meaning_of_answer, unescape, unescape_json
 
 from ..contracts import (
@@ -68,14 +68,15 @@ class Given:
             self._entries.append(AssistantText("".join(self._text)))
             self._text.clear()
 
-    @property
-    def rewritten(self) -> bool:
+    def rewritten(self, *, held: bool) -> bool:
         """Whether it is anything else than what the model wrote, read to the letter.
 
-        White space, the spelling of JSON, keys and neutral members of calls do not count.
+        White space, the spelling of JSON, keys and neutral members of calls do not count. `held`: it was to write its
+        calls as one JSON object.
         """
         entries = self._noted()
-        prose, blocks = _read("".join(self._written))
+        written = "".join(self._written)
+        prose, blocks = _read_held(written) if held else _read(written)
         calls = [entry for entry in entries if isinstance(entry, PastCall)]
         texts = "".join(entry.text for entry in entries if isinstance(entry, AssistantText))
         as_written = (
@@ -120,6 +121,19 @@ def _read(written: str) -> tuple[str, list[str]]:
         else:
             prose.append(written[start:pos])
     return "".join((*prose, written[pos:])), blocks
+
+
+def _read_held(written: str) -> tuple[str, list[str]]:
+    """As `_read`, of an answer that is held to the schema of calls; one that is not of that form is all text."""
+    try:
+        [(member, calls)] = json.loads(written).items()
+    except (ValueError, AttributeError, RecursionError):
+        return written, []
+    if member == CALL:
+        calls = [calls]
+    elif member != CALLS or not isinstance(calls, list):
+        return written, []
+    return "", [json.dumps(call) for call in calls]
 
 
 def _after_space(text: str, pos: int) -> int:

@@ -114,6 +114,7 @@ class Prompts:
             tier=request.tier,
             verbosity=request.verbosity,
             call_schema=call_schema,
+            calls_held=calls_schema is not None,
         )
 
     def ease(self, refused: Prompt, error: BackendError) -> bool:

@@ -109,7 +109,6 @@ class TurnReport:
     def difference(self) -> str | None:
         """Why the client has another conversation now than the backend; None when it has not."""
         differences = {
-            "held": self.held,
             "second_try": self.again,
             "interrupted": self.interrupted,
             "refused": self.refused,

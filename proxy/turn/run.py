@@ -212,7 +212,8 @@ class Turn:
         return self._prompt is not None and self._prompt.continuation.resume is not None
 
     def _rewritten(self) -> str | None:
-        return "rewritten" if self._kept and self._given.rewritten else None
+        prompt = self._prompt if self._kept else None
+        return "rewritten" if prompt and self._given.rewritten(held=prompt.calls_held) else None
 
     def _settle(self, spoilt: str | None) -> None:
         """Says whether the conversation can go on from the last answer at the backend; only the first call counts."""

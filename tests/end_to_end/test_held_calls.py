@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,28 @@ async def test_who_always_demands_a_call_keeps_the_providers_cache(endpoint: End
     say(endpoint, "No need.", HELD)
     assert await ask(endpoint.client, tools=tools, tool_choice="required") == [ARGUMENTS]
     assert [schema_of(endpoint.model, number) is not None for number in range(4)] == [False, False, False, True]
+
+
+@every_codex_with_lanes
+@pytest.mark.parametrize("parallel", [True, False])
+async def test_so_does_who_demands_a_strict_one_until_an_answer_is_free(endpoint: Endpoint, parallel: bool) -> None:
+    conversation: list[Any] = [{"role": "user", "content": "Two seats."}]
+    held = HELD if parallel else f'{{"call": {{"name": "reserve", "arguments": {ARGUMENTS}}}}}'
+    choices: list[Any] = ["required", NAMED, "required", "auto"]
+    say(endpoint, held, held, held, "Reserved.")
+    for choice in choices:
+        answer = await endpoint.client.responses.create(
+            model="gpt-5.5", input=conversation, tools=TOOLS[:1], tool_choice=choice, parallel_tool_calls=parallel
+        )
+        for call in calls_of(answer):
+            assert call.arguments == ARGUMENTS
+            output = {"type": "function_call_output", "call_id": call.call_id, "output": "Reserved."}
+            conversation += [call.to_dict(), output]
+    *loop, free = [request.body for request in endpoint.model.requests]
+    assert [schema_of(endpoint.model, number) is not None for number in range(4)] == [True, True, True, False]
+    assert len({body["prompt_cache_key"] for body in loop}) == 1
+    assert all(later["input"][: len(earlier["input"])] == earlier["input"] for earlier, later in pairwise(loop))
+    # Where calls are written in the prompt's form it is shown no others.
+    assert free["prompt_cache_key"] != loop[0]["prompt_cache_key"]
+    assert not any(held in part["text"] for item in free["input"] for part in item["content"])
+    assert json.dumps(free["input"]).count("Reserved.") == 3

@@ -44,8 +44,9 @@ class Unsaid:
 class HeldThread:
     """A thread, and what it holds: `count` items, whose rolling digest is `held`, in so many `characters`.
 
-    `effort`: one was sent once, and codex keeps the last until it is told another; none is no other. `usage` are the
-    thread's tokens in all. `spoilt`: it holds something that is not the conversation's.
+    `effort`: one was sent once, and codex keeps the last until it is told another; none is no other. `calls_held`: an
+    answer in it was held to a schema, and models imitate how that is written, where they can. `usage` are the thread's
+    tokens in all. `spoilt`: it holds something that is not the conversation's.
     """
 
     identity: Identity
@@ -56,6 +57,7 @@ class HeldThread:
     characters: int = 0
     reminded_at: int | None = None
     effort: bool = False
+    calls_held: bool = False
     usage: Usage = field(default_factory=Usage)
     used: float = 0.0
     spoilt: bool = False
@@ -89,6 +91,7 @@ class HeldThread:
         *_, digest = beginnings(items)
         self.held, self.count = chain(digest, answer), len(items) + 1
         self.effort = self.effort or prompt.effort is not None
+        self.calls_held = self.calls_held or prompt.calls_held
         self.names, self.usage = prompt.names, usage
         # From now on it may be gone when it is asked for.
         self.thread = replace(self.thread, waited=True)
@@ -139,8 +142,9 @@ class Lanes:
         wanted = identity(prompt)
         alike = [lane for lane in self._idle if lane.identity == wanted]
         holding = [lane for lane in alike if known.get(lane.held) == lane.count]
-        fitting = [lane for lane in holding if prompt.effort is not None or not lane.effort]
-        self.reason = _reason(items, alike, holding, fitting)
+        equal = [lane for lane in holding if prompt.effort is not None or not lane.effort]
+        fitting = [lane for lane in equal if prompt.calls_held or not lane.calls_held]
+        self.reason = _reason(items, alike, holding, equal, fitting)
         if not fitting:
             return None
         # Among equals that of the same conversation, then the one that was used last.
@@ -175,10 +179,13 @@ def _reason(
     items: Sequence[Item],
     alike: Sequence[HeldThread],
     holding: Sequence[HeldThread],
+    equal: Sequence[HeldThread],
     fitting: Sequence[HeldThread],
 ) -> str:
     if fitting:
         return "history"
+    if equal:
+        return "held"
     if holding:
         return "effort"
     if not any(item.role == "assistant" for item in items):

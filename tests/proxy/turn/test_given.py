@@ -53,11 +53,11 @@ def test_what_was_given_is_what_a_client_sends_back() -> None:
     assert given.meaning() == meaning_of_answer([AssistantText("I look."), AssistantText("Now."), *calls])
 
 
-def was_rewritten(written: Sequence[BackendEvent], *given: TurnEvent) -> bool:
+def was_rewritten(written: Sequence[BackendEvent], *given: TurnEvent, held: bool = False) -> bool:
     noted = Given()
     noted.hear(written)
     noted.note(given)
-    return noted.rewritten
+    return noted.rewritten(held=held)
 
 
 def called(arguments: str = A) -> tuple[TurnEvent, ...]:
@@ -89,6 +89,43 @@ def test_white_space_and_spelling_round_a_call_are_not_missed(written: str) -> N
 )
 def test_a_call_that_was_not_written_so_is_another(written: str) -> None:
     assert was_rewritten([TextPiece(written)], *called())
+
+
+CALL_A = f'{{"name": "read_note", "arguments": {A}}}'
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        f'{{"calls": [{CALL_A}]}}',
+        f'\n {{ "call" : {CALL_A} }}\n'.replace("a.md", "\\u0061.md"),
+        f'{{"calls": [{{"arguments": {A}, "name": "read_note"}}]}}',
+    ],
+)
+def test_a_call_that_is_held_was_given_as_it_was_written(written: str) -> None:
+    assert not was_rewritten([TextPiece(written)], *called(), held=True)
+    assert was_rewritten([TextPiece(written)], *called())
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        f'{{"calls": [{CALL_A}, {CALL_A}]}}',
+        '{"calls": []}',
+        f'{{"calls": {CALL_A}}}',
+        f'{{"call": [{CALL_A}]}}',
+        f'{{"others": [{CALL_A}]}}',
+        f'{{"calls": [{CALL_A}], "call": {CALL_A}}}',
+        f'{{"calls": [{CALL_A.replace("a.md", "b.md")}]}}',
+        f'{{"calls": [{CALL_A.replace("read_note", "search")}]}}',
+        f'I look. {{"calls": [{CALL_A}]}}',
+        f"[{CALL_A}]",
+        "[" * 100_000,
+        READ_A,
+    ],
+)
+def test_of_another_form_or_with_another_call_it_was_not(written: str) -> None:
+    assert was_rewritten([TextPiece(written)], *called(), held=True)
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,9 @@ async def test_a_conversation_is_kept_before_an_answer_is_held() -> None:
     strict = await play(demand(STRICT, SEARCH), HELD, lanes=True)
     assert [schema is not None for schema in schemas(strict)] == [True]
     assert strict.calls == CALL
-    assert strict.report.difference == "held"
+    assert strict.report.difference is None
+    told = [[prompt.calls_held for prompt in outcome.backend.prompts] for outcome in (tagged, again, strict)]
+    assert told == [[False], [False, True], [True]]
 
 
 async def test_a_refusal_is_answered_without_and_remembered_for_this_model_and_these_tools() -> None:

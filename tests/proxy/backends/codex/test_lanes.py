@@ -142,6 +142,20 @@ def test_a_tier_or_verbosity_that_was_asked_for_stays_so_the_lane_is_another() -
         assert table.take(asked) is held
 
 
+def test_only_what_is_held_goes_on_behind_an_answer_that_was_held() -> None:
+    held = lane(prompt(*FIRST, calls_held=True), CALL)
+    table = lanes(held)
+    assert table.take(prompt(*SECOND)) is None
+    assert table.reason == "held"
+    asked = prompt(*SECOND, calls_held=True)
+    assert table.take(asked) is held
+    held.hold(asked, meaning_of_answer([AssistantText("Done.")]), Usage())
+    table.keep(held, 1.0)
+    assert table.take(prompt(*SECOND, AssistantText("Done."), user("And?"))) is None
+    free = lane(prompt(*FIRST), CALL)
+    assert lanes(free).take(asked) is free
+
+
 def test_an_effort_that_was_sent_stays_so_none_is_another_lane() -> None:
     held = lane(prompt(*FIRST, effort="high"), CALL)
     table = lanes(held)
