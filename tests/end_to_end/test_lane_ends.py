@@ -145,6 +145,42 @@ async def test_a_lane_that_cannot_go_on_is_given_up_once_its_turn_has_ended(
         assert wire.lines.count(("thread/unsubscribe", spoilt[0])) == 1
 
 
+NAMED: Any = {"type": "function", "name": "read_note"}
+JSON: Any = {"format": {"type": "json_schema", "name": "a", "schema": {"type": "object"}}}
+
+
+# What one request asks for, and whether it goes on in the lane of one that did not.
+MEMBERS: list[tuple[dict[str, Any], bool]] = [
+    ({"tool_choice": "required"}, True),
+    ({"tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [NAMED]}}, True),
+    ({"tool_choice": "none"}, False),
+    ({"parallel_tool_calls": False}, False),
+    ({"reasoning": {"effort": "high", "summary": "auto"}}, True),
+    ({"text": JSON}, False),
+    ({"text": {"verbosity": "high"}}, False),
+    ({"service_tier": "flex"}, False),
+    ({"max_output_tokens": 1000}, True),
+    ({"prompt_cache_key": "another", "user": "another"}, True),
+]
+
+
+async def test_what_is_asked_for_beside_the_conversation_may_take_another_lane(
+    model: ScriptedModel, codex: TestProgram, tmp_path: Path
+) -> None:
+    wanted = {"required": write_call("read_note", "{}"), "text": '{"a": 1}'}
+    went_on: list[bool] = []
+    async with serving(model, TestBackend(codex), tmp_path / "home") as endpoint:
+        for number, (members, _) in enumerate(MEMBERS):
+            answer = next((text for word, text in wanted.items() if word in str(members)), "Yes.")
+            model.push(Reply([Message("Hello.")]), Reply([Message(answer)]))
+            said: list[Any] = [{"role": "user", "content": f"Hello {number}."}]
+            said += [*(item.to_dict() for item in (await create(endpoint, *said)).output), AND]
+            await create(endpoint, *said, **members)
+            first, second = keys(endpoint)[-2:]
+            went_on.append(first == second)
+    assert went_on == [goes_on for _, goes_on in MEMBERS]
+
+
 @pytest.mark.parametrize("api", ["responses", "chat"])
 async def test_a_lane_is_idle_before_the_end_of_its_answer_is_told(
     model: ScriptedModel, codex: TestProgram, tmp_path: Path, api: str
