@@ -67,9 +67,18 @@ _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 _QUOTATION = re.compile(r"""(?:(?<=[\s(\[{<=>;/'-])|(?<=\A))"(?=\S)[^"]*(?<=\S)"(?=[\s)\]}>.,;:!?/'-]|\Z)""")
 # Quotes beside these may be the ends of strings after all.
 _STRUCTURE = re.compile(r'"[ \t\r\n]*[:{\[]|[,{\[:][ \t\r\n]*"')
-# What makes a string look like a Windows path, and an escape of JSON that would be a folder's first letter in it.
+# What makes a string look like a Windows path: a drive, or names alone, of which the last has an ending if there are
+# blanks. And an escape of JSON that would be a folder's first letter in it.
 _DRIVE = re.compile(r"[A-Za-z]:\\")
-_ESCAPED_LETTER = re.compile(r"(?<!\\)(?:\\\\)*\\[bfnrtu]")
+_NAMES = re.compile(r'(?=[^ ]+\Z|.*\.\w{1,5}"\Z)"[\w .-]*(?:\\{1,2}\.?[^\W_][\w .-]*)+"')
+_ESCAPE = r"(?<!\\)(?:\\\\)*\\"
+_ESCAPED_LETTER = re.compile(f"{_ESCAPE}[bfnrtu]")
+# A backspace or a form feed is hardly meant: they are the `\b` of a pattern, or begin `\beta` and `\frac`. A line end
+# or a tab may be meant before any word, so of the commands of TeX that begin like one those count that leave none.
+_COMMAND = re.compile(
+    rf"{_ESCAPE}(?:[bf]|(?:nabla|neq|notin|rho|right|rightarrow|rangle|rceil|rfloor"
+    r"|tau|text(?:bf|it|rm|tt)?|tfrac|therefore|theta|tilde|times|triangle)(?![A-Za-z]))"
+)
 # A quote, a brace and a key with its quotes: no string that is escaped begins like this.
 _OBJECT_IN_QUOTES = re.compile(rf'"\{{{WS}"{STRING_RUN.pattern}"{WS}:')
 
@@ -367,8 +376,10 @@ class _Writer:
     def _check_escapes(self, start: int) -> None:
         """Doubling the backslash of `C:\\dir\\new` would keep the line break in it: that is a guess."""
         written = self.text[start : self.pos]
-        if _DRIVE.search(written) and _ESCAPED_LETTER.search(written):
+        if (_DRIVE.search(written) or _NAMES.fullmatch(written)) and _ESCAPED_LETTER.search(written):
             raise UnreadableError("backslashes in a path are not escaped")
+        if _COMMAND.search(written):
+            raise UnreadableError("some backslashes are escaped and others are not")
         self._use(Rule.INVALID_ESCAPES)
 
     def _other_quotes(self, closers: str, rule: Rule, ends: re.Pattern[str]) -> None:

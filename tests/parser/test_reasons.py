@@ -72,6 +72,10 @@ REASONS = [
         r'<tool_call>{"name": "r", "arguments": {"p": "C:\dir\new"}}</tool_call>',
         "backslashes in a path are not escaped",
     ),
+    (
+        r'<tool_call>{"name": "r", "arguments": {"p": "\alpha + \beta"}}</tool_call>',
+        "some backslashes are escaped and others are not",
+    ),
     ("<tool_call>[NaN]</tool_call>", "'NaN' is no JSON value"),
     (
         '<tool_call>{"name": "multi_tool_use.parallel", "arguments": {"tool_uses": [], "p": 1}}</tool_call>',

@@ -57,6 +57,12 @@ MALFORMED = {
     "an odd quote in a string": arguments('{"p": "say "hi now"}'),
     "quotes that may end a string": arguments('{"p": "say "a", "q": "b" now"}'),
     "a path with single backslashes": arguments(r'{"p": "C:\dir\new"}'),
+    "a path without a drive": arguments(r'{"p": "notes\daily\today.md"}'),
+    "a path without a drive, and blanks": arguments(r'{"p": "My notes\daily\to do.md"}'),
+    "a path of a server": arguments(r'{"p": "\\nas\share\new"}'),
+    "a pattern of which half is escapes": arguments(r'{"p": "\bword\d+"}'),
+    "TeX of which half is escapes": arguments(r'{"p": "$\alpha + \frac{1}{2}$"}'),
+    "TeX that begins like a tab": arguments(r'{"p": "$\alpha \times 2$"}'),
     "a bracket that may belong elsewhere": block('{"name": "r", "arguments": {}, "p": 1}}'),
     "no calls in parallel": block('{"name": "multi_tool_use.parallel", "arguments": {"tool_uses": []}}'),
     "half a call in parallel": block(

@@ -130,6 +130,15 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
         arguments(r'"{\"p\": \"a\nb\"}"'), "", [("r", r'{"p": "a\nb"}')], ["control-characters"]),
     "invalid escapes": (
         arguments(r'{"p": "\d+ \$x \' \u12"}'), "", [("r", r'''{"p": "\\d+ \\$x \\' \\u12"}''')], ["invalid-escapes"]),
+    "an invalid escape beside line ends and tabs": (
+        arguments(r'''{"p": "if re.match('\d', x):\n\treturn \\times"}'''), "",
+        [("r", r'''{"p": "if re.match('\\d', x):\n\treturn \\times"}''')], ["invalid-escapes"]),
+    "Markdown's escapes beside a line end": (
+        arguments(r'{"p": "1\. snake\_case\n2\. notes"}'), "",
+        [("r", r'{"p": "1\\. snake\\_case\n2\\. notes"}')], ["invalid-escapes"]),
+    "a path whose letters are no escapes": (
+        arguments(r'{"p": "notes\daily\2024.md"}'), "", [("r", r'{"p": "notes\\daily\\2024.md"}')],
+        ["invalid-escapes"]),
     "an invalid escape in a key": (
         arguments(r'{"file\_path": 1, "a\-b": 2}'), "", [("r", '{"file_path": 1, "a-b": 2}')], ["invalid-escapes"]),
     "quotes in a string": (
