@@ -56,7 +56,8 @@ def _begun() -> re.Pattern[str]:
     return re.compile(beginnings(_opening().pattern))
 
 
-_PARAMETER = re.compile(rf"<parameter(?: *= *| +name *= *)([\"']?)({_NAME})\1 *>")
+# Of any name that a schema may give it: `-n` of a command, `$filter` of a query, words of all languages.
+_PARAMETER = re.compile(r"<parameter(?: *= *| +name *= *)([\"']?)([\w$@-][\w$@.:/-]{0,63})\1 *>")
 # A value ends where the next parameter or the end of the call follows: in between, `</parameter>` may be its text.
 _VALUE_END = re.compile(rf"</parameter>(?={_WS}<(?:parameter\b|/function>|/invoke>))")
 _ELEMENT_END = re.compile(r"</(?:function|invoke)>")

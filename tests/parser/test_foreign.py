@@ -80,6 +80,13 @@ def test_one_line_end_on_either_side_is_not_of_the_value(end: str, value: str) -
         assert json.loads(read[0].arguments) == {"p": value}
 
 
+@pytest.mark.parametrize("name", ["path", "-n", "$filter", "@id", "2d", "ort.größe", "城市", "a:b/c-d"])
+def test_a_parameter_has_any_name_that_a_schema_may_give_it(name: str) -> None:
+    read = read_foreign(f"<function=w><parameter={name}>a</parameter></function>", 0, closed=False)
+    assert read is not None
+    assert json.loads(read[0].arguments) == {name: "a"}
+
+
 @pytest.mark.parametrize(
     "text",
     [
