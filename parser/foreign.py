@@ -64,6 +64,9 @@ _ELEMENT_END = re.compile(r"</(?:function|invoke)>")
 # What no value may hold: a parameter that was not closed would take the next one, or the next call, for its text.
 _NESTED = re.compile(r"<(?:function|invoke|parameter)\b")
 _PAIR = re.compile(rf"<arg_key>([^<>]*)</arg_key>{_WS}<arg_value>((?:(?!</?arg_)[\s\S])*+)</arg_value>{_WS}")
+# The tags stand on lines of their own, and the one that ends the value is indented: then that is how elements are
+# written here, and its indentation is none of the value.
+_INDENTED = re.compile(r"\r?\n(?:([\s\S]*?)\r?\n)?([ \t]+)")
 _KEYWORD = re.compile(rf"{_WS}([A-Za-z_]\w*)[ \t]*={_WS}")
 _NEXT_KEYWORD = re.compile(rf"{_WS}(,{_WS})?(\))?")
 
@@ -107,7 +110,7 @@ def _element(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
         value = body[parameter.end() : end.start()]
         if _NESTED.search(value) or "</parameter" in value:
             raise UnreadableError("more than a value inside of a parameter")
-        members.append((parameter[2], json.dumps(_without_line_ends(value), ensure_ascii=False)))
+        members.append((parameter[2], json.dumps(_value(value), ensure_ascii=False)))
         pos = after_space(body, end.end())
     return _call(name, members), _element_end(body, pos)
 
@@ -119,16 +122,26 @@ def _element_end(body: str, pos: int) -> int:
     return end.end()
 
 
-def _without_line_ends(value: str) -> str:
-    """Values are written on lines of their own: one line end on either side is not theirs."""
-    value = value.removeprefix("\r\n") if value.startswith("\r\n") else value.removeprefix("\n")
-    return value.removesuffix("\r\n") if value.endswith("\r\n") else value.removesuffix("\n")
+def _value(written: str) -> str:
+    """Values are written on lines of their own: one line end on either side is not theirs. Raises UnreadableError."""
+    indented = _INDENTED.fullmatch(written)
+    if indented is None:
+        written = written.removeprefix("\r\n") if written.startswith("\r\n") else written.removeprefix("\n")
+        return written.removesuffix("\r\n") if written.endswith("\r\n") else written.removesuffix("\n")
+    value, indentation = indented[1] or "", indented[2]
+    lines = [line for line in value.split("\n") if line.strip()]
+    if any(not line.startswith(indentation) for line in lines):
+        return value
+    # One line stands below its element, as in a page. Of more nobody knows how far they are indented themselves.
+    if len(lines) > 1:
+        raise UnreadableError("how far a value is indented is not certain")
+    return value.strip()
 
 
 def _keyed(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
     members: list[tuple[str, str]] = []
     while pair := _PAIR.match(body, pos):
-        members.append((pair[1].strip(), json.dumps(_without_line_ends(pair[2]), ensure_ascii=False)))
+        members.append((pair[1].strip(), json.dumps(_value(pair[2]), ensure_ascii=False)))
         pos = pair.end()
     # A stray word before the next pair looks like the name of another call.
     if not closed or not members or begins_foreign(body, pos):

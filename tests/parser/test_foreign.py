@@ -80,6 +80,31 @@ def test_one_line_end_on_either_side_is_not_of_the_value(end: str, value: str) -
         assert json.loads(read[0].arguments) == {"p": value}
 
 
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("\n      a.md\n    ", "a.md"),
+        ("\r\n      a.md\r\n    ", "a.md"),
+        ("\n\ta b\n\t", "a b"),
+        ("\n    ", ""),
+        ("\n      \n    ", ""),
+        ("\ndef f():\n    pass\n    ", "def f():\n    pass"),
+        ("\n    1\n\n  2\n    ", "    1\n\n  2"),
+        (" a.md ", " a.md "),
+        ("a\n  b\n  ", "a\n  b\n  "),
+        ("\n  a.md\n", "  a.md"),
+    ],
+)
+def test_the_indentation_of_its_elements_is_not_of_the_value(written: str, value: str) -> None:
+    for text in (
+        f"<function=w>\n  <parameter=p>{written}</parameter>\n</function>",
+        f"w\n  <arg_key>p</arg_key>\n  <arg_value>{written}</arg_value>\n",
+    ):
+        read = read_foreign(text, 0, closed=True)
+        assert read is not None
+        assert json.loads(read[0].arguments) == {"p": value}
+
+
 @pytest.mark.parametrize("name", ["path", "-n", "$filter", "@id", "2d", "ort.größe", "城市", "a:b/c-d"])
 def test_a_parameter_has_any_name_that_a_schema_may_give_it(name: str) -> None:
     read = read_foreign(f"<function=w><parameter={name}>a</parameter></function>", 0, closed=False)
@@ -95,6 +120,7 @@ def test_a_parameter_has_any_name_that_a_schema_may_give_it(name: str) -> None:
         "<function=r><parameter=path>a.md",
         "<function=r><parameter=a><function=w></function></parameter></function>",
         "<function=r><parameter=a>1</parameter><parameter=a>2</parameter></function>",
+        "<function=r>\n  <parameter=a>\n    if x:\n      y\n  </parameter>\n</function>",
         "r<arg_key>a</arg_key>",
         "r(path='a.md'",
         "r(path='a.md', 5)",
