@@ -39,6 +39,7 @@ _WHOLE = re.compile(_HEADER)
 _BEHIND = r"[ \t]{0,16}(?:\[/tool_call\])?[ \t]{0,16}\n"
 _BEHIND_WHOLE = re.compile(_BEHIND)
 _BEHIND_BEGUN = re.compile(beginnings(_BEHIND))
+_THINK = re.compile("|".join(THINK_TAGS))
 
 
 class _Place(Enum):
@@ -130,25 +131,37 @@ class HeadedCallParser:
         return blank
 
     def _say(self, text: str, events: list[ParserEvent]) -> None:
-        self._code.feed(text)
-        self._follow_thought(text)
+        self._follow(text)
         if self._nothing_said and text.isspace():
             self._blank += text
         else:
             events.append(self._take_blank() + text)
             self._nothing_said = False
 
-    def _follow_thought(self, text: str) -> None:
-        # An open tag comes whole, since the inner parser waits for it; what closes it may come in pieces.
-        if self._thought:
-            seen = self._seen + text
-            self._seen = seen[-len(self._thought) + 1 :]
-            if self._thought in seen:
-                self._thought = self._seen = ""
-        elif "<" in text:
-            for tag, close in THINK_TAGS.items():
-                if tag in text and close not in text[text.rindex(tag) :] and not self._code.quoted:
-                    self._thought = close
+    def _follow(self, text: str) -> None:
+        """Go on to the end of `text`, as to whether code or a thought is open there."""
+        while text:
+            if self._thought:
+                # What closes it may come in pieces. Code does not matter in here, nor is any open behind it.
+                text = self._seen + text
+                end = text.find(self._thought)
+                if end < 0:
+                    self._seen = text[-len(self._thought) + 1 :]
+                    return
+                text = text[end + len(self._thought) :]
+                self._thought, self._seen, self._code = "", "", CodeState()
+            # An open tag comes whole, since the inner parser waits for it.
+            tag = _THINK.search(text)
+            before = text[: tag.start()] if tag else text
+            self._code.feed(before)
+            if tag is None:
+                return
+            self._code.end_run()
+            if self._code.quoted:
+                self._code.feed(tag[0])
+            else:
+                self._thought = THINK_TAGS[tag[0]]
+            text = text[tag.end() :]
 
     def _read(self, text: str, events: list[ParserEvent]) -> None:
         while text:

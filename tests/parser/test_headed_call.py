@@ -104,9 +104,19 @@ def test_calls_of_both_notations_are_counted_together(text: str) -> None:
         assert answer_of(events).text.split() == ["I", "look.", "So."] if text[0] == "I" else ["So."]
 
 
-def test_behind_a_draft_that_has_ended_a_header_counts() -> None:
-    for events in every_size(f"<think>\n</think>\n[tool_call] {BODY}"):
-        assert answer_of(events) == Answer("<think>\n</think>\n", [NOTE], "repaired")
+@pytest.mark.parametrize(
+    "before",
+    [
+        "<think>\n</think>\n",
+        "<think>a</think> and <think>b</think>\n",
+        "<think>\n```\n</think>\n",
+        "A draft is in `<think>` tags.\n",
+        "```\n<think>\n```\n",
+    ],
+)
+def test_where_no_draft_is_open_a_header_counts(before: str) -> None:
+    for events in every_size(f"{before}[tool_call] {BODY}"):
+        assert answer_of(events) == Answer(before, [NOTE], "repaired")
 
 
 def test_a_tagged_call_that_breaks_keeps_its_number() -> None:
@@ -150,6 +160,8 @@ PIECES = st.sampled_from(
         "{",
         "[",
         "<think>",
+        "</think>",
+        "`",
     ]
 )
 
