@@ -33,10 +33,10 @@ from .rules import Rule
 # it is a call as it is asked for, or the arguments of the tool that the header names and no others. What is anything
 # else is said unchanged, as soon as that is certain.
 
-_HEADER = r"\[tool(?:_call|:[^\]\n]{1,100})\][ \t]{0,4}\n?[ \t]{0,4}\{"
+_HEADER = r"\[tool(?:_call|:[^\]\n]{1,100})\][ \t]{0,4}(?:\r?\n)?[ \t]{0,4}\{"
 _BEGUN = re.compile(beginnings(_HEADER))
 _WHOLE = re.compile(_HEADER)
-_BEHIND = r"[ \t]{0,16}(?:\[/tool_call\])?[ \t]{0,16}\n"
+_BEHIND = r"[ \t]{0,16}(?:\[/tool_call\])?[ \t]{0,16}\r?\n"
 _BEHIND_WHOLE = re.compile(_BEHIND)
 _BEHIND_BEGUN = re.compile(beginnings(_BEHIND))
 _THINK = re.compile("|".join(THINK_TAGS))

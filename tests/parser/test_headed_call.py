@@ -39,6 +39,7 @@ CALLS = {
     "closed": f"[tool_call]\n{BODY} [/tool_call]\n",
     "a result's header": f"[tool:call_2] {BODY}",
     "the tool's own header": f"[tool:read_note] {NOTE[1]}",
+    "lines that end as on Windows": f"[tool_call]\r\n{BODY}\r\n",
     "a near name": f"[tool:functions.readNote]{NOTE[1]}",
     "white space round it": f"\n\n[tool_call] {BODY}\n\n",
 }  # fmt: skip
