@@ -67,6 +67,8 @@ _PAIR = re.compile(rf"<arg_key>([^<>]*)</arg_key>{_WS}<arg_value>((?:(?!</?arg_)
 # The tags stand on lines of their own, and the one that ends the value is indented: then that is how elements are
 # written here, and its indentation is none of the value.
 _INDENTED = re.compile(r"\r?\n(?:([\s\S]*?)\r?\n)?([ \t]+)")
+# As a page of XML keeps text from being read as elements.
+_CDATA = re.compile(rf"{_WS}<!\[CDATA\[((?:(?!\]\]>)[\s\S])*+)\]\]>{_WS}")
 _KEYWORD = re.compile(rf"{_WS}([A-Za-z_]\w*)[ \t]*={_WS}")
 _NEXT_KEYWORD = re.compile(rf"{_WS}(,{_WS})?(\))?")
 
@@ -124,6 +126,8 @@ def _element_end(body: str, pos: int) -> int:
 
 def _value(written: str) -> str:
     """Values are written on lines of their own: one line end on either side is not theirs. Raises UnreadableError."""
+    if verbatim := _CDATA.fullmatch(written):
+        return verbatim[1]
     indented = _INDENTED.fullmatch(written)
     if indented is None:
         written = written.removeprefix("\r\n") if written.startswith("\r\n") else written.removeprefix("\n")
