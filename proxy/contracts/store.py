@@ -180,8 +180,8 @@ class ResponseStore(Protocol):
     async def delete(self, response_id: str, owner: str) -> bool:
         """Whether it was there. Its lease ends with it."""
 
-    async def find_item(self, item_id: str, owner: str) -> WireObject | None:
-        """An input or output item of any stored Response."""
+    async def find_items(self, item_ids: Sequence[str], owner: str) -> dict[str, WireObject]:
+        """Those of these input and output items, of any stored Response, that are there, by their ids."""
 
     async def claim(self, claim: Claim, lease: float, *, instead_of: Sequence[str] = ()) -> bool:
         """Whether nobody had the conversation, in any process, or only who has one of these tokens; it is the claim's

@@ -17,7 +17,7 @@ from ..wire.responses.input_items import History, referred_ids
 from ..wire.responses.pages import item_list, item_page, parse_page
 from .admission import owner_of
 from .bodies import json_reply, read_json_object
-from .history import conversation_not_found, find_items
+from .history import conversation_not_found
 from .state import CONVERSATION_LOCKS, STORE
 
 
@@ -40,7 +40,7 @@ async def _items(request: web.Request, conversation_id: str) -> tuple[WireObject
 
 
 async def _added(request: web.Request, body: JsonObject, before: tuple[WireObject, ...] = ()) -> tuple[JsonObject, ...]:
-    referred = await find_items(request.app[STORE], owner_of(request), referred_ids(body.get("items")))
+    referred = await request.app[STORE].find_items(referred_ids(body.get("items")), owner_of(request))
     return added_items(body, History(before, referred))
 
 

@@ -43,15 +43,9 @@ class Library(Protocol):
 
     async def load(self, response_id: str, owner: str) -> StoredResponse | None: ...
 
-    async def find_item(self, item_id: str, owner: str) -> WireObject | None: ...
+    async def find_items(self, item_ids: Sequence[str], owner: str) -> dict[str, WireObject]: ...
 
     async def items(self, conversation_id: str, owner: str) -> tuple[WireObject, ...] | None: ...
-
-
-async def find_items(store: Library, owner: str, identifiers: tuple[str, ...]) -> dict[str, WireObject]:
-    """The stored items with these ids, as far as they are there."""
-    found = {identifier: await store.find_item(identifier, owner) for identifier in identifiers}
-    return {identifier: item for identifier, item in found.items() if item is not None}
 
 
 async def find_chain(store: Library, owner: str, response_id: str) -> list[StoredResponse]:
@@ -80,7 +74,7 @@ async def find_history(request: web.Request, wanted: Lookups) -> History:
 
 async def _history(app: web.Application, owner: str, wanted: Lookups, store: Library) -> History:
     strict = app[STRICT_HISTORY]
-    referred = await find_items(store, owner, wanted.referred)
+    referred = await store.find_items(wanted.referred, owner)
     if wanted.conversation is not None:
         items = await store.items(wanted.conversation, owner)
         if items is None:

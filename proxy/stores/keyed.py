@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Self
@@ -139,12 +140,19 @@ class KeyedStore:
         dropped = [Drop(key), Drop(f"events:{response_id}"), *_unleased(response_id)]
         return await self._keys.commit(dropped, require=[key])
 
-    async def find_item(self, item_id: str, owner: str) -> WireObject | None:
-        if not _is_id(item_id) or (response_id := await self._keys.read(f"item:{owner}:{item_id}")) is None:
-            return None
-        stored = await self.load(response_id.decode("ascii", "replace"), owner)
-        items = [] if stored is None else [*stored.input, *stored.output]
-        return next((item for item in items if item.get("id") == item_id), None)
+    async def find_items(self, item_ids: Sequence[str], owner: str) -> dict[str, WireObject]:
+        # Most of a conversation stand in its newest Response: each is read once.
+        places: defaultdict[str, set[str]] = defaultdict(set)
+        for item_id in filter(_is_id, dict.fromkeys(item_ids)):
+            if (place := await self._keys.read(f"item:{owner}:{item_id}")) is not None:
+                places[place.decode("ascii", "replace")].add(item_id)
+        found: dict[str, WireObject] = {}
+        for response_id, wanted in places.items():
+            stored = await self.load(response_id, owner)
+            for item in () if stored is None else (*stored.input, *stored.output):
+                if (identifier := _item_id(item)) in wanted:
+                    found.setdefault(str(identifier), item)
+        return found
 
     # Conversations
 

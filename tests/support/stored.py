@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from proxy.contracts import StoredConversation, StoredResponse
+from proxy.contracts import StoredConversation, StoredResponse, WireObject
+from proxy.ingress.history import Library
 
 RESPONSE = StoredResponse(
     id="resp_1",
@@ -19,3 +20,7 @@ SECOND = replace(
 )
 CONVERSATION = StoredConversation("conv_1", "me", 1_000, {"topic": "beans"})
 ITEMS = tuple({"id": f"msg_c{number}", "type": "message"} for number in range(3))
+
+
+async def find_item(library: Library, item_id: str, owner: str) -> WireObject | None:
+    return (await library.find_items([item_id], owner)).get(item_id)

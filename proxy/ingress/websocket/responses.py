@@ -10,8 +10,8 @@ continue is forgotten here: its client starts over with the whole conversation.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 
@@ -97,37 +97,44 @@ class Recent:
     def __init__(self, store: Library) -> None:
         self._store = store
         self._responses: dict[str, tuple[StoredResponse, int]] = {}
+        # By the item's id, and the Response that has it: a conversation has most of its items in many.
+        self._items: defaultdict[str, dict[str, WireObject]] = defaultdict(dict)
         self._bytes = 0
 
     def add(self, stored: StoredResponse) -> None:
         size = len(orjson.dumps([stored.input, stored.output]))
         self._responses[stored.id] = (stored, size)
+        for item in _items(stored):
+            self._items[str(item["id"])].setdefault(stored.id, item)
         self._bytes += size
         while len(self._responses) > MAX_RECENT or self._bytes > MAX_RECENT_BYTES:
             self.forget(next(iter(self._responses)))
 
     def forget(self, response_id: str) -> None:
-        _, size = self._responses.pop(response_id, (None, 0))
+        if response_id not in self._responses:
+            return
+        stored, size = self._responses.pop(response_id)
         self._bytes -= size
+        for identifier in {str(item["id"]) for item in _items(stored)}:
+            del self._items[identifier][response_id]
+            if not self._items[identifier]:
+                del self._items[identifier]
 
     async def load(self, response_id: str, owner: str) -> StoredResponse | None:
         if response_id in self._responses:
             return self._responses[response_id][0]
         return await self._store.load(response_id, owner)
 
-    async def find_item(self, item_id: str, owner: str) -> WireObject | None:
-        for item in self._items():
-            if item.get("id") == item_id:
-                return item
-        return await self._store.find_item(item_id, owner)
+    async def find_items(self, item_ids: Sequence[str], owner: str) -> dict[str, WireObject]:
+        near = {item_id: next(iter(self._items[item_id].values())) for item_id in item_ids if item_id in self._items}
+        return near | await self._store.find_items([item_id for item_id in item_ids if item_id not in near], owner)
 
     async def items(self, conversation_id: str, owner: str) -> tuple[WireObject, ...] | None:
         return await self._store.items(conversation_id, owner)
 
-    def _items(self) -> Iterator[WireObject]:
-        for stored, _ in self._responses.values():
-            yield from stored.input
-            yield from stored.output
+
+def _items(stored: StoredResponse) -> tuple[WireObject, ...]:
+    return (*stored.input, *stored.output)
 
 
 class ResponsesSession:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from proxy.contracts import StoredResponse
 from proxy.stores.key_value import Append, Put
 from proxy.stores.keyed import KeyedStore
 from proxy.stores.memory import MemoryKeyValue
 from proxy.stores.records import encode
-from tests.support.stored import CONVERSATION, ITEMS, RESPONSE
+from tests.support.stored import CONVERSATION, ITEMS, RESPONSE, find_item
 
 GOOD: dict[str, Any] = {"owner": "me", "previous": None, "created_at": 1, "input": [], "response": RESPONSE.response}
 
@@ -30,7 +32,7 @@ async def test_a_response_that_cannot_be_read_is_not_there(record: bytes) -> Non
     store = KeyedStore(keys)
     await keys.commit([Put("response:resp_1", record, 60), Put("item:me:msg_1", b"resp_1", 60)])
     assert await store.load("resp_1", "me") is None
-    assert await store.find_item("msg_1", "me") is None
+    assert await find_item(store, "msg_1", "me") is None
 
 
 async def test_an_index_that_leads_nowhere_finds_nothing() -> None:
@@ -39,7 +41,25 @@ async def test_an_index_that_leads_nowhere_finds_nothing() -> None:
     await store.save(RESPONSE)
     for mark in (b"resp_9", b"\xff\xff", b"", b"resp_1"):
         await keys.commit([Put("item:me:msg_9", mark, 60)])
-        assert await store.find_item("msg_9", "me") is None
+        assert await find_item(store, "msg_9", "me") is None
+
+
+async def test_a_response_is_read_once_for_all_the_items_that_stand_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that refers to its history item by item has all of it in its newest Response."""
+    store = KeyedStore(MemoryKeyValue())
+    items = tuple({"id": f"fc_{number}", "type": "message"} for number in range(10))
+    await store.save(replace(RESPONSE, input=items))
+    loaded: list[str] = []
+    load = store.load
+
+    async def noted(response_id: str, owner: str) -> StoredResponse | None:
+        loaded.append(response_id)
+        return await load(response_id, owner)
+
+    monkeypatch.setattr(store, "load", noted)
+    found = await store.find_items([*(str(item["id"]) for item in items), "fc_2", "msg_2", "msg_3"], "me")
+    assert found == {item["id"]: item for item in (*items, *RESPONSE.output)}
+    assert loaded == [RESPONSE.id]
 
 
 async def test_a_conversation_goes_on_without_the_item_that_cannot_be_read() -> None:
@@ -57,5 +77,5 @@ async def test_only_so_many_items_are_found_by_their_id() -> None:
     await store.save(
         type(RESPONSE)(RESPONSE.id, None, "me", 1, items, {"id": RESPONSE.id, "status": "completed", "output": []})
     )
-    assert await store.find_item("msg_99", "me") is None
-    assert await store.find_item("msg_100", "me") == {"id": "msg_100"}
+    assert await find_item(store, "msg_99", "me") is None
+    assert await find_item(store, "msg_100", "me") == {"id": "msg_100"}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from proxy.stores.key_value import Append, Drop, Put, Take
 from proxy.stores.keyed import KeyedStore
 from proxy.stores.memory import OVERHEAD, MemoryKeyValue
-from tests.support.stored import SECOND
+from tests.support.stored import SECOND, find_item
 
 
 async def test_no_more_is_kept_than_fits_and_the_oldest_goes_first() -> None:
@@ -19,8 +19,8 @@ async def test_no_more_is_kept_than_fits_and_the_oldest_goes_first() -> None:
         kept = [number for number in range(100) if await store.load(f"resp_{number}", "me")]
         assert kept == list(range(kept[0], 100))
         assert 8 <= len(kept) <= 10
-        assert await store.find_item("msg_0", "me") is None
-        assert await store.find_item("msg_99", "me") is not None
+        assert await find_item(store, "msg_0", "me") is None
+        assert await find_item(store, "msg_99", "me") is not None
 
 
 async def test_what_is_over_its_time_is_not_there() -> None:

@@ -20,7 +20,7 @@ from proxy.stores.key_value import Append, Drop, Put
 from proxy.stores.keyed import KeyedStore
 from proxy.stores.sqlite import SqliteKeyValue
 from tests.support.patience import PATIENCE
-from tests.support.stored import CONVERSATION, ITEMS, RESPONSE
+from tests.support.stored import CONVERSATION, ITEMS, RESPONSE, find_item
 
 WRITER = """
 import asyncio, sys
@@ -193,7 +193,7 @@ async def test_a_file_of_version_0_1_is_read(tmp_path: Path) -> None:
         assert second is not None
         assert (second.previous, second.response["status"]) == ("resp_1", "completed")
         assert [item["id"] for item in (*second.input, *second.output)] == ["msg_2a", "msg_2b"]
-        call = await store.find_item("fc_1", "owner")
+        call = await find_item(store, "fc_1", "owner")
         assert call is not None
         assert call["arguments"] == '{"path":"a.md"}'
         assert await store.load_events("resp_2", "owner") == b"event: response.created\n\n"

@@ -16,7 +16,7 @@ from proxy.stores import make_store
 from proxy.stores.table import STORES
 from tests.support.fake_redis import FakeRedis
 from tests.support.redis_server import SERVERS, redis_server
-from tests.support.stored import CONVERSATION, ITEMS, RESPONSE, SECOND
+from tests.support.stored import CONVERSATION, ITEMS, RESPONSE, SECOND, find_item
 
 RUN, NEXT = Run("resp_1", "1.aa"), Run("resp_1", "2.bb")
 
@@ -74,9 +74,9 @@ async def test_what_is_saved_again_is_replaced(store: ResponseStore) -> None:
 
 async def test_items_of_input_and_output_are_found(store: ResponseStore) -> None:
     await store.save(RESPONSE)
-    assert await store.find_item("msg_1", "me") == RESPONSE.input[0]
-    assert await store.find_item("msg_2", "me") == RESPONSE.output[0]
-    assert await store.find_item("msg_3", "me") is None
+    assert await find_item(store, "msg_1", "me") == RESPONSE.input[0]
+    assert await find_item(store, "msg_2", "me") == RESPONSE.output[0]
+    assert await find_item(store, "msg_3", "me") is None
 
 
 async def test_nobody_finds_what_is_anothers(store: ResponseStore) -> None:
@@ -84,7 +84,7 @@ async def test_nobody_finds_what_is_anothers(store: ResponseStore) -> None:
     await store.save_conversation(CONVERSATION, ITEMS)
     assert await store.load("resp_1", "you") is None
     assert await store.load_events("resp_1", "you") is None
-    assert await store.find_item("msg_1", "you") is None
+    assert await find_item(store, "msg_1", "you") is None
     assert not await store.delete("resp_1", "you")
     assert await store.load("resp_1", "me") == RESPONSE
     assert await store.load_conversation("conv_1", "you") is None
@@ -108,7 +108,7 @@ async def test_what_was_deleted_is_gone_with_its_items_and_events(store: Respons
     assert not await store.delete("resp_1", "me")
     assert await store.load("resp_1", "me") is None
     assert await store.load_events("resp_1", "me") is None
-    assert await store.find_item("msg_1", "me") is None
+    assert await find_item(store, "msg_1", "me") is None
 
 
 async def test_events_come_back_as_they_were(store: ResponseStore) -> None:
@@ -123,7 +123,7 @@ async def test_events_come_back_as_they_were(store: ResponseStore) -> None:
 async def test_a_hostile_id_is_just_not_there(store: ResponseStore, identifier: str) -> None:
     assert await store.load(identifier, "me") is None
     assert await store.load_events(identifier, "me") is None
-    assert await store.find_item(identifier, "me") is None
+    assert await find_item(store, identifier, "me") is None
     assert await store.items(identifier, "me") is None
     assert await store.lease_of(identifier) is None
     assert await store.load_request(identifier) is None
@@ -281,7 +281,7 @@ async def test_none_keeps_nothing() -> None:
         assert not store.keeps
         await store.save(RESPONSE, events=b"x", lease=RUN)
         assert await store.load("resp_1", "me") is None
-        assert await store.find_item("msg_1", "me") is None
+        assert await find_item(store, "msg_1", "me") is None
         assert not await store.delete("resp_1", "me")
         assert await store.lease_of("resp_1") is None
 

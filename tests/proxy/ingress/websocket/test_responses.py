@@ -24,7 +24,7 @@ from tests.support.memory_backend import USAGE, MemoryBackend
 from tests.support.patience import PATIENCE
 from tests.support.responses_grammar import check_events
 from tests.support.sockets import Talk, socket_to, talk
-from tests.support.stored import RESPONSE, SECOND
+from tests.support.stored import RESPONSE, SECOND, find_item
 from tests.support.talking import TOOLS, GatedBackend, shown
 
 ENDS = ("response.completed", "response.failed", "response.incomplete", "error")
@@ -294,12 +294,24 @@ async def test_what_a_connection_remembers_comes_before_the_store_and_gives_way_
         near = Recent(store)
         near.add(replace(RESPONSE, created_at=2))
         assert await near.load("resp_1", "me") == replace(RESPONSE, created_at=2)
-        assert await near.find_item("msg_2", "me") == RESPONSE.output[0]
+        assert await find_item(near, "msg_2", "me") == RESPONSE.output[0]
         near.forget("resp_1")
         near.forget("resp_1")
         assert await near.load("resp_1", "me") == RESPONSE
-        assert await near.find_item("msg_1", "me") == RESPONSE.input[0]
+        assert await find_item(near, "msg_1", "me") == RESPONSE.input[0]
         assert await near.items("conv_x", "me") is None
+
+
+async def test_an_item_of_several_responses_is_found_as_long_as_one_of_them_is_remembered() -> None:
+    async with make_store("none") as store:
+        near = Recent(store)
+        near.add(RESPONSE)
+        near.add(replace(SECOND, input=(*RESPONSE.input, *RESPONSE.input, *RESPONSE.output)))
+        near.forget("resp_1")
+        ids = ["msg_1", "msg_2", "msg_2", "msg_3"]
+        assert await near.find_items(ids, "me") == {"msg_1": RESPONSE.input[0], "msg_2": RESPONSE.output[0]}
+        near.forget("resp_2")
+        assert await near.find_items(ids, "me") == {}
 
 
 @pytest.mark.parametrize(("name", "limit"), [("MAX_RECENT", 1), ("MAX_RECENT_BYTES", 100)])
