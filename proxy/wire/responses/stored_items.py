@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from ...contracts import WireObject
 from ...ids import MintId, mint_id
 from ..json_body import JsonObject, JsonValue
-from .input_items import referred_id
+from .input_items import OUTPUTS, referred_id
 
 # Of items that come without an id.
 ID_PREFIXES = {
@@ -25,6 +25,12 @@ KINDS_WITH_STATUS = frozenset({
     "custom_tool_call", "custom_tool_call_output", "function_call", "function_call_output", "message",
     "tool_search_call", "tool_search_output",
 })  # fmt: skip
+
+# Members that they always have, as clients may leave them out.
+MEMBERS: Mapping[str, Mapping[str, JsonValue]] = {
+    "reasoning": {"summary": []}, "tool_search_call": {"execution": "client"},
+    "tool_search_output": {"execution": "client"},
+}  # fmt: skip
 
 
 def stored_input(
@@ -42,11 +48,13 @@ def stored_input(
 def _stored(item: JsonObject, mint: MintId) -> JsonObject:
     kind = str(item.get("type") or "message")
     identifier = item.get("id") or mint(ID_PREFIXES.get(kind, "item"))
-    stored: JsonObject = {**item, "id": identifier, "type": kind}
+    stored: JsonObject = {**MEMBERS.get(kind, {}), **item, "id": identifier, "type": kind}
     if kind in KINDS_WITH_STATUS:
         stored["status"] = item.get("status") or "completed"
     if kind == "message":
         stored["content"] = _parts(item.get("content"), assistant=item.get("role") == "assistant")
+    elif kind in OUTPUTS and isinstance(item.get("output"), list):
+        stored["output"] = _parts(item["output"], assistant=False)
     return stored
 
 
@@ -58,8 +66,21 @@ def _parts(content: JsonValue, *, assistant: bool) -> JsonValue:
 
 
 def _part(part: JsonValue, *, assistant: bool) -> JsonValue:
-    if not isinstance(part, dict) or part.get("type") not in {"text", "input_text", "output_text"}:
+    """In the words of this API, also where it came in Chat's."""
+    if not isinstance(part, dict):
         return part
-    if assistant:
-        return {"annotations": [], "logprobs": [], **part, "type": "output_text"}
-    return {**part, "type": "input_text"}
+    match part.get("type"):
+        case "text" | "input_text" | "output_text" if assistant:
+            return {"annotations": [], "logprobs": [], **part, "type": "output_text"}
+        case "text" | "input_text" | "output_text":
+            return {**part, "type": "input_text"}
+        case "input_image" | "image_url":
+            nested = part.get("image_url")
+            if isinstance(nested, dict):
+                part = {"image_url": nested.get("url"), "detail": nested.get("detail")}
+            return {**part, "type": "input_image", "detail": part.get("detail") or "auto"}
+        case "input_file" | "file":
+            nested = part.get("file")
+            return {**(nested if isinstance(nested, dict) else part), "type": "input_file"}
+        case _:
+            return part

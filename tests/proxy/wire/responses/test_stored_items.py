@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from openai.types.responses import ResponseItemList
+
+from proxy.wire.responses.pages import item_list
 from proxy.wire.responses.stored_items import stored_input
 
 
@@ -51,3 +55,41 @@ def test_a_reference_is_kept_as_what_it_stands_for() -> None:
 def test_empty_content_is_no_part() -> None:
     (item,) = stored_input([{"role": "assistant", "content": None}], mint=lambda prefix: f"{prefix}_1")
     assert item["content"] == []
+
+
+IMAGE = "data:image/png;base64,iVBORw0KGgo="
+PARTS: list[dict[str, Any]] = [
+    {"type": "input_text", "text": "a"},
+    {"type": "input_image", "image_url": IMAGE},
+    {"type": "input_image", "image_url": IMAGE, "detail": None},
+    {"type": "image_url", "image_url": {"url": IMAGE, "detail": "low"}},
+    {"type": "input_file", "filename": "a.txt", "file_data": "aGk="},
+    {"type": "file", "file": {"filename": "a.txt", "file_data": "aGk="}},
+]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"role": "user", "content": PARTS},
+        {"role": "assistant", "content": [{"type": "text", "text": "a"}]},
+        {"type": "function_call_output", "call_id": "call_1", "output": PARTS},
+        {"type": "function_call_output", "call_id": "call_1", "output": "text"},
+        {"type": "custom_tool_call_output", "call_id": "call_1", "output": PARTS},
+        {"type": "reasoning", "encrypted_content": "YQ=="},
+        {"type": "tool_search_call", "call_id": "call_1", "arguments": {"query": "notes"}},
+        {"type": "tool_search_output", "call_id": "call_1", "tools": []},
+    ],
+    ids=lambda item: item.get("type", item.get("role")),
+)
+def test_a_short_form_becomes_one_that_the_official_client_has_a_type_for(item: Any) -> None:
+    (stored,) = listed = stored_input([item])
+    ResponseItemList.model_validate(item_list(listed), strict=True)
+    assert stored_input([stored]) == listed
+
+
+def test_an_image_is_kept_with_the_detail_that_was_asked_for() -> None:
+    item: Any = {"role": "user", "content": PARTS}
+    stored: Any = stored_input([item])[0]
+    details = [part["detail"] for part in stored["content"] if part["type"] == "input_image"]
+    assert details == ["auto", "auto", "low"]
