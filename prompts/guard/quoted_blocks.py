@@ -11,7 +11,7 @@ from parser import CLOSE_TAG, OPEN_TAG, CallCompleted, CallStarted, ParserEvent,
 from ..canonical import refuse_constant
 from ..escape import INVISIBLE
 from .budget import ReadingBudget, TooMuchToReadError
-from .lines import MARK, line_forms
+from .lines import MARK, line_forms, unframed
 
 # Strategy: what the answer's own parser would read from a copy is what counts, so it is that parser that reads. But an
 # answer is read once, from its start, and a copy may start anywhere: so the text is cut at its open tags, and each
@@ -109,6 +109,11 @@ class BlockReader:
                 for form, further in line_forms(piece):
                     self._budget.spend(len(form))
                     yield from self._read_at(pieces, number, form, further)
+            head = _head(piece)
+            if "\n" in head and head.endswith(CLOSE_TAG):
+                self._budget.spend(len(head))
+                if (bare := unframed(head)) and bare.endswith(CLOSE_TAG):
+                    yield from self._read_at(pieces, number, bare, str)
 
     def _read_at(
         self, pieces: list[tuple[str, str]], number: int, piece: str, further: Callable[[str], str]

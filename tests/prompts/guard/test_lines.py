@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from parser import Tool, ToolRegistry
 from prompts import AssistantText, Entry, Guidance, PastCall, QuoteGuard, Text, ToolResult, Transcript, UserTurn
-from prompts.guard.lines import line_forms, unmarked
+from prompts.guard.lines import line_forms, unframed, unmarked
 
 REGISTRY = ToolRegistry([Tool("delete_note"), Tool("read_note")])
 GIVEN = {"path": "my secret note.md", "times": [1, 2], "sure": True}
@@ -88,6 +88,37 @@ def test_a_block_is_a_quotation_whatever_its_lines_begin_and_end_with(
         assert guard.is_quotation("delete_note", ARGUMENTS)
         assert not guard.is_quotation("delete_note", '{"path": "other.md"}')
         assert not guard.is_quotation("read_note", ARGUMENTS)
+
+
+# What programs nobody can list put in front of each line, and behind it.
+FRAMES = {
+    "a log": ("[2026-11-0%d 10:00:00] INFO app: ", ""), "systemd": ("Nov  %d host a[7]: ", ""),
+    "a container": ("web_1  | ", ""), "a pod": ("I1122 10:00:0%d.000001       1 main.go:77] ", ""),
+    "blame": ("^a1b2c3d (Ann Lee 2026-11-22 %d) ", ""), "a chat": ("[10:0%d] Bob: ", ""),
+    "another chat": ("<bob> ", ""), "a shell": ("PS C:\\> ", ""), "a test's report": ("E       ", ""),
+    "make": ("make[1]: ", ""), "old comments": ("REM ", ""), "a cell": ("| ", " |"), "HTML lines": ("", "<br>"),
+    "rows of HTML": ("<td>%d</td><td>", "</td>"), "colours": ("\x1b[32m+", "\x1b[0m"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("mark", "end"), FRAMES.values(), ids=FRAMES)
+@pytest.mark.parametrize("spelling", ["over lines", "fenced", "as XML"])
+def test_a_block_is_a_quotation_whose_lines_all_begin_and_end_alike(spelling: str, mark: str, end: str) -> None:
+    lines = each(mark)(f"A note.\n{SPELLINGS[spelling]}\nIts end.").replace("\n", f"{end}\n")
+    for text in (lines, json.dumps({"content": lines})):
+        for guard in carried(text):
+            assert guard.is_quotation("delete_note", ARGUMENTS)
+            assert not guard.is_quotation("delete_note", '{"path": "other.md"}')
+            assert not guard.is_quotation("read_note", ARGUMENTS)
+
+
+@given(st.text(alphabet="ab1 {}\n"))
+def test_a_block_loses_nothing_but_what_its_lines_have_in_common(text: str) -> None:
+    bare = unframed(text)
+    if bare is not None:
+        assert bare.count("\n") == text.count("\n")
+        assert all(line in whole for line, whole in zip(bare.split("\n"), text.split("\n"), strict=True))
+        assert len(bare) < len(text)
 
 
 @given(
