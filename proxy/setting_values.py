@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from .errors import UsageError
 
@@ -66,6 +67,16 @@ def alias(text: str) -> tuple[str, str]:
     if not (name and model):
         raise ValueError(f"'{text}' is not an alias: write for instance notes=gpt-5.5")
     return name, model
+
+
+def is_address(url: str) -> bool:
+    """Whether the host of `url` can be one, and its port too."""
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").encode("idna")
+        return parts.port != 0 and bool(host) and not re.search(rb"\s", host)
+    except ValueError:
+        return False
 
 
 def user_path(text: str) -> Path:

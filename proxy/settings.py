@@ -17,7 +17,7 @@ from prompts import PROFILES
 from .backends import backend_forms, backend_help, find_kind
 from .errors import UsageError
 from .ingress.routes import DIALECT_HEADER, DIALECTS
-from .setting_values import ORIGIN, URL, alias, base_path, boolean, byte_size, seconds, speed, user_path
+from .setting_values import ORIGIN, URL, alias, base_path, boolean, byte_size, is_address, seconds, speed, user_path
 
 PREFIX = "TAGCALL_"
 
@@ -341,7 +341,7 @@ class Settings:
             raise UsageError("--max-body must leave room for a request: write for instance 16MiB.")
         if self.require_nonce and self.call_key == "off":
             raise UsageError("--require-nonce demands the key that --call-key off leaves out: choose one of them.")
-        if self.upstream is not None and not URL.match(self.upstream):
+        if self.upstream is not None and not (URL.match(self.upstream) and is_address(self.upstream)):
             raise UsageError(f"--upstream {self.upstream} is not a URL: write for instance http://127.0.0.1:8000/v1.")
         for origin in self.allow_origin:
             if not ORIGIN.fullmatch(origin):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ..contracts import TextBackend
 from ..errors import UsageError
+from ..setting_values import is_address
 from .chat.kind import CHAT_SERVER, LOCAL
 from .codex.kind import CODEX
 from .kind import BackendKind, BackendSettings
@@ -45,6 +46,8 @@ def find_kind(backend: str) -> BackendKind:
     kind = BACKENDS.get(name)
     if kind is None or (kind.address is None) is bool(colon) or (colon and not address.strip("/")):
         raise UsageError(f"--backend {backend} is unknown: use {_listed(backend_forms(), 'or')}.")
+    if kind.address is not None and kind.address.startswith("//") and not is_address(backend):
+        raise UsageError(f"--backend {name}:... is no address: write {_form(name, kind)}.")
     return kind
 
 

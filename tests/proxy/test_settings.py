@@ -61,6 +61,8 @@ def test_switches_sizes_and_paths() -> None:
         (["--idle-timeout", "inf"], "more than 0"),
         (["--max-body", "0"], "16MiB"),
         (["--upstream", "nonsense"], "is not a URL"),
+        (["--upstream", "http://[bad/v1"], "is not a URL"),
+        (["--upstream", "http://h:99999/v1"], "is not a URL"),
         (["--allow-origin", "*"], "is not an origin"),
         (["--api-key", ""], "--api-key must not be empty"),
         (["--model", " "], "--model must not be empty"),

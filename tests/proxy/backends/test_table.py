@@ -139,6 +139,26 @@ def test_what_names_no_backend_is_told_what_does(broken: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "broken",
+    [
+        "http://[bad/v1", "http://h:99999/v1", "https://h:abc", "http://a b/v1", "http://:80/v1", "ws://[bad",
+        "wss://h:99999", f"http://{'a' * 64}/v1",
+    ],
+)  # fmt: skip
+def test_an_address_that_can_be_none_is_told(broken: str) -> None:
+    scheme = broken.partition(":")[0]
+    with pytest.raises(UsageError, match=rf"^--backend .* is no address: write {scheme}://HOST:PORT"):
+        make_backend(Settings(backend=broken))
+
+
+@pytest.mark.parametrize(
+    "address", ["http://[::1]:8080/v1", "https://m\u00fcnchen.example", "http://h", "ws://10.0.0.1:1"]
+)
+def test_an_address_may_be_any_host_with_and_without_a_port(address: str) -> None:
+    assert find_kind(address).address
+
+
+@pytest.mark.parametrize(
     ("backend", "name"), [("auto", "codex"), ("ws://h:1", "ws"), ("wss://h:1", "ws"), ("unix:/s", "unix")]
 )
 def test_what_stands_before_the_colon_is_the_kind(backend: str, name: str) -> None:
