@@ -80,4 +80,8 @@ def _keys(settings: Settings) -> list[str]:
 
 
 def _private_folders(settings: Settings, folder: Path) -> list[Path]:
-    return [Path.home(), settings.codex_home.absolute(), folder.absolute(), Path.cwd()]
+    folders = [settings.codex_home.absolute(), folder.absolute(), Path.cwd()]
+    try:
+        return [Path.home(), *folders]
+    except RuntimeError:  # nobody's process has none
+        return folders

@@ -14,6 +14,7 @@ from ...advice import command
 from ...backends import find_kind
 from ...errors import UsageError
 from ...server import read_keys
+from ...setting_values import user_path
 from ...settings import Settings
 from . import launchd, scheduler, systemd
 from .job import Service, ServiceJob
@@ -36,7 +37,7 @@ def run_service(action: str, flags: Sequence[str], settings: Settings, *, start:
         raise UsageError(f"tagcall knows no services of {sys.platform}: let yours run `tagcall serve`.")
     if action == "install":
         _check(settings)
-    service = make(job(flags) if action == "install" else ServiceJob(["tagcall"], {}, Path.home()))
+    service = make(job(flags) if action == "install" else ServiceJob(["tagcall"], {}, user_path("~")))
     match action:
         case "install":
             return _install(service, start=start)
@@ -70,9 +71,12 @@ def own_command() -> list[str]:
 def _install(service: Service, *, start: bool) -> int:
     if start and service.file.exists():
         _end(service)  # of what ran until now
-    service.file.parent.mkdir(parents=True, exist_ok=True)
-    service.file.write_bytes(service.text)
-    service.file.chmod(0o600)
+    try:
+        service.file.parent.mkdir(parents=True, exist_ok=True)
+        service.file.write_bytes(service.text)
+        service.file.chmod(0o600)
+    except OSError as error:
+        raise UsageError(f"The service cannot be written to {service.file}: {error.strerror}.") from None
     print(f"Written to {service.file}:\n\n{_shown(service.text)}")
     if not start:
         print(f"Nothing runs yet. {command('service install --start')} puts it in force, or you do:\n")

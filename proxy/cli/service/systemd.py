@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 
+from ...setting_values import user_path
 from .job import DESCRIPTION, NAME, STOP_TIMEOUT, Service, ServiceJob
 
 UNIT = f"{NAME}.service"
 
 
 def service(job: ServiceJob) -> Service:
-    folder = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "systemd" / "user"
+    folder = user_path(os.environ.get("XDG_CONFIG_HOME") or "~/.config") / "systemd" / "user"
     return Service(
         folder / UNIT,
         unit(job).encode(),

@@ -114,6 +114,7 @@ def test_a_port_in_use_is_one_sentence_and_starts_nothing() -> None:
         (["serve", "--base-instructions", "/nowhere/text", "--codex", sys.executable], "cannot be read"),
         (["serve", "--port", "many"], "--port"),
         (["login", "--codex", "/nowhere/codex"], "is not a program that can be started"),
+        (["login", "--codex", sys.executable, "--codex-home", f"{__file__}/home"], "--codex-home DIR"),
     ],
 )
 def test_what_a_person_must_change_is_one_sentence(
@@ -144,6 +145,17 @@ def test_login_is_codexs_own_on_the_private_home(tmp_path: Path) -> None:
     assert done.returncode == 3, "codex's own exit status"
     assert f"home={home} arguments=login --device-auth" in done.stdout
     assert home.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_program_that_is_none_is_told_by_login_in_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "codex"
+    program.write_text("neither a script nor a program\n", "utf-8")
+    program.chmod(0o755)
+    assert main(["login", "--codex", str(program), "--codex-home", str(tmp_path / "home")]) == 2
+    told = capsys.readouterr().err
+    assert re.fullmatch(r"tagcall: \S+ cannot be started \(.+\): name another with --codex PATH\.\n", told)
 
 
 def test_doctor_tells_of_a_missing_login_and_what_to_do(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.cli.record import scrubber_for
 from proxy.cli.record.scrub import Scrubber, scrub_messages
+from proxy.settings import Settings
 
 KEY = "sk-proj-" + "a1B2" * 8
 
@@ -115,3 +117,10 @@ def test_what_fits_a_pattern_goes_or_the_first_group_of_it() -> None:
 
 def test_nothing_is_left_of_a_key_that_a_pattern_cuts_through() -> None:
     assert Scrubber(patterns=[re.compile(f"use {KEY[:9]}")]).text(f"I use {KEY}.") == "I [redacted]."
+
+
+def test_who_has_no_home_has_no_such_folder_to_hide(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    settings = Settings(codex_home=tmp_path / "codex", store="none", call_key_secret=tmp_path / "key")
+    scrubber_for(settings, tmp_path / "fixtures")

@@ -97,6 +97,12 @@ def test_what_would_not_start_or_would_show_a_key_is_not_installed(
     assert files(calls) == []
 
 
+def test_a_home_that_cannot_be_written_is_told(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (calls.parent / "home").write_text("a file", "utf-8")
+    assert main(["service", "install"]) == 2
+    assert "tagcall: The service cannot be written to " in capsys.readouterr().err
+
+
 def test_a_checkout_and_an_unknown_system_are_told(
     calls: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
