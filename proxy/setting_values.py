@@ -31,14 +31,17 @@ def byte_size(text: str) -> int:
     number = text.rstrip("KkMmGgIiBb")
     unit = text[len(number) :].lower()
     unit = unit if unit in UNITS else unit.removesuffix("b")
-    if not number.isdigit() or unit not in UNITS:
+    if not number.isdecimal() or unit not in UNITS:
         raise ValueError(f"'{text}' is not a size: write for instance 16MiB")
     return int(number) * UNITS[unit]
 
 
 def seconds(text: str) -> float:
     """A time that is over some day."""
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
     if not 0 < number < float("inf"):
         raise ValueError(f"'{text}' is no time that passes: write for instance 2.5")
     return number

@@ -350,6 +350,7 @@ class Settings:
                     "one flag for each."
                 )
         for flag, words in (
+            ("--host", [self.host]),
             ("--api-key", self.api_key),
             ("--backend-key", [self.backend_key] if self.backend_key is not None else []),
             ("--model", self.model),
@@ -358,7 +359,7 @@ class Settings:
             ("--allow-item", self.allow_item),
         ):
             if not all(word.strip() and word.isprintable() for word in words):
-                raise UsageError(f"{flag} must not be empty.")
+                raise UsageError(f"{flag} must not be empty, nor have a character that cannot be printed.")
         names = [name for name, _ in self.alias]
         if twice := {name for name in names if names.count(name) > 1}:
             raise UsageError(f"--alias {twice.pop()} is given twice: one name stands for one model.")
@@ -395,6 +396,8 @@ class Setting:
         """The value that `text` stands for; `source` is named when it stands for none."""
         if self.choices and text not in self.choices:
             raise UsageError(f"{source} must be one of {', '.join(self.choices)}, not '{text}'.")
+        if self.parse is user_path and not text.strip():  # which would be the folder that one happens to stand in
+            raise UsageError(f"{source} must not be empty.")
         try:
             return self.parse(text)
         except ValueError as error:

@@ -97,7 +97,7 @@ def _read_file(file: Path) -> Mapping[str, object]:
     import tomllib  # noqa: PLC0415 -- most have no such file
 
     try:
-        document = tomllib.loads(file.read_text("utf-8"))
+        document = tomllib.loads(file.read_text("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"{file} cannot be read: {reason}.") from None

@@ -105,6 +105,11 @@ def test_a_bad_file_is_one_sentence_that_names_it(tmp_path: Path, text: str, sai
     assert "\n" not in str(refused.value)
 
 
+def test_a_mark_of_its_byte_order_is_no_part_of_a_file(tmp_path: Path) -> None:
+    """Editors on Windows write one."""
+    assert gather({}, {}, written(tmp_path, "\ufeffport = 3\n")).settings.port == 3
+
+
 def test_a_file_that_is_named_must_be_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["settings", "--config", str(tmp_path / "none.toml")]) == 2
     assert "cannot be read" in capsys.readouterr().err
