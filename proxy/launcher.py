@@ -13,6 +13,8 @@ from pathlib import Path
 def run() -> int:
     """One command; returns the exit status. Not called `main`, which is a module of ours: zip builders take that."""
     sys.path.insert(0, str(Path(__file__).parent))
-    from proxy.cli import main  # noqa: PLC0415 -- it is found from here on
-
+    try:
+        from proxy.cli import main  # noqa: PLC0415 -- it is found from here on
+    except KeyboardInterrupt:  # which `main` tells from here on
+        return 130
     return main()
