@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from datetime import UTC, datetime
+from typing import TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
@@ -100,7 +102,7 @@ class _ForPeople:
     """A line of `request_line` for each turn; everything else as structlog shows it."""
 
     def __init__(self) -> None:
-        self._other = structlog.dev.ConsoleRenderer(colors=True, pad_event_to=0)
+        self._other = structlog.dev.ConsoleRenderer(colors=in_colour(sys.stderr), pad_event_to=0)
 
     def __call__(self, logger: WrappedLogger, method: str, event: EventDict) -> str:
         return request_line(event) if event["event"] == "request" else self._other(logger, method, event)
@@ -127,6 +129,11 @@ def on_terminal() -> bool:
     return sys.stderr.isatty()
 
 
+def in_colour(out: TextIO) -> bool:
+    """Whether `out` is a terminal, and nobody has set NO_COLOR. https://no-color.org"""
+    return out.isatty() and not os.environ.get("NO_COLOR")
+
+
 def configure(level: str, form: str) -> None:
     """Sets up the process's logging. `level` and `form` are the settings' values."""
     threshold = LEVELS[level]
@@ -138,7 +145,7 @@ def configure(level: str, form: str) -> None:
     elif for_people:
         renderer = _ForPeople()
     else:
-        renderer = structlog.dev.ConsoleRenderer(colors=on_terminal(), pad_event_to=0)
+        renderer = structlog.dev.ConsoleRenderer(colors=in_colour(sys.stderr), pad_event_to=0)
     stamp = (
         structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)
         if for_people

@@ -16,6 +16,7 @@ from ..backends import BackendKind, Finding, find_kind
 from ..contracts import StoredConversation, TextBackend
 from ..errors import ApiError, StoreError, UsageError
 from ..home import habits_file, read_habits
+from ..logs import in_colour
 from ..quota import MAIN_LIMIT, Quota
 from ..server import SET_A_KEY, base_url, bind, read_keys, stands_open, turn_options
 from ..settings import Settings
@@ -65,7 +66,7 @@ def _row(finding: Finding) -> dict[str, str | None]:
 
 def show(finding: Finding) -> None:
     mark, colour = MARKS[finding.good]
-    if sys.stdout.isatty():
+    if in_colour(sys.stdout):
         mark = f"\x1b[{colour}m{mark}\x1b[0m"
     print(f"  {mark}  {finding.name:<10} {finding.said}", flush=True)
     if finding.remedy:

@@ -11,6 +11,8 @@ import structlog
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from proxy.backends import Finding
+from proxy.cli.doctor import show
 from proxy.logs import _Json, configure, tell
 
 
@@ -106,3 +108,18 @@ def test_every_line_is_json_where_lines_are(capsys: pytest.CaptureFixture[str]) 
     configure("info", "console")
     tell("tagcall is stopping.")
     assert capsys.readouterr().err == "tagcall is stopping.\n"
+
+
+@pytest.mark.parametrize(("variable", "coloured"), [("", True), ("1", False)])
+def test_a_terminal_has_colours_unless_somebody_wants_none(
+    variable: str, coloured: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("NO_COLOR", variable)
+    for level in ("info", "debug"):
+        configure(level, "console")
+        structlog.get_logger().warning("backend_down")
+        assert ("\x1b" in capsys.readouterr().err) is coloured
+    show(Finding("port", True, "is free"))
+    assert ("\x1b" in capsys.readouterr().out) is coloured

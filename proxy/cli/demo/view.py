@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
@@ -12,6 +11,8 @@ from itertools import groupby, takewhile
 from typing import TextIO
 
 from parser import CLOSE_TAG, OPEN_TAG
+
+from ...logs import in_colour
 
 # Columns.
 _WIDTH = 80
@@ -56,12 +57,12 @@ def _lines(text: str) -> list[str]:
 
 
 class View:
-    """`colour` None: where `out` is a terminal, and nobody has set NO_COLOR."""
+    """`colour` None: as `in_colour` says of `out`."""
 
     def __init__(self, out: TextIO | None = None, width: int | None = None, *, colour: bool | None = None) -> None:
         self._out = out or sys.stdout
         self._width = min(_WIDTH, width or shutil.get_terminal_size().columns)
-        self._colour = self._out.isatty() and not os.environ.get("NO_COLOR") if colour is None else colour
+        self._colour = in_colour(self._out) if colour is None else colour
 
     def heading(self, text: str) -> None:
         self._line()
