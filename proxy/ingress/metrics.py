@@ -50,7 +50,7 @@ INTERRUPTIONS: Mapping[str, str] = {
 # Why a conversation has the lane that it has, and why it loses it.
 LANE_REASONS = frozenset({"history", "first", "effort", "held", "other_history", "none_idle"})
 SPOILING = frozenset({
-    "second_try", "interrupted", "refused", "repaired", "rewritten", "truncated", "failed", "left",
+    "second_try", "interrupted", "refused", "repaired", "rewritten", "failed", "left",
     "max_output_tokens", "content_filter",
 })  # fmt: skip
 

@@ -114,7 +114,6 @@ class TurnReport:
             "refused": self.refused,
             "repaired": self.repairs,
             "rewritten": self.taken_out,
-            "truncated": self.truncated,
         }
         return next((why for why, found in differences.items() if found), None)
 

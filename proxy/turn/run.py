@@ -433,7 +433,7 @@ class Turn:
                     break
                 # Only what was refused before the first word may be asked once more: the client may have seen some.
                 if not answered and self._ease(prompt, error):
-                    self._settle("refused")
+                    prompt.continuation.settle(None)
                     prompt = self._prompt = await self._ask(fault, plain=plain, unless_open=unless_open)
                 else:
                     failure = error

@@ -231,3 +231,20 @@ async def test_two_requests_at_once_on_one_conversation_have_two_threads(
         first, *branches = keys(endpoint)
         assert len(set(branches)) == 2
         assert first in branches
+
+
+async def test_a_conversation_without_its_oldest_part_goes_on_while_the_same_part_is_left_out(
+    model: ScriptedModel, codex: TestProgram, tmp_path: Path
+) -> None:
+    error = {"message": "Your input exceeds the context window of this model.", "code": "context_length_exceeded"}
+    said: list[Any] = [{"role": "user", "content": "old " * 500}, {"role": "assistant", "content": "Ah."}, HELLO]
+    async with serving(model, TestBackend(codex), tmp_path / "home") as endpoint:
+        for text in ("One.", "Two."):
+            endpoint.model.push(Refusal(400, error), Reply([Message(text)]))
+            answer = await create(endpoint, *said, truncation="auto")
+            assert answer.output_text == text
+            said += [*(item.to_dict() for item in answer.output), AND]
+        _, one, _, two = [request.body for request in endpoint.model.requests]
+    assert one["prompt_cache_key"] == two["prompt_cache_key"]
+    assert two["input"][: len(one["input"])] == one["input"]
+    assert [item["content"][-1]["text"] for item in two["input"][-3:]] == ["Hello.", "One.", "And?"]

@@ -122,7 +122,7 @@ async def test_of_a_conversation_that_is_too_long_the_newer_part_is_summed_up() 
     assert events[0] == Compacted("The sum.", whole=False)
     assert "Hello" not in text_of(backend.prompts[-1])
     assert (report.truncated, report.warnings) == (2, [OLDEST_LEFT_OUT])
-    assert (report.lane, report.spoilt) == (LANE, "refused")
+    assert (report.lane, report.spoilt) == (LANE, None)
 
 
 async def test_before_an_answer_too_and_that_is_told_without_being_counted_as_its_own() -> None:

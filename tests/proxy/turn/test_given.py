@@ -229,13 +229,14 @@ async def test_a_turn_that_fails_spoils_it() -> None:
     assert (outcome.report.spoilt, backend.resumed) == ("failed", [None])
 
 
-async def test_a_prompt_that_was_refused_is_nothing_to_go_on_from() -> None:
+async def test_a_prompt_that_was_refused_is_nothing_to_go_on_from_but_the_next_is() -> None:
     refused = BackendError("too long", status=400, code="context_length_exceeded")
     backend = KeepingBackend([refused, "Hello."])
     entries = (UserTurn((Text("first " * 50),)), AssistantText("answer"), UserTurn((Text("second"),)))
     outcome = await outcome_of(ask(transcript=Transcript(entries), truncate=True), backend, OFF)
     assert outcome.finished
-    assert (outcome.report.spoilt, backend.resumed) == ("refused", [None, None])
+    assert outcome.report.truncated
+    assert (outcome.report.spoilt, backend.resumed) == (None, [None, meaning_of_answer([AssistantText("Hello.")])])
 
 
 @pytest.mark.parametrize("lane", [Lane(continued=True, why="continued"), None])
