@@ -51,6 +51,9 @@ CACHE_RETENTIONS = ("in_memory", "in-memory", "24h")
 # Objects that are checked to be objects and change nothing here.
 IGNORED_OBJECTS = ("access_programs", "image", "prompt_cache_options")
 
+# Characters of `safety_identifier`.
+MAX_SAFETY_IDENTIFIER = 128
+
 
 class Echo(TypedDict):
     """The members of a Response object that repeat the request, defaults filled in."""
@@ -265,7 +268,7 @@ def parse_responses_request(
         "previous_response_id": found.previous_response_id,
         "prompt_cache_key": request.string("prompt_cache_key"),
         "reasoning": reasoning,
-        "safety_identifier": request.string("safety_identifier", max_length=64),
+        "safety_identifier": request.string("safety_identifier", max_length=MAX_SAFETY_IDENTIFIER),
         "store": store is not False,
         "temperature": 1.0 if temperature is None else temperature,
         "text": text,

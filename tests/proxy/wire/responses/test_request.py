@@ -142,7 +142,7 @@ REFUSED: list[tuple[dict[str, Any], str | None, str | None, str]] = [
     ({"top_logprobs": 21}, "top_logprobs", "integer_above_max_value", "Expected a value <= 20, but got 21"),
     ({"service_tier": "first"}, "service_tier", "invalid_value", "'first'"),
     ({"truncation": "maybe"}, "truncation", "invalid_value", "'maybe'"),
-    ({"safety_identifier": "x" * 65}, "safety_identifier", "string_above_max_length", "maximum length 64"),
+    ({"safety_identifier": "x" * 129}, "safety_identifier", "string_above_max_length", "maximum length 128"),
     ({"prompt_cache_retention": "1h"}, "prompt_cache_retention", "invalid_value", "'1h'"),
     ({"prompt_cache_options": "x"}, "prompt_cache_options", "invalid_type", "expected an object"),
     ({"stream_options": {"include_obfuscation": 1}}, "stream_options.include_obfuscation", "invalid_type", "a boolean"),
@@ -328,7 +328,7 @@ def test_a_value_out_of_bounds_is_refused_by_its_path(members: dict[str, object]
 
 
 def test_values_at_their_bounds_are_accepted() -> None:
-    parse(temperature=0, top_p=0, max_output_tokens=16)
+    parse(temperature=0, top_p=0, max_output_tokens=16, safety_identifier="x" * 128)
     parse(temperature=2, top_p=1, context_management=[{"type": "compaction", "compact_threshold": 1}])
 
 
