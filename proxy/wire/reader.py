@@ -113,8 +113,8 @@ class Reader:
             raise self._too_long(key, "a string", "string", max_length, len(value))
         return value
 
-    def required_string(self, key: str) -> str:
-        value = self.string(key)
+    def required_string(self, key: str, *, max_length: int | None = None) -> str:
+        value = self.string(key, max_length=max_length)
         if value is None:
             raise missing(self.at(key))
         if not value:
@@ -126,9 +126,9 @@ class Reader:
             )
         return value
 
-    def matching(self, key: str, pattern: re.Pattern[str]) -> str:
+    def matching(self, key: str, pattern: re.Pattern[str], *, max_length: int | None = None) -> str:
         """A required string that matches `pattern` as a whole."""
-        value = self.required_string(key)
+        value = self.required_string(key, max_length=max_length)
         if not pattern.fullmatch(value):
             raise RequestError(
                 f"Invalid '{self.at(key)}': string does not match pattern. Expected a string that matches the pattern "

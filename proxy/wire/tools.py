@@ -23,8 +23,10 @@ from .custom_tools import input_schema, parse_format
 from .json_body import JsonObject, JsonValue
 from .reader import Reader, missing, shown, wrong_type, wrong_value
 
-# Names of functions, of namespaces and of formats.
-TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+# Names of functions, of namespaces and of formats; and their characters at most: those of tools may be as long as in
+# the Responses API and in MCP, in Chat Completions as well.
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+MAX_TOOL_NAME, MAX_FORMAT_NAME = 128, 64
 
 # Functions of one request, those in namespaces included.
 MAX_TOOLS = 128
@@ -132,7 +134,7 @@ class _Collector:
         if kind in CALLABLE_TOOLS:
             echo = self._add_callable(tool, kind, None, late=late)
         elif kind == "namespace":
-            namespace = tool.matching("name", TOOL_NAME)
+            namespace = tool.matching("name", TOOL_NAME, max_length=MAX_TOOL_NAME)
             members: list[JsonValue] = [
                 self._add_callable(member, member.required_string("type"), namespace, late=late)
                 for member in self._namespace_members(tool)
@@ -160,7 +162,7 @@ class _Collector:
         """Adds a function or a custom tool; returns its echo."""
         # Chat's nested shape is taken as well: clients are seen to send it to either endpoint.
         body = tool.object(kind) or tool
-        name = body.matching("name", TOOL_NAME)
+        name = body.matching("name", TOOL_NAME, max_length=MAX_TOOL_NAME)
         description = body.string("description")
         form = parse_format(body) if kind == "custom" else None
         parameters = body.get("parameters") if form is None else input_schema(form)

@@ -18,7 +18,7 @@ from ..content import untold_images
 from ..json_body import JsonObject
 from ..parameters import EFFORTS, MODEL_NAME, VERBOSITIES, parse_tier, wishes
 from ..reader import Reader, shown, wrong_type, wrong_value
-from ..tools import TOOL_NAME, ToolSet
+from ..tools import MAX_FORMAT_NAME, TOOL_NAME, ToolSet
 from .messages import parse_messages
 from .tools import parse_chat_tools
 
@@ -197,7 +197,7 @@ def _output_format(request: Reader) -> OutputFormat | None:
         case "json_schema" if form is not None:
             form.require("json_schema")
             nested = Reader.of(form.get("json_schema"), form.at("json_schema"))
-            name = nested.matching("name", TOOL_NAME)
+            name = nested.matching("name", TOOL_NAME, max_length=MAX_FORMAT_NAME)
             strict = nested.boolean("strict") is True
             schema = nested.object("schema")
             return OutputFormat(orjson.dumps(schema.raw).decode() if schema is not None else None, name, strict)

@@ -19,7 +19,7 @@ from ..content import untold_images
 from ..json_body import JsonObject, JsonValue
 from ..parameters import EFFORTS, MODEL_NAME, SERVICE_TIERS, VERBOSITIES, parse_metadata, parse_tier, wishes
 from ..reader import Reader, wrong_prefix, wrong_type, wrong_value
-from ..tools import TOOL_NAME, ToolSet, parse_tool_choice, parse_tools
+from ..tools import MAX_FORMAT_NAME, TOOL_NAME, ToolSet, parse_tool_choice, parse_tools
 from .input_items import (
     NO_HISTORY,
     UNREAD_SUMMARY,
@@ -173,7 +173,7 @@ def _format(form: Reader | None) -> tuple[JsonObject, OutputFormat | None]:
         case "json_object":
             return {"type": "json_object"}, OutputFormat()
         case "json_schema":
-            name = form.matching("name", TOOL_NAME)
+            name = form.matching("name", TOOL_NAME, max_length=MAX_FORMAT_NAME)
             form.require("schema")
             schema = Reader.of(form.get("schema"), form.at("schema")).raw
             description, strict = form.string("description"), form.boolean("strict") is True

@@ -81,6 +81,16 @@ async def test_a_tool_loop_goes_round(stream: bool) -> None:
     assert text.index("What is in a.md?") < text.index("I look.") < text.index("result 0") < text.index("result 1")
 
 
+async def test_a_tool_may_have_as_long_a_name_as_mcp_clients_make() -> None:
+    name = "mcp__plugin_everything_github__create_pull_request_review".ljust(128, "_")
+    tools: list[Any] = [{"type": "function", "function": {**READ, "name": name}}]
+    async with talking(write_call(name, '{"path": "a.md"}')) as (openai, _):
+        completion = await openai.chat.completions.create(model="m", messages=[ASK], tools=tools)
+    message: Any = completion.choices[0].message
+    [call] = message.tool_calls
+    assert (call.function.name, call.function.arguments) == (name, '{"path": "a.md"}')
+
+
 async def test_the_older_form_of_calls_goes_round() -> None:
     async with talking(CALLS, "It is empty.") as (openai, backend):
         first = await openai.chat.completions.create(model="m", messages=[ASK], functions=[READ])  # type: ignore[list-item]  # a dict is what people send

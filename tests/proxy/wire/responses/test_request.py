@@ -86,7 +86,7 @@ REFUSED: list[tuple[dict[str, Any], str | None, str | None, str]] = [
     ({"tools": [{"type": "wand"}]}, "tools[0].type", "invalid_value", "Invalid value: 'wand'."),
     ({"tools": [{"type": "function"}]}, "tools[0].name", "missing_required_parameter", "tools[0].name"),
     ({"tools": [{**READ, "name": "read note"}]}, "tools[0].name", "invalid_value", "does not match pattern"),
-    ({"tools": [{**READ, "name": "x" * 65}]}, "tools[0].name", "invalid_value", "does not match pattern"),
+    ({"tools": [{**READ, "name": "x" * 129}]}, "tools[0].name", "string_above_max_length", "maximum length 128"),
     ({"tools": [READ, READ]}, "tools[1].name", "invalid_value", "declared twice"),
     ({"tools": [{**READ, "parameters": []}]}, "tools[0].parameters", "invalid_type", "expected an object"),
     ({"tools": [READ] * 10_000}, "tools", "array_above_max_length", "maximum length 128"),
