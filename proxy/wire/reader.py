@@ -26,7 +26,7 @@ def kind_of(value: JsonValue) -> str:
         case int():
             return "an integer"
         case float():
-            return "a decimal"
+            return "a decimal number"
         case str():
             return "a string"
         case list():
@@ -164,7 +164,7 @@ class Reader:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise wrong_type(self.at(key), "a number", value)
+            raise wrong_type(self.at(key), "a decimal", value)
         self._check_range(key, value, "decimal", minimum, maximum)
         return value
 

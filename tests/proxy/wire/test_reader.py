@@ -29,11 +29,11 @@ Read = Callable[[Reader], Any]
         ),
         (
             1.5, lambda r: r.integer("a"), "invalid_type",
-            "Invalid type for 'x[0].a': expected an integer, but got a decimal instead.",
+            "Invalid type for 'x[0].a': expected an integer, but got a decimal number instead.",
         ),
         (
             "1", lambda r: r.number("a"), "invalid_type",
-            "Invalid type for 'x[0].a': expected a number, but got a string instead.",
+            "Invalid type for 'x[0].a': expected a decimal, but got a string instead.",
         ),
         (
             [], lambda r: r.boolean("a"), "invalid_type",

@@ -154,7 +154,7 @@ REFUSED: list[tuple[dict[str, Any], str, str | None, str]] = [
     ({"stream_options": {"include_usage": True}}, "stream_options", None, "only allowed when 'stream' is enabled"),
     ({"stream": False, "stream_options": {}}, "stream_options", None, "only allowed when 'stream' is enabled"),
     ({"logit_bias": {"a": 1}}, "logit_bias", "invalid_value", "'a' is no token"),
-    ({"logit_bias": {"1": "x"}}, "logit_bias.1", "invalid_type", "expected a number"),
+    ({"logit_bias": {"1": "x"}}, "logit_bias.1", "invalid_type", "expected a decimal"),
     ({"logit_bias": {"1": 101}}, "logit_bias.1", "decimal_above_max_value", "<= 100"),
     ({"moderation": {}}, "moderation", "unsupported_parameter", "not moderated"),
     ({"audio": {"voice": "alloy"}}, "audio", "unsupported_value", "Audio"),
