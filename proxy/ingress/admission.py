@@ -57,7 +57,7 @@ KEY_PROTOCOL = re.compile(r"(?:^|,)\s*openai-insecure-api-key\.([^\s,]+)")
 def key_of(headers: Mapping[str, str]) -> str:
     """The key that a request carries, "" when it carries none."""
     scheme, _, token = headers.get("Authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
+    if scheme.lower() == "bearer" and token.strip():  # clients whose field for it was left empty send it all the same
         return token.strip()
     offered = KEY_PROTOCOL.search(headers.get("Sec-WebSocket-Protocol", ""))
     return headers.get("X-Api-Key") or headers.get("Api-Key") or (offered[1] if offered else "")

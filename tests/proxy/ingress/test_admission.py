@@ -187,6 +187,14 @@ async def test_whatever_bytes_a_wrong_key_has_it_is_refused(header: bytes) -> No
         assert (await raw(url, head % (b"Authorization: Bearer " + KEY.encode()))).split()[1] == b"200"
 
 
+@pytest.mark.parametrize("empty", ["Bearer", "Bearer ", "bearer   "])
+async def test_an_empty_bearer_hides_no_other_key(empty: str) -> None:
+    async with serving(api_key=("k",)) as (_, session, url):
+        for name, status in (("X-Api-Key", 200), ("Api-Key", 200), ("X-Other", 401)):
+            async with session.get(f"{url}/models", headers={"Authorization": empty, name: "k"}) as response:
+                assert response.status == status
+
+
 @pytest.mark.usefixtures("_logging_restored")
 async def test_a_key_stands_in_no_log_line_and_no_error_and_is_not_taken_from_the_query(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
