@@ -379,5 +379,7 @@ class Reading:
         self._look_for_stop()
 
     def _look_for_stop(self) -> None:
-        if self._said.stopped:
+        # A demanded call is all that is wanted: at OpenAI there is no word in front of one that could end it.
+        waits = self._demanded and self._calls is not None and (self._in_call or not self._calls.came)
+        if self._said.stopped and not waits:
             self._end("a stop string came", winds_down=True)

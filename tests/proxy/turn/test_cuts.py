@@ -139,6 +139,23 @@ async def test_calls_behind_a_stop_string_do_not_leave(chunk: int) -> None:
     assert outcome.calls == []
 
 
+@CHUNKS
+async def test_a_demanded_call_leaves_behind_a_stop_string_too(chunk: int) -> None:
+    """Agents stop at the words that they show past calls with, and models repeat those in front of the next."""
+    request = ask(stop=("END", "Observation:"), choice=ToolChoice(ChoiceMode.REQUIRED))
+    outcome = await play(f"I look. END So:\n{READ_A}\nObservation: none\n{READ_B}", request=request, chunk=chunk)
+    assert outcome.text == "I look. "
+    assert outcome.calls == [("read_note", '{"path": "a.md"}')]
+    assert outcome.report.again == []
+
+
+@CHUNKS
+async def test_a_demanded_call_that_does_not_come_behind_one_is_asked_for(chunk: int) -> None:
+    request = ask(stop=("END",), choice=ToolChoice(ChoiceMode.REQUIRED))
+    outcome = await play("I look. END Done.", f"END\n{READ_A}", request=request, chunk=chunk)
+    assert outcome.calls == [("read_note", '{"path": "a.md"}')]
+
+
 async def test_the_beginning_of_a_stop_string_at_the_end_is_text() -> None:
     outcome = await play("one EN", request=ask(stop=("END",)), chunk=1)
     assert outcome.text == "one EN"
