@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..contracts import TextBackend
 from ..errors import UsageError
-from .kind import BackendKind, BackendSettings, Finding
+from .kind import BackendKind, BackendSettings, Finding, names_a_server
 
 if TYPE_CHECKING:
     from .codex.options import LaneBounds
@@ -27,7 +27,7 @@ def remote_backend(
 ) -> TextBackend:
     """An app-server that listens at `ws://HOST:PORT` or `unix:PATH`."""
     from ..rpc import Transport  # noqa: PLC0415 -- nearly everyone has the app-server as a child
-    from ..rpc.websocket import WebSocketTransport  # noqa: PLC0415 -- likewise
+    from ..rpc.websocket import WebSocketTransport, without_login  # noqa: PLC0415 -- likewise
     from .codex.backend import CodexBackend  # noqa: PLC0415 -- likewise
     from .codex.item_kinds import allowed_items  # noqa: PLC0415 -- likewise
     from .codex.options import SessionOptions  # noqa: PLC0415 -- likewise
@@ -42,7 +42,7 @@ def remote_backend(
         turns_outlive_connection=True,
         allowed_items=allowed_items(allow_item),
     )
-    return CodexBackend(connect, options, models=models, name=f"the app-server at {address}")
+    return CodexBackend(connect, options, models=models, name=f"the app-server at {without_login(address)}")
 
 
 def _make(settings: BackendSettings) -> TextBackend:
@@ -58,6 +58,12 @@ def _make(settings: BackendSettings) -> TextBackend:
     )
 
 
+def _make_web_socket(settings: BackendSettings) -> TextBackend:
+    if not names_a_server(settings.backend):
+        raise UsageError(f"--backend {settings.backend} is no address: write for instance ws://127.0.0.1:4500.")
+    return _make(settings)
+
+
 async def not_our_business(_: BackendSettings) -> Sequence[Finding]:
     said = "not checked: what this app-server gives its model is its owner's business"
     return [Finding("text-only", None, said)]
@@ -66,7 +72,7 @@ async def not_our_business(_: BackendSettings) -> Sequence[Finding]:
 WEB_SOCKET = BackendKind(
     help="an app-server that is already running",
     address="//HOST:PORT",
-    make=_make,
+    make=_make_web_socket,
     next_step="Start it there, as `codex app-server --listen ws://HOST:PORT` does, or give --backend another address.",
     check_after=not_our_business,
 )

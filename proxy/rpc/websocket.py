@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -12,6 +13,11 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 OPEN_TIMEOUT = 10.0
 # Seconds for the other side's half of the closing handshake.
 CLOSE_TIMEOUT = 2.0
+
+
+def without_login(address: str) -> str:
+    """An address as it may be told to anybody."""
+    return re.sub(r"^(wss?://)[^/]*@", r"\1", address)
 
 
 class WebSocketTransport:
@@ -49,7 +55,8 @@ class WebSocketTransport:
                     proxy=None,
                 )
         except (InvalidHandshake, InvalidURI, TimeoutError) as error:
-            raise ConnectionError(f"{urlsplit(address).netloc or address}: {error}") from error
+            said = str(error).replace(address, without_login(address))
+            raise ConnectionError(f"{urlsplit(without_login(address)).netloc or address}: {said}") from error
         return cls(connection)
 
     async def receive(self) -> bytes:
