@@ -10,8 +10,9 @@ import json
 import logging
 import os
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import TextIO, cast
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
@@ -108,10 +109,27 @@ class _ForPeople:
         return request_line(event) if event["event"] == "request" else self._other(logger, method, event)
 
 
+class _StandardError:
+    """What there is of it, to write lines to. A reader that has gone or a full disk costs the line, and no answer."""
+
+    def write(self, text: str) -> None:
+        if sys.stderr is not None:
+            with suppress(OSError, ValueError):
+                sys.stderr.write(text)
+
+    def flush(self) -> None:
+        if sys.stderr is not None:
+            with suppress(OSError, ValueError):
+                sys.stderr.flush()
+
+
+STANDARD_ERROR = cast("TextIO", _StandardError())
+
+
 def tell(sentence: str, level: int = logging.WARNING) -> None:
     """Says something to whoever reads standard error, at every `--log-level`: a sentence, or such a JSON line."""
     line = _json_line(sentence, level, datetime.now(UTC)) if _Form.now == "json" else sentence
-    print(line, file=sys.stderr, flush=True)
+    print(line, file=STANDARD_ERROR, flush=True)
 
 
 def tell_as(form: str) -> None:
@@ -126,12 +144,12 @@ class _Form:
 
 
 def on_terminal() -> bool:
-    return sys.stderr.isatty()
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
-def in_colour(out: TextIO) -> bool:
-    """Whether `out` is a terminal, and nobody has set NO_COLOR. https://no-color.org"""
-    return out.isatty() and not os.environ.get("NO_COLOR")
+def in_colour(out: TextIO | None) -> bool:
+    """Whether `out` is there, a terminal, and nobody has set NO_COLOR. https://no-color.org"""
+    return out is not None and out.isatty() and not os.environ.get("NO_COLOR")
 
 
 def configure(level: str, form: str) -> None:
@@ -161,7 +179,7 @@ def configure(level: str, form: str) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(STANDARD_ERROR),
         cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(sys.stderr)

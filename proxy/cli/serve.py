@@ -7,6 +7,7 @@ import os
 import secrets
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from aiohttp.typedefs import Middleware
 
@@ -64,15 +65,16 @@ async def serve(
         problem = look.result() if look.done() else None
         if problem is not None:
             tell(f"tagcall: {problem}")
-        if (said := stands_open(settings, read_keys(settings))) is not None:
-            tell(f"tagcall: {said}. {SET_A_KEY}")
-        print(f"tagcall is ready on {url}")
+        if (exposed := stands_open(settings, read_keys(settings))) is not None:
+            tell(f"tagcall: {exposed}. {SET_A_KEY}")
+        said = [f"tagcall is ready on {url}"]
         if problem is not None:
-            print(f"but every request will be told: {problem}")
-        print(client_settings(url, settings))
-        print(page_notice(url, settings, page.link), flush=True)
+            said.append(f"but every request will be told: {problem}")
+        said += [client_settings(url, settings), page_notice(url, settings, page.link)]
         if more is not None:
-            print(more, flush=True)
+            said.append(more)
+        with suppress(OSError):  # where nobody can read it, it serves all the same
+            print("\n".join(said), flush=True)
         if not look.done():
             await asyncio.wait({look, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if look.done() and (late := look.result()) is not None:

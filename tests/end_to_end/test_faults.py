@@ -151,7 +151,9 @@ async def test_each_fault_is_one_end_of_its_own_answer_beside_a_flood_and_the_ne
 
 
 @asynccontextmanager
-async def process(server: FaultyAppServer, *arguments: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+async def process(
+    server: FaultyAppServer, *arguments: str, stderr: int = asyncio.subprocess.DEVNULL
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
     """`tagcall serve` and its base URL, with a turn that is running."""
     home = server.folder / "home"
     command = ["-m", "proxy.cli", "serve", "--port", "0", "--codex", str(server.script()), "--codex-home", str(home)]
@@ -161,7 +163,7 @@ async def process(server: FaultyAppServer, *arguments: str) -> AsyncIterator[tup
         *arguments,
         cwd=ROOT,
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
+        stderr=stderr,
     )
     assert child.stdout is not None
     try:
@@ -176,6 +178,20 @@ async def process(server: FaultyAppServer, *arguments: str) -> AsyncIterator[tup
         if child.returncode is None:
             child.kill()
         await child.wait()
+
+
+async def test_a_log_that_nobody_reads_any_more_costs_no_answer(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        async with process(FaultyAppServer("none", tmp_path), stderr=writer) as (child, url):
+            async with aiohttp.ClientSession() as http, http.post(f"{url}/responses", json=BODY) as response:
+                assert response.status == 200
+                assert (await response.json())["status"] == "completed"
+            child.send_signal(signal.SIGTERM)
+            assert await child.wait() == 0
+    finally:
+        os.close(writer)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")

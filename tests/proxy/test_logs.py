@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import re
@@ -123,3 +124,23 @@ def test_a_terminal_has_colours_unless_somebody_wants_none(
         assert ("\x1b" in capsys.readouterr().err) is coloured
     show(Finding("port", True, "is free"))
     assert ("\x1b" in capsys.readouterr().out) is coloured
+
+
+class Gone(io.StringIO):
+    """What a stream is whose reader has gone, or whose disk is full."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+    def flush(self) -> None:
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("stream", [Gone(), None])
+def test_where_nothing_can_be_logged_nothing_is_raised(
+    stream: io.StringIO | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr", stream)
+    configure("info", "console")
+    structlog.get_logger().warning("heard by nobody")
+    tell("nor is this")

@@ -8,7 +8,6 @@ request -> middleware -> run_turn -> RecordedBackend -> any backend
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
@@ -23,6 +22,7 @@ from ...contracts import TextBackend
 from ...errors import RequestError
 from ...ingress.routes import canonical_path
 from ...ingress.state import BASE_PATH, WRITTEN
+from ...logs import STANDARD_ERROR
 from ...replay.answers import KEPT_HEADERS, FixtureAnswer, FixtureBody, FixtureStream, read_events, without_comments
 from ...wire.sse import DONE
 from .document import Recording, compose
@@ -95,11 +95,11 @@ class Recorder:
             recording = await self._recording(recorded, request, _answer(response, written))
             told = self._write(compose(recording, self._scrubber), slug(self._scrubber.text(recording.last_user)))
         except (NotRecordedError, RequestError, OSError) as error:
-            print(f"not recorded: {error}", file=sys.stderr, flush=True)
+            print(f"not recorded: {error}", file=STANDARD_ERROR, flush=True)
         except Exception:  # a mistake of the recorder must not end the server; logged with its trace
             log.exception("not_recorded")
         else:
-            print(told, file=sys.stderr, flush=True)
+            print(told, file=STANDARD_ERROR, flush=True)
 
     def _write(self, files: Mapping[str, bytes], words: str) -> str:
         """What became of it, for a person, and for the pytest plugin."""
