@@ -7,6 +7,7 @@ behind one of ours, which passes everything on and holds a clock.
        | closed after           | 408 after HEAD_DEADLINE                     | closed when idle
        | FIRST_BYTE_DEADLINE    |                                             | (aiohttp)
     refused ---first byte, or HEAD_DEADLINE---> 503
+    any of them, while more waits for its client than goes out at once ---nothing taken for UNREAD_DEADLINE---> reset
 
 One too many, in all or from one address, takes the place of the one that has been without a request for longest. Only
 where all are being served, or have come just now, is it refused: silent sockets lock nobody out, and one address not
@@ -45,6 +46,10 @@ IDLE = 1.0
 
 # Seconds from the first byte of a request's head to its last.
 HEAD_DEADLINE = 10.0
+
+# Seconds in which a client takes nothing of what waits for it. The system takes some more from us only when a part of
+# its own buffer is free again, so it may well read meanwhile.
+UNREAD_DEADLINE = 60.0
 
 # What is answered where there is no request yet, or none that could be read.
 TOO_SLOW = RequestError("The head of the request took too long.", status=408)
@@ -93,6 +98,7 @@ class Connection(asyncio.Protocol):
         self._inner: asyncio.Protocol | None = None
         self._transport: asyncio.Transport | None = None
         self._clock: asyncio.TimerHandle | None = None
+        self._unread_clock: asyncio.TimerHandle | None = None
         self._silent = True
         self._serving = False
         self.address = ""
@@ -157,15 +163,35 @@ class Connection(asyncio.Protocol):
         return None if self._inner is None else self._inner.eof_received()
 
     def pause_writing(self) -> None:
+        self._expect_reading()
         if self._inner is not None:
             self._inner.pause_writing()
 
     def resume_writing(self) -> None:
+        self._stop_unread_clock()
         if self._inner is not None:
             self._inner.resume_writing()
 
+    def _expect_reading(self) -> None:
+        """Nobody writes more now: what waits becomes less, or its client takes nothing."""
+        if self._transport is not None:
+            waiting, then = self._transport.get_write_buffer_size(), self._look_at_unread
+            self._unread_clock = asyncio.get_running_loop().call_later(self._pool.unread_deadline, then, waiting)
+
+    def _look_at_unread(self, before: int) -> None:
+        if self._transport is not None and self._transport.get_write_buffer_size() >= before:
+            self._transport.abort()
+        else:
+            self._expect_reading()
+
+    def _stop_unread_clock(self) -> None:
+        if self._unread_clock is not None:
+            self._unread_clock.cancel()
+            self._unread_clock = None
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_clock()
+        self._stop_unread_clock()
         self._pool.forget(self)
         if self._inner is not None:
             self._inner.connection_lost(exc)
@@ -206,6 +232,7 @@ class Connections:
         idle: float = IDLE,
         head_deadline: float = HEAD_DEADLINE,
         first_byte_deadline: float = FIRST_BYTE_DEADLINE,
+        unread_deadline: float = UNREAD_DEADLINE,
     ) -> None:
         self._make = make
         self._limit = limit
@@ -213,6 +240,7 @@ class Connections:
         self._idle = idle
         self.head_deadline = head_deadline
         self.first_byte_deadline = first_byte_deadline
+        self.unread_deadline = unread_deadline
         self._open: set[Connection] = set()
         self._refused: set[Connection] = set()
 

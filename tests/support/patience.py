@@ -68,10 +68,12 @@ def bound_connections(
     idle: float = NEVER,
     head_deadline: float = NEVER,
     first_byte_deadline: float = NEVER,
+    unread_deadline: float = NEVER,
 ) -> None:
     bounds = {
         "limit": limit, "share": share, "idle": idle,
         "head_deadline": head_deadline, "first_byte_deadline": first_byte_deadline,
+        "unread_deadline": unread_deadline,
     }  # fmt: skip
     patch.setattr(Connections.__init__, "__kwdefaults__", bounds)
 

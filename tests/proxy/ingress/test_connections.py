@@ -234,7 +234,9 @@ async def test_connections_over_the_limit_are_told_to_come_later(monkeypatch: py
 
 
 class Wire(asyncio.Transport):
-    """A transport in memory, from `address`."""
+    """A transport in memory, from `address`; `unread` bytes wait for its client."""
+
+    unread = 0
 
     def __init__(self, address: str) -> None:
         super().__init__({"peername": (address, 1)})
@@ -252,6 +254,9 @@ class Wire(asyncio.Transport):
 
     def is_closing(self) -> bool:
         return self.closed
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread
 
 
 Plugged = tuple[Connection, Wire]
@@ -310,6 +315,34 @@ async def test_a_connection_over_the_limit_that_asks_nothing_is_closed_all_the_s
     async with serving() as address, connected(address) as (reader, _):
         status, _ = await answer(reader)
     assert status == 503
+
+
+async def test_an_answer_that_nobody_reads_is_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    bound_connections(monkeypatch, unread_deadline=60)
+    async with serving("word " * 2_000_000) as address, connected(address) as (reader, writer):
+        writer.write(HEAD % len(BODY) + BODY)
+        async with asyncio.timeout(PATIENCE):
+            await reader.readuntil(b"\r\n\r\n")
+        await clock.put_forward(60)
+        async with asyncio.timeout(PATIENCE):
+            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                await reader.readexactly(10_000_000)
+
+
+async def test_a_client_that_reads_slowly_gets_all_of_it(clock: Clock) -> None:
+    reading, wire = plug_in(Connections(asyncio.Protocol, unread_deadline=60), asks=True)
+    wire.unread = 10_000_000
+    reading.pause_writing()
+    for _ in range(3):
+        wire.unread -= 100_000
+        await clock.put_forward(60)
+        assert not wire.closed
+    reading.resume_writing()
+    await clock.put_forward(600)
+    assert not wire.closed
+    reading.pause_writing()
+    await clock.put_forward(60)
+    assert wire.closed
 
 
 class Endless(MemoryBackend):
