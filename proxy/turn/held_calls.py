@@ -83,8 +83,8 @@ class HeldCalls:
     ) -> str | None:
         """The schema for an answer that has to be calls of `tools`, as JSON text; None: it is not held.
 
-        A backend that keeps conversations cannot go on behind such an answer, whose notation is not the prompt's. There
-        it is for strict tools, and for when the model is asked `again`.
+        A backend that keeps conversations goes on behind such an answer with such answers alone, since its notation is
+        not the prompt's. There it is for strict tools, and for when the model is asked `again`.
         """
         if self._mode is HoldCalls.OFF:
             return None
