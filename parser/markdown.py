@@ -12,12 +12,15 @@ import re
 _PIECE = re.compile(r"`+|~+|\n|[\x00-\x09\x0b-\x20]+|[^`~\n]+")
 
 _BLANKS = "".join(map(chr, range(0x21)))
+# What may stand before a fence on its line: an item of a list begins with it. It is looked for in so many characters.
+_ITEM = re.compile(r"(?:[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)+")
+_MAX_ITEM = 32
 
 
 class CodeState:
     """Whether the text so far leaves a code fence or a code span open. How it was cut does not show.
 
-                  run of >= 3 at the start of a line
+                  run of >= 3 at the start of a line, or of an item of a list
         +---------------------------------------------> in a fence --+
         |            (a backtick later on that line:       |   ^     | a line of nothing but
     plain            it was a code span after all)         |   |     | an equal or longer run
@@ -29,10 +32,22 @@ class CodeState:
            a run of equal length, or the end of the line
     """
 
-    __slots__ = ("_closing", "_fence", "_info", "_run", "_run_blank", "_run_char", "_span", "blank")
+    __slots__ = (
+        "_closing",
+        "_fence",
+        "_info",
+        "_line",
+        "_run",
+        "_run_blank",
+        "_run_char",
+        "_run_opens",
+        "_span",
+        "blank",
+    )
 
     def __init__(self) -> None:
         self.blank = True  # nothing but white space on this line so far
+        self._line = ""  # the beginning of this line
         self._fence = ("", 0)  # the run that opened the fence: its character and length
         self._info = False  # still on the line that opened the fence
         self._closing = False  # this line closes the fence unless more text follows on it
@@ -40,6 +55,7 @@ class CodeState:
         self._run = 0  # length of a run that may not have ended yet
         self._run_char = ""
         self._run_blank = False  # `blank` before that run
+        self._run_opens = False  # a fence may open there
 
     @property
     def quoted(self) -> bool:
@@ -57,15 +73,25 @@ class CodeState:
                     self.end_run()
                 if not self._run:
                     self._run_char, self._run_blank = first, self.blank
+                    is_item = len(self._line) < _MAX_ITEM and _ITEM.fullmatch(self._line)
+                    self._run_opens = self.blank or bool(is_item)
                 self._run += len(piece)
+                self._go_on(piece)
                 self.blank = False
                 continue
             self.end_run()
             if first == "\n":
                 self._end_line()
-            elif first > " ":
+                continue
+            self._go_on(piece)
+            if first > " ":
                 self.blank = False
                 self._closing = False
+
+    def _go_on(self, text: str) -> None:
+        """`text` goes on with the line."""
+        if (room := _MAX_ITEM - len(self._line)) > 0:
+            self._line += text[:room]
 
     def _pass_plain(self, text: str) -> None:
         """The short way for text without backticks and tildes: lines are looked at, not what is in them."""
@@ -77,7 +103,9 @@ class CodeState:
             if self._closing and text[: text.find("\n")].strip(_BLANKS):
                 self._closing = False
             self._end_line()
-        if text[last + 1 :].strip(_BLANKS):
+        rest = text[last + 1 :]
+        self._go_on(rest)
+        if rest.strip(_BLANKS):
             self.blank = self._closing = False
 
     def _end_line(self) -> None:
@@ -85,6 +113,7 @@ class CodeState:
             self._fence = ("", 0)
         self._closing = self._info = False
         self._span = 0
+        self._line = ""
         self.blank = True
 
     def end_run(self) -> None:
@@ -102,7 +131,7 @@ class CodeState:
         elif self._span:
             if char == "`" and length == self._span:
                 self._span = 0
-        elif self._run_blank and length >= 3:
+        elif self._run_opens and length >= 3:
             self._fence, self._info = (char, length), True
         elif char == "`":
             self._span = length
