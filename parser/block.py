@@ -283,7 +283,7 @@ class Block:
             self.state = CLOSED
             return rest
         if reading.end is not None:
-            self._malformed(reading.reason, self._head + body[: reading.end], events, meant=False)
+            self._malformed(reading.reason, self._head + body[: reading.end], events, meant=reading.meant)
             return body[reading.end :] + tag + rest
         cut = collected.in_string
         # No reading. If a close tag stood in what looked like a string, the string may not have been meant as one (its

@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html.entities import html5
+from typing import NoReturn
 
 from .call_shape import Call, calls_of, check_arguments, is_another_shape, unpacked
 from .foreign import begins_foreign, is_markup, read_foreign
@@ -95,16 +96,20 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """No reading. With an `end`, what stands before it only mentions a call, and what follows there is text."""
+    """No reading. With an `end`, what follows there is text. If it is not `meant`, what stands before it only mentions
+    a call.
+    """
 
     reason: str
     end: int | None = None
+    meant: bool = True
 
 
-class _MentionError(UnreadableError):
-    def __init__(self, end: int) -> None:
-        super().__init__("a call without arguments in the middle of a sentence")
+class _EndedError(UnreadableError):
+    def __init__(self, reason: str, end: int, *, meant: bool) -> None:
+        super().__init__(reason)
         self.end = end
+        self.meant = meant
 
 
 def read_block(body: str, *, closed: bool, tag: str = "") -> Calls | Malformed:
@@ -117,8 +122,8 @@ def read_block(body: str, *, closed: bool, tag: str = "") -> Calls | Malformed:
         calls = _read_named(body, tag, closed=closed) if "=" in tag else _read(body, closed=closed)
         for call in calls.calls:
             check_arguments(call)
-    except _MentionError as mention:
-        return Malformed(str(mention), mention.end)
+    except _EndedError as error:
+        return Malformed(str(error), error.end, error.meant)
     except UnreadableError as error:
         return Malformed(str(error))
     return calls
@@ -132,7 +137,7 @@ def _read_named(body: str, tag: str, *, closed: bool) -> Calls:
     try:
         calls = _read(body, closed=closed)
     except UnreadableError as error:
-        if said.name is None or isinstance(error, _MentionError):
+        if said.name is None or (isinstance(error, _EndedError) and not error.meant):
             raise
         # Only now: a body that is a call by itself is that call, and the tag has just said its name, too.
         calls = _read_arguments(body, said.name, closed=closed)
@@ -197,7 +202,7 @@ def _check_default(body: str, end: int, *, closed: bool, alone: bool) -> None:
     if after == len(body) or (not closed and OPEN.match(body, after)):
         after = end = len(body)
     if not closed and _SENTENCE.match(body, end):
-        raise _MentionError(end)
+        raise _EndedError("a call without arguments in the middle of a sentence", end, meant=False)
     if not alone or after < len(body):
         raise UnreadableError("the call has no arguments, and more stands in the block")
 
@@ -249,7 +254,7 @@ def _read_decoded(decoded: str, end: int, *, closed: bool, rules: Sequence[Rule]
     """The call that `decoded` is, which took `rules` to get at; its block ends at `end`."""
     try:
         inner = _read(decoded, closed=closed, fence=fence)
-    except _MentionError:
+    except _EndedError:
         inner = None
     if inner is None or inner.end < len(decoded):
         raise UnreadableError("more than a call stands in the block")
@@ -289,6 +294,15 @@ def _stands_alone(body: str, start: int, end: int) -> bool:
     return is_markup(body, after_space(body, start)) and bool(followed or begins_foreign(body, after))
 
 
+def _refuse_open(body: str, end: int) -> NoReturn:
+    """Refuse a call in another notation that ends there, in a block that is not closed."""
+    reason = "a call in another notation that is not closed may be prose"
+    # The rest of an answer may follow: only what looks like more of the call is taken with it.
+    if after_space(body, end) == len(body) or _GOES_ON.match(body, end):
+        raise UnreadableError(reason)
+    raise _EndedError(reason, end, meant=True)
+
+
 def _begins_value(body: str, pos: int) -> bool:
     return body[pos] in "{[" or bool(begins_foreign(body, pos))
 
@@ -297,7 +311,7 @@ def _value(body: str, start: int, *, closed: bool) -> _Value:
     if foreign := read_foreign(body, after_space(body, start), closed=closed):
         call, end = foreign
         if not (closed or _stands_alone(body, start, end)):
-            raise UnreadableError("a call in another notation that is not closed may be prose")
+            _refuse_open(body, end)
         return _Value(tuple(unpacked(call)), call.arguments, end)
     value = rewrite(body, start, closed=closed)
     text = value.text.strip(BLANKS)

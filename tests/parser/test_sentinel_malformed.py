@@ -133,6 +133,24 @@ def test_a_call_without_arguments_in_a_sentence_is_text(rest: str) -> None:
         assert (mention.raw, mention.meant) == (begun, False)
 
 
+@pytest.mark.parametrize(
+    ("begun", "rest"),
+    [
+        ('<tool_call> near {"p": 1}', ". And so on."),
+        ("<tool_call>r(p='a.md')", "\n\nThat reads it."),
+        ("<tool_call><function=r></function>", " is how"),
+        ('<tool_call>r {"p": 1}\n"q": 2}', ""),
+        ('<tool_call>r {"p": 1}, "q": 2} and so on.', ""),
+    ],
+)
+def test_what_follows_a_call_in_another_notation_that_nobody_closed_is_text(begun: str, rest: str) -> None:
+    for size in (1, 2, 3, 7, 0):
+        events = read(cut(f"As in {begun}{rest}", size))
+        assert "".join(event for event in events if isinstance(event, str)) == f"As in {rest}"
+        [refused] = [event for event in events if isinstance(event, CallMalformed)]
+        assert (refused.raw, refused.meant) == (begun, True)
+
+
 @pytest.mark.parametrize("text", [text for text in MALFORMED.values() if text.endswith("</tool_call>")])
 def test_a_call_after_a_malformed_one_is_read(text: str) -> None:
     for answer in every_size(f"{text}\n{CALL}"):
