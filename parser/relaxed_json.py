@@ -28,6 +28,8 @@ CURLY = {
     **dict.fromkeys("\u2018\u2019", "\u2018\u2019"),
 }
 _CURLY = "".join(CURLY)
+_QUOTES = f"\"'{_CURLY}"
+_BLANK = re.compile(WS)
 
 _KEY = rf'(?:"(?:[^"\\]++|\\[\s\S])*+"|[A-Za-z_$][\w$-]*|\'[^\'\\\n]*\'|[{_CURLY}][^{_CURLY}\n]*[{_CURLY}])'
 KEY_AHEAD = re.compile(f"{_KEY}{WS}:")
@@ -148,6 +150,8 @@ class _Writer:
         self.out: list[str] = []
         self.rules: dict[Rule, None] = {}
         self.depth = 0
+        self.string_end = 0  # where the last string ended
+        self.key_quote = ""  # that of the last member's key
 
     def _use(self, rule: Rule) -> None:
         self.rules[rule] = None
@@ -200,6 +204,7 @@ class _Writer:
             self._other_quotes(CURLY[char], Rule.CURLY_QUOTES, ends)
         else:
             return False
+        self.string_end = self.pos
         return True
 
     def _scalar(self) -> None:
@@ -267,6 +272,7 @@ class _Writer:
         if self._peek() != ",":
             # Only before a key, with its colon: between two values a lost comma looks like one value that goes on.
             if closer == "}" and KEY_AHEAD.match(self.text, self.pos):
+                self._check_lost_comma()
                 self._use(Rule.MISSING_COMMA)
                 self.out.append(", ")
                 return True
@@ -282,12 +288,21 @@ class _Writer:
         self.out[comma] = ""
         return False
 
+    def _check_lost_comma(self) -> None:
+        """In `"p": "s.split("key: ")"` no comma is lost: a key behind a string is written as the one before it."""
+        char = self._peek()
+        quote = char if char in _QUOTES else ""
+        behind_string = _BLANK.fullmatch(self.text, self.string_end, self.pos)
+        if behind_string and (quote != self.key_quote or (not quote and self.string_end == self.pos)):
+            raise UnreadableError("a quote inside a string is not escaped")
+
     def _element(self) -> None:
         self.value(ENDS_ELEMENT)
 
     def _member(self) -> None:
         char = self._peek()
-        if not self._quoted(char, ENDS_KEY):
+        is_quoted = self._quoted(char, ENDS_KEY)
+        if not is_quoted:
             key = self._take(_IDENTIFIER)
             if not key:
                 raise UnreadableError(f"{char!r} where a key should be" if char else "the JSON is cut off")
@@ -303,6 +318,7 @@ class _Writer:
         # a text that quotes JSON.
         if not (self.depth == 1 and _OBJECT_IN_QUOTES.match(self.text, self.pos) and self._object_in_quotes()):
             self.value(ENDS_MEMBER)
+        self.key_quote = char if is_quoted else ""
 
     def _object_in_quotes(self) -> bool:
         """The arguments of a call as an object in quotes, none of its own quotes escaped."""

@@ -134,6 +134,9 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
         arguments(r'"{\"p\": \"a\nb\"}"'), "", [("r", r'{"p": "a\nb"}')], ["control-characters"]),
     "invalid escapes": (
         arguments(r'{"p": "\d+ \$x \' \u12"}'), "", [("r", r'''{"p": "\\d+ \\$x \\' \\u12"}''')], ["invalid-escapes"]),
+    "lost commas before keys without quotes": (
+        block('{name: "r" arguments: {p: "a.md" q: 1 "s": 2}}'), "", [("r", '{"p": "a.md" , "q": 1 , "s": 2}')],
+        ["unquoted-keys missing-comma"]),
     "an invalid escape beside line ends and tabs": (
         arguments(r'''{"p": "if re.match('\d', x):\n\treturn \\times"}'''), "",
         [("r", r'''{"p": "if re.match('\\d', x):\n\treturn \\times"}''')], ["invalid-escapes"]),
