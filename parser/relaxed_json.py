@@ -81,6 +81,9 @@ _COMMAND = re.compile(
     rf"{_ESCAPE}(?:[bf]|(?:nabla|neq|notin|rho|right|rightarrow|rangle|rceil|rfloor"
     r"|tau|text(?:bf|it|rm|tt)?|tfrac|therefore|theta|tilde|times|triangle)(?![A-Za-z]))"
 )
+# Side by side with an escape that JSON does not know, as of a pattern or of a character, another is hardly one of JSON.
+_UNKNOWN = r"(?:[0-9]|x[0-9a-fA-F]{2}|[adDeEsSvwW](?![A-Za-z]))"
+_SIDE_BY_SIDE = re.compile(rf"{_ESCAPE}(?:{_UNKNOWN}\\[nrtu]|(?:[nrt]|u[0-9a-fA-F]{{4}})\\{_UNKNOWN})")
 # A quote, a brace and a key with its quotes: no string that is escaped begins like this.
 _OBJECT_IN_QUOTES = re.compile(rf'"\{{{WS}"{STRING_RUN.pattern}"{WS}:')
 
@@ -394,7 +397,7 @@ class _Writer:
         written = self.text[start : self.pos]
         if (_DRIVE.search(written) or _NAMES.fullmatch(written)) and _ESCAPED_LETTER.search(written):
             raise UnreadableError("backslashes in a path are not escaped")
-        if _COMMAND.search(written):
+        if _COMMAND.search(written) or _SIDE_BY_SIDE.search(written):
             raise UnreadableError("some backslashes are escaped and others are not")
         self._use(Rule.INVALID_ESCAPES)
 

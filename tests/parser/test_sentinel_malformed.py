@@ -65,6 +65,8 @@ MALFORMED = {
     "a path without a drive, and blanks": arguments(r'{"p": "My notes\daily\to do.md"}'),
     "a path of a server": arguments(r'{"p": "\\nas\share\new"}'),
     "a pattern of which half is escapes": arguments(r'{"p": "\bword\d+"}'),
+    "escapes of characters, of which JSON knows half": arguments(r"""{"p": "'\0\r\n\x85'"}"""),
+    "a pattern with an escape of JSON beside it": arguments(r'{"p": "\t\d+"}'),
     "TeX of which half is escapes": arguments(r'{"p": "$\alpha + \frac{1}{2}$"}'),
     "TeX that begins like a tab": arguments(r'{"p": "$\alpha \times 2$"}'),
     "a bracket that may belong elsewhere": block('{"name": "r", "arguments": {}, "p": 1}}'),

@@ -143,6 +143,9 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "Markdown's escapes beside a line end": (
         arguments(r'{"p": "1\. snake\_case\n2\. notes"}'), "",
         [("r", r'{"p": "1\\. snake\\_case\n2\\. notes"}')], ["invalid-escapes"]),
+    "TeX on lines of its own": (
+        arguments(r'{"p": "$$\n\sum_i\alpha\n$$\n\- \d+ ok"}'), "",
+        [("r", r'{"p": "$$\n\\sum_i\\alpha\n$$\n\\- \\d+ ok"}')], ["invalid-escapes"]),
     "a path whose letters are no escapes": (
         arguments(r'{"p": "notes\daily\2024.md"}'), "", [("r", r'{"p": "notes\\daily\\2024.md"}')],
         ["invalid-escapes"]),
