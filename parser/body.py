@@ -24,8 +24,9 @@ _FENCE_BEGUN = re.compile(beginnings(_FENCE.pattern))
 
 _OUTSIDE = re.compile(r"[\"'<\\]")
 _INSIDE = {'"': re.compile(r'["\\<]'), "'": re.compile(r"['\\<]")}
-# An apostrophe opens a string only where a key or a value may start: in a remark behind the JSON stands `don't`.
-_BEFORE_STRING = frozenset("{[,:")
+# An apostrophe opens a string only where a key or a value may start, that of a keyword too: in a remark behind the
+# JSON stands `don't`.
+_BEFORE_STRING = frozenset("{[,:=")
 _AFTER_VALUE = frozenset('}])>"`;')
 # Characters. After a whole call, so much more text is awaited that may still bring its close tag, or a second one.
 MAX_TAIL_CHARS = 1000

@@ -61,6 +61,7 @@ MALFORMED = {
     "a word with a colon in quotes in the last string": arguments('{"p": "s.split(" data: ")"}'),
     "a word with a colon in quotes among keys without": block('{name: "r", arguments: {p: "s.split("data:")"}}'),
     "a key with a colon in quotes in a string": arguments("""{"p": "s.split("'data':")"}"""),
+    "a block in a string of Python": block("""w(text='as in <tool_call>{"name": "x", "arguments": {}}', n=1)"""),
     "a path without a drive": arguments(r'{"p": "notes\daily\today.md"}'),
     "a path without a drive, and blanks": arguments(r'{"p": "My notes\daily\to do.md"}'),
     "a path of a server": arguments(r'{"p": "\\nas\share\new"}'),

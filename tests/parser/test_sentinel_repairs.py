@@ -137,6 +137,9 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "lost commas before keys without quotes": (
         block('{name: "r" arguments: {p: "a.md" q: 1 "s": 2}}'), "", [("r", '{"p": "a.md" , "q": 1 , "s": 2}')],
         ["unquoted-keys missing-comma"]),
+    "a quote in a string of Python": (
+        block("""r(p='5" pipe', q='a')"""), "", [("r", r'{"p": "5\" pipe", "q": "a"}')],
+        ["foreign-notation single-quotes"]),
     "an invalid escape beside line ends and tabs": (
         arguments(r'''{"p": "if re.match('\d', x):\n\treturn \\times"}'''), "",
         [("r", r'''{"p": "if re.match('\\d', x):\n\treturn \\times"}''')], ["invalid-escapes"]),
