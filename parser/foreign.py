@@ -69,6 +69,8 @@ _PAIR = re.compile(rf"<arg_key>([^<>]*)</arg_key>{_WS}<arg_value>((?:(?!</?arg_)
 _INDENTED = re.compile(r"\r?\n(?:([\s\S]*?)\r?\n)?([ \t]+)")
 # As a page of XML keeps text from being read as elements.
 _CDATA = re.compile(rf"{_WS}<!\[CDATA\[((?:(?!\]\]>)[\s\S])*+)\]\]>{_WS}")
+# Blanks, at the most, by which an element is indented further than the one that it stands in.
+_STEP = 4
 _KEYWORD = re.compile(rf"{_WS}([A-Za-z_]\w*)[ \t]*={_WS}")
 _NEXT_KEYWORD = re.compile(rf"{_WS}(,{_WS})?(\))?")
 
@@ -136,10 +138,14 @@ def _value(written: str) -> str:
     lines = [line for line in value.split("\n") if line.strip()]
     if any(not line.startswith(indentation) for line in lines):
         return value
-    # One line stands below its element, as in a page. Of more nobody knows how far they are indented themselves.
-    if len(lines) > 1:
+    # One line stands a step below its element, as in a page. Of more, or further in, it may be its own indentation.
+    if len(lines) > 1 or any(len(_indentation(line)) - len(_indentation(indentation)) > _STEP for line in lines):
         raise UnreadableError("how far a value is indented is not certain")
     return value.strip()
+
+
+def _indentation(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" \t"))].expandtabs(_STEP)
 
 
 def _keyed(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:

@@ -124,6 +124,7 @@ def test_a_parameter_has_any_name_that_a_schema_may_give_it(name: str) -> None:
         "<function=r><parameter=a><function=w></function></parameter></function>",
         "<function=r><parameter=a>1</parameter><parameter=a>2</parameter></function>",
         "<function=r>\n  <parameter=a>\n    if x:\n      y\n  </parameter>\n</function>",
+        "<function=r>\n  <parameter=a>\n        return x\n  </parameter>\n</function>",
         "r<arg_key>a</arg_key>",
         "r(path='a.md'",
         "r(path='a.md', 5)",
