@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from ..contracts import StoredResponse
+from ..contracts import StoredResponse, WireObject
 from ..errors import RequestError
 from ..wire.responses.pages import item_page, parse_page, query_integer
 from .admission import owner_of
@@ -17,6 +17,9 @@ from .state import STORE
 
 # So often a response is to be cancelled that goes from one process to another meanwhile.
 ATTEMPTS = 3
+
+# How clients write `stream=true` in a query; `True` is Python's.
+TRUE = frozenset({"true", "True", "1"})
 
 
 def _not_found(response_id: str) -> RequestError:
@@ -32,7 +35,7 @@ async def _load(request: web.Request, response_id: str) -> StoredResponse:
 
 
 async def get_response(request: web.Request, response_id: str) -> web.StreamResponse:
-    if request.query.get("stream") == "true":
+    if request.query.get("stream") in TRUE:
         return await _stream(request, response_id)
     return json_reply((await _load(request, response_id)).response)
 
@@ -81,5 +84,20 @@ async def list_input_items(request: web.Request, response_id: str) -> web.Stream
     """All that stood before the answer, what it continues included."""
     page = parse_page(request.query)
     stored = await _load(request, response_id)
-    chain = [] if stored.previous is None else await find_chain(request.app[STORE], stored.owner, stored.previous)
-    return json_reply(item_page([*said(chain), *stored.input], page))
+    return json_reply(item_page([*await _before(request, stored), *stored.input], page))
+
+
+async def _before(request: web.Request, stored: StoredResponse) -> tuple[WireObject, ...]:
+    """What a Response continues, as far as it is still there: others, or what its conversation held then."""
+    store = request.app[STORE]
+    if stored.previous is not None:
+        return said(await find_chain(store, stored.owner, stored.previous))
+    match stored.response.get("conversation"):
+        case {"id": str(conversation_id)}:
+            items = await store.items(conversation_id, stored.owner) or ()
+            own = {item["id"] for item in (*stored.input, *stored.output)}
+            # A Response that is not over has not been added to it yet, and nothing else is.
+            end = len(items) if stored.response["status"] in RUNNING else 0
+            return items[: next((place for place, item in enumerate(items) if item["id"] in own), end)]
+        case _:
+            return ()

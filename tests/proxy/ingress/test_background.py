@@ -104,6 +104,18 @@ async def test_its_events_are_there_again_from_any_number_on(store: str, tmp_pat
             assert numbers(rest) == list(range(after + 1, len(first)))
 
 
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [("true", "text/event-stream"), ("True", "text/event-stream"), ("1", "text/event-stream"),
+     ("false", "application/json"), ("False", "application/json"), ("0", "application/json")],
+)  # fmt: skip
+async def test_the_events_are_asked_for_as_each_language_writes_it(written: str, kind: str) -> None:
+    async with talking("Hello") as (client, _):
+        queued = await client.responses.create(model="m", input="x", background=True)
+        raw = await client.responses.with_raw_response.retrieve(queued.id, extra_query={"stream": written})
+        assert raw.headers["content-type"].startswith(kind)
+
+
 async def test_who_comes_back_in_the_middle_is_told_the_rest_as_it_comes() -> None:
     backend = GatedBackend([PIECES])
     async with talking(backend=backend) as (client, _):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from openai import BadRequestError, NotFoundError
 
 from parser import write_call
-from tests.support.talking import TOOLS, talking
+from tests.support.patience import PATIENCE
+from tests.support.talking import TOOLS, GatedBackend, talking
 
 
 async def test_input_items_are_listed_in_parts_with_ids() -> None:
@@ -43,6 +45,34 @@ async def test_with_a_previous_response_the_whole_chain_is_listed() -> None:
         assert kinds == ["function_call_output", "function_call", "message"]
         await client.responses.delete(first.id)
         assert [item.type async for item in client.responses.input_items.list(second.id)] == ["function_call_output"]
+
+
+async def test_with_a_conversation_what_stood_in_it_is_listed() -> None:
+    """OpenAI: "Items from this conversation are prepended to `input_items` for this response request." """
+    backend = GatedBackend(["one", "two", "three"])
+    async with talking(backend=backend) as (client, _):
+
+        async def listed(response_id: str) -> list[str]:
+            page: Any = await client.responses.input_items.list(response_id, order="asc")
+            return [item.content[0].text for item in page.data]
+
+        begun: Any = {"type": "message", "role": "user", "content": "begun"}
+        kept = (await client.conversations.create(items=[begun])).id
+        backend.gate.set()
+        first = await client.responses.create(model="m", input="first", conversation=kept)
+        assert await listed(first.id) == ["begun", "first"]
+        backend.gate.clear()
+        second = await client.responses.create(model="m", input="second", conversation=kept, background=True)
+        assert await listed(second.id) == ["begun", "first", "one", "second"]
+        backend.gate.set()
+        async with asyncio.timeout(PATIENCE):
+            while (await client.responses.retrieve(second.id)).status != "completed":
+                pass
+        assert await listed(second.id) == ["begun", "first", "one", "second"]
+        assert await listed(first.id) == ["begun", "first"]
+        third = await client.responses.create(model="m", input="third", conversation=kept)
+        await client.conversations.delete(kept)
+        assert await listed(third.id) == ["third"]
 
 
 @pytest.mark.parametrize(
