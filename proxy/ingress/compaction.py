@@ -26,7 +26,9 @@ async def compact(request: web.Request) -> web.StreamResponse:
     body = await read_json_object(request)
     history = await find_history(request, lookups(body))
     # Only what says something about the conversation; the summary itself has no tools and no format.
-    names = ("model", "input", "instructions", "previous_response_id", "reasoning")
+    names = (
+        "model", "input", "instructions", "previous_response_id", "prompt_cache_key", "reasoning", "service_tier",
+    )  # fmt: skip
     asked = {name: body[name] for name in names if name in body}
 
     def read() -> tuple[TurnRequest, list[WireObject]]:

@@ -34,7 +34,9 @@ LONG: list[Any] = [
 
 async def test_a_conversation_becomes_the_users_messages_and_a_summary_and_goes_on_with_them() -> None:
     async with talking("  The user wants to know of a.md and b.md. a.md says A.\n", "B.") as (client, backend):
-        compacted = await client.responses.compact(model="m", input=LONG, instructions="Be brief.")
+        compacted = await client.responses.compact(
+            model="m", input=LONG, instructions="Be brief.", service_tier="flex", prompt_cache_key="vault"
+        )
         assert (compacted.object, compacted.usage.total_tokens) == ("response.compaction", 120)
         output: list[Any] = [item.to_dict(warnings=False) for item in compacted.output]
         assert [item.get("role", item["type"]) for item in output] == ["user", "user", "compaction"]
@@ -44,7 +46,8 @@ async def test_a_conversation_becomes_the_users_messages_and_a_summary_and_goes_
         )
         asked = shown(backend)
         assert asked.index("# A") < asked.index("And b.md?") < asked.index("replaced by a summary")
-        assert backend.prompts[-1].developer == "Be brief."
+        assert (backend.prompts[-1].developer, backend.prompts[-1].tier) == ("Be brief.", "flex")
+        assert "vault" in backend.prompts[-1].names
 
         response = await client.responses.create(model="m", input=[*output, {"role": "user", "content": "Go on"}])
         assert response.output_text == "B."
