@@ -11,7 +11,7 @@ from ..errors import RequestError
 from ..ids import mint_id
 from ..wire.json_body import JsonObject
 from ..wire.parameters import parse_metadata
-from ..wire.reader import Reader
+from ..wire.reader import Reader, missing
 from ..wire.responses.conversations import added_items, conversation_object
 from ..wire.responses.input_items import History, referred_ids
 from ..wire.responses.pages import item_list, item_page, parse_page
@@ -64,6 +64,8 @@ async def get_conversation(request: web.Request, conversation_id: str) -> web.St
 
 async def update_conversation(request: web.Request, conversation_id: str) -> web.StreamResponse:
     reader = Reader(await read_json_object(request))
+    if "metadata" not in reader.raw:  # it would clear what there is
+        raise missing("metadata")
     metadata = parse_metadata(reader)
     conversation = await request.app[STORE].update_conversation(conversation_id, owner_of(request), metadata)
     if conversation is None:

@@ -30,6 +30,9 @@ async def test_a_conversation_is_made_read_changed_and_deleted() -> None:
         assert made.id.startswith("conv_")
         assert (made.object, made.metadata) == ("conversation", {"topic": "beans"})
         assert await client.conversations.retrieve(made.id) == made
+        with pytest.raises(BadRequestError, match="Missing required parameter: 'metadata'"):
+            await client.post(f"/conversations/{made.id}", body={}, cast_to=object)
+        assert (await client.conversations.retrieve(made.id)).metadata == made.metadata
         changed = await client.conversations.update(made.id, metadata={"topic": "peas"})
         assert (changed.id, changed.created_at, changed.metadata) == (made.id, made.created_at, {"topic": "peas"})
         assert texts_of(await listed(client, made.id)) == ["Hello"]
