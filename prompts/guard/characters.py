@@ -7,6 +7,9 @@ import unicodedata
 
 from ..escape import INVISIBLE
 
+# As terminals switch colours, raw or escaped.
+COLOUR = r"(?:\x1b|\\++(?:u001[bB]|x1[bB]|033|e))\[[\d;]{0,16}+[A-Za-z]"
+
 # What only looks like it, and what NFKC maps to one ASCII character. A table, since `unicodedata.normalize`
 # takes quadratic time on hostile text.
 _LOOKALIKES = {

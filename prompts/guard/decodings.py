@@ -1,7 +1,7 @@
 r"""A text as a copy may spell it, and as what it may be an encoding of.
 
-Undone are, on top of one another: the escapes of JSON, of HTML and of addresses (`%7B`), and the doubled
-quotes of CSV and SQL.
+Undone are, on top of one another: the escapes of JSON, of programs (`\x7b`), of HTML and of addresses (`%7B`), the
+doubled quotes of CSV and SQL, and a text in strings, one for each line, as in programs and notebooks.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import html
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import unquote
 
 from ..escape import INVISIBLE, json_unescape, normalise_newlines
 from .budget import ReadingBudget
-from .characters import typed
+from .characters import COLOUR, typed
 
 # Strategy: rather a reading too many than one too few. A reading that nobody would write costs some work, and a call is
 # held back for it only if the answer has exactly that call. A reading that is missing is a way in: whoever wrote the
@@ -32,8 +33,13 @@ _ESCAPE = 24
 # How JSON in ASCII writes one character beyond 16 bits: as two escapes, which are decoded one by one.
 _HALVES = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
 _UNSEEN = re.compile(f"[{INVISIBLE}]+")
+_COLOUR = re.compile(COLOUR)
 # No-break, typographic and ideographic blanks: no white space to JSON, plain blanks in a copy.
 _BLANK = re.compile(r"[^\S\n\t\r ]")
+# What each begins with, and the whole.
+PROGRAM_ESCAPES = (("\\x", r"\\x([0-9a-fA-F]{2})"), ("\\u{", r"\\u\{0*+([0-9a-fA-F]{1,4})\}"))
+# Where one string with a line in it ends and the next begins.
+_NEXT_STRING = r"\\n{quote}[ \t]*+[+,.]?[ \t]*+\\?\n[ \t]*+[A-Za-z]{{0,2}}{quote}"
 # As Markdown escapes punctuation; before the others a backslash means something in JSON.
 _MARKDOWN_ESCAPE = re.compile(r'\\(?=[^\w\s"\\/]|_)')
 _PERCENT = re.compile(r"%[0-9a-fA-F]{2}")
@@ -42,6 +48,10 @@ _MAIL = re.compile("=(?=3D|[C-E][0-9A-F])")
 # Empty strings are no doubled quotes, and no call that has quotes can do without one in front of a word.
 _DOUBLED = re.compile(r'(?<!")""(?=[\w\\"])')
 _DOUBLED_SINGLE = re.compile(r"(?<!')''(?=[\w\\'])")
+
+
+def _character(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 16))
 
 
 def _from_json(text: str) -> str:
@@ -63,6 +73,11 @@ class _Encoding:
 
 _ENCODINGS = (
     _Encoding("\\", re.compile(r"\\"), _from_json, 3),
+    *(_Encoding(begin, re.compile(form), partial(re.sub, form, _character), 2) for begin, form in PROGRAM_ESCAPES),
+    *(
+        _Encoding(f"\\n{quote}", re.compile(form), partial(re.sub, form, r"\\n"), 1)
+        for quote, form in ((quote, _NEXT_STRING.format(quote=quote)) for quote in "\"'")
+    ),
     _Encoding("&", re.compile(r"&(?:#[\dxX]|[A-Za-z]{2})"), html.unescape, 3),
     _Encoding("%", _PERCENT, unquote, 2),
     # As forms write blanks.
@@ -109,5 +124,6 @@ def readings(text: str, budget: ReadingBudget) -> Iterator[str]:
 def _spellings(text: str) -> Iterable[str]:
     # One is no substitute for the other: curly quotes inside of a string end it when they are typed as straight ones.
     shown = normalise_newlines(text)
-    seen = _BLANK.sub(" ", _UNSEEN.sub("", shown))
+    seen = _COLOUR.sub("", shown) if "\x1b" in shown else shown
+    seen = _BLANK.sub(" ", _UNSEEN.sub("", seen))
     return dict.fromkeys((text, shown, seen, _MARKDOWN_ESCAPE.sub("", typed(seen))))

@@ -17,6 +17,7 @@ from ..canonical import canonical
 from ..escape import INVISIBLE
 from .budget import ReadingBudget
 from .characters import typed
+from .decodings import PROGRAM_ESCAPES
 from .lines import unmarked
 
 # Strategy: what a copy may change is taken out of both sides, text and values: all encodings at once, down to the
@@ -29,6 +30,7 @@ _ROUNDS = 3
 _ESCAPE = 12
 
 _JSON_ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|[bfnrt])?")
+_PROGRAM_ESCAPE = re.compile(rf"(?<!\\)\\*(?:{'|'.join(form for _, form in PROGRAM_ESCAPES)})")
 _NESTED_HTML = re.compile(r"&(?:amp;|#0*38;|#[xX]0*26;)+")
 _NESTED_PERCENT = re.compile(r"%(?:25)+(?=[0-9a-fA-F]{2})")
 _NO_LETTER = re.compile(rf"[\W_{INVISIBLE}]+")
@@ -42,6 +44,7 @@ def _innermost(text: str) -> str:
         if "%" in text:
             text = unquote(_NESTED_PERCENT.sub("%", text))
         if "\\" in text:
+            text = _PROGRAM_ESCAPE.sub(lambda match: chr(int(match[1] or match[2], 16)), text)
             # Two halves of a character are one again, as it stands in a value.
             text = _JSON_ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else "\n", text)
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

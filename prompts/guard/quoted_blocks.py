@@ -110,8 +110,10 @@ class BlockReader:
                     self._budget.spend(len(form))
                     yield from self._read_at(pieces, number, form, further)
             head = _head(piece)
-            if "\n" in head and head.endswith(CLOSE_TAG):
-                self._budget.spend(len(head))
+            framed = hash((head,))
+            if "\n" in head and head.endswith(CLOSE_TAG) and framed not in self._known:
+                self._known.add(framed)
+                self._budget.spend(_LOOK + len(head))
                 if (bare := unframed(head)) and bare.endswith(CLOSE_TAG):
                     yield from self._read_at(pieces, number, bare, str)
 

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 
 from ..escape import INVISIBLE
-from .characters import TYPED
+from .characters import COLOUR, TYPED
 
 # Between two letters of the word: what is not seen, escaped or not, the backslash of Markdown, and the end of a line
 # with what the next one begins with (no file names: to look for these behind every `t` costs more than all the rest).
 # The line break may be one of JSON.
 _LINE_BREAK = r"(?:[=\\]?[ \t]{0,16}+(?:\r\n?|\n)|=?\\++[nr])(?:[ \t\d>+#*|/:;.)%│→-]|\\++[tnr]){0,48}+"
 _ESCAPED = r"\\++(?:u[0-9a-fA-F]{4})?|&(?:amp;)*+#?\w{1,20}+;|(?:%(?:25)*+[0-9a-fA-F]{2})++"
-_GAP = rf"(?:[{INVISIBLE}]|{_LINE_BREAK}|{_ESCAPED})*+"
+_GAP = rf"(?:{COLOUR}|[{INVISIBLE}]|{_LINE_BREAK}|{_ESCAPED})*+"
 
 
 def _letter(letter: str) -> str:
@@ -35,6 +35,8 @@ _ESCAPED_LETTERS = (
     # escape may itself begin with one: `\u0026#116;`, `\u002574`.
     # So may a letter in full width, or one of mathematics.
     re.compile(r"\\u(?:00(?:[4-7]|26(?:#|\\++u0023)|25[4-7])|[fF][fF][2-5]|[dD]835)"),
+    # As programs escape it.
+    re.compile(r"\\(?:x|u\{0*+)[4-7]"),
     # The same in HTML: decimal, hexadecimal, and by the names of the underscore; a percent sign of the next.
     re.compile(
         r"&(?:amp;|#38;|#[xX]26;)*+(?:#0*+(?:9[579]|1[0-2]\d|[68]\d|7\d|37)|#[xX]0*+(?:[4-7]|25)|lowbar|UnderBar|percnt"
