@@ -75,6 +75,11 @@ class Mask:
         return MASK if self._telling.match(held) else held
 
 
+def spelt(key: str) -> re.Pattern[str]:
+    """What `masked` takes for `key`."""
+    return _patterns(key)[0]
+
+
 def masked(text: str, key: str | None) -> str:
     """`text` as it leaves in one piece: as it is where there is no key."""
     if key is None:

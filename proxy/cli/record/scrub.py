@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ...replay.call_key import PLACEHOLDER
 from ...replay.placeholders import HOME, KEY, PERSON, REDACTED, WINDOWS_HOME, mail_address
+from ...turn.masking import spelt
 from .secrets import KEYS, NAMED_SECRETS, SECRET_NAME
 
 _HOMES = re.compile(r"/(?:home|Users)/[^/\s\"'`:;,<>()]+|(?<![\w/])/root(?=/|\b)")
@@ -76,7 +77,7 @@ class Scrubber:
     def _cuts(self, text: str) -> Iterator[_Cut]:
         """What is to be replaced, from left to right, none over another."""
         found = [
-            *(_Cut(at.start(), at.end(), PLACEHOLDER) for key in self.call_keys for at in re.finditer(key, text)),
+            *(_Cut(at.start(), at.end(), PLACEHOLDER) for key in self.call_keys for at in spelt(key).finditer(text)),
             *(_Cut(*_wanted(at), REDACTED) for pattern in self.patterns for at in pattern.finditer(text)),
             *(_Cut(at.start(), at.end(), KEY) for pattern in self._known_keys() for at in pattern.finditer(text)),
             *(_Cut(*_wanted(at), REDACTED) for pattern in NAMED_SECRETS for at in pattern.finditer(text)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -299,6 +299,25 @@ def with_headers(got: FixtureAnswer, promised: FixtureAnswer) -> FixtureAnswer:
             return got
 
 
+def all_text(folder: Path) -> str:
+    return "\n".join(file.read_text("utf-8") for file in folder.rglob("*.*") if file.is_file())
+
+
+@pytest.mark.parametrize("write", [str.upper, lambda key: "".join(rf"\u{ord(char):04x}" for char in key)])
+async def test_no_spelling_of_the_call_key_is_in_a_fixture(write: Callable[[str], str], tmp_path: Path) -> None:
+    told = list[str]()
+
+    def answer(prompt: Prompt) -> str:
+        key = key_of(prompt.developer) or ""
+        told.append(write(key))
+        return f"My key is {told[-1]}. " + write_call("read_note", f'{{"path": "{told[-1]}"}}', key=key)
+
+    async with recording_memory(tmp_path / "fixtures", MemoryBackend([answer], chunk=3)) as server:
+        await server.ask("/v1/responses", RESPONSES | {"stream": True})
+    assert told[0] not in all_text(tmp_path / "fixtures")
+    assert await run_replay(tmp_path / "fixtures", ReplayOptions()) == 0
+
+
 @pytest.mark.parametrize("mode", ["auto", "required"])
 async def test_a_fixture_has_a_placeholder_for_the_call_key(mode: str, tmp_path: Path) -> None:
     keys = list[str]()
@@ -316,8 +335,7 @@ async def test_a_fixture_has_a_placeholder_for_the_call_key(mode: str, tmp_path:
         history = [{"role": "user", "content": "What is in a.md?"}, call, output]
         await server.ask("/v1/responses", RESPONSES | {"input": history, "stream": False})
     assert len(set(keys)) == 1
-    for file in (tmp_path / "fixtures").rglob("*.*"):
-        assert not file.is_file() or keys[0] not in file.read_text("utf-8")
+    assert keys[0] not in all_text(tmp_path / "fixtures")
     one, other = kept(tmp_path / "fixtures")
     assert PLACEHOLDER in (other / "backend.jsonl").read_text("utf-8")
     assert "function_call" in (one / "response.sse").read_text("utf-8")
