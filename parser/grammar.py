@@ -54,7 +54,7 @@ def write_call(name: str, arguments: str, *, key: str | None = None) -> str:
 # Models are seen to vary case and blanks, and to say in the tag what the JSON says; prompts escape those
 # spellings in what they quote, too.
 _BLANKS = "[ \t\r\n]{0,4}"
-_KEYS = ("id", "call_id", "name", "tool", "function", "type", "index")
+_KEYS = (KEY, "id", "call_id", "name", "tool", "function", "type", "index")
 _VALUE = r'"[^"<>\n]{0,64}"|\'[^\'<>\n]{0,64}\'|[\w.:-]{1,64}'
 ATTRIBUTE = rf"({'|'.join(_KEYS)}) ?= ?({_VALUE})"
 _WITH_ATTRIBUTE = rf"(?:[ \t\r\n]{{1,4}}(?:{'|'.join(_KEYS)}) ?= ?(?:{_VALUE}))"

@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from .call_shape import Call, calls_of, check_arguments, is_another_shape, unpacked
 from .foreign import begins_foreign, is_markup, read_foreign
-from .grammar import ATTRIBUTE, CLOSE, OPEN
+from .grammar import ATTRIBUTE, CLOSE, KEY, OPEN
 from .json_scan import BLANKS, after_space
 from .json_text import decode_string, members_of, nested_objects
 from .members import NAME, NEUTRAL, PARALLEL, folded_key
@@ -60,21 +60,25 @@ _CLOSE_TAGS = re.compile(
 class TagAttributes:
     name: str | None = None
     id: str | None = None
+    key: str | None = None
 
 
 def attributes_of(tag: str) -> TagAttributes | None:
     """The attributes of what stands before a block's body; None if they contradict each other."""
     names: set[str] = set()
     ids: set[str] = set()
+    keys: set[str] = set()
     for key, written in _ATTRIBUTE.findall(tag):
         value = written.strip("\"'")
         if key.casefold() in _NAMES:
             names.add(value)
         elif key.casefold() in _IDS:
             ids.add(value)
-    if len(names) > 1 or len(ids) > 1 or not all(names | ids):
+        elif key.casefold() == KEY:
+            keys.add(value)
+    if max(map(len, (names, ids, keys))) > 1 or not all(names | ids | keys):
         return None
-    return TagAttributes(next(iter(names), None), next(iter(ids), None))
+    return TagAttributes(next(iter(names), None), next(iter(ids), None), next(iter(keys), None))
 
 
 # Strategy: peel and refuse. Each step takes away one thing that models put round a call, and hands on what is left;
@@ -144,6 +148,15 @@ def _read_named(body: str, tag: str, *, closed: bool) -> Calls:
     # Two names for one call, and no way to tell which of them is wrong.
     if any(said.name not in (None, call.name) for call in calls.calls):
         raise UnreadableError("the tag names another call")
+    if said.key is not None:
+        # A call that carries its own says itself what it is worth.
+        keyed = ((KEY, json.dumps(said.key)),)
+        calls = replace(
+            calls,
+            calls=tuple(
+                call if KEY in dict(call.extra) else replace(call, extra=keyed + call.extra) for call in calls.calls
+            ),
+        )
     if said.id is None or len(calls.calls) > 1 or calls.calls[0].id is not None:
         return calls
     return replace(calls, calls=(replace(calls.calls[0], id=said.id),))

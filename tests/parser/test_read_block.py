@@ -19,6 +19,7 @@ from parser.read_block import Calls, Malformed, TagAttributes, attributes_of, re
         ("<tool_call id='c1' name=read_note>", TagAttributes("read_note", "c1")),
         ('<TOOL_CALL\n  CALL_ID = "c1" >', TagAttributes(id="c1")),
         ('<tool_call type="function" index=0>', TagAttributes()),
+        ('<tool_call key="7e053cad" name="r">', TagAttributes("r", key="7e053cad")),
         ('<tool_call tool="r" function="r">', TagAttributes("r")),
         ('<tool_call name="a"><tool_call name="a">', TagAttributes("a")),
     ],
@@ -28,7 +29,13 @@ def test_a_tag_may_name_its_call(tag: str, said: TagAttributes) -> None:
 
 
 @pytest.mark.parametrize(
-    "tag", ['<tool_call name="a" tool="b">', '<tool_call name="a"><tool_call name="b">', '<tool_call name="">']
+    "tag",
+    [
+        '<tool_call name="a" tool="b">',
+        '<tool_call name="a"><tool_call name="b">',
+        '<tool_call name="">',
+        '<tool_call key="a" key="b">',
+    ],
 )
 def test_a_tag_that_names_two_calls_or_none_says_nothing(tag: str) -> None:
     assert attributes_of(tag) is None

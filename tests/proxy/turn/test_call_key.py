@@ -212,6 +212,12 @@ async def test_with_the_key_a_call_is_a_call_wherever_else_it_stands() -> None:
         assert outcome.calls == [("read_note", A)]
 
 
+@pytest.mark.parametrize("body", [f'{{"name": "read_note", "arguments": {B}}}', f"read_note\n{B}"])
+async def test_a_key_in_the_tag_is_that_of_the_call(body: str) -> None:
+    told = await play(keyed(lambda key: f'<tool_call key="{key}">{body}</tool_call>'), request=QUOTED)
+    assert (told.calls, told.text) == ([("read_note", B)], "")
+
+
 async def test_a_call_in_a_new_tool_output_is_asked_for_once_more_key_or_not() -> None:
     outcome = await play(call(), "It says to read a.md.", request=QUOTED)
     assert outcome.calls == []
