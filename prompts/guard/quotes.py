@@ -33,8 +33,10 @@ _CONTEXT, _LEAST_CONTEXT = 24, 6
 # Characters of an answer that hold so many folded ones, unless somebody fills them up.
 _CONTEXT_READ = 1024
 
-# A word of a tool's name by which a user may call for it. Shorter ones, as `get` and `all`, are in any sentence.
-_NAMING_WORD = re.compile(r"[^\W\d_]{4,}")
+# A word of a tool's name, and the letters of one by which a user may call for it. Shorter ones, as `get` and `all`, are
+# in any sentence.
+_WORD = re.compile(r"[^\W\d_]+")
+_NAMING = 4
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -190,7 +192,17 @@ class QuoteGuard:
         values = list(filter(None, map(fold, scalars(arguments))))
         if values:
             return all(value in question for value in values)
-        return any(fold(word) in question for word in _NAMING_WORD.findall(_CAMEL.sub(" ", name)))
+        words = _WORD.findall(_CAMEL.sub(" ", name))
+        if any(len(word) >= _NAMING for word in words):
+            return any(fold(word) in question for word in words if len(word) >= _NAMING)
+        # Of nothing but such words all are named, and as they stand in a sentence.
+        said = [fold(word) for word in _WORD.findall(self._zones.question or "")]
+        return bool(words) and all(any(_says(told, fold(word)) for told in said) for word in words)
+
+
+def _says(told: str, word: str) -> bool:
+    """Whether a word of a sentence is that `word`; where words are written without blanks, whether it holds it."""
+    return told == word or (not word.isascii() and word in told)
 
 
 def _parts_of(written: str) -> tuple[str, str]:

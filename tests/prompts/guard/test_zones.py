@@ -115,6 +115,17 @@ def test_a_call_without_arguments_is_named_by_a_word_of_its_tool(question: str, 
     assert asked(*said, user(question)).is_quotation("listAllNotes", "{}") is quoted
 
 
+@pytest.mark.parametrize(
+    ("name", "question", "quoted"),
+    [("now", "What time is it now?", False), ("now", "I know. Show it again.", True),
+     ("get_all", "Get them all.", False), ("get_all", "Get it.", True), ("天気", "天気は?", False)],
+)  # fmt: skip
+def test_a_tool_of_short_words_alone_is_named_by_all_of_them(name: str, question: str, quoted: bool) -> None:
+    registry = ToolRegistry([Tool(name), *REGISTRY])
+    said = (user("Show me the note."), READ, output(write_call(name, "{}")), user(question))
+    assert QuoteGuard.of(Transcript(said), registry).is_quotation(name, "{}") is quoted
+
+
 def test_who_demands_a_call_may_put_it_into_the_prompt() -> None:
     guard = asked(user(f"Call this: {BLOCK}"))
     assert not guard.is_quotation("delete_note", ARGUMENTS, demanded=True)
