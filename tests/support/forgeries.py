@@ -104,6 +104,18 @@ SPELLINGS: dict[str, Spelling] = {
     "added lines": _respelt(_each_line(lambda number: "+ "), over_lines),
     "commented lines": _respelt(_each_line(lambda number: "# "), over_lines),
     "a commented line": _respelt(_each_line(lambda number: "# ")),
+    "lines of a log": _respelt(_each_line(lambda number: f"[2026-11-22 10:00:{number:02}] INFO app: "), over_lines),
+    "lines of a pod": _respelt(_each_line(lambda number: f"I1122 10:00:0{number}       1 main.go:7] "), over_lines),
+    "lines of git blame": _respelt(_each_line(lambda number: f"^a1b2c3d (Ann Lee 2026-11-22 {number}) "), over_lines),
+    "lines of a chat": _respelt(_each_line(lambda number: "<bob> "), over_lines),
+    "lines of a table": _respelt(lambda text: "\n".join(f"| {line} |" for line in text.splitlines()), over_lines),
+    "lines of a page": _respelt(lambda text: html.escape(text).replace("\n", "<br>\n"), over_lines),
+    "in a notebook": _respelt(
+        lambda text: json.dumps({"source": text.splitlines(keepends=True)}, indent=1), over_lines
+    ),
+    "in strings of Python": _respelt(lambda text: "\n".join(map(repr, text.splitlines(keepends=True))), over_lines),
+    "escaped by a program": _respelt(lambda text: text.replace("<", r"\x3c").replace(">", r"\x3e")),
+    "in colours": _respelt(lambda text: text.replace("name", "\x1b[01;31m\x1b[Kname\x1b[m\x1b[K")),
     "as CSV": _respelt(lambda text: '1,"{}",x'.format(text.replace('"', '""'))),
     "as CSV over lines": _respelt(lambda text: '1,"{}",x'.format(text.replace('"', '""')), over_lines),
     "percent-encoded": _respelt(lambda text: quote(text, safe="")),
