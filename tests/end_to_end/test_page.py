@@ -24,6 +24,7 @@ from proxy.settings import Settings
 from tests.support.backends import BACKENDS_UNDER_TEST
 from tests.support.browser_page import BrowserPage, browser_page
 from tests.support.conversation import results_shown
+from tests.support.nginx import free_port
 from tests.support.node_clients import PACKAGES, missing
 from tests.support.scripted_model import Message, Reply, ScriptedModel
 
@@ -228,6 +229,41 @@ async def test_with_a_key_it_asks_for_it_and_the_link_opens_it_once(model: Scrip
         await page.run("await page.getByText('Incorrect API key').waitFor()")
         await page.run("await page.locator('#key').fill('secret'); await page.keyboard.press('Enter')")
         await page.wait_for("#status.ready")
+
+
+async def test_an_open_page_asks_for_the_key_when_the_server_was_started_anew(
+    model: ScriptedModel, tmp_path: Path
+) -> None:
+    backend = BACKENDS_UNDER_TEST[0].settings(model, tmp_path / "home")
+    settings = Settings(port=free_port(), api_key=("secret",), **backend)
+    async with browser_page(tmp_path) as page:
+        async with running_server(settings, page=PageOptions(link="once")) as url:
+            await page.run("await page.goto(given)", url.removesuffix("v1") + "#once")
+            await page.wait_for("#status.ready")
+        await page.wait_for("#status.trouble")
+        async with running_server(settings):
+            await page.wait_for("#entry:not([hidden])")
+            await page.run("await page.locator('#key').fill('secret'); await page.keyboard.press('Enter')")
+            await page.wait_for("#status.ready")
+
+
+async def test_a_long_name_of_a_model_fits_a_phone(server: str, tmp_path: Path) -> None:
+    async with browser_page(tmp_path, width=390, height=800) as page, aiohttp.ClientSession() as session:
+        await visit(page, server)
+        async with session.post(server + "/responses", json={"model": "m" * 100, "input": "hi"}):
+            pass
+        await page.run("await page.locator('.turn').click(); await page.locator('.column').first().waitFor()")
+        assert await page.run("return await page.evaluate(() => document.documentElement.scrollWidth)") <= 390
+
+
+async def test_a_browser_that_does_not_let_it_copy_is_told(server: str, tmp_path: Path) -> None:
+    async with browser_page(tmp_path) as page:
+        await visit(page, server)
+        # As on a page that came over http from another machine.
+        await page.run("await page.evaluate(() => Object.defineProperty(navigator, 'clipboard', { value: undefined }))")
+        await page.run("await page.getByRole('button', { name: 'Copy base URL' }).click()")
+        await page.run("await page.getByText('Not copied').waitFor()")
+        assert await page.run("return complaints") == []
 
 
 async def test_what_it_copies_can_be_pasted(server: str, tmp_path: Path) -> None:

@@ -246,11 +246,24 @@ async function begin() {
   source.addEventListener("error", () => {
     by("status").className = "trouble";
     by("status").textContent = "The server does not answer.";
+    if (source.readyState === EventSource.CLOSED) again();
   });
   source.addEventListener("open", async () => {
     turns.clear();
     showState(await ask("state"));
   });
+}
+
+// A browser follows a server that has come back by itself, but not one that wants the key again; nor does each always.
+async function again() {
+  try {
+    await ask("state");
+  } catch (error) {
+    if (error instanceof Refused) wantKey();
+    else setTimeout(again, 2000);
+    return;
+  }
+  await begin();
 }
 
 const link = location.hash.slice(1);

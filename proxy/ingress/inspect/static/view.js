@@ -105,8 +105,12 @@ function timeLine(turn) {
 // A button that copies what `text` gives, and says so.
 export function copyButton(label, text) {
   const button = node("button", { type: "button", act: async () => {
-    await navigator.clipboard.writeText(text());
-    button.textContent = "Copied";
+    try {
+      await navigator.clipboard.writeText(text());
+      button.textContent = "Copied";
+    } catch { // the clipboard is for pages of https and of this machine
+      button.textContent = "Not copied: your browser forbids it here";
+    }
     setTimeout(() => { button.textContent = label; }, 1500);
   } }, label);
   return button;
