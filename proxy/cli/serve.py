@@ -43,7 +43,7 @@ async def serve(
 ) -> int:
     """Serves until SIGINT or SIGTERM; running turns may finish. A second signal ends it at once.
 
-    `more` is printed behind what is always said at the beginning, `habits` as in `running_server`.
+    `more` is what a recorder says behind what is always said at the beginning, `habits` as in `running_server`.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -55,7 +55,8 @@ async def serve(
 
     for number in STOP:
         _on(number, loop, on_signal)
-    patience = FIRST_LOOK if find_kind(settings.backend).may_want_login(settings) else 0.0
+    # Who records wants to know it before what there was gives way to an error.
+    patience = FIRST_LOOK if more is not None or find_kind(settings.backend).may_want_login(settings) else 0.0
     keyed = bool(settings.api_key or settings.api_key_file)
     page = PageOptions(link=secrets.token_urlsafe(32) if keyed else None, save=_save(settings))
     async with running_server(settings, backend, middlewares, habits, page) as url, asyncio.TaskGroup() as group:

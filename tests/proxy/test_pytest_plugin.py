@@ -150,6 +150,18 @@ async def test_what_is_recorded_anew_shows_what_has_changed_and_nothing_else(
 
 
 @pytest.mark.usefixtures("recorded")
+async def test_a_backend_that_is_not_there_is_told_and_takes_the_place_of_nothing(
+    sample: SampleProject, unused_tcp_port: int
+) -> None:
+    before = sample.files()
+    address = f"127.0.0.1:{unused_tcp_port}"
+    status, said = await sample.test("--tagcall-record=all", f"--tagcall-backend=http://{address}/v1")
+    assert status == 1
+    assert f"The model server at {address} does not answer: start the model server" in said
+    assert sample.files() == before
+
+
+@pytest.mark.usefixtures("recorded")
 async def test_a_changed_word_is_told_once(sample: SampleProject, capsys: pytest.CaptureFixture[str]) -> None:
     (hello,) = sample.recorded.glob("*-hello")
     for file in hello.glob("response.*"):
