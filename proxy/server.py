@@ -58,7 +58,7 @@ def read_keys(settings: Settings) -> tuple[str, ...]:
     keys = list(settings.api_key)
     if settings.api_key_file is not None:
         try:
-            lines = settings.api_key_file.read_text("utf-8").splitlines()
+            lines = settings.api_key_file.read_text("utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"The keys in {settings.api_key_file} cannot be read: {error}.") from None
         keys += [line.strip() for line in lines if line.strip()]
@@ -97,8 +97,13 @@ def bind(settings: Settings) -> socket.socket:
         ) from None
 
 
+# What a server that listens on all addresses is given, and is no address to ask at -> one that this machine asks at.
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 -- compared, not bound
+
+
 def base_url(host: str, port: int, base_path: str = "") -> str:
-    """The URL that clients are given."""
+    """The URL that clients on this machine are given."""
+    host = EVERYWHERE.get(host, host)
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{base_path}/v1"
 
 

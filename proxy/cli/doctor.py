@@ -208,12 +208,11 @@ async def _port(settings: Settings) -> Finding:
 
 
 async def _is_tagcall(settings: Settings) -> bool:
-    host = "127.0.0.1" if settings.host == "0.0.0.0" else settings.host  # noqa: S104 -- compared, not bound
     timeout = aiohttp.ClientTimeout(total=NEIGHBOUR_TIMEOUT)
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(f"{base_url(host, settings.port)}/healthz") as answer,
+            session.get(f"{base_url(settings.host, settings.port)}/healthz") as answer,
         ):
             return answer.headers.get("Server") == "tagcall"
     except (aiohttp.ClientError, TimeoutError):

@@ -14,13 +14,11 @@ import aiohttp
 
 from ..advice import command
 from ..errors import UsageError
-from ..server import base_url
+from ..server import base_url, read_keys
 from ..settings import Settings
 
 # Bytes that a line of the stream may have: a summary is names and numbers.
 LINE = 1 << 20
-
-_ALWAYS = "0.0.0.0", "::"  # noqa: S104 -- what a server listens on that listens everywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +40,7 @@ def log_options(arguments: Mapping[str, Any]) -> LogOptions:
 
 async def run_log(settings: Settings, options: LogOptions) -> int:
     """Until the server ends. Raises `UsageError`."""
-    host = "127.0.0.1" if settings.host in _ALWAYS else settings.host
-    root = base_url(host, settings.port, settings.base_path).removesuffix("/v1")
+    root = base_url(settings.host, settings.port, settings.base_path).removesuffix("/v1")
     key = _key(settings)
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=None)
@@ -64,14 +61,8 @@ async def run_log(settings: Settings, options: LogOptions) -> int:
 
 
 def _key(settings: Settings) -> str | None:
-    if settings.api_key:
-        return settings.api_key[0]
-    if settings.api_key_file is None:
-        return None
-    try:
-        return settings.api_key_file.read_text("utf-8").split("\n")[0].strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The keys in {settings.api_key_file} cannot be read: {error}.") from None
+    """The first that a server of these settings takes. Raises `UsageError`."""
+    return read_keys(settings)[0] if settings.api_key or settings.api_key_file else None
 
 
 async def _json(session: aiohttp.ClientSession, url: str) -> dict[str, Any]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from ..plugins import GOOD_NAME, chatgpt_md_lacks
+from ..server import EVERYWHERE
 from ..settings import Settings
 
 # Copilot asks for models of this name by the Responses API, and for all others by Chat Completions.
@@ -14,10 +17,14 @@ def copilot_api(model: str) -> str:
     return "Responses" if model.startswith(RESPONSES_MODELS) else "Chat Completions"
 
 
-def through_proxy(url: str, settings: Settings) -> str | None:
+def from_elsewhere(url: str, settings: Settings) -> str | None:
     """What clients elsewhere are given in place of `url`."""
-    path = settings.base_path
-    return f"Through the proxy: its own address with {path}/v1, in place of {url}" if path else None
+    if path := settings.base_path:
+        return f"Through the proxy: its own address with {path}/v1, in place of {url}"
+    if settings.host in EVERYWHERE:
+        here = urlsplit(url)
+        return f"From other machines: {here.scheme}://ADDRESS:{here.port}{here.path}, with the address of this one"
+    return None
 
 
 def client_settings(url: str, settings: Settings) -> str:
@@ -32,7 +39,7 @@ def client_settings(url: str, settings: Settings) -> str:
         "" if any(chatgpt_md_lacks(name) is None for name, _ in settings.alias)
         else f"\n  In ChatGPT MD: --alias {GOOD_NAME}=MODEL gives a model a name that it lists and gives its tools to"
     )  # fmt: skip
-    proxied = f"\n  {told}" if (told := through_proxy(url, settings)) else ""
+    proxied = f"\n  {told}" if (told := from_elsewhere(url, settings)) else ""
     return f"""{proxied}
   In Obsidian Copilot: Settings > Copilot > Models > Add a provider > Add a custom provider
   (in Copilot 3: Add Model, with the provider "3rd party (openai-format)")

@@ -22,7 +22,7 @@ from ..trial import PATIENCE
 from ..turn import TurnReport, run_turn
 from .doctor import examine, is_well, show, with_next_step
 from .login import run_login
-from .obsidian import through_proxy
+from .obsidian import from_elsewhere
 
 QUESTION = "Say in one short sentence what a vault of notes is good for."
 
@@ -51,7 +51,7 @@ def run_setup(settings: Settings, plugin: str | None = None) -> int:
     key = "the key that tagcall is started with" if keyed else "tagcall"
     print()
     print("\n".join(lines_for(chosen or _choose(None), url, key, model or None)))
-    if (told := through_proxy(url, settings)) is not None:
+    if (told := from_elsewhere(url, settings)) is not None:
         print(told)
     print(f"\nNow start it: {command('serve')}")
     return 0

@@ -34,7 +34,7 @@ def _key(settings: BackendSettings) -> str | None:
     if settings.backend_key_file is None:
         return settings.backend_key
     try:
-        key = settings.backend_key_file.read_text("utf-8").strip()
+        key = settings.backend_key_file.read_text("utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"The key in {settings.backend_key_file} cannot be read: {error}.") from None
     if not key or not key.isascii() or not key.isprintable():

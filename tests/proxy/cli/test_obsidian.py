@@ -6,6 +6,7 @@ import pytest
 
 from proxy.cli.obsidian import client_settings, copilot_api
 from proxy.plugins import GOOD_NAME, chatgpt_md_lacks
+from proxy.server import base_url
 from proxy.settings import Settings
 
 URL = "http://127.0.0.1:8787/v1"
@@ -30,6 +31,14 @@ def test_a_name_that_passes_every_plugins_filters_needs_no_advice() -> None:
     told = client_settings(URL, Settings(alias=((GOOD_NAME, "gpt-6"),)))
     assert f"{GOOD_NAME}: Responses, answered by gpt-6\n" in told
     assert "--alias" not in told
+
+
+@pytest.mark.parametrize(("host", "here"), [("0.0.0.0", "127.0.0.1"), ("::", "[::1]"), ("192.0.2.2", "192.0.2.2")])
+def test_an_address_that_stands_for_all_of_them_is_not_entered_anywhere(host: str, here: str) -> None:
+    settings = Settings(host=host, api_key=("k",))
+    told = client_settings(base_url(host, settings.port), settings)
+    assert f"Base URL     http://{here}:8787/v1\n" in told
+    assert ("From other machines: http://ADDRESS:8787/v1" in told) is (here != host)
 
 
 @pytest.mark.parametrize(
