@@ -18,7 +18,7 @@ from ..errors import UsageError
 from ..plugins import PLUGINS, Plugin, lines_for
 from ..server import base_url, turn_options
 from ..settings import Settings
-from ..trial import PATIENCE
+from ..trial import PATIENCE, TOO_LATE
 from ..turn import TurnReport, run_turn
 from .doctor import examine, is_well, show, with_next_step
 from .login import run_login
@@ -64,9 +64,12 @@ async def _look(settings: Settings, *, turn: bool) -> list[Finding]:
 async def _ask(settings: Settings, model: str) -> bool:
     """Shows the answer to a question while it is written; whether there was one."""
     print(f"\nA question to {model}: {QUESTION}")
-    async with find_kind(settings.backend).make(settings) as backend:
-        async with asyncio.timeout(PATIENCE):
+    try:
+        async with find_kind(settings.backend).make(settings) as backend, asyncio.timeout(PATIENCE):
             return await _answer(backend, settings, model)
+    except TimeoutError:
+        print(f"\ntagcall: {model} gave {TOO_LATE}: try again, or another model with --model NAME.", file=sys.stderr)
+        return False
 
 
 async def _answer(backend: TextBackend, settings: Settings, model: str) -> bool:
@@ -99,6 +102,10 @@ def _choose(name: str | None, plugins: Sequence[Plugin] = PLUGINS) -> Plugin:
     for number, plugin in enumerate(plugins, 1):
         print(f"  {number}  {plugin.name}")
     while True:
-        chosen = input("Number: ").strip()
+        try:
+            chosen = input("Number: ").strip()
+        except EOFError:  # Ctrl+D: none of them
+            print()
+            return plugins[-1]
         if chosen in map(str, range(1, len(plugins) + 1)):
             return plugins[int(chosen) - 1]

@@ -14,8 +14,9 @@ from pytest_aiohttp import AiohttpServer
 from parser import write_call
 from proxy.backends.codex.program import bundled_program
 from proxy.cli.login import CODEX_LOGIN, advised
-from proxy.cli.setup import _choose
+from proxy.cli.setup import _ask, _choose
 from proxy.plugins import PLUGINS, Plugin, lines_for
+from proxy.settings import Settings
 from tests.proxy.cli.test_commands import environment, run
 from tests.support.patience import PATIENCE
 from tests.support.scripted_chat import ScriptedChat
@@ -165,6 +166,28 @@ def test_at_a_terminal_a_number_is_asked_for_until_it_is_one(
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     assert _choose(None) is PLUGINS[1]
     assert f"2  {PLUGINS[1].name}" in capsys.readouterr().out
+
+
+def test_who_ends_the_question_is_given_what_any_client_needs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ended(_: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", ended)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    assert _choose(None) is PLUGINS[-1]
+    assert capsys.readouterr().out.endswith("\n")
+
+
+async def test_a_model_that_is_too_slow_is_told_in_one_sentence(
+    aiohttp_server: AiohttpServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("proxy.cli.setup.PATIENCE", 0)
+    server = await aiohttp_server(ScriptedChat().app)
+    settings = Settings(backend=str(server.make_url("/v1")), call_key_secret=tmp_path / "key")
+    assert await _ask(settings, "m") is False
+    assert capsys.readouterr().err.endswith("try again, or another model with --model NAME.\n")
 
 
 @pytest.mark.parametrize(("model", "advised"), [("gpt-6.1-sol", True), ("gpt-5.2", False), (None, True)])
