@@ -84,6 +84,8 @@ async def run_eval(settings: Settings, options: EvalOptions, backend: TextBacken
     cases = chosen(load_cases(), half=options.half, categories=options.category, every=options.every)
     # With habits an answer would depend on those before it.
     turn = turn_options(settings, NoHabits())
+    if options.json is not None:
+        _write(options.json, b"", "ab")  # so that what takes hours is not lost for a slip of the pen
     started = time.time()
     runs: list[EvalRun] = []
     async with backend or make_backend(settings) as entered:
@@ -135,7 +137,12 @@ def _tell(runs: Sequence[EvalRun], settings: Settings, options: EvalOptions, sta
             "call_key": settings.key_mode,
             "base_instructions": settings.base_instructions,
         }
-        try:
-            options.json.write_bytes(orjson.dumps(document(runs, about), option=orjson.OPT_INDENT_2))
-        except OSError as error:
-            raise UsageError(f"{options.json} cannot be written: {error.strerror}.") from None
+        _write(options.json, orjson.dumps(document(runs, about), option=orjson.OPT_INDENT_2))
+
+
+def _write(file: Path, data: bytes, mode: str = "wb") -> None:
+    try:
+        with file.open(mode) as opened:
+            opened.write(data)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}.") from None

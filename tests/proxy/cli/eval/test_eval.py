@@ -304,9 +304,12 @@ async def test_a_list_of_models_that_fails_is_told(monkeypatch: pytest.MonkeyPat
         await run_eval(Settings(), EvalOptions(), CaseModel(right))
 
 
-async def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+async def test_a_file_that_cannot_be_written_is_told_before_a_model_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(UsageError, match="cannot be written"):
         await evaluated(tmp_path / "missing", category=["single"])
+    assert capsys.readouterr().out == ""
 
 
 def test_the_command_asks_the_backend_of_the_settings(
