@@ -13,6 +13,7 @@ from pathlib import Path
 from ...advice import command
 from ...backends import find_kind
 from ...errors import UsageError
+from ...logs import tell
 from ...server import read_keys
 from ...setting_values import user_path
 from ...settings import Settings
@@ -40,7 +41,7 @@ def run_service(action: str, flags: Sequence[str], settings: Settings, *, start:
     service = make(job(flags) if action == "install" else ServiceJob(["tagcall"], {}, user_path("~")))
     match action:
         case "install":
-            return _install(service, start=start)
+            return _install(service, flags, start=start)
         case "status":
             return _status(service)
         case _:
@@ -68,7 +69,7 @@ def own_command() -> list[str]:
     raise UsageError("Only an installed tagcall can be a service, one that is started by the command `tagcall`.")
 
 
-def _install(service: Service, *, start: bool) -> int:
+def _install(service: Service, flags: Sequence[str], *, start: bool) -> int:
     if start and service.file.exists():
         _end(service)  # of what ran until now
     try:
@@ -77,14 +78,16 @@ def _install(service: Service, *, start: bool) -> int:
         service.file.chmod(0o600)
     except OSError as error:
         raise UsageError(f"The service cannot be written to {service.file}: {error.strerror}.") from None
-    print(f"Written to {service.file}:\n\n{_shown(service.text)}")
+    print(f"Written to {service.file}:\n\n{_shown(service.text)}", flush=True)
     if not start:
-        print(f"Nothing runs yet. {command('service install --start')} puts it in force, or you do:\n")
+        again = command(f"service install --start{' -- ' if flags else ''}{subprocess.list2cmdline(flags)}")
+        print(f"Nothing runs yet. {again} puts it in force, or you do:\n")
         print("".join(f"    {subprocess.list2cmdline(words)}\n" for words in service.start))
         print(service.remark)
         return 0
     for words in service.start:
         if status := _run(words):
+            tell(f"tagcall: `{subprocess.list2cmdline(words)}` failed: the service is written, and does not run yet.")
             return status
     print(f"It runs, and will after each login. {service.remark}")
     return 0

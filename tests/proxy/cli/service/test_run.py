@@ -52,7 +52,7 @@ def test_what_is_installed_is_written_and_shown_and_not_started(
     assert str(file) in printed
     assert "8788" in printed
     assert "my notes=gpt-5.5" in printed
-    assert "Nothing runs yet" in printed
+    assert 'Nothing runs yet. `tagcall service install --start -- --port 8788 --alias "my notes=gpt-5.5"`' in printed
     assert not calls.exists()
 
 
@@ -112,6 +112,16 @@ def test_a_checkout_and_an_unknown_system_are_told(
     monkeypatch.setattr(run, "SYSTEMS", {})
     assert main(["service", "status"]) == 2
     assert sys.platform in capsys.readouterr().err
+
+
+def test_a_system_that_does_not_start_it_is_told_of(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in COMMANDS.values():
+        if (program := calls.parent / "bin" / name).exists():
+            program.write_text("#!/bin/sh\nexit 3\n", "utf-8")
+    assert main(["service", "install", "--start"]) == 3
+    told = capsys.readouterr()
+    assert told.err.endswith(" failed: the service is written, and does not run yet.\n")
+    assert "It runs" not in told.out
 
 
 def test_a_system_without_its_command_is_told(
