@@ -243,7 +243,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             case "setup":
                 from .setup import run_setup
 
-                return run_setup(settings, arguments["plugin"])
+                return run_setup(settings, arguments)
             case "settings":
                 from .settings import run_settings
 

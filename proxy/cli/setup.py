@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from typing import Any
 
 from parser import ToolRegistry
 from prompts import Text, ToolChoice, Transcript, UserTurn
@@ -17,18 +19,24 @@ from ..contracts import AnswerText, TextBackend, TurnFailed, TurnRequest
 from ..errors import UsageError
 from ..plugins import PLUGINS, Plugin, lines_for
 from ..server import base_url, turn_options
-from ..settings import Settings
+from ..settings import SETTINGS, Settings
 from ..trial import PATIENCE, TOO_LATE
 from ..turn import TurnReport, run_turn
 from .doctor import examine, is_well, show, with_next_step
 from .login import run_login
 from .obsidian import from_elsewhere
+from .settings import SECRET
 
 QUESTION = "Say in one short sentence what a vault of notes is good for."
 
 
-def run_setup(settings: Settings, plugin: str | None = None) -> int:
-    """Logs in where that is missing, looks whether all is there, asks one question, says what to enter."""
+def run_setup(settings: Settings, arguments: Mapping[str, Any]) -> int:
+    """Logs in where that is missing, looks whether all is there, asks one question, says what to enter.
+
+    `arguments` are what was typed, by name: what is to be typed next is advised with the same flags.
+    """
+    plugin = arguments["plugin"]
+    flags = subprocess.list2cmdline(typed(arguments))
     chosen = None if plugin is None else _choose(plugin)  # what is no plugin is told before anything else
     findings = asyncio.run(_look(settings, turn=False))
     missing = with_next_step(Finding("backend", False, not_logged_in()))
@@ -41,7 +49,7 @@ def run_setup(settings: Settings, plugin: str | None = None) -> int:
     for finding in findings:
         show(finding)
     if not is_well(findings):
-        print(f"\nMend what is red, then run {command('setup')} again.")
+        print(f"\nMend what is red, then run {command(f'setup {flags}'.strip())} again.")
         return 1
     model = next((finding.said for finding in findings if finding.name == "models"), "").split(", ")[0]
     if find_kind(settings.backend).has_model and not asyncio.run(_ask(settings, model)):
@@ -53,8 +61,23 @@ def run_setup(settings: Settings, plugin: str | None = None) -> int:
     print("\n".join(lines_for(chosen or _choose(None), url, key, model or None)))
     if (told := from_elsewhere(url, settings)) is not None:
         print(told)
-    print(f"\nNow start it: {command('serve')}")
+    print(f"\nNow start it: {command(f'serve {flags}'.strip())}")
     return 0
+
+
+def typed(arguments: Mapping[str, Any]) -> list[str]:
+    """The flags of `serve` among `arguments`, as words. Keys are not shown."""
+    words = ["--config", arguments["config"]] if arguments["config"] else []
+    for row in SETTINGS:
+        match arguments[row.name]:
+            case None:
+                continue
+            case _ if row.is_switch:
+                words.append(row.flag)
+            case given:
+                values = [given] if isinstance(given, str) else given
+                words += [word for value in values for word in (row.flag, "KEY" if row.name in SECRET else value)]
+    return words
 
 
 async def _look(settings: Settings, *, turn: bool) -> list[Finding]:

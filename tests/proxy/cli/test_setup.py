@@ -14,7 +14,8 @@ from pytest_aiohttp import AiohttpServer
 from parser import write_call
 from proxy.backends.codex.program import bundled_program
 from proxy.cli.login import CODEX_LOGIN, advised
-from proxy.cli.setup import _ask, _choose
+from proxy.cli.main import build_parser
+from proxy.cli.setup import _ask, _choose, typed
 from proxy.plugins import PLUGINS, Plugin, lines_for
 from proxy.settings import Settings
 from tests.proxy.cli.test_commands import environment, run
@@ -57,8 +58,14 @@ async def test_setup_goes_from_nothing_to_what_is_pasted(aiohttp_server: Aiohttp
     assert "called a tool in" in done.stdout
     assert "It remembers for you." in done.stdout
     assert re.search(r"API URL +http://127\.0\.0\.1:8790\n", done.stdout)
-    assert "Now start it:" in done.stdout
+    assert f"serve --port 8790 --backend {server.make_url('/v1')}`\n" in done.stdout, "with the flags of this"
     assert done.stderr == ""
+
+
+def test_what_was_typed_is_typed_again_without_its_keys() -> None:
+    flags = ["--config", "none", "--api-key", "secret-key", "--alias", "a b=c", "--alias", "d=e", "--inspect"]
+    given = vars(build_parser("setup").parse_args(["setup", *flags]))
+    assert sorted(typed(given)) == sorted("KEY" if word == "secret-key" else word for word in flags)
 
 
 def test_what_is_red_ends_it_with_its_next_step() -> None:
