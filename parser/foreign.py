@@ -28,7 +28,7 @@ from .rules import Rule
 
 _WS = r"[ \t\r\n]*"
 # Bounded, since as long as this may go on it is not decided whether a call begins.
-_NAME = r"[A-Za-z_][\w.:/-]{0,63}"
+_NAME = r"[A-Za-z_][\w.:/-]{0,127}"
 _ELEMENT = rf"<(?:function|invoke)(?: *= *| +name *= *)([\"']?)(?P<element>{_NAME})\1 *>"
 _NAME_TAGS = ("function", "tool_name", "name")
 _BOX_TAGS = ("arguments", "parameters", "tool_args", "args")

@@ -55,7 +55,7 @@ def write_call(name: str, arguments: str, *, key: str | None = None) -> str:
 # spellings in what they quote, too.
 _BLANKS = "[ \t\r\n]{0,4}"
 _KEYS = (KEY, "id", "call_id", "name", "tool", "function", "type", "index")
-_VALUE = r'"[^"<>\n]{0,64}"|\'[^\'<>\n]{0,64}\'|[\w.:-]{1,64}'
+_VALUE = r'"[^"<>\n]{0,128}"|\'[^\'<>\n]{0,128}\'|[\w.:-]{1,128}'
 ATTRIBUTE = rf"({'|'.join(_KEYS)}) ?= ?({_VALUE})"
 _WITH_ATTRIBUTE = rf"(?:[ \t\r\n]{{1,4}}(?:{'|'.join(_KEYS)}) ?= ?(?:{_VALUE}))"
 OPEN = re.compile(f"<tool_call{_WITH_ATTRIBUTE}{{0,3}}{_BLANKS}>", re.IGNORECASE)

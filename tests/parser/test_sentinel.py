@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from parser import ReadingEnded, SentinelParser
+from parser import ReadingEnded, SentinelParser, write_call
 from tests.parser.blocks import BODY, CALL, R, arguments, block, every_size
-from tests.parser.reading import Answer, answer_of, cut, read
+from tests.parser.reading import Answer, answer_of, completed, cut, read
 
 # What is read without help: the answer, its visible text, its calls.
 VALID: dict[str, tuple[str, str, list[tuple[str, str]]]] = {
@@ -173,3 +175,21 @@ def test_text_after_the_end_is_a_mistake_of_the_caller() -> None:
         parser.receive_text("x")
     with pytest.raises(RuntimeError, match=r"^receive_eof was called twice$"):
         parser.receive_eof()
+
+
+LONG = "mcp__plugin_everything_github__create_pull_request_review".ljust(128, "_")
+
+
+@pytest.mark.parametrize("size", [1, 7, 0])
+@pytest.mark.parametrize(
+    "text",
+    [
+        write_call(LONG, '{"a": "1"}'),
+        f'<tool_call name="{LONG}">{{"a": "1"}}</tool_call>',
+        f"<tool_call>\n<function={LONG}>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>",
+        f'<tool_call>{LONG}({{"a": "1"}})</tool_call>',
+    ],
+)
+def test_a_name_may_be_as_long_as_a_request_may_have_it(text: str, size: int) -> None:
+    [call] = completed(read(cut(text, size)))
+    assert (call.name, json.loads(call.arguments)) == (LONG, {"a": "1"})
