@@ -26,8 +26,9 @@ from .metrics import METRICS
 from .request_log import RequestLog
 from .state import CONVERSATION_LOCKS, STORE, STRICT_HISTORY
 
-# A chain of Responses that is longer than this is not followed further back.
-MAX_CHAIN = 1_000
+# A chain of Responses that is longer than this is not followed further back, and cannot be continued. A long loop of
+# an agent has a Response for each step.
+MAX_CHAIN = 10_000
 
 # How a client is warned that nobody will find its answer.
 NOT_STORED = "not stored"
@@ -83,8 +84,15 @@ async def _history(app: web.Application, owner: str, wanted: Lookups, store: Lib
     if wanted.previous_response_id is None:
         return History((), referred, strict)
     chain = await find_chain(store, owner, wanted.previous_response_id)
-    # A chain with a hole in it would be another conversation.
-    if not chain or (chain[0].previous is not None and len(chain) < MAX_CHAIN):
+    # A chain with a hole in it, or without its beginning, would be another conversation.
+    if len(chain) == MAX_CHAIN and chain[0].previous is not None:
+        raise RequestError(
+            f"Previous response with id '{wanted.previous_response_id[:80]}' continues more than {MAX_CHAIN - 1:,} "
+            "others: send the conversation, or a summary of it, in 'input'.",
+            code="invalid_value",
+            param="previous_response_id",
+        )
+    if not chain or chain[0].previous is not None:
         missing = chain[0].previous if chain else wanted.previous_response_id
         raise RequestError(
             f"Previous response with id '{str(missing)[:80]}' not found.",

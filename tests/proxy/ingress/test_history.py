@@ -13,6 +13,7 @@ from openai import BadRequestError, InternalServerError, NotFoundError
 
 from parser import write_call
 from proxy.errors import StoreError
+from proxy.ingress import history
 from proxy.ingress.history import Draft, keep
 from proxy.ingress.request_log import RequestLog
 from proxy.server import running_server
@@ -210,6 +211,20 @@ async def test_a_chain_with_a_hole_is_refused() -> None:
         await client.responses.delete(first.id)
         with pytest.raises(BadRequestError, match=first.id):
             await client.responses.create(model="m", input="z", previous_response_id=second.id)
+
+
+async def test_a_chain_that_is_too_long_to_be_followed_is_refused_and_never_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(history, "MAX_CHAIN", 3)
+    async with talking("one", "two", "three", "four") as (client, backend):
+        last = await client.responses.create(model="m", input="begun")
+        for asked in ("second", "third", "fourth"):
+            last = await client.responses.create(model="m", input=asked, previous_response_id=last.id)
+        assert "begun" in shown(backend)
+        with pytest.raises(BadRequestError, match=f"'{last.id}' continues more than 2 others") as caught:
+            await client.responses.create(model="m", input="fifth", previous_response_id=last.id)
+        assert (caught.value.param, caught.value.code) == ("previous_response_id", "invalid_value")
 
 
 async def test_an_incomplete_answer_is_stored_before_its_last_event() -> None:
