@@ -50,7 +50,7 @@ async def run_log(settings: Settings, options: LogOptions) -> int:
                 raise UsageError(f"This server keeps no words: start it with {command('serve --inspect')}.")
             async for turn in _turns(session, root):
                 told = await _json(session, f"{root}/inspect/turns/{turn['id']}") if options.full else turn
-                text = json.dumps(told, ensure_ascii=False) if options.as_json else "\n".join(_lines(told))
+                text = json.dumps(told) if options.as_json else "\n".join(_lines(told))
                 print(text, flush=True)
         except aiohttp.ClientError:
             raise UsageError(

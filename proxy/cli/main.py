@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -216,9 +217,16 @@ async def _without_backend(command: str, settings: Settings, arguments: Mapping[
             return await run_demo()
 
 
+def _print_any_character() -> None:
+    """Not every locale has those of a note or an answer: they are printed as numbers then, as on standard error."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
     words = sys.argv[1:] if argv is None else argv
+    _print_any_character()
     as_json = wants_json(words, os.environ)
     tell_as("json" if as_json else "console")
     try:

@@ -218,6 +218,12 @@ async def test_behind_a_path_of_a_proxy_all_that_is_printed_has_it(tmp_path: Pat
         assert "Set one with --api-key or --api-key-file." in printed
 
 
+def test_what_the_encoding_of_the_output_lacks_is_told_by_its_number() -> None:
+    done = run("settings", "--config", "none", "--model", "caf\u00e9", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    assert "caf\\xe9" in done.stdout
+
+
 def test_version_and_help_are_told() -> None:
     assert run("--version").stdout.startswith("tagcall ")
     assert "doctor" in run("--help").stdout
