@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
-from urllib.parse import urlsplit
 
 from ..contracts import TextBackend
 
@@ -50,15 +49,6 @@ class BackendSettings(Protocol):
     def backend_key_file(self) -> Path | None: ...
     @property
     def chat_roles(self) -> str: ...
-
-
-def names_a_server(url: str) -> bool:
-    """Whether it has a host, and no port that there cannot be."""
-    try:
-        parts = urlsplit(url)
-        return bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port over 65535, a bracket that nobody closed
-        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..contracts import TextBackend
 from ..errors import UsageError
-from .kind import BackendKind, BackendSettings, Finding, names_a_server
+from .kind import BackendKind, BackendSettings, Finding
 
 if TYPE_CHECKING:
     from .codex.options import LaneBounds
@@ -58,12 +58,6 @@ def _make(settings: BackendSettings) -> TextBackend:
     )
 
 
-def _make_web_socket(settings: BackendSettings) -> TextBackend:
-    if not names_a_server(settings.backend):
-        raise UsageError(f"--backend {settings.backend} is no address: write for instance ws://127.0.0.1:4500.")
-    return _make(settings)
-
-
 async def not_our_business(_: BackendSettings) -> Sequence[Finding]:
     said = "not checked: what this app-server gives its model is its owner's business"
     return [Finding("text-only", None, said)]
@@ -72,7 +66,7 @@ async def not_our_business(_: BackendSettings) -> Sequence[Finding]:
 WEB_SOCKET = BackendKind(
     help="an app-server that is already running",
     address="//HOST:PORT",
-    make=_make_web_socket,
+    make=_make,
     next_step="Start it there, as `codex app-server --listen ws://HOST:PORT` does, or give --backend another address.",
     check_after=not_our_business,
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
-from ..kind import BackendKind, BackendSettings, Finding, names_a_server
+from ..kind import BackendKind, BackendSettings, Finding
 from .servers import LOCAL_SERVERS
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def server_url(backend: str) -> str:
     if backend in LOCAL_SERVERS:
         return LOCAL_SERVERS[backend].address
     parts = _URL.fullmatch(backend)
-    if parts is None or not names_a_server(backend):
+    if parts is None:
         raise UsageError(f"--backend {backend} is no address: write for instance http://127.0.0.1:8080/v1.")
     if parts["user"]:
         raise UsageError("--backend has a name or a key in its address: give the key with --backend-key-file.")

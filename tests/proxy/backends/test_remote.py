@@ -13,13 +13,12 @@ import pytest
 from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
-from proxy.backends import find_kind, make_backend
+from proxy.backends import find_kind
 from proxy.backends.codex.config import Provider
 from proxy.backends.codex.home import prepare_home
 from proxy.backends.codex.threads import WHATEVER_RUNS
 from proxy.backends.remote import remote_backend
 from proxy.contracts import TextPiece
-from proxy.errors import UsageError
 from proxy.quota import QuotaWindow
 from proxy.rpc import RpcClient
 from proxy.rpc.websocket import WebSocketTransport
@@ -155,12 +154,6 @@ async def test_the_login_in_an_address_is_told_to_nobody(aiohttp_server: Aiohttp
         assert problem is not None
         assert host in problem
         assert "s3cr3t" not in problem
-
-
-@pytest.mark.parametrize("broken", ["ws://127.0.0.1:80800", "wss://[::1", "ws://:4500"])
-def test_what_is_no_address_is_told_so(broken: str) -> None:
-    with pytest.raises(UsageError, match="is no address: write for instance ws://"):
-        make_backend(Settings(backend=broken))
 
 
 async def test_a_turn_that_has_no_name_yet_can_be_ended(address: str, model: ScriptedModel) -> None:
