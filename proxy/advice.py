@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 # Set by the Makefile, whose targets have the names of these commands.
 BY_MAKE = "TAGCALL_BY_MAKE"
 TARGETS = frozenset({"demo", "doctor", "login", "serve", "setup"})
 
+# A login without it goes into another home.
+CODEX_HOME = "--codex-home"
+
 
 def command(words: str) -> str:
     """`words` are a command and its arguments, as `login`; the result is in backquotes."""
+    first, blank, more = words.partition(" ")
+    if first == "login" and (home := _codex_home(sys.argv)):
+        words = f"login {subprocess.list2cmdline(home)}{blank}{more}"
     if os.environ.get(BY_MAKE) and words in TARGETS:
         return f"`make {words}`"
     own = Path(sys.argv[0])
@@ -23,6 +32,16 @@ def command(words: str) -> str:
     if own.parts[-2:] == ("cli", "__main__.py"):
         return f"`{sys.executable} -m proxy.cli {words}`"
     return f"`tagcall {words}`"
+
+
+def _codex_home(typed: Sequence[str]) -> list[str]:
+    """That flag of this command, if it has it."""
+    for word, following in pairwise([*typed, ""]):
+        if word == CODEX_HOME:
+            return [word, following]
+        if word.startswith(f"{CODEX_HOME}="):
+            return [word]
+    return []
 
 
 def addition(package: str) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -35,6 +36,16 @@ def test_a_command_on_the_path_is_named_and_another_is_told_whole(
     other = installed(tmp_path / "other")
     monkeypatch.setenv("PATH", str(other.parent))
     assert command("doctor") == f"`{program} doctor`", "the one on PATH is another"
+
+
+@pytest.mark.parametrize("flag", [["--codex-home", "/my home"], ["--codex-home=/my home"]])
+def test_a_login_goes_into_the_home_that_was_typed(flag: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TAGCALL_BY_MAKE", raising=False)
+    monkeypatch.setattr(sys, "argv", ["pytest", "serve", *flag])
+    home = subprocess.list2cmdline(flag)
+    assert command("login") == f"`tagcall login {home}`"
+    assert command("login -- --device-auth") == f"`tagcall login {home} -- --device-auth`"
+    assert command("serve") == "`tagcall serve`"
 
 
 def test_what_is_on_the_path_for_one_run_is_told_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

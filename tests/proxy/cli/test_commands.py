@@ -165,7 +165,8 @@ def test_doctor_tells_of_a_missing_login_and_what_to_do(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "  ok  program " in done.stdout
     assert "  no  backend    codex is not logged in\n" in done.stdout
-    assert re.search(r"\n +Run `\S+ -m proxy.cli login`\.\n", done.stdout), "as it was started"
+    told = rf"\n +Run `\S+ -m proxy.cli login --codex-home {re.escape(str(tmp_path / 'home'))}`\.\n"
+    assert re.search(told, done.stdout), "as it was started, into this home"
     assert "  ok  models " in done.stdout
     assert "  ok  text-only  no built-in tool reaches the model" in done.stdout
     assert "Obsidian Copilot" not in done.stdout, "there is nothing to enter yet"

@@ -154,7 +154,7 @@ def test_a_missing_login_is_begun_and_what_it_advises_is_ours(tmp_path: Path) ->
     done = run("setup", "--codex", str(program), "--codex-home", str(tmp_path / "home"), "--port", "0")
     assert done.returncode == 7, "codex's own exit status"
     assert "This is codex's own login" in done.stdout
-    assert "-m proxy.cli login -- --device-auth` instead." in done.stdout
+    assert f"-m proxy.cli login --codex-home {tmp_path / 'home'} -- --device-auth` instead." in done.stdout
     assert "codex login" not in done.stdout
 
 
