@@ -59,8 +59,9 @@ def unmarked(text: str) -> Iterator[str]:
         yield text
 
 
-# What counts up from line to line, with the blanks that keep it in its column; names of commits; and all else.
-_COUNTED = re.compile(r"[ \t]*+(?:\d++|\b[0-9a-f]{7,40}\b)|.", re.DOTALL)
+# What counts up from line to line, with the blanks that keep it in its column; names of commits; and all else. Only
+# where blanks begin is looked behind them.
+_COUNTED = re.compile(r"(?<![ \t])[ \t]*+(?:\d++|\b[0-9a-f]{7,40}\b)|.", re.DOTALL)
 # What a line of a call begins with, and no mark ends in.
 _BEGINS_VALUE = frozenset("<{[(\"'")
 
