@@ -33,7 +33,8 @@ _ESCAPE = 24
 # How JSON in ASCII writes one character beyond 16 bits: as two escapes, which are decoded one by one.
 _HALVES = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
 _UNSEEN = re.compile(f"[{INVISIBLE}]+")
-_COLOUR = re.compile(COLOUR)
+# Not from within a row of backslashes, which would be looked along from each of them.
+_COLOUR = re.compile(rf"(?:(?<!\\)|(?!\\)){COLOUR}")
 # No-break, typographic and ideographic blanks: no white space to JSON, plain blanks in a copy.
 _BLANK = re.compile(r"[^\S\n\t\r ]")
 # What each begins with, and the whole.
