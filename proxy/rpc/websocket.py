@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 
+_LOGIN = re.compile(r"^(wss?://)[^/]*@")
+
 # Seconds for the connection and its handshake.
 OPEN_TIMEOUT = 10.0
 # Seconds for the other side's half of the closing handshake.
@@ -17,7 +19,7 @@ CLOSE_TIMEOUT = 2.0
 
 def without_login(address: str) -> str:
     """An address as it may be told to anybody."""
-    return re.sub(r"^(wss?://)[^/]*@", r"\1", address)
+    return _LOGIN.sub(r"\1", address)
 
 
 class WebSocketTransport:
