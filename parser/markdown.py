@@ -13,7 +13,7 @@ _PIECE = re.compile(r"`+|~+|\n|[\x00-\x09\x0b-\x20]+|[^`~\n]+")
 
 _BLANKS = "".join(map(chr, range(0x21)))
 # What may stand before a fence on its line: an item of a list begins with it. It is looked for in so many characters.
-_ITEM = re.compile(r"(?:[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)+")
+_ITEM = re.compile(r"(?:[ \t]*+(?:[-*+]|[0-9]{1,9}+[.)])[ \t]++)++")
 _MAX_ITEM = 32
 
 

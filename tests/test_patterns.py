@@ -56,7 +56,6 @@ MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
     # A person's own, on what they type, and for their recordings.
     ("proxy/cli/command_line.py", "error"): lambda: [re.compile("argument a: b")],
     ("proxy/cli/record/options.py", "_pattern"): lambda: [re.compile("sk-aaaa")],
-    ("proxy/cli/record/scrub.py", "_cuts"): lambda: [re.compile("sk-aaaa")],
     ("proxy/cli/record/scrub.py", "_known_keys"): lambda: [re.compile("sk-aaaa")],
     ("proxy/cli/record/scrub.py", "_known_homes"): lambda: [re.compile(r"/home/a(?=/|\b)")],
     ("proxy/turn/masking.py", "_patterns"): lambda: [*_patterns("0123456789abcdef")],
