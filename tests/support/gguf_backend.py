@@ -13,10 +13,11 @@ import aiohttp
 import orjson
 
 from parser import CLOSE_TAG, OPEN_TAG
-from prompts import Part, Text
 from proxy.backends.chat.requests import said
 from proxy.contracts import BackendEvent, Health, Load, Model, Prompt, TextPiece, TurnEnded, Usage
 from proxy.errors import BackendError
+
+from .parts import text_of_parts
 
 # Characters of a tag behind which it is cut to be more than one token: `<tool` and `_call>`.
 CUT = -len("_call>")
@@ -100,7 +101,7 @@ class GgufBackend:
         shown = prompt.developer if self._flat else prompt.head
         shown_as = [("user", prompt.parts)] if self._flat else said(prompt.items)
         messages = [{"role": "system", "content": text} for text in (self._base, shown) if text]
-        messages += [{"role": role, "content": _text(parts)} for role, parts in shown_as]
+        messages += [{"role": role, "content": text_of_parts(parts)} for role, parts in shown_as]
         templated: str = (await self._ask("/apply-template", messages=messages))["prompt"]
         if self._split:
             tags = "|".join(f"(?<={re.escape(tag[:CUT])})(?={re.escape(tag[CUT:])})" for tag in self._split)
@@ -141,10 +142,6 @@ class GgufBackend:
 
     def load(self) -> Load:
         return Load()
-
-
-def _text(parts: Sequence[Part]) -> str:
-    return "".join(part.text for part in parts if isinstance(part, Text))
 
 
 async def _batches(response: aiohttp.ClientResponse) -> AsyncIterator[Sequence[BackendEvent]]:

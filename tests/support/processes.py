@@ -28,3 +28,15 @@ async def all_gone(pids: Sequence[int]) -> None:
     async with asyncio.timeout(PATIENCE):
         while any(map(find_process, pids)):  # noqa: ASYNC110 -- they may be nobody's children any more
             await asyncio.sleep(POLL_INTERVAL)
+
+
+async def said_by(process: asyncio.subprocess.Process) -> tuple[str, str]:
+    """What it says on its standard output and error until it ends by itself; else it is killed."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            out, error = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return (out or b"").decode(), (error or b"").decode()

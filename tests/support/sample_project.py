@@ -14,7 +14,7 @@ from parser import write_call
 
 from .codex_homes import informed_home
 from .codex_programs import child_environment, installed_programs
-from .patience import PATIENCE
+from .processes import said_by
 from .scripted_model import Message, Refusal, Reply, ScriptedModel
 
 CONFTEST = """
@@ -99,14 +99,13 @@ class SampleProject:
             *self.pytest, "-q", *flags, cwd=self.folder, env=environment,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
-        try:
-            async with asyncio.timeout(PATIENCE):
-                said, _ = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
+        said, _ = await said_by(process)
         assert process.returncode is not None
-        return process.returncode, said.decode()
+        return process.returncode, said
+
+    def at_home(self) -> set[Path]:
+        """What others than codex have left there."""
+        return {path for path in self.home.rglob("*") if not path.is_relative_to(self.home / "codex")}
 
     def files(self) -> dict[str, bytes]:
         return {

@@ -80,9 +80,11 @@ def one_spelling(arguments: str) -> str:
 
 
 def joined(said: Iterable[Shown]) -> Iterator[Shown]:
-    """`said` with neighbouring messages of the assistant as one: no form has a border between them."""
+    """`said` with neighbouring messages of the assistant as one, and none that is empty: no form has a border there."""
     last: Shown | None = None
     for one in said:
+        if one.kind == "assistant" and not (one.text or one.calls):
+            continue
         if last is not None and last.kind == one.kind == "assistant":
             last = Shown("assistant", told(f"{last.text}\n{one.text}"), None, (*last.calls, *one.calls))
             continue

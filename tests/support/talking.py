@@ -9,12 +9,12 @@ from typing import Any
 
 from openai import AsyncOpenAI
 
-from prompts import Text
 from proxy.contracts import BackendEvent, Prompt
 from proxy.server import running_server
 from proxy.settings import Settings
 
 from .memory_backend import MemoryBackend, Script
+from .parts import text_of_parts
 
 TOOLS: list[Any] = [{"type": "function", "name": "read_note", "parameters": {"type": "object"}, "strict": False}]
 
@@ -43,6 +43,27 @@ class GatedBackend(MemoryBackend):
             await self.gate.wait()
 
 
+class SilentBackend(MemoryBackend):
+    """Takes turns and says nothing."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.asked = asyncio.Event()
+        self.left = asyncio.Event()
+
+    @asynccontextmanager
+    async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
+        async def batches() -> AsyncIterator[Sequence[BackendEvent]]:
+            self.asked.set()
+            await asyncio.Event().wait()
+            yield []
+
+        try:
+            yield batches()
+        finally:
+            self.left.set()
+
+
 @asynccontextmanager
 async def talking(
     *answers: Script, backend: MemoryBackend | None = None, store: str = "memory", **settings: Any
@@ -57,4 +78,4 @@ async def talking(
 
 def shown(backend: MemoryBackend) -> str:
     """The conversation that the model was shown last."""
-    return "".join(part.text for part in backend.prompts[-1].parts if isinstance(part, Text))
+    return text_of_parts(backend.prompts[-1].parts)

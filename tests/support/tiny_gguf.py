@@ -28,6 +28,11 @@ TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|end|>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
+# As that of QwQ: it opens the thoughts, and drops those that were.
+THINKING_TEMPLATE = (
+    TEMPLATE.replace("message.content", "message.content.split('</think>')[-1]")
+    + "{% if add_generation_prompt %}<think>\n{% endif %}"
+)
 # As strict as those of Gemma and Mistral, in their words.
 STRICT_TEMPLATE = (
     "{% for message in messages %}"

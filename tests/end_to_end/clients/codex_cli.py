@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.support.codex_programs import ROOT, child_environment
 from tests.support.conversation import ToolCall
 from tests.support.patience import PATIENCE
+from tests.support.processes import said_by
 
 # Of a model without an entry codex lists the tools of MCP servers; of others it hides them behind a search, or in code.
 UNKNOWN_MODEL = "some-model"
@@ -90,12 +91,6 @@ class CodexClient:
             cwd=self.home / "work",
             env={**child_environment(self.home), "CODEX_HOME": str(self.home), "CODEX_API_KEY": "any"},
         )
-        try:
-            async with asyncio.timeout(PATIENCE):
-                out, err = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        assert process.returncode == 0, err.decode()
-        return out.decode().strip()
+        out, err = await said_by(process)
+        assert process.returncode == 0, err
+        return out.strip()

@@ -1,0 +1,68 @@
+"""A tagcall server and the official client for it, in front of a scripted model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from openai import AsyncOpenAI
+from openai.types.responses import FunctionToolParam, Response, ResponseFunctionToolCall, ResponseInputItemParam
+
+from .backends import TestBackend
+from .patience import PATIENCE
+from .published_types import check_published_events
+from .responses_grammar import check_events
+from .scripted_model import Message, Reply, ScriptedModel
+from .tagcall_server import tagcall_server
+
+TOOLS: list[FunctionToolParam] = [
+    {
+        "type": "function",
+        "name": "read_note",
+        "description": "Read a note of the vault.",
+        "parameters": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+        "strict": False,
+    },
+    {"type": "function", "name": "list_notes", "description": None, "parameters": None, "strict": None},
+]
+
+
+@dataclass
+class Endpoint:
+    client: AsyncOpenAI
+    model: ScriptedModel
+    url: str
+
+    def say(self, *texts: str) -> None:
+        """What the model answers next, a text a time."""
+        self.model.push(*(Reply([Message(text)], chunk=3) for text in texts))
+
+
+@asynccontextmanager
+async def serving(model: ScriptedModel, stack: TestBackend, home: Path, **settings: Any) -> AsyncIterator[Endpoint]:
+    async with (
+        tagcall_server(model, home, stack, **settings) as url,
+        AsyncOpenAI(base_url=url, api_key="anything", max_retries=0, timeout=PATIENCE) as client,
+    ):
+        yield Endpoint(client, model, url)
+
+
+def calls_of(response: Response) -> list[ResponseFunctionToolCall]:
+    return [item for item in response.output if isinstance(item, ResponseFunctionToolCall)]
+
+
+async def streamed(
+    endpoint: Endpoint, items: Sequence[ResponseInputItemParam], **members: Any
+) -> tuple[list[Any], Response]:
+    """All events of a streamed Response, held to the whole grammar, and the final Response."""
+    asked: Any = {"model": "gpt-5.5", "input": list(items), "tools": TOOLS, **members}
+    stream = await endpoint.client.responses.create(**asked, stream=True)
+    events: list[Any] = [event async for event in stream]
+    sent = [event.to_dict() for event in events]
+    check_published_events(sent)
+    check_events(sent)
+    assert events[-1].type == "response.completed"
+    return events, events[-1].response
