@@ -40,6 +40,7 @@ from .grammar import CLOSE_TAG, KEY, OPEN_TAG, write_call
 from .headed_call import HeadedCallParser
 from .held_answer import CALL, CALLS, HeldAnswerParser
 from .json_scan import BLANKS, ValueScanner
+from .json_text import members_of, without_member
 from .registry import Tool, ToolRegistry
 from .rules import Rule
 from .sentinel import SentinelParser
@@ -71,6 +72,8 @@ __all__ = [
     "ValueScanner",
     "coerce",
     "fit",
+    "members_of",
     "read_parameter_types",
+    "without_member",
     "write_call",
 ]

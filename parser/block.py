@@ -16,6 +16,7 @@ from .body import (
     BlockOpening,
     Body,
     Collected,
+    NoCall,
     NoOpening,
     TooLong,
     opening_of,
@@ -162,19 +163,35 @@ class Block:
             self._pieces, self.size = ["{"], 1
             self.state = LIVE
             return text[start + 1 :]
-        match opening_of(text):
+        match opening_of(text, first_on_line=self._prose.first_on_line):
             case None:
                 self._held = text
                 return ""
-            case NoOpening():
-                self.state = PROSE
-                return self._prose.say_open_tag(text, events)
+            case NoCall() as block:
+                return self._end_without_call(block, text, events)
+            case NoOpening(end):
+                return self._end_opened(text, end, events)
             case BlockOpening(start, openers, markup):
                 self._head, self._openers, self._unclosed = text[:start], openers, False
                 self.call = LiveCall(self._next_index, tells=self.tells)
                 self._body = Body(self.max_chars, None, markup=markup)
                 self.state = BODY
                 return text[start:]
+
+    def _end_opened(self, text: str, end: int, events: list[ParserEvent]) -> str:
+        """No block begins there: the tag up to `end` is text, or in place of the close tag of the call before."""
+        self.state = PROSE
+        if not (self._unclosed and self._prose.blank):
+            return self._prose.say_open_tag(text, events)
+        self._unclosed = False
+        events.append(StrayCloser(self._prose.take_blank() + text[:end]))
+        return text[end:]
+
+    def _end_without_call(self, block: NoCall, text: str, events: list[ParserEvent]) -> str:
+        self.call = LiveCall(self._next_index, tells=self.tells)
+        self._malformed(block.reason, text[: block.end], events)
+        self.state = CLOSED
+        return text[block.end :]
 
     def read_live(self, text: str, events: list[ParserEvent]) -> str:
         # Cut where the limit is and not where the delta ends, so that how the text was cut does not show.
@@ -358,12 +375,18 @@ class Block:
             case State.PROSE | State.ENDED:
                 return ""
             case State.OPENED:
-                self.state = PROSE
-                # An open tag in place of the close tag, and the answer ends with it: it belongs to the call before.
-                if self._unclosed and self._prose.blank and not OPEN.sub("", held, count=1).strip(BLANKS):
-                    events.append(StrayCloser(self._prose.take_blank() + held))
-                    return ""
-                return self._prose.say_open_tag(held, events)
+                tag, first_on_line = OPEN.match(held), self._prose.first_on_line
+                end = tag.end() if tag else 0
+                # As if a line ended here: what may go on behind an empty block goes on no more.
+                match opening_of(f"{held}\n", first_on_line=first_on_line):
+                    case NoCall(block_end) as block if block_end <= len(held):
+                        return self._end_without_call(block, held, events)
+                    case _ if held[end:].strip(BLANKS):
+                        return self._end_opened(held, end, events)
+                    case _ if first_on_line and not (self._unclosed and self._prose.blank):
+                        return self._end_without_call(NoCall(len(held), "nothing follows its tag"), held, events)
+                    case _:
+                        return self._end_opened(held, len(held), events)
             case State.LIVE:
                 self.call.end(events)
                 if self.call.broken:

@@ -8,9 +8,18 @@ from typing import NamedTuple
 
 from .beginnings import beginnings
 from .foreign import begins_foreign, is_markup
-from .grammar import CLOSE, CLOSE_BEGUN, CLOSE_BEHIND, CLOSE_BEHIND_BEGUN, OPEN, OPEN_BEGUN
+from .grammar import (
+    CLOSE,
+    CLOSE_BEGUN,
+    CLOSE_BEHIND,
+    CLOSE_BEHIND_BEGUN,
+    KEY_IN_FRONT,
+    KEY_IN_FRONT_BEGUN,
+    OPEN,
+    OPEN_BEGUN,
+)
 from .json_scan import BLANKS, after_space
-from .relaxed_json import WS
+from .relaxed_json import ESCAPED_SPACE, WS
 
 # Characters. The tags, white space and fence before the JSON are held back up to this length.
 MAX_OPENING_CHARS = 256
@@ -18,7 +27,11 @@ MAX_OPENING_CHARS = 256
 # Where a well-formed call begins: one open tag that says no more, and an object.
 OPEN_OBJECT = re.compile(r"<tool_call[ \t\r\n]{0,4}>[ \t\r\n]*+(?={)", re.IGNORECASE)
 
-_SPACE = re.compile(WS)
+# Characters. So many may stand between the tags of a block that holds no call.
+MAX_WORDS_CHARS = 1000
+
+_SPACE = re.compile(rf"{WS}(?:{ESCAPED_SPACE.pattern}{WS})*+")
+_TAG = re.compile(f"(?P<close>{CLOSE.pattern})|{OPEN.pattern}", re.IGNORECASE)
 _FENCE = re.compile(r"(?:`{3,}|~{3,})[\w-]*[ \t\r\n]*")
 _FENCE_BEGUN = re.compile(beginnings(_FENCE.pattern))
 
@@ -45,14 +58,24 @@ class BlockOpening(NamedTuple):
     markup: bool
 
 
+class NoCall(NamedTuple):
+    """A block that holds no call, with its close tag: it ends at `end`."""
+
+    end: int
+    reason: str
+
+
 class NoOpening(NamedTuple):
     """The tag, which ends at `end`, is text."""
 
     end: int
 
 
-def opening_of(text: str) -> BlockOpening | NoOpening | None:
-    """What the open tag at the start of `text` is, if not an `OPEN_OBJECT`; None if that is not decided yet."""
+def opening_of(text: str, *, first_on_line: bool) -> BlockOpening | NoCall | NoOpening | None:
+    """What the open tag at the start of `text` is, if not an `OPEN_OBJECT`; None if that is not decided yet.
+
+    `first_on_line`: nothing but blanks stands before it on its line.
+    """
     first = OPEN.match(text)
     if first is None:
         raise ValueError("the text does not start with an open tag")
@@ -61,21 +84,47 @@ def opening_of(text: str) -> BlockOpening | NoOpening | None:
     if second := OPEN.match(text, body):
         body = after_space(text, second.end())
         openers = 2
-    start = _after(_FENCE, text, _after(_SPACE, text, body))
+    at = _after(_SPACE, text, body)
+    # What is not there yet where the limit is does not count, or it would show how the text was cut.
+    head = text[:MAX_OPENING_CHARS]
+    start = _after(_FENCE, text, _after(KEY_IN_FRONT, head, at))
     if start > MAX_OPENING_CHARS:
         return NoOpening(first.end())
     char = text[start : start + 1]
     if char in ("{", "[") or text.startswith('"{', start):
         return BlockOpening(body, openers, markup=False)
-    if start == len(text) or text[start:] == '"' or OPEN_BEGUN.match(text, start) or _FENCE_BEGUN.match(text, start):
+    if (
+        start == len(text)
+        or text[start:] in ('"', "\\")
+        or OPEN_BEGUN.match(text, start)
+        or _FENCE_BEGUN.match(text, start)
+    ):
         return None
-    match begins_foreign(text, start):
+    match begins_foreign(head, start):
         case True:
             return BlockOpening(body, openers, markup=is_markup(text, start))
-        case None if len(text) <= MAX_OPENING_CHARS:
+        case found if len(text) < MAX_OPENING_CHARS and (found is None or KEY_IN_FRONT_BEGUN.match(head, at)):
             return None
         case _:
-            return NoOpening(first.end())
+            return _without_call(text, first.end(), body, first_on_line=first_on_line)
+
+
+def _without_call(text: str, tag_end: int, body: int, *, first_on_line: bool) -> NoCall | NoOpening | None:
+    """What an open tag is that ends at `tag_end`, where no call begins at `body`: a block all the same, or text."""
+    # Whoever mentions a tag in a sentence goes on in its line, and seldom closes it.
+    in_line = not first_on_line and "\n" not in text[tag_end:body]
+    tag = _TAG.search(text, body, MAX_WORDS_CHARS)
+    may_come = len(text) < MAX_WORDS_CHARS
+    if tag is None:
+        return None if may_come and (not in_line or CLOSE_BEGUN.match(text, body)) else NoOpening(tag_end)
+    if not tag["close"] or text.count("`", body, tag.start()) % 2 or (in_line and tag.start() > body):
+        return NoOpening(tag_end)
+    behind = text[tag.end() : MAX_WORDS_CHARS].lstrip(" \t")[:1]
+    if in_line and behind not in ("\r", "\n", "<"):
+        return None if may_come and not behind else NoOpening(tag_end)
+    return NoCall(
+        tag.end(), "no JSON stands between its tags" if tag.start() > body else "nothing stands between its tags"
+    )
 
 
 def _after(pattern: re.Pattern[str], text: str, pos: int) -> int:

@@ -30,6 +30,8 @@ from .rules import Rule
 
 # Times that arguments are decoded: a string, and a string in a string.
 _DECODINGS = 2
+# What a whole message of OpenAI's has beside its calls and says nothing.
+_MESSAGE_MEMBERS = (("role", '"assistant"'), ("content", "null"), ("content", '""'))
 _EMPTY = (Rule.NULL_ARGUMENTS, Rule.EMPTY_ARGUMENTS)
 
 
@@ -47,6 +49,10 @@ class Call:
         """The same call, which took these rules first. Each rule is named once."""
         return replace(self, rules=tuple(dict.fromkeys((*rules, *self.rules))))
 
+    def beside(self, members: Sequence[tuple[str, str]]) -> Call:
+        """The same call as one of several that these stand beside: what says that those are meant says it of each."""
+        return replace(self, extra=tuple({**dict(members), **dict(self.extra)}.items()))
+
 
 def calls_of(value: str) -> list[Call]:
     """The calls in one JSON value, in order, at least one. Raises UnreadableError."""
@@ -55,9 +61,14 @@ def calls_of(value: str) -> list[Call]:
         return _with_rule(calls, Rule.ARRAY_OF_CALLS)
     if value[0] == "{":
         members = members_of(value)
-        # Only alone: what stands beside it would belong to none of its calls.
-        if len(members) == 1 and folded_key(members[0][0]) in WRAPPERS:
-            return _with_rule(calls_of(members[0][1]), Rule.WRAPPER_OBJECT)
+        held = [inner for key, inner in members if folded_key(key) in WRAPPERS]
+        # Only without anything that would belong to none of its calls.
+        others = [
+            member for member in members if folded_key(member[0]) not in WRAPPERS and member not in _MESSAGE_MEMBERS
+        ]
+        is_wrapper = len(members) == 1 or (held and held[0][0] == "[" and _is_neutral(others))
+        if len(held) == 1 and is_wrapper and len(dict(others)) == len(others):
+            return _with_rule([one.beside(others) for one in calls_of(held[0])], Rule.WRAPPER_OBJECT)
     return [_call_of(value)]
 
 
@@ -72,14 +83,15 @@ def unpacked(call: Call) -> list[Call]:
     if call.name != PARALLEL:
         return [call]
     members = members_of(call.arguments)
-    others = any(folded_key(key) not in NEUTRAL for key, _ in call.extra)
-    if others or len(members) != 1 or folded_key(members[0][0]) not in WRAPPERS or members[0][1][0] != "[":
+    if (
+        not _is_neutral(call.extra)
+        or len(members) != 1
+        or folded_key(members[0][0]) not in WRAPPERS
+        or members[0][1][0] != "["
+    ):
         raise UnreadableError("several calls at once, and something else")
     inner = _with_rule([_call_of(element) for element in elements_of(members[0][1])], Rule.WRAPPER_OBJECT)
-    # What says that this call is meant says it of each that it holds.
-    return [
-        replace(one, extra=tuple({**dict(call.extra), **dict(one.extra)}.items())).after(call.rules) for one in inner
-    ]
+    return [one.beside(call.extra).after(call.rules) for one in inner]
 
 
 def is_another_shape(value: str) -> bool:
@@ -93,6 +105,11 @@ def is_another_shape(value: str) -> bool:
     return any(members[key].startswith(("{", '"{')) for key in held) and not (
         members.keys() - held - NAME_ALIASES - NEUTRAL
     )
+
+
+def _is_neutral(members: Sequence[tuple[str, str]]) -> bool:
+    """Whether they say nothing about the arguments."""
+    return all(folded_key(key) in NEUTRAL for key, _ in members)
 
 
 def _with_rule(calls: list[Call], rule: Rule) -> list[Call]:
@@ -125,14 +142,14 @@ def _call_of(value: str) -> Call:
     call_id = _id_of(others)
     if arguments is None:
         # `{"name": "r", "path": "a.md"}`: are these its arguments, or were they lost and this is something else?
-        if any(folded_key(key) not in NEUTRAL for key, _ in others):
+        if not _is_neutral(others):
             raise UnreadableError("the call has members but no arguments")
         rules.append(Rule.MISSING_ARGUMENTS)
         arguments = "{}"
     else:
         arguments, used = _object_text(arguments)
         # What should stand in them may stand beside them.
-        if used and used[-1] in _EMPTY and any(folded_key(key) not in NEUTRAL for key, _ in others):
+        if used and used[-1] in _EMPTY and not _is_neutral(others):
             raise UnreadableError("the arguments are empty, and the call has other members")
         rules += used
     extra = tuple((key, inner) for key, inner in others if not (key in IDS and inner[0] == '"'))

@@ -3,7 +3,8 @@
 A repaired call that lacks what the schema requires is doubtful: it is rather the repair that lost it.
 
 Values change only where the schema asks for other types than a string, and says so by a plain `type`: `anyOf`, `$ref`
-and the like are left alone, and so is what fits already. Of the text nothing but the changed values changes.
+and the like are left alone, and so is what fits already. An empty value of an optional member goes where the schema
+allows none. Of the text nothing but the changed values changes.
 """
 
 from __future__ import annotations
@@ -41,10 +42,18 @@ _BOOLEANS = {"true": "true", "True": "true", "false": "false", "False": "false"}
 # Any string, its escapes unread: what is wrong in them is found when it is decoded.
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
-# Members of a call that are no parameters, whatever a tool declares; and the number that OpenAI's streams give a call.
+# Members of a call that are no parameters, whatever a tool declares; and, folded, those that are none of one that does
+# not declare them: the number that OpenAI's streams give a call, and its id as a result has it.
 _OURS = frozenset({"id", "call_id", "type", "key", "name"})
 _NO_PARAMETERS = frozenset(map(folded_key, _OURS))
-_IDLE = frozenset({"index"})
+_IDLE = frozenset({"index", "toolcallid"})
+# What models write for what they leave out, with its type, and what asks for more than that where the type fits.
+_EMPTY: dict[str, tuple[object, str, str]] = {
+    "null": (None, "null", ""),
+    '""': ("", "string", "minLength"),
+    "{}": ({}, "object", "minProperties"),
+    "[]": ([], "array", "minItems"),
+}
 # With one of these a value may be meant in more ways than its type says.
 _UNPLAIN = frozenset(
     {"$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "const", "dependentSchemas"}
@@ -59,6 +68,7 @@ class Coercion(StrEnum):
     OBJECT = "coerced_object"
     ARRAY = "coerced_array"
     NULL = "dropped_null"
+    EMPTY = "dropped_empty"
     LIFTED = "lifted_member"
 
 
@@ -70,6 +80,8 @@ class ParameterTypes:
     members: Mapping[str, ParameterTypes] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
     items: ParameterTypes | None = None
+    # Of null, "", {} and [], each as written without blanks, those that nobody can mean there.
+    refused: frozenset[str] = frozenset()
 
     @property
     def inside(self) -> bool:
@@ -108,11 +120,16 @@ def _parameter_types(value: object, depth: int) -> ParameterTypes:
         if isinstance(properties, dict):
             members = dict.fromkeys(properties, _ANY)
         return ParameterTypes(members=members, required=names)
-    types = _types(value)
     if isinstance(properties, dict):
         members = {key: _parameter_types(inner, depth - 1) for key, inner in properties.items()}
+    types = _types(value)
     return ParameterTypes(
-        types, members, names, _parameter_types(items, depth - 1) if isinstance(items, dict) else None
+        # Among the choices may be the very string that stands there, or null: then that is what was meant.
+        frozenset() if any(choice is None or isinstance(choice, str) for choice in _choices(value) or ()) else types,
+        members,
+        names,
+        _parameter_types(items, depth - 1) if isinstance(items, dict) else None,
+        _refused(value, types),
     )
 
 
@@ -126,11 +143,31 @@ def _types(value: dict[str, object]) -> frozenset[str]:
     # OpenAPI's way to say that null may stand there. JSON Schema has no such word.
     if types and value.get("nullable") is True:
         types.add("null")
-    # Among the choices may be the very string that stands there, or null: then that is what was meant.
-    choices = value.get("enum")
-    if isinstance(choices, list) and any(choice is None or isinstance(choice, str) for choice in choices):
-        return frozenset()
     return frozenset(types)
+
+
+def _choices(value: dict[str, object]) -> list[object] | None:
+    choices = value.get("enum")
+    return choices if isinstance(choices, list) else None
+
+
+def _refused(value: dict[str, object], types: frozenset[str]) -> frozenset[str]:
+    """What of `_EMPTY` is to be left out where the schema `value` is asked for: it plainly may not stand there."""
+    choices = _choices(value)
+    if not types and choices is None:
+        return frozenset()
+    refused = {
+        written
+        for written, (empty, kind, least) in _EMPTY.items()
+        # What is among the choices is meant, whatever the type says.
+        if (empty not in choices if choices is not None else kind not in types)
+        or (isinstance(few := value.get(least), int) and few > 0)
+        or (kind == "object" and value.get("required"))
+    }
+    if value.get("nullable") is True:
+        refused.discard("null")
+    # Where one empty value may stand, another may be meant as that: `""` as `[]`.
+    return frozenset(refused if refused >= _EMPTY.keys() - {"null"} else refused & {"null"})
 
 
 def coerce(arguments: str, wanted: ParameterTypes) -> Coerced:
@@ -171,7 +208,7 @@ def fit(
             before = arguments.rstrip(BLANKS)[:-1] + (", " if written else "")
             arguments = f"{before}{json.dumps(key, ensure_ascii=False)}: {value}}}"
             written.add(key)
-        elif key not in _IDLE:
+        elif folded_key(key) not in _IDLE:
             return Doubtful(f"{key!r} stands beside the arguments")
     missing = wanted.required - written
     # A parameter of such a name may be what stands beside the arguments, and nobody can tell.
@@ -235,7 +272,7 @@ class _Editor:
             pos = after_space(text, pos + 1)
             name = _decoded(key.group()) if wanted.members else ""
             inner = wanted.members.get(name, _ANY)
-            null = text.startswith("null", pos)
+            empty = _empty_at(text, pos) if inner.refused and name not in wanted.required else None
             end = self.value(inner, pos, depth + 1)
             pos = after_space(text, end)
             more = text[pos] == ","
@@ -245,10 +282,10 @@ class _Editor:
                     raise _NotJsonError
             elif text[pos] != "}":
                 raise _NotJsonError
-            # Models write null for what they leave out. What is required is not left out, so there null is a mistake to
-            # tell of.
-            if null and name not in wanted.required and inner.types and "null" not in inner.types:
-                self.coercions.append(Coercion.NULL)
+            # Models write null or an empty value for what they leave out. What is required is not left out, so there it
+            # is a mistake to tell of.
+            if empty in inner.refused:
+                self.coercions.append(Coercion.NULL if empty == "null" else Coercion.EMPTY)
                 dropped.append((start, pos if more else end))
                 continue
             kept_end = end
@@ -283,6 +320,13 @@ class _Editor:
             text, coercions = found
             self._edits.append((start, end, text))
             self.coercions += coercions
+
+
+def _empty_at(text: str, pos: int) -> str | None:
+    """Which of `_EMPTY` stands at `pos`."""
+    inside = after_space(text, pos + 1) if text[pos] in "{[" else pos + 1
+    written = "null" if text.startswith("null", pos) else text[pos] + text[inside]
+    return written if written in _EMPTY else None
 
 
 def _decoded(written: str) -> str:

@@ -80,8 +80,8 @@ class CallCompleted:
 
 @_event
 class StrayCloser:
-    """A second close tag right behind a call's own, half of one or an open tag where the answer ends, or the end
-    of a fence round the whole answer. It is nobody's text.
+    """A second close tag right behind a call's own, half of one where the answer ends, an open tag in place of a close
+    tag, or the end of a fence round the whole answer. It is nobody's text.
 
     `raw` has the white space before it too. Whoever refuses the call before it shows it with that call.
     """

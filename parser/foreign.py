@@ -186,8 +186,9 @@ def _called(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
 
 
 def _titled(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
+    name = name.rstrip(":")
     # `arguments: {"path": "a.md"}` is a part of a call.
-    if folded_key(name.rstrip(":")) in ARGUMENTS_ALIASES:
+    if folded_key(name) in ARGUMENTS_ALIASES:
         raise UnreadableError("arguments without a call")
     value = rewrite(body, pos, closed=False)
     # No tool's name but a title over the call, which is all there is in the object.

@@ -4,7 +4,7 @@ A call is one JSON object between the tags, with a `name` and an `arguments` obj
 key of its conversation, where one is asked for:
 
     <tool_call>{"name": "read_note", "arguments": {"path": "a.md"}}</tool_call>
-    <tool_call>{"key": "3b0f9c2d71e84a56", "name": "read_note", "arguments": {"path": "a.md"}}</tool_call>
+    <tool_call>{"key": "7qhvxmrtbz", "name": "read_note", "arguments": {"path": "a.md"}}</tool_call>
 """
 
 from __future__ import annotations
@@ -51,19 +51,25 @@ def write_call(name: str, arguments: str, *, key: str | None = None) -> str:
     return f"{OPEN_TAG}{{{keyed}{named}}}{CLOSE_TAG}"
 
 
-# Models are seen to vary case and blanks, and to say in the tag what the JSON says; prompts escape those
-# spellings in what they quote, too.
+# Models are seen to vary case and blanks, to write the tag of an empty element, and to say in the tag what the JSON
+# says; prompts escape those spellings in what they quote, too.
 _BLANKS = "[ \t\r\n]{0,4}"
 _KEYS = (KEY, "id", "call_id", "name", "tool", "function", "type", "index")
 _VALUE = r'"[^"<>\n]{0,128}"|\'[^\'<>\n]{0,128}\'|[\w.:-]{1,128}'
 ATTRIBUTE = rf"({'|'.join(_KEYS)}) ?= ?({_VALUE})"
 _WITH_ATTRIBUTE = rf"(?:[ \t\r\n]{{1,4}}(?:{'|'.join(_KEYS)}) ?= ?(?:{_VALUE}))"
-OPEN = re.compile(f"<tool_call{_WITH_ATTRIBUTE}{{0,3}}{_BLANKS}>", re.IGNORECASE)
-CLOSE = re.compile(f"</tool_call{_BLANKS}>", re.IGNORECASE)
+OPEN = re.compile(f"<tool_call{_WITH_ATTRIBUTE}{{0,3}}{_BLANKS}/?>", re.IGNORECASE)
+CLOSE = re.compile(f"</tool_call{_BLANKS}/?>", re.IGNORECASE)
 # Right behind a call, where no string of JSON can be that has its slashes escaped.
-CLOSE_BEHIND = re.compile(rf"<\\?/tool_call{_BLANKS}>", re.IGNORECASE)
+CLOSE_BEHIND = re.compile(rf"<\\?/tool_call{_BLANKS}/?>", re.IGNORECASE)
+# The key as a word in front of the object, where models put it that take it for a title of the call: a digit and
+# letters, as all keys are.
+KEY_IN_FRONT = re.compile(
+    r"""(?:["']?[Kk]ey["']? ?[:=] ?)?(["']?)([0-9][a-z]{9})\1[ \t\r\n]*+(?:[:,][ \t\r\n]*+)?(?=[\[{`~])"""
+)
 
 # A text that ends in the middle of a tag: match these where the `<` stands.
 OPEN_BEGUN = re.compile(beginnings(OPEN.pattern), re.IGNORECASE)
 CLOSE_BEGUN = re.compile(beginnings(CLOSE.pattern), re.IGNORECASE)
+KEY_IN_FRONT_BEGUN = re.compile(beginnings(KEY_IN_FRONT.pattern))
 CLOSE_BEHIND_BEGUN = re.compile(beginnings(CLOSE_BEHIND.pattern), re.IGNORECASE)

@@ -60,10 +60,9 @@ class _Place(Enum):
 class HeadedCallParser:
     """Reads one answer as `BareAnswerParser` does, and calls of `registry` with a header in place of their tags."""
 
-    def __init__(self, registry: ToolRegistry, *, arguments: bool = True, max_chars: int = MAX_CALL_CHARS) -> None:
+    def __init__(self, registry: ToolRegistry, *, arguments: bool = True) -> None:
         self._registry = registry
         self._tells = arguments
-        self._max_chars = max_chars
         self._inner = BareAnswerParser(registry, arguments=arguments)
         # Calls that the inner parser began, and those that it does not count, which were read here.
         self._begun = self._found = 0
@@ -207,7 +206,7 @@ class HeadedCallParser:
             self._place = _Place.BEHIND
             return rest
         self._size += len(text)
-        if self._scanner.broken or self._size > self._max_chars:
+        if self._scanner.broken or self._size > MAX_CALL_CHARS:
             return self._release(events)
         return ""
 

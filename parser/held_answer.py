@@ -54,12 +54,12 @@ class HeldAnswerParser:
     def _hold(self, text: str) -> list[ParserEvent]:
         self._held.append(text)
         self._size += len(text)
-        if self._size > self._max_chars or not self._may_go_on(text):
+        if self._size > self._max_chars or not self._scan(text):
             return self._release()
         return []
 
-    def _may_go_on(self, text: str) -> bool:
-        """Whether the answer with `text` at its end may still be of the form."""
+    def _scan(self, text: str) -> bool:
+        """Looks at the answer's newest piece. Returns whether the answer may still be of the form."""
         if self._scanner is None:
             self._start += text
             if not _START.match(self._start):

@@ -104,6 +104,21 @@ def members_of(text: str) -> list[tuple[str, str]]:
     ]
 
 
+def without_member(text: str, key: str) -> str:
+    """A well-formed JSON object without the first member of that key, its other characters as they were."""
+    spans = _values(text, keyed=True)
+    starts, ends = [start for start, _ in spans[::2]], [end for _, end in spans[1::2]]
+    at = next(
+        (at for at, (start, end) in enumerate(spans[::2]) if decode_string(text[start + 1 : end - 1]) == key), None
+    )
+    if at is None:
+        return text
+    # With the comma behind it; of the last one, the one in front.
+    if at + 1 < len(starts):
+        return text[: starts[at]] + text[starts[at + 1] :]
+    return text[: ends[at - 1] if at else starts[at]] + text[ends[at] :]
+
+
 @dataclass(slots=True)
 class NestedObject:
     """An object that is the value of a member of another one; `followed` by one more member of that."""

@@ -25,7 +25,7 @@ WRAPPERS = frozenset({"toolcalls", "toolcall", "functioncalls", "calls", "toolus
 # The name of a call that only holds others, as OpenAI's models know it.
 PARALLEL = "multi_tool_use.parallel"
 # Members that say nothing about the arguments: beside them, a call without arguments has none.
-NEUTRAL = frozenset({"callid", "id", "type", "key"})
+NEUTRAL = frozenset({"callid", "toolcallid", "id", "type", "key"})
 
 _RESERVED = NAME_ALIASES | ARGUMENTS_ALIASES | NESTINGS | WRAPPERS
 

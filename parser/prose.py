@@ -302,6 +302,11 @@ class Prose:
         """Whether nothing but white space was read since the last call."""
         return self._segment.blank
 
+    @property
+    def first_on_line(self) -> bool:
+        """Where a tag was found: whether nothing but white space stands before it on its line."""
+        return self._segment.blank or self._code.blank
+
     def take_blank(self) -> str:
         """The white space that is held at the start of this stretch of text and will not be said."""
         return self._segment.take()

@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from .call_shape import Call, calls_of, check_arguments, is_another_shape, unpacked
 from .foreign import begins_foreign, is_markup, read_foreign
-from .grammar import ATTRIBUTE, CLOSE, KEY, OPEN
+from .grammar import ATTRIBUTE, CLOSE, KEY, KEY_IN_FRONT, OPEN
 from .json_scan import BLANKS, after_space
 from .json_text import decode_string, members_of, nested_objects
 from .members import NAME, NEUTRAL, PARALLEL, folded_key
@@ -47,6 +47,8 @@ _GOES_ON = re.compile(
 )
 # A sentence goes on with words on the same line.
 _SENTENCE = re.compile(r'[ \t]*+[^\s{}\[\]"]')
+# Words in brackets, as in a sentence that says what stands behind the tag.
+_MENTION = re.compile(r"[ \t\r\n]*+[\[{][ \t]*+(?:\.\.\.|\u2026|[^\W\d]\w*+(?:[ \t]++[\w(]|[,}\]\u2026]))")
 # The rules by which a call has arguments that nobody wrote.
 _DEFAULTED = {Rule.MISSING_ARGUMENTS, Rule.NULL_ARGUMENTS, Rule.EMPTY_ARGUMENTS}
 # The close tags of other notations, and the marks with which chat templates end a turn.
@@ -123,13 +125,14 @@ def read_block(body: str, *, closed: bool, tag: str = "") -> Calls | Malformed:
     open tag, which may name the call.
     """
     try:
-        calls = _read_named(body, tag, closed=closed) if "=" in tag else _read(body, closed=closed)
+        calls = _read_named(body, tag, closed=closed) if "=" in tag else _read_keyed(body, closed=closed)
         for call in calls.calls:
             check_arguments(call)
     except _EndedError as error:
         return Malformed(str(error), error.end, error.meant)
     except UnreadableError as error:
-        return Malformed(str(error))
+        mention = None if closed else _MENTION.match(body)
+        return Malformed(str(error), mention.end(), meant=False) if mention else Malformed(str(error))
     return calls
 
 
@@ -139,7 +142,7 @@ def _read_named(body: str, tag: str, *, closed: bool) -> Calls:
     if said is None:
         raise UnreadableError("the tag contradicts itself")
     try:
-        calls = _read(body, closed=closed)
+        calls = _read_keyed(body, closed=closed)
     except UnreadableError as error:
         if said.name is None or (isinstance(error, _EndedError) and not error.meant):
             raise
@@ -149,17 +152,30 @@ def _read_named(body: str, tag: str, *, closed: bool) -> Calls:
     if any(said.name not in (None, call.name) for call in calls.calls):
         raise UnreadableError("the tag names another call")
     if said.key is not None:
-        # A call that carries its own says itself what it is worth.
-        keyed = ((KEY, json.dumps(said.key)),)
-        calls = replace(
-            calls,
-            calls=tuple(
-                call if KEY in dict(call.extra) else replace(call, extra=keyed + call.extra) for call in calls.calls
-            ),
-        )
+        calls = _keyed(calls, said.key)
     if said.id is None or len(calls.calls) > 1 or calls.calls[0].id is not None:
         return calls
     return replace(calls, calls=(replace(calls.calls[0], id=said.id),))
+
+
+def _keyed(calls: Calls, key: str) -> Calls:
+    """The calls with the key that stands beside them. One that carries its own says itself what it is worth."""
+    keyed = ((KEY, json.dumps(key)),)
+    return replace(
+        calls,
+        calls=tuple(
+            call if KEY in dict(call.extra) else replace(call, extra=keyed + call.extra) for call in calls.calls
+        ),
+    )
+
+
+def _read_keyed(body: str, *, closed: bool) -> Calls:
+    """A block whose key may stand in front of the object."""
+    found = KEY_IN_FRONT.match(body, after_space(body, 0))
+    if found is None:
+        return _read(body, closed=closed)
+    calls = _keyed(_read(body, found.end(), closed=closed), found[2])
+    return replace(calls, calls=tuple(call.after([Rule.KEY_IN_FRONT]) for call in calls.calls))
 
 
 def _read_arguments(body: str, name: str, *, closed: bool) -> Calls:
@@ -176,11 +192,10 @@ def _read_arguments(body: str, name: str, *, closed: bool) -> Calls:
     return Calls(tuple(call.after([Rule.NAME_IN_TAG]).after(rules) for call in calls), end)
 
 
-def _read(body: str, *, closed: bool, fence: str = "") -> Calls:
-    """`fence`: one that was opened before, and whose end is no text."""
+def _read(body: str, start: int = 0, *, closed: bool, fence: str = "") -> Calls:
+    """What stands there from `start` on. `fence`: one that was opened before, and whose end is no text."""
     rules: list[Rule] = []
-    start = 0
-    if match := _FENCE.match(body):
+    if match := _FENCE.match(body, start):
         start, fence = match.end(), match.group(1)
         rules.append(Rule.FENCE)
     if body.startswith('"', after_space(body, start)):

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 # Where models are seen to file a tool that was declared without a prefix, and the number of the call behind it.
 KNOWN_PREFIXES = ("functions", "function", "tools", "tool", "default_api", "multi_tool_use")
 _FILED = re.compile(rf"(?:{'|'.join(KNOWN_PREFIXES)})[.:/](.+?)(?::[0-9]+)?", re.IGNORECASE | re.DOTALL)
-_FOLDED_AWAY = str.maketrans("", "", "-_.")
+# Also the blanks of a title, and the backslash with which Markdown writes an `_`.
+_FOLDED_AWAY = str.maketrans("", "", "-_. \\")
+_ROUND = " \t\r\n\"'`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Tool:
 
 
 def _folded(name: str) -> str:
-    return name.strip().translate(_FOLDED_AWAY).casefold()
+    return name.strip(_ROUND).removesuffix("()").translate(_FOLDED_AWAY).casefold()
 
 
 def _bare(name: str) -> str:
@@ -60,7 +62,7 @@ class ToolRegistry:
         return name in self._by_name
 
     def match(self, name: str) -> Tool | None:
-        """The tool of that name, else the only one that differs in case and `-_.` alone, or by a known prefix too."""
+        """The tool of that name, else the only one that differs in case, `-_.` and quotes alone, or by a prefix too."""
         if tool := self._by_name.get(name):
             return tool
         for fold, near in self._near.items():

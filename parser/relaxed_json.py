@@ -7,7 +7,7 @@ which is what lets a repaired call continue one that was reported while it was b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .grammar import CLOSE, OPEN
@@ -16,12 +16,16 @@ from .rules import Rule
 
 # Space that JSON does not know: no-break, typographic and ideographic spaces, line separators, zero width marks.
 OTHER_SPACE = re.compile("[\f\v\u0085\u00a0\u1680\u2000-\u200d\u2028\u2029\u202f\u205f\u2060\u3000\ufeff]+")
+# And line ends that are written as in a string.
+ESCAPED_SPACE = re.compile(r"(?:\\[nrt])+")
 WS = f"[ \\t\\r\\n{OTHER_SPACE.pattern[1:-2]}]*+"
 
 # Strategy: a quote that is not escaped is the end of its string or a quotation mark in it. What follows decides: behind
 # a string JSON goes on with a bracket, a comma or a colon, and a sentence seldom does so in the same way. A comma alone
 # is not enough, as sentences have commas: behind it the next key or value has to begin.
 
+# Characters behind a string in which escaped line ends are looked for what follows.
+_AHEAD = 256
 # By the curly quote that opens a string: those that may close it.
 CURLY = {
     **dict.fromkeys("\u201c\u201d\u201e", "\u201c\u201d"),
@@ -84,6 +88,14 @@ _COMMAND = re.compile(
 # Side by side with an escape that JSON does not know, as of a pattern or of a character, another is hardly one of JSON.
 _UNKNOWN = r"(?:[0-9]|x[0-9a-fA-F]{2}|[adDeEsSvwW](?![A-Za-z]))"
 _SIDE_BY_SIDE = re.compile(rf"{_ESCAPE}(?:{_UNKNOWN}\\[nrtu]|(?:[nrt]|u[0-9a-fA-F]{{4}})\\{_UNKNOWN})")
+# In a string, with each `\'` as a NUL and other escapes as a blank: a quote of the author's own beside them, and what
+# may be an accent of TeX, as in `caf\'e` and `\'{e}`, or the letter behind an elision, as in `l\'eau`.
+_OWN_QUOTE = re.compile(r"(?<!\w)'|'(?!\w)")
+_ACCENT = re.compile(r"(?<!\w)(\w*+)\0(?:(?=([aeiouy]))|\{[a-z]\}(?!\0))", re.IGNORECASE)
+_ELIDED = re.compile(
+    "[cdjlmnsteoy]|(?:jus|lors|puis|quel)?qu|d?all|(?:[bdn]|qu)ell|sull|un|quest|com|dov|anch|ma|ne",
+    re.IGNORECASE,
+)
 # A quote, a brace and a key with its quotes: no string that is escaped begins like this.
 _OBJECT_IN_QUOTES = re.compile(rf'"\{{{WS}"{STRING_RUN.pattern}"{WS}:')
 
@@ -155,6 +167,7 @@ class _Writer:
         self.depth = 0
         self.string_end = 0  # where the last string ended
         self.key_quote = ""  # that of the last member's key
+        self.escaped_space = False  # line ends between tokens are written as in a string
 
     def _use(self, rule: Rule) -> None:
         self.rules[rule] = None
@@ -179,7 +192,8 @@ class _Writer:
                 if _NO_COMMENT.search(comment):
                     raise UnreadableError("more than a remark in a comment")
                 self._use(Rule.COMMENTS)
-            elif char > "~" and self._take(OTHER_SPACE):
+            elif (char > "~" and self._take(OTHER_SPACE)) or (char == "\\" and self._take(ESCAPED_SPACE)):
+                self.escaped_space = self.escaped_space or char == "\\"
                 self._use(Rule.OTHER_SPACES)
                 self.out.append(" ")
             else:
@@ -344,7 +358,7 @@ class _Writer:
         self.pos += 1
         self.out.append('"')
         inner_quotes = False
-        bad_escapes = False
+        bad_escapes: list[int] = []  # where in `out` their backslashes are
         while True:
             self.out.append(self._take(STRING_RUN))
             char = self._peek()
@@ -353,7 +367,7 @@ class _Writer:
             if char == '"':
                 # A quote ends the string if what follows may follow a string. In well-formed text the first one always
                 # does.
-                if ends.match(self.text, self.pos + 1):
+                if self._may_end(self.pos + 1, ends):
                     break
                 # `live_call` has told keys as soon as their quote came, so no key may turn out to be longer.
                 if ends is ENDS_KEY:
@@ -368,7 +382,7 @@ class _Writer:
             elif char == "\\":
                 # JSON knows no such escape, so the backslash is one that its author saw: `\d` of a pattern, `\$` of a
                 # shell.
-                bad_escapes = True
+                bad_escapes.append(len(self.out))
                 self.out.append("\\\\")
             else:
                 self._use(Rule.CONTROL_CHARACTERS)
@@ -379,7 +393,14 @@ class _Writer:
         if inner_quotes:
             self._check_inner_quotes(start)
         if bad_escapes:
-            self._check_escapes(start)
+            self._check_escapes(start, bad_escapes)
+
+    def _may_end(self, pos: int, ends: re.Pattern[str]) -> bool:
+        if ends.match(self.text, pos):
+            return True
+        # Else such a line end behind a quote rather stands in the string.
+        ahead = self.text[pos : pos + _AHEAD] if self.escaped_space else ""
+        return bool(ahead and ends.match(ESCAPED_SPACE.sub(" ", ahead)))
 
     def _check_inner_quotes(self, start: int) -> None:
         """Quotes that quote something may stay; any other may be the end of one string or the start of the next."""
@@ -392,9 +413,15 @@ class _Writer:
             raise UnreadableError("a quote inside a string is not escaped")
         self._use(Rule.INNER_QUOTES)
 
-    def _check_escapes(self, start: int) -> None:
+    def _check_escapes(self, start: int, backslashes: Sequence[int]) -> None:
         """Doubling the backslash of `C:\\dir\\new` would keep the line break in it: that is a guess."""
         written = self.text[start : self.pos]
+        # Of all that JSON does not know, other languages know this one.
+        if all(self.out[at + 1].startswith("'") for at in backslashes) and _is_escaped_for_json(written[1:-1]):
+            self._use(Rule.ESCAPED_APOSTROPHE)
+            for at in backslashes:
+                self.out[at] = ""
+            return
         if (_DRIVE.search(written) or _NAMES.fullmatch(written)) and _ESCAPED_LETTER.search(written):
             raise UnreadableError("backslashes in a path are not escaped")
         if _COMMAND.search(written) or _SIDE_BY_SIDE.search(written):
@@ -433,6 +460,24 @@ class _Writer:
         self.rules |= strict.rules
         self.out += strict.out
         self.pos = after
+
+
+def _is_escaped_for_json(inside: str) -> bool:
+    """Whether each `\'` in a string is an apostrophe that its author escaped for JSON, as other languages want it.
+
+    Whoever writes `'` beside it tells the two apart, as `'it\'s'` of a program does.
+    """
+    marked = re.sub(r"\\.", lambda escape: "\0" if escape[0] == "\\'" else " ", inside, flags=re.DOTALL)
+    if _OWN_QUOTE.search(marked):
+        return False
+    last_end = max((end.start() for end in re.finditer(r"\0(?!\w)", marked)), default=0)
+    for accent in _ACCENT.finditer(marked):
+        word, letter = accent.groups()
+        # At the start of a word it may open a quotation, which another one then closes.
+        is_quote = letter and not word and accent.end() <= last_end
+        if not (is_quote or (letter and _ELIDED.fullmatch(word))):
+            return False
+    return True
 
 
 def _double_quoted(match: re.Match[str]) -> str:

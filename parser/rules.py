@@ -35,6 +35,7 @@ class Rule(StrEnum):
     FENCE = "fence", Stage.FRAME
     FOREIGN_NOTATION = "foreign-notation", Stage.FRAME
     NAME_IN_TAG = "name-in-tag", Stage.FRAME
+    KEY_IN_FRONT = "key-in-front", Stage.FRAME
     CALL_AS_STRING = "call-as-string", Stage.FRAME
     ESCAPED_JSON = "escaped-json", Stage.FRAME
     SEVERAL_OBJECTS = "several-objects", Stage.FRAME
@@ -55,6 +56,7 @@ class Rule(StrEnum):
     TRIPLE_QUOTES = "triple-quotes", Stage.TOKENS
     UNQUOTED_KEYS = "unquoted-keys", Stage.TOKENS
     CONTROL_CHARACTERS = "control-characters", Stage.TOKENS
+    ESCAPED_APOSTROPHE = "escaped-apostrophe", Stage.TOKENS
     INVALID_ESCAPES = "invalid-escapes", Stage.TOKENS
     INNER_QUOTES = "inner-quotes", Stage.TOKENS
     UNESCAPED_OBJECT = "unescaped-object", Stage.TOKENS

@@ -53,7 +53,7 @@ MARKDOWN = "Use `code` here:\n```python\nprint(1)\n```\nand *that*.\n" * 2_000
 CODE = r"def f(x):\n    return x[\"a\"] + '\\n'\n\n"
 TAGS_BEGUN = "Now a <b <tool <tool_call_ <Tool_calls [x](y) <think <thin k `<tool_c` </tool_call> and so on.\n"
 NEXT_CALL = write_call("read_note", '{"path": "a.md"}') + "\n"
-KEYED_CALL = write_call("read_note", '{"path": "a.md"}', key="3b0f9c2d71e84a56") + "\n"
+KEYED_CALL = write_call("read_note", '{"path": "a.md"}', key="7qhvxmrtbz") + "\n"
 
 # What is read, in pieces of how many characters, and the goal as a multiple of the floor.
 LOADS: list[tuple[str, str, int, float]] = [

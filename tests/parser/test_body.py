@@ -5,12 +5,14 @@ import pytest
 from parser.body import (
     MAX_OPENING_CHARS,
     MAX_TAIL_CHARS,
+    MAX_WORDS_CHARS,
     OPEN_OBJECT,
     BlockEnd,
     BlockOpening,
     Body,
     Collected,
     End,
+    NoCall,
     NoOpening,
     TooLong,
     opening_of,
@@ -48,27 +50,52 @@ def test_a_tag_that_names_the_call_is_none() -> None:
     ],
 )
 def test_other_json_may_be_a_call_too(text: str, body: str, openers: int) -> None:
-    assert opening_of(TAG + text) == BlockOpening(len(TAG + text) - len(body), openers, markup=False)
+    assert opening_of(TAG + text, first_on_line=False) == BlockOpening(
+        len(TAG + text) - len(body), openers, markup=False
+    )
 
 
-@pytest.mark.parametrize("text", [" tag is", "\n\nA b", "1", '"a', "``x", f"{TAG}</tool_call>", "</tool_call>", ")"])
+@pytest.mark.parametrize(
+    "text", [" tag is", "1 ", "0123456 {", '"a', "``x", f"{TAG}</tool_call> x", "</tool_call>.", ")", "a</tool_call>"]
+)
 def test_a_tag_without_json_is_text(text: str) -> None:
-    assert opening_of(TAG + text) == NoOpening(len(TAG))
+    assert opening_of(TAG + text, first_on_line=False) == NoOpening(len(TAG))
 
 
-@pytest.mark.parametrize("text", ["", " ", '"', "<", "<tool_ca", TAG, "`", "```", "```jso", "~~~\n"])
+@pytest.mark.parametrize(
+    "text", ["", " ", '"', "<", "<tool_ca", TAG, "`", "```", "```jso", "~~~\n", "1", "key: 0abcdefghi "]
+)
 def test_what_may_still_become_either_is_not_decided(text: str) -> None:
-    assert opening_of(TAG + text) is None
+    assert opening_of(TAG + text, first_on_line=False) is None
+
+
+@pytest.mark.parametrize("first_on_line", [True, False])
+@pytest.mark.parametrize(
+    ("text", "behind"),
+    [("</tool_call>", "\n"), ("\n</tool_call>", "<"), ("\nA b\n</tool_call>", " c"), (f"{TAG}</tool_call>", "\r")],
+)
+def test_a_block_without_a_call_is_no_mention_of_its_tags(text: str, behind: str, first_on_line: bool) -> None:
+    found = opening_of(TAG + text + behind, first_on_line=first_on_line)
+    assert isinstance(found, NoCall)
+    assert found.end == len(TAG + text)
+
+
+@pytest.mark.parametrize(
+    "text", [" and `</tool_call>` stand round a call", f" x {TAG}{{", " x" * MAX_WORDS_CHARS + "</tool_call>"]
+)
+def test_tags_at_the_beginning_of_a_line_may_be_a_mention(text: str) -> None:
+    assert opening_of(TAG + text, first_on_line=True) == NoOpening(len(TAG))
+    assert opening_of(f"{TAG} and so on", first_on_line=True) is None
 
 
 @pytest.mark.parametrize("text", [" " * MAX_OPENING_CHARS, "```" + " " * MAX_OPENING_CHARS, " " * 300 + "{"])
 def test_it_is_decided_within_a_limit(text: str) -> None:
-    assert opening_of(TAG + text) == NoOpening(len(TAG))
+    assert opening_of(TAG + text, first_on_line=False) == NoOpening(len(TAG))
 
 
 def test_it_is_asked_where_a_tag_stands() -> None:
     with pytest.raises(ValueError, match="open tag"):
-        opening_of("x")
+        opening_of("x", first_on_line=False)
 
 
 def search(text: str, size: int) -> tuple[End | None, int | None]:

@@ -99,6 +99,8 @@ def test_a_call_without_arguments_has_none(value: str, rule: str) -> None:
      '{"name": "r", "arguments": {}, "args": {}}', '{"name": "r", "tool": "w", "arguments": {}}',
      '{"name": "r", "name": "r", "arguments": {}}', '{"name": "r", "p": 1}', '{"r": {"p": 1}}',
      '{"name": "r", "function": {"name": "w", "arguments": {}}}', r'{"name": "r", "arguments": "{} {}"}',
+     '{"key": "k", "key": "l", "tool_calls": [{"name": "r", "arguments": {}}]}',
+     '{"content": "Hi.", "tool_calls": [{"name": "r", "arguments": {}}]}',
      '{"tool_calls": []}', '{"tool_calls": [{"name": "r", "arguments": {}}, 5]}'],
 )  # fmt: skip
 def test_any_other_value_is_no_call(value: str) -> None:

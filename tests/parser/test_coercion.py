@@ -28,6 +28,11 @@ SCHEMA = json.dumps(
             "choice": {"type": "integer", "enum": ["5", 5]},
             "chosen": {"type": "integer", "enum": [1, None]},
             "must": {"type": "integer"},
+            "unit": {"type": "string", "enum": ["C", "F"]},
+            "sort": {"enum": ["up", ""]},
+            "code": {"type": "string", "minLength": 1},
+            "where": {"type": "object", "properties": {"column": {"type": "string"}}, "required": ["column"]},
+            "some": {"type": "array", "minItems": 1},
             "list": {"type": "array", "items": {"type": "number"}},
             "deep": {"type": "object", "properties": {"n": {"type": "integer"}, "b": {"type": "boolean"}}},
         },
@@ -53,6 +58,13 @@ CHANGED = {
     "null at the end": ('{"must": 1, "n": null}', '{"must": 1}', ["dropped_null"]),
     "nothing but null": ('{"n": null, "s": null}', "{}", ["dropped_null", "dropped_null"]),
     "two nulls at the end": ('{"must":1,"n":null,"s":null}', '{"must":1}', ["dropped_null", "dropped_null"]),
+    "null for one of a few words": ('{"unit": null, "must": 1}', '{"must": 1}', ["dropped_null"]),
+    "an empty one of a few words": ('{"must": 1, "unit": ""}', '{"must": 1}', ["dropped_empty"]),
+    "an empty number": ('{"n": "", "b": {}, "x": [ ]}', "{}", ["dropped_empty"] * 3),
+    "an empty word that needs a letter": ('{"code": "", "must": 1}', '{"must": 1}', ["dropped_empty"]),
+    "an object without what it requires": ('{"where": { }, "must": 1}', '{"must": 1}', ["dropped_empty"]),
+    "any other empty value for it": ('{"where": "", "some": {}, "must": 1}', '{"must": 1}', ["dropped_empty"] * 2),
+    "an empty list that needs one": ('{"some": [], "must": 1}', '{"must": 1}', ["dropped_empty"]),
     "in a list": ('{"list": ["1", 2, "3.5"]}', '{"list": [1, 2, 3.5]}', ["coerced_number", "coerced_number"]),
     "in a list without blanks": ('{"list":["1","2",3]}', '{"list":[1,2,3]}', ["coerced_number", "coerced_number"]),
     "in an object without blanks": ('{"n":"5","b":"true"}', '{"n":5,"b":true}', ["coerced_number", "coerced_boolean"]),
@@ -74,6 +86,11 @@ KEPT = {
     "null where null may stand": '{"maybe": null, "nullable": null, "any": null, "union": null, "other": null}',
     "what is one of the choices": '{"choice": "5", "chosen": null}',
     "null for what is required": '{"must": null}',
+    "an empty value that may stand there": '{"s": "", "any": "", "sort": "", "deep": {}, "list": [], "either": ""}',
+    "an empty value that may be meant as another": '{"s": {}, "list": "", "deep": [], "sort": []}',
+    "an empty value where it is not said plainly": '{"union": "", "reference": {}, "other": []}',
+    "an empty value for what is required": '{"must": ""}',
+    "a blank": '{"n": " ", "unit": " "}',
     "null in a list": '{"list": [null]}',
     "a number where a string is wanted": '{"s": 5}',
     "no number": '{"n": "five", "x": "1,5"}',
@@ -276,7 +293,7 @@ def test_members_of_every_call_are_no_parameters(name: str) -> None:
     optional, required = (
         read_parameter_types(f'{{{declared}, "required": {names}}}') for names in ("[]", f'["{name}"]')
     )
-    beside = [(name, '"x"'), ("index", "0")]
+    beside = [(name, '"x"'), ("index", "0"), ("toolCallId", '"x"')]
     assert fit('{"path": "a"}', optional, beside=beside) == Coerced('{"path": "a"}')
     assert fit(f'{{"{name}": "y"}}', required, beside=beside) == Coerced(f'{{"{name}": "y"}}')
     # Which of the two it was meant to be, nobody can tell.

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parser.json_text import NestedObject, StringDecoder, decode_string, elements_of, members_of, nested_objects
+from parser.json_text import (
+    NestedObject,
+    StringDecoder,
+    decode_string,
+    elements_of,
+    members_of,
+    nested_objects,
+    without_member,
+)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -19,6 +27,15 @@ def test_members_come_back_as_they_were_written(value: dict[str, object], indent
     members = members_of(json.dumps(value, indent=indent))
     assert [key for key, _ in members] == list(value)
     assert [json.loads(text) for _, text in members] == list(value.values())
+
+
+@given(st.dictionaries(st.text(), JSON), st.text(), st.sampled_from([None, 1]))
+def test_a_member_is_taken_out_alone(value: dict[str, object], key: str, indent: int | None) -> None:
+    text = json.dumps(value, indent=indent)
+    assert without_member(text, key) == text or key in value
+    for name in value:
+        left = members_of(without_member(text, name))
+        assert left == [member for member in members_of(text) if member[0] != name]
 
 
 @given(st.lists(JSON))

@@ -51,7 +51,7 @@ def test_a_tag_with_attributes_is_a_tag_from_its_first_character_on(tag: str) ->
 
 @pytest.mark.parametrize(
     "text", ["<tool_call is", "<tool_call names", "<tool_call name x", "<tool_call,", '<tool_call class="x"',
-             '<tool_call name="<', f'<tool_call name="{"x" * 129}', "<tool_call" + 4 * " id=1", "<tool_call/"]
+             '<tool_call name="<', f'<tool_call name="{"x" * 129}', "<tool_call" + 4 * " id=1", "<tool_call/x"]
 )  # fmt: skip
 def test_a_text_that_is_no_tag_is_known_as_soon_as_it_can_be(text: str) -> None:
     assert not OPEN_BEGUN.match(text)

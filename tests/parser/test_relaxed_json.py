@@ -158,6 +158,29 @@ def test_what_has_none_or_several_is_refused(text: str) -> None:
         rewrite(text)
 
 
+@pytest.mark.parametrize(
+    ("inside", "meant"),
+    [
+        (r"it\'s, don\'t, I\'ll", "it's, don't, I'll"),
+        (r"It\'s John's", "It's John's"),
+        (r"print(\'hello\')\nand \'apple\'", "print('hello')\nand 'apple'"),
+        (r"print(\'it\\\'s\')", r"print('it\'s')"),
+        (r"awk \'{print $1}\' f; WHERE n = \'O\'\'Brien\'", "awk '{print $1}' f; WHERE n = 'O''Brien'"),
+        (r"L\'eau d\'Evian, dell\'arte, y\'all, rock \'n\' roll", "L'eau d'Evian, dell'arte, y'all, rock 'n' roll"),
+        (r"echo 'it'\''s'", r"echo 'it'\''s'"),
+        (r"s = 'it\'s'", r"s = 'it\'s'"),
+        (r"Bob\'s\ file", r"Bob\'s\ file"),
+        (r"caf\'e", r"caf\'e"),
+        (r"t\'el\'ephone, Garc\'ia", r"t\'el\'ephone, Garc\'ia"),
+        (r"\'Etudes", r"\'Etudes"),
+        (r"\'{E}tudes", r"\'{E}tudes"),
+        (r"Fran\c{c}ois a dit l\'eau", r"Fran\c{c}ois a dit l\'eau"),
+    ],
+)
+def test_an_escaped_apostrophe_is_one_unless_its_backslash_is_meant(inside: str, meant: str) -> None:
+    assert json.loads(rewrite(f'"{inside}"').text) == meant
+
+
 @given(st.text(alphabet="{}[]\",:'\\ \n/*1a“”#_.+"))
 def test_what_is_read_is_json(text: str) -> None:
     try:

@@ -10,6 +10,14 @@ from tests.parser.reading import Answer, answer_of, cut, merged, read
 
 # What looks like a call and has no reading, or two: the text stays, and it is reported.
 MALFORMED = {
+    "an empty block": block(""),
+    "nothing at all": "<tool_call></tool_call>",
+    "an empty block in two tags": "<tool_call><tool_call>\n</tool_call>",
+    "an empty block behind a sentence": "I look it up. <tool_call></tool_call>",
+    "a code span": block(f"`{BODY}`"),
+    "a name alone": block("read_note"),
+    "no JSON but YAML": block("name: r\narguments:\n  p: a.md"),
+    "a word on a line": "I look it up.\n<tool_call>null</tool_call> Done.",
     "an empty object": block("{}"),
     "an empty array": block("[]"),
     "no name": block('{"arguments": {}}'),
@@ -138,6 +146,31 @@ def test_a_call_without_arguments_in_a_sentence_is_text(rest: str) -> None:
         assert answer_of(events) == Answer(f"As in {begun}{rest} ", [R], "malformed")
         [mention] = [event for event in events if isinstance(event, CallMalformed)]
         assert (mention.raw, mention.meant) == (begun, False)
+
+
+@pytest.mark.parametrize(
+    ("begun", "rest"),
+    [
+        ("<tool_call> {then d", "escribe it} in your docs."),
+        ("<tool_call>{name,", " arguments}."),
+        ("<tool_call> {...", "}: so."),
+    ],
+)
+def test_words_in_brackets_behind_a_tag_that_nobody_closed_are_a_mention(begun: str, rest: str) -> None:
+    for size in (1, 2, 3, 7, 0):
+        events = read(cut(f"As in {begun}{rest} {CALL}", size))
+        assert answer_of(events) == Answer(f"As in {begun}{rest} ", [R], "malformed")
+        [mention] = [event for event in events if isinstance(event, CallMalformed)]
+        assert (mention.raw, mention.meant) == (begun, False)
+
+
+def test_an_answer_that_ends_with_its_open_tag_has_lost_its_call() -> None:
+    for text in ("<tool_call>", "I look.\n<tool_call>\n", f"{block(BODY + ',')}\n<tool_call>"):
+        for size in (1, 7, 0):
+            [*_, lost] = read(cut(text, size))
+            assert isinstance(lost, CallMalformed)
+            assert lost.meant
+    assert read(["Its tag is <tool_call>"]) == ["Its tag is ", "<tool_call>"]
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,6 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "the next call closes": (f"<tool_call>{BODY}\n{CALL}", "", [R, R], ["unclosed", ""]),
     "an open tag closes": (f"<tool_call>{BODY}\n<tool_call>\n", "", [R], ["unclosed"]),
     "an open tag closes two": (f"<tool_call>{BODY}<tool_call>{BODY}<tool_call>", "", [R, R], ["unclosed"] * 2),
-    "an open tag after a closed call": (f"{block(BODY + ',')}\n<tool_call>", "\n<tool_call>", [R], ["trailing-text"]),
     "prose after a call that is not closed": (f"<tool_call>{BODY}\nI look.", "\nI look.", [R], ["unclosed"]),
     "a line and half a close tag after a call that is not closed": (
         f"<tool_call>{BODY}\n[1] y</tool", "\n[1] y</tool", [R], ["unclosed"]),
@@ -44,6 +43,13 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
         f"<tool_call>{BODY}<|im_end|>", "", [R], ["unclosed other-close-tag"]),
     "another close tag": (f"<tool_call>{BODY}</tool>", "", [R], ["unclosed other-close-tag"]),
     "two close tags": (f"<tool_call>{BODY}</function></tool_call>", "", [R], ["other-close-tag"]),
+    "tags of an empty element": (f"<tool_call/>{BODY}</tool_call/> ok", " ok", [R], ["tag-spelling"]),
+    "an empty element as the close tag": (f"<tool_call>{BODY}<tool_call/> ok", " ok", [R], ["unclosed"]),
+    "nothing but open tags": (
+        f"<tool_call />{BODY}\n<tool_call />{BODY}", "", [R, R], ["tag-spelling unclosed"] * 2),
+    "an open tag as the close tag": (f"<tool_call>{BODY}\n<tool_call>\nok", "\nok", [R], ["unclosed"]),
+    "an open tag as the close tag, then a call": (
+        f"<tool_call>{BODY}<tool_call>ok{CALL}", "ok", [R, R], ["unclosed", ""]),
     "two open tags": (f"<tool_call>\n<tool_call>{BODY}</tool_call>", "", [R], ["doubled-opener"]),
     "two of both": (f"<tool_call>{CALL}</tool_call> ok", " ok", [R], ["doubled-opener"]),
     "a close tag twice": (f"{CALL}</tool_call> ok", " ok", [R], [""]),
@@ -58,6 +64,12 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "half a fence and a remark": (
         block(f"```\n{BODY}\nThat reads it."), "\nThat reads it.\n", [R], ["fence trailing-text"]),
     "half a fence in the block": (block(f"```json\n{BODY}"), "", [R], ["fence"]),
+    "the key in front": (block(f"7qhvxmrtbz {BODY}"), "", [R], ["key-in-front"]),
+    "the key in front, with its name": (block(f'key: "7qhvxmrtbz",\n{BODY}'), "", [R], ["key-in-front"]),
+    "the key in front of a fence": (
+        block(f"7qhvxmrtbz\n```json\n{BODY}\n```"), "", [R], ["key-in-front fence"]),
+    "the key in front of several": (
+        f"<tool_call>7qhvxmrtbz:\n[{BODY}, {BODY}]", "", [R, R], ["unclosed key-in-front array-of-calls"] * 2),
     "the whole call as a string": (
         block(r'"{\"name\": \"r\", \"arguments\": {\"p\": \"a.md\"}}"'), "", [R], ["call-as-string"]),
     "the whole call escaped": (
@@ -84,6 +96,7 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
         block("<function=r></function><function=w></function>"), "", [("r", "{}"), ("w", "{}")],
         ["several-objects foreign-notation"] * 2),
     "a call of Python": (block("r(p='a.md')"), "", [R], ["foreign-notation single-quotes"]),
+    "a name with a colon and the arguments": (block('r: {"p": "a.md"}'), "", [R], ["foreign-notation"]),
     "a name and the arguments": (block('r\n{"p": "a.md"}'), "", [R], ["foreign-notation"]),
     "an array": (block(f"[{BODY}, {BODY}]"), "", [R, R], ["array-of-calls"] * 2),
     "an array, no close tag": (f"<tool_call>[{BODY}]", "", [R], ["unclosed array-of-calls"]),
@@ -127,6 +140,11 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
         ["number-spelling"]),
     "other spaces": (
         block('\ufeff{"name":\u00a0"r", "arguments": {"p": "a.md"}}'), "", [R], ["other-spaces"]),
+    "line ends that are written as in a string": (
+        block(r'\n{\n "name": "r",\n "arguments": {\n  "p": "a\n}"\n }\n}'), "", [("r", r'{   "p": "a\n}"  }')],
+        ["other-spaces"]),
+    "such line ends behind numbers and brackets": (
+        arguments(r'{"p": \n[1,\n2]\n\n}'), "", [("r", '{"p":  [1, 2] }')], ["other-spaces"]),
     "unquoted keys": (block('{name: "r", arguments: {p: 1}}'), "", [("r", '{"p": 1}')], ["unquoted-keys"]),
     "raw control characters": (
         arguments('{"p": "a\n\tb\r\n\x01"}'), "", [("r", r'{"p": "a\n\tb\r\n\u0001"}')], ["control-characters"]),
@@ -158,6 +176,11 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
         arguments('{"p": "say "hi" now"}'), "", [("r", r'{"p": "say \"hi\" now"}')], ["inner-quotes"]),
     "encoded arguments without escapes": (
         arguments('"{"p": "a.md"}"'), "", [R], ["unescaped-object"]),
+    "a wrapper with the key": (
+        block(f'{{"key": "k", "tool_calls": [{BODY}, {BODY}]}}'), "", [R, R], ["wrapper-object array-of-calls"] * 2),
+    "a whole message": (
+        block(f'{{"role": "assistant", "content": null, "tool_calls": [{BODY}]}}'), "", [R],
+        ["wrapper-object array-of-calls"]),
     "a wrapper": (block(f'{{"tool_calls": [{BODY}]}}'), "", [R], ["wrapper-object array-of-calls"]),
     "calls in parallel": (
         block('{"name": "multi_tool_use.parallel", "arguments": {"tool_uses": [{"recipient_name": "functions.r", '
