@@ -37,7 +37,7 @@ from .escape import (
 )
 from .grounds import Grounds, begins_as_sent, phrases_sent
 from .guard import QuoteGuard, holds_word, untrusted_strings
-from .items import Item, OwnLine, Phased, chain, meaning_of_answer
+from .items import Item, OwnLine, chain, meaning_of_answer
 from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
 from .prose import no_result, nothing_said, tools_found
 from .render import RenderedTurn, render_turn, text_before_key
@@ -59,6 +59,7 @@ from .repair import (
     write_held,
 )
 from .transcript import (
+    DETAILS,
     AssistantText,
     ChoiceMode,
     Entry,
@@ -75,6 +76,7 @@ from .transcript import (
 )
 
 __all__ = [
+    "DETAILS",
     "FRONTIER",
     "KEY_LENGTH",
     "MASK",
@@ -93,7 +95,6 @@ __all__ = [
     "OwnLine",
     "Part",
     "PastCall",
-    "Phased",
     "PromptProfile",
     "QuoteGuard",
     "RenderedTurn",

@@ -29,6 +29,8 @@ _AROUND = " \t\r\n\"'`.,;:!?"
 _WORD = re.compile(r"[^\W_]+")
 # Of a currency, a country, a language, a unit: who says "yen" means one.
 _CODE = re.compile(r"[A-Z]{1,4}|[a-z]{1,2}(?:-[A-Z]{2})?")
+# Who is in examples of forms everywhere. Others' names of two words may be in a text that the model is to write.
+_NOBODY = frozenset({"john doe", "jane doe", "john smith", "jane smith"})
 # Folded characters by which a text is known that stood somewhere else, and those that hold so many. A path has fewer.
 _TELLING, _BEGINNING = 24, 1024
 
@@ -47,8 +49,8 @@ class Grounds:
         """Whether a call has the values of one whose result has just come, or no others but names that stand nowhere.
 
         Of another tool it has two values at least in common. A name is one word of ASCII with a letter in it, as a
-        path, an address or a table's name is; a code, as EUR, is none, nor is what the tool's schema lists. It stands
-        somewhere if each part of it does.
+        path, an address or a table's name is, or John Doe; a code, as EUR, is none, nor is what the tool's schema
+        lists. It stands somewhere if each part of it does.
         """
         values = [*_values(arguments)]
         same = [name for name, made in self._answered if _folded(made) == _folded(values)]
@@ -119,4 +121,6 @@ def _words(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _is_name(value: str) -> bool:
+    if value.strip(_AROUND).casefold() in _NOBODY:
+        return True
     return value.isascii() and len(value.split()) == 1 and any(map(str.isalpha, value)) and not _CODE.fullmatch(value)

@@ -133,6 +133,7 @@ def meaning_of_answer(entries: Sequence[AssistantText | PastCall]) -> bytes:
 
     Where the texts stand among the calls does not count, nor how many messages of which phase they were: a Chat client
     has one text beside its calls. So blank lines in it count as one, for that is what stands between two messages.
+    Empty where nothing was said, as such an answer is no item.
     """
     fields: list[str] = []
     for entry in entries:
@@ -140,7 +141,8 @@ def meaning_of_answer(entries: Sequence[AssistantText | PastCall]) -> bytes:
             value = canonical(entry.arguments)
             arguments = ("text", normalise_newlines(entry.arguments).strip()) if value is None else ("json", value)
             fields += (entry.call_id, entry.name, *arguments)
-    return _digest("assistant", _told(entry.text for entry in entries if isinstance(entry, AssistantText)), *fields)
+    told = _told(entry.text for entry in entries if isinstance(entry, AssistantText))
+    return _digest("assistant", told, *fields) if told or fields else b""
 
 
 def chain(before: bytes, meaning: bytes) -> bytes:
@@ -187,8 +189,13 @@ def _answer_text(answer: Iterable[AssistantText | PastCall], key: str | None, *,
             texts.append(normalise_newlines(entry.text))
             continue
         if texts:
+            text = _GAP.join(texts)
+            # A call is on a line of its own, and the model has written that line break itself: what it is shown of its
+            # answer is then what it wrote, and what a cache holds.
+            text = text.removeprefix("\n") if written else text
+            text = text if entry is None else text.removesuffix("\n")
             # Escaped as a whole: no border may complete a tag.
-            written.append(harmless(_GAP.join(texts), named_results=named_results))
+            written.append(harmless(text, named_results=named_results))
             texts = []
         if entry is not None:
             written.append(past_call(entry, key))

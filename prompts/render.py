@@ -16,7 +16,7 @@ from .escape import escape, normalise_newlines
 from .items import Item, OwnLine, conversation_items, leading_guidance
 from .profiles import PromptProfile
 from .prose import call_form, line
-from .repair import after_named_results
+from .repair import after_named_results, request_told
 from .transcript import (
     ChoiceMode,
     Entry,
@@ -99,10 +99,14 @@ def render_turn(
         lines = closing(length=length, as_items=True)
         return [*said, *(Item("user", (Text(text),), ours=ours) for ours, text in lines)]
 
-    # Whatever its length: a line that was not shown is not repeated. Both forms differ where results are named.
-    forms = (False, True) if profile.named_results else (False,)
-    lines = Deferred(lambda: [text for form in forms for _, text in closing(length=sys.maxsize, as_items=form)])
-    return RenderedTurn(developer or None, Deferred(parts), head or None, Deferred(items), lines)
+    def lines() -> Sequence[str]:
+        # Both forms differ where results are named. Whatever its length: a line that was not shown is not repeated.
+        forms = (False, True) if profile.named_results else (False,)
+        shown = [text for form in forms for _, text in closing(length=sys.maxsize, as_items=form)]
+        told = request_told(transcript)
+        return [*shown, told] if told and any(text.endswith(told) for text in shown) else shown
+
+    return RenderedTurn(developer or None, Deferred(parts), head or None, Deferred(items), Deferred(lines))
 
 
 def text_before_key(transcript: Transcript, tools: ToolRegistry, *, parallel: bool, profile: PromptProfile) -> str:

@@ -78,14 +78,19 @@ def after_named_results(transcript: Transcript) -> str:
 
 def _with_request(told: str, transcript: Transcript) -> str:
     """`told`, and the user's last words behind it."""
+    return " ".join(filter(None, (told, request_told(transcript))))
+
+
+def request_told(transcript: Transcript) -> str:
+    """How such a line ends, which models repeat by itself; empty without words of the user."""
     entries = transcript.entries
     request = next((entry for entry in reversed(entries) if isinstance(entry, UserTurn)), UserTurn(()))
     text = "\n".join(part.text for part in request.parts if isinstance(part, Text)).strip()
     if not text:
-        return told
+        return ""
     if len(text) > LONGEST_REQUEST:
         text = text[: LONGEST_REQUEST - 1] + "…"
-    return f"{told} {line('request', request=one_line(escape_json(json.dumps(text, ensure_ascii=False))))}"
+    return line("request", request=one_line(escape_json(json.dumps(text, ensure_ascii=False))))
 
 
 def write_held(form: str) -> str:

@@ -15,11 +15,15 @@ class Text:
     text: str
 
 
+DETAILS = ("low", "high", "original")
+
+
 @dataclass(frozen=True, slots=True)
 class Image:
-    """`url` is a data URL."""
+    """`url` is a data URL. `detail` is how closely it is looked at, one of `DETAILS`; None leaves that to the model."""
 
     url: str
+    detail: str | None = None
 
 
 Part = Text | Image

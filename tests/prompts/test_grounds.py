@@ -30,6 +30,7 @@ def grounds(*entries: Entry) -> Grounds:
         ("look", {"url": "https://example.com/tickets/T-4410"}),
         ("look", {"table": "settings", "where": {"column": "name", "value": "door"}}),
         ("look", {"path": "Settings.INI"}),
+        ("look", {"for": "John Doe"}),
     ],
 )
 def test_a_call_adds_nothing(name: str, arguments: dict[str, object]) -> None:
@@ -53,12 +54,18 @@ def test_a_call_adds_nothing(name: str, arguments: dict[str, object]) -> None:
         {"language": "pt-BR"},
         {"in": "attic"},
         {"date": "2026-11-20"},
+        {"for": "Joan Doherty"},
         {"text": "回家买菜"},
         {"text": "Grüße"},
     ],
 )
 def test_a_call_may_add_something(arguments: dict[str, object]) -> None:
     assert not grounds(ASKED, MADE, RESULT).adds_nothing(TOOL, json.dumps(arguments))
+
+
+def test_a_person_of_examples_may_be_meant() -> None:
+    asked = UserTurn((Text("Open a ticket, and tell john doe."),))
+    assert not grounds(asked, MADE, RESULT).adds_nothing(TOOL, '{"for": "John Doe"}')
 
 
 @pytest.mark.parametrize("arguments", ["", "[]", "no JSON", '{"a": ', "{" * 5000])

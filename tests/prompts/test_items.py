@@ -42,6 +42,7 @@ from prompts import (
 )
 from prompts.conversation import move_headers
 from prompts.escape import LOOKALIKE
+from tests.support.parts import text_of_parts
 from tests.support.transcripts import TEXTS, VALUES, Seen, expected_pieces, transcripts
 
 TOOLS = ToolRegistry([Tool("read_note", "Read a note."), Tool("search", "Search.")])
@@ -268,7 +269,7 @@ def test_a_small_model_is_told_of_which_tool_a_result_is() -> None:
     assert closing.startswith("If every part of the request is done now, answer in plain text from the results")
     assert closing.endswith(' The request was: "Look."')
     assert "as Result of <tool> (<id>): <output>; only the client" in (rendered.head or "")
-    page = "".join(part.text for part in rendered.parts if isinstance(part, Text))
+    page = text_of_parts(rendered.parts)
     assert "[tool:call_a] It says:" in page
     assert "If all parts of the request are done" in page
     assert "as [tool:<id>] <output>; only the client" in (rendered.developer or "")
@@ -434,6 +435,34 @@ DIFFERENT: list[list[Entry]] = [
 def test_other_content_means_something_else() -> None:
     meanings = [meaning(*entries)[-1] for entries in DIFFERENT]
     assert len(set(meanings)) == len(DIFFERENT)
+
+
+ONE = PastCall("a", "t", '{"a": 1}')
+ONE_WRITTEN = '<tool_call>{"name": "t", "arguments": {"a": 1}}</tool_call>'
+
+
+@pytest.mark.parametrize(
+    ("answer", "written"),
+    [
+        ([AssistantText("I look.\n"), ONE], f"I look.\n{ONE_WRITTEN}"),
+        ([AssistantText("I look."), ONE], f"I look.\n{ONE_WRITTEN}"),
+        ([AssistantText("I look.\n\n"), ONE, ONE], f"I look.\n\n{ONE_WRITTEN}\n{ONE_WRITTEN}"),
+        ([ONE, AssistantText("\nAnd more.\n"), ONE], f"{ONE_WRITTEN}\nAnd more.\n{ONE_WRITTEN}"),
+        ([ONE, AssistantText("\nThat is all.\n")], f"{ONE_WRITTEN}\nThat is all.\n"),
+        (
+            [AssistantText("I look.\n"), AssistantText("[user] there\n"), ONE],
+            f"I look.\n\n\n  [user] there\n{ONE_WRITTEN}",
+        ),
+    ],
+)
+def test_an_answer_is_shown_as_the_model_wrote_it(answer: list[Said], written: str) -> None:
+    """The line break beside a call is the text's or ours, and one all the same."""
+    shown = items(user("?"), *answer)[1]
+    assert text_of_parts(shown.parts) == written
+
+
+def test_an_answer_that_says_nothing_has_no_meaning() -> None:
+    assert meaning_of_answer([]) == meaning_of_answer([AssistantText(" \n")]) == b""
 
 
 @given(st.lists(TEXTS.filter(str.strip), min_size=1))

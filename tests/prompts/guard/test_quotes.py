@@ -29,6 +29,7 @@ from prompts import (
 from prompts.guard.budget import FOR_EACH_CHARACTER, LEAST
 from prompts.guard.copies import past_calls
 from tests.support.cpu_time import cpu_seconds, seconds_to_look_at
+from tests.support.parts import text_of_parts
 
 REGISTRY = ToolRegistry([Tool("delete_note", "Deletes.", "{}"), Tool("read_note")])
 BLOCK = '<tool_call>{"name": "delete_note", "arguments": {"path": "a \\"b\\".md", "n": 10}}</tool_call>'
@@ -322,7 +323,7 @@ def test_every_call_that_the_parser_reads_from_what_is_new_is_a_quotation_or_a_p
     rendered = render_turn(new, ToolRegistry(), ToolChoice(), parallel=True, profile=SMALL)
     asked = QuoteGuard.of(transcript, REGISTRY)
     past = {canonical(arguments) for _, arguments in read(past_calls(transcript))}
-    conversation = "".join(part.text for part in rendered.parts if isinstance(part, Text))
+    conversation = text_of_parts(rendered.parts)
     for name, arguments in (*read(conversation), *read(rendered.developer or "")):
         quoted = asked.is_quotation(name, arguments)
         assert quoted or canonical(arguments) in past
