@@ -3,8 +3,9 @@
 TagcallError
 ├── ApiError            has an HTTP status and an OpenAI error object
 │   ├── RequestError    the client's request cannot be served: 4xx, before any backend work
-│   └── BackendError    the backend failed, refused or vanished
-│       └── ModelError  the model did not do what was asked of it, also when asked again
+│   ├── BackendError    the backend failed, refused or vanished
+│   │   └── ModelError  the model did not do what was asked of it, also when asked again
+│   └── StoreError      what is stored cannot be reached
 └── UsageError          the person at the terminal must change something: one sentence, exit 2
 """
 
@@ -12,6 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TypedDict
+
+# OpenAI's words, by which clients are seen to know that a conversation is too long, whatever the code says.
+TOO_LONG = "Your input exceeds the context window of this model. Please adjust your input and try again."
 
 
 class ErrorObject(TypedDict):
@@ -29,6 +33,12 @@ class TagcallError(Exception):
 
 class UsageError(TagcallError):
     """Something a person has to change; the message is one sentence that says what."""
+
+
+def reason_of(error: Exception) -> str:
+    """Why, for a sentence that names the file or the address itself: of the system's errors its own words alone."""
+    words = error.strerror if isinstance(error, OSError) else None
+    return words.partition(" (")[0] if words else str(error)
 
 
 class ApiError(TagcallError):

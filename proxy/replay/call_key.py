@@ -8,7 +8,7 @@ import re
 PLACEHOLDER = "[call key]"
 
 # As a call is written in the developer text. What others wrote there has no such tag.
-_SHOWN = re.compile(r'<tool_call>\{"key": "([0-9a-f]{16})", "name"')
+_SHOWN = re.compile(r'<tool_call>\{"key": "([0-9a-z]+)", "name"')
 
 
 def key_of(developer: str | None) -> str | None:

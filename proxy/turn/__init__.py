@@ -1,31 +1,37 @@
 """One turn, from a client's request to what the client may see. Pure: it awaits its backend and nothing else.
 
-compaction    `answer_request`: a turn, and the summary that makes a long conversation short before it
-run           `run_turn`: prompt, answer, and the one more answer that some faults are worth
-prompting     the prompts, and what becomes of one that is refused
-reading       one answer of the model, as it comes: backend events in, turn events out
-blocks        what is no whole call, and what a client is told of it
-call_key      the key that a call carries when it is meant, and which models write it
-calls         which calls may leave: declared, meant, fitting if strict, not going round
-masking       the key taken out of what leaves
-release       what leaves at once and what is held back, as a table of states
-verdict       what an answer was, and what follows from that
-passed_calls  the calls of one answer: which of them leave
-leaving_call  one that leaves while it is written
-own_notation  what only we write, taken out of answers
-shown_text    the text of one answer: which of it is shown
-visible_text  text on its way to the client, up to a stop string
-strictness    the schemas of strict tools
-held_calls    the schema of calls that a backend holds its model to
-given         what of an answer the client was given
-json_output   an answer that has to be JSON
-json_stream   the same, told while it is written
-tokens        how many tokens a text is, estimated
-truncation    a conversation without its oldest part
-report        what happened, for logs: no text of anybody
-observer      who hears of each block as well
+compaction     `answer_request`: a turn, and the summary that makes a long conversation short before it
+run            `run_turn`: prompt, answer, and the one more answer that some faults are worth
+aside          what of all this is done where it holds up nobody else
+prompting      the prompts, and what becomes of one that is refused
+reading        one answer of the model, as it comes: backend events in, turn events out
+passed_calls   the calls of one answer: which of them leave
+beside_calls   what of an answer may stand beside calls
+lane_end       whether the conversation can go on at the backend from the answer
+reading_rules  how an answer is read, and which of it may leave
+shown_text     the text of one answer: which of it is shown
+verdict        what an answer was, and what follows from that
+calls          which calls may leave: declared, meant, fitting if strict, not going round
+given          what of an answer the client was given
+held_calls     which calls a backend holds its model to
+json_output    an answer that has to be JSON
+json_stream    the same, told while it is written
+release        what leaves at once and what is held back, as a table of states
+blocks         what is no whole call, and what a client is told of it
+call_schemas   the schema of such calls
+call_key       the key that a call carries when it is meant, and which models write it
+leaving_call   a call that leaves while it is written
+own_notation   what only we write, taken out of answers
+strictness     the schemas of strict tools
+tokens         how many tokens a text is, estimated
+truncation     a conversation without its oldest part
+visible_text   text on its way to the client, up to a stop string
+masking        the key taken out of what leaves
+report         what happened, for logs: no text of anybody
+observer       who hears of each block as well
 """
 
+from .aside import Aside
 from .call_key import CallKeys, Habits, KeyHabit, KeyHabits, KeyMode, NoHabits
 from .compaction import answer_request
 from .held_calls import HeldCalls, HoldCalls
@@ -33,7 +39,7 @@ from .json_stream import HeldFormats, StreamJson
 from .observer import TurnObserver
 from .release import CallRelease
 from .report import Again, TurnReport
-from .run import Aside, TurnOptions, run_turn
+from .run import TurnOptions, run_turn
 
 __all__ = [
     "Again",

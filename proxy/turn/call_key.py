@@ -9,18 +9,20 @@ of the conversation does not change: HMAC-SHA256 over who asks and the developer
 from __future__ import annotations
 
 import hmac
+import json
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
+from string import ascii_lowercase
 from types import MappingProxyType
 from typing import Protocol
 
 import orjson
 from cachetools import LRUCache
 
-from parser import KEY
+from parser import KEY, CallCompleted, members_of, without_member
 from prompts import KEY_LENGTH, holds_word
 
 # Models whose habits are known; their names are the clients' own words, so there must be an end.
@@ -96,7 +98,7 @@ class CallKeys:
         while True:
             told = "\0".join((owner, str(attempt), before)).encode("utf-8", "surrogatepass")
             digest = hmac.digest(self.secret, told, "sha256")
-            key = f"{digest[0] % 10}{digest.hex()[2 : KEY_LENGTH + 1]}"
+            key = f"{digest[0] % 10}{''.join(ascii_lowercase[byte % 26] for byte in digest[1:KEY_LENGTH])}"
             # Whoever sends it has seen it: then it tells nothing any more.
             if not holds_word(key, sent):
                 return key
@@ -135,6 +137,24 @@ class TurnKey:
         written: Mapping[str, str] = dict(members)
         # A key that is written as anything but a string is none.
         return str(orjson.loads(written[KEY])) if written.get(KEY, "").startswith('"') else ""
+
+    def found_in(self, call: CallCompleted, parameters: Container[str]) -> CallCompleted:
+        """The call with the key where it belongs, if its model put the key elsewhere: under another name, or into the
+        arguments of a tool that has no such parameter.
+        """
+        if self.key is None:
+            return call
+        key, arguments = json.dumps(self.key), call.arguments
+        if key in arguments:
+            for name, value in members_of(arguments):
+                if value == key and name not in parameters:
+                    arguments = without_member(arguments, name)
+        others = [member for member in call.extra if member[1] != key]
+        if (others, arguments, call.id == self.key) == ([*call.extra], call.arguments, False):
+            return call
+        # What stands in its place says itself what the call is worth.
+        keyed = [] if KEY in dict(others) else [(KEY, key)]
+        return replace(call, arguments=arguments, extra=(*keyed, *others))
 
     @property
     def habit(self) -> KeyHabit:

@@ -135,8 +135,10 @@ class CallGate:
         """`before` is the text in front of the call; `may_ask`: the model can be asked for it once more.
         `held`: its model could write nothing but a call, because the request demands one.
         """
-        arguments = unescape_json(call.arguments)
         tool = self.registry.match(call.name)
+        wanted = read_parameter_types((tool and tool.parameters) or "")
+        call = self._key.found_in(call, wanted.members)
+        arguments = unescape_json(call.arguments)
         meant = held and call.tier is Tier.HELD
         suspicion = None if meant else self._suspicion(call, arguments, before, may_ask=may_ask)
         # First, so that a quoted call is shown whatever it is a call of: a note about a tool that nobody offers is text
@@ -156,7 +158,7 @@ class CallGate:
         # Before the check, for a tool is called rightly when its schema says what a "3" is.
         coerced = fit(
             arguments,
-            read_parameter_types(tool.parameters or ""),
+            wanted,
             beside=[(key, unescape_json(value)) for key, value in call.extra],
             repaired=call.tier not in {Tier.VALID, Tier.HELD},
         )
@@ -177,7 +179,7 @@ class CallGate:
         match self._key.carried(call.extra):
             case Carried.RIGHT:
                 self._key.learn(KeyHabit.WRITES)
-                if self._awaits_another(call, arguments) and self._is_quotation(call, arguments, before):
+                if self._meet_awaited(call, arguments) and self._is_quotation(call, arguments, before):
                     return Refusal.QUOTED
                 if self._guard.stands_in_new_output(call.name, arguments):
                     return Doubt.IN_OUTPUT if may_ask else None if self._demanded else Refusal.QUOTED
@@ -224,8 +226,8 @@ class CallGate:
         sent = [*untrusted_strings(self._request.transcript, self._request.registry), *self._request.also_shown]
         return holds_word(self._key.written(call.extra).casefold(), sent)
 
-    def _awaits_another(self, call: CallCompleted, arguments: str) -> bool:
-        """Whether another call was asked for, and has not come yet."""
+    def _meet_awaited(self, call: CallCompleted, arguments: str) -> bool:
+        """Notes where this one was asked for. Returns whether another was, and has not come yet."""
         tool = self.registry.match(call.name)
         if tool is not None and (tool.name, canonical(arguments)) in self._awaited:
             self._awaited.clear()

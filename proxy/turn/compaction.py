@@ -189,7 +189,7 @@ def _is_longer(request: TurnRequest, threshold: int, options: TurnOptions) -> bo
     if sum(not isinstance(entry, Guidance) for entry in request.transcript.entries) < 2:
         return False
     offered = offered_tools(request.registry, request.choice)
-    prompt = Prompts(request, offered, options.profile, None, TurnReport()).prompt(None, plain=False, max_tokens=None)
+    prompt = Prompts(request, offered, options.profile, None, TurnReport()).prompt()
     return _estimated_tokens(prompt) > threshold
 
 

@@ -71,8 +71,8 @@ class Given:
     def rewritten(self, *, held: bool) -> bool:
         """Whether it is anything else than what the model wrote, read to the letter.
 
-        White space, the spelling of JSON, keys and neutral members of calls do not count. `held`: it was to write its
-        calls as one JSON object.
+        White space, the spelling of JSON, arguments in a string, keys and neutral members of calls do not count.
+        `held`: it was to write its calls as one JSON object.
         """
         entries = self._noted()
         written = "".join(self._written)
@@ -145,7 +145,8 @@ def _is_call(block: str, call: PastCall) -> bool:
     """Whether the JSON of a block is this call, and no other id stands in it."""
     try:
         written = json.loads(unescape_json(block))
-        told = [written["name"], canonical(json.dumps(written["arguments"]))]
+        arguments = written["arguments"]
+        told = [written["name"], canonical(arguments if isinstance(arguments, str) else json.dumps(arguments))]
         ids = {written.get(name) or call.call_id for name in _IDS}
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return False

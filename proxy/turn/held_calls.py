@@ -1,49 +1,19 @@
-"""Calls that a backend holds its model to: one JSON schema for an answer that has to be calls.
-
-    {"calls": [<a call>, ...]}    {"call": <a call>} where one is asked for
-    <a call>   {"name": <the tool's>, "arguments": <its parameters, whole>}, an alternative for each tool
-
-A model that is held so can write nothing else, so the calls need no tags and no key (`parser.HeldAnswerParser`).
-"""
+"""Which calls a backend holds its model to: those that a request demands, and others where the owner wants it."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
-from functools import lru_cache
-from typing import Any
 
 from cachetools import LRUCache
 
-from parser import CALL, CALLS, KEY, Tool, ToolRegistry
+from parser import ToolRegistry
 
-from ..contracts import TextBackend
+from ..contracts import TextBackend, TurnRequest
+from .call_schemas import Unheld, UnheldError, call_schema, calls_schema
 from .report import TurnReport
 
-# Characters of a schema that is sent with each request, and levels of it. OpenAI's strict mode takes 120,000
-# characters of names alone; a local server makes a grammar of it before the first word.
-MAX_CHARACTERS = 128 * 1024
-MAX_DEPTH = 64
 # Refusals that are remembered: models and schemas are the clients'.
 MOST_REFUSALS = 256
-# Characters that a model may write for its key, be it the right one or not.
-MAX_KEY = 32
-# Tool sets whose schemas are kept.
-MOST_SCHEMAS = 64
-
-_Schema = dict[str, Any]
-
-# Where schemas stand in a schema: alone, in an array, by name.
-_ALONE = frozenset({
-    "additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not",
-    "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties",
-})  # fmt: skip
-_IN_ARRAYS = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
-_DEFINITIONS = ("$defs", "definitions")
-_BY_NAME = frozenset({*_DEFINITIONS, "dependencies", "dependentSchemas", "patternProperties", "properties"})
-# What makes a reference lead by names instead of by place: it would lead elsewhere in another document.
-_NAMED = frozenset({"$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveAnchor", "$recursiveRef", "id"})
 
 
 class HoldCalls(Enum):
@@ -54,164 +24,82 @@ class HoldCalls(Enum):
     OFF = "off"
 
 
-class Unheld(Enum):
-    """Why calls are not held, as it is logged."""
-
-    REFERENCE = "reference"
-    """A schema refers to something outside of itself, or by more than the place of a definition."""
-    SIZE = "size"
-    SUBSET = "subset"
-    """The backend's service takes a part of JSON Schema only."""
-    REFUSED = "refused"
-    """The service has refused this schema for this model."""
-
-
-class _UnheldError(Exception):
-    def __init__(self, why: Unheld) -> None:
-        self.why = why
-
-
 class HeldCalls:
     """What of calls is held, and which schemas a model's server has refused; it remembers `most` of those."""
 
     def __init__(self, mode: HoldCalls = HoldCalls.AUTO, most: int = MOST_REFUSALS) -> None:
-        self._mode = mode
+        self.mode = mode
         self._refused: LRUCache[tuple[str, str], None] = LRUCache(most)
-
-    def schema(
-        self, tools: ToolRegistry, backend: TextBackend, model: str, report: TurnReport, *, parallel: bool, again: bool
-    ) -> str | None:
-        """The schema for an answer that has to be calls of `tools`, as JSON text; None: it is not held.
-
-        A backend that keeps conversations goes on behind such an answer with such answers alone, since its notation is
-        not the prompt's. There it is for strict tools, and for when the model is asked `again`.
-        """
-        if self._mode is HoldCalls.OFF:
-            return None
-        if backend.keeps_conversations and not (again or any(tool.strict for tool in tools)):
-            return None
-        try:
-            schema = _calls_schema(tuple(tools), parallel=parallel)
-        except _UnheldError as error:
-            why = error.why
-        else:
-            if (model, schema) not in self._refused and backend.holds(schema):
-                report.hold_calls()
-                return schema
-            why = Unheld.REFUSED if (model, schema) in self._refused else Unheld.SUBSET
-        report.unhold_calls(why.value)
-        return None
-
-    def call_schema(self, tools: ToolRegistry, report: TurnReport, *, keyed: bool) -> str | None:
-        """The schema of one call of `tools`, for calls within an answer; `keyed`: with a key. None: none is held."""
-        if self._mode is not HoldCalls.ALL:
-            return None
-        try:
-            return _call_schema(tuple(tools), keyed=keyed)
-        except _UnheldError as error:
-            report.unhold_calls(error.why.value)
-            return None
 
     def note_refusal(self, model: str, schema: str) -> None:
         if self._refused.maxsize:
             self._refused[model, schema] = None
 
-
-def calls_form(*, parallel: bool) -> str:
-    """What an answer looks like that fits the schema, for the model's eyes."""
-    call = '{"name": "...", "arguments": {...}}'
-    return f'{{"{CALLS}": [{call}]}}' if parallel else f'{{"{CALL}": {call}}}'
+    def was_refused(self, model: str, schema: str) -> bool:
+        return (model, schema) in self._refused
 
 
-@lru_cache(maxsize=MOST_SCHEMAS)
-def _calls_schema(tools: Sequence[Tool], *, parallel: bool) -> str:
-    """Raises `_UnheldError`."""
-    call, definitions = _any_call(tools)
-    return _written(
-        _closed({CALLS: {"type": "array", "items": call, "minItems": 1}} if parallel else {CALL: call}), definitions
-    )
+class CallHold:
+    """What the calls of one turn are held to by its backend; `demanded`: the request demands one, `keyed`: with a key.
 
+    Schemas are JSON text; None: nothing is held.
+    """
 
-@lru_cache(maxsize=MOST_SCHEMAS)
-def _call_schema(tools: Sequence[Tool], *, keyed: bool) -> str:
-    """Raises `_UnheldError`."""
-    return _written(*_any_call(tools, {KEY: {"type": "string", "maxLength": MAX_KEY}} if keyed else {}))
+    def __init__(
+        self,
+        held_calls: HeldCalls,
+        request: TurnRequest,
+        tools: ToolRegistry,
+        backend: TextBackend,
+        report: TurnReport,
+        *,
+        demanded: bool,
+        keyed: bool,
+    ) -> None:
+        self._held_calls = held_calls
+        self._request = request
+        self._tools = tools
+        self._backend = backend
+        self._report = report
+        self._demanded = demanded
+        self._keyed = keyed
+        self._refused = False
 
+    def answer_schema(self, *, to_call: bool, again: bool) -> str | None:
+        """For an answer that has to be calls: one is demanded, or the model wants `to_call`.
 
-def _any_call(tools: Sequence[Tool], before: _Schema | None = None) -> tuple[_Schema, _Schema]:
-    """A call of one of `tools`, and what is defined for it; the properties `before` may stand in front of its name."""
-    definitions: _Schema = {}
-    forms = [_form(tool, f"tool_{number}_", definitions) for number, tool in enumerate(tools, 1)]
-    for form in forms:
-        form["properties"] = {**(before or {}), **form["properties"]}
-    return forms[0] if len(forms) == 1 else {"anyOf": forms}, definitions
+        A backend that keeps conversations goes on behind such an answer with such answers alone, since its notation is
+        not the prompt's. There it is for strict tools, and for when the model is asked `again`.
+        """
+        if self._refused or not (self._demanded or to_call) or self._held_calls.mode is HoldCalls.OFF:
+            return None
+        if self._backend.keeps_conversations and not (again or any(tool.strict for tool in self._tools)):
+            return None
+        try:
+            schema = calls_schema(tuple(self._tools), parallel=self._request.parallel)
+        except UnheldError as error:
+            why = error.why
+        else:
+            refused = self._held_calls.was_refused(self._request.model, schema)
+            if not refused and self._backend.holds(schema):
+                self._report.hold_calls()
+                return schema
+            why = Unheld.REFUSED if refused else Unheld.SUBSET
+        self._report.unhold_calls(why.value)
+        return None
 
+    def call_schema(self) -> str | None:
+        """For a call within any other answer."""
+        if self._held_calls.mode is not HoldCalls.ALL or not len(self._tools):
+            return None
+        try:
+            return call_schema(tuple(self._tools), keyed=self._keyed)
+        except UnheldError as error:
+            self._report.unhold_calls(error.why.value)
+            return None
 
-def _written(root: _Schema, definitions: _Schema) -> str:
-    if definitions:
-        root = {**root, "$defs": definitions}
-    text = json.dumps(root, ensure_ascii=False, separators=(",", ":"))
-    if len(text) > MAX_CHARACTERS:
-        raise _UnheldError(Unheld.SIZE)
-    return text
-
-
-def _closed(properties: _Schema) -> _Schema:
-    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
-
-
-def _form(tool: Tool, prefix: str, definitions: _Schema) -> _Schema:
-    """A call of `tool`. What its parameters define goes to `definitions`, under names that begin with `prefix`."""
-    if tool.parameters is not None and len(tool.parameters) > MAX_CHARACTERS:
-        raise _UnheldError(Unheld.SIZE)
-    # By the standard library, which keeps integers of any size.
-    read = json.loads(tool.parameters) if tool.parameters else {}
-    parameters = _placed(read, prefix, 0) if isinstance(read, dict) else {}
-    parameters.pop("$schema", None)
-    for keyword in _DEFINITIONS:
-        named = parameters.pop(keyword, {})
-        definitions |= {f"{prefix}{name}": schema for name, schema in named.items()}
-    if parameters.keys().isdisjoint({"$ref", "anyOf"}):
-        parameters["type"] = "object"  # whatever else they may be, arguments are an object
-    return _closed({"name": {"type": "string", "const": tool.name}, "arguments": parameters})
-
-
-def _placed(schema: _Schema, prefix: str, depth: int) -> _Schema:
-    """A copy of it, with references to where its definitions will stand. Raises `_UnheldError`."""
-    if depth > MAX_DEPTH:
-        raise _UnheldError(Unheld.SIZE)
-    if not _NAMED.isdisjoint(schema):
-        raise _UnheldError(Unheld.REFERENCE)
-    placed = {**schema, **{key: _inner(key, value, prefix, depth + 1) for key, value in _with_schemas(schema)}}
-    if "$ref" in schema:
-        placed["$ref"] = _reference(schema["$ref"], prefix)
-    return placed
-
-
-def _with_schemas(schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in schema.items():
-        if (
-            (isinstance(value, dict) and key in _ALONE | _BY_NAME)
-            or (isinstance(value, list) and key in _IN_ARRAYS)
-        ):  # fmt: skip
-            yield key, value
-
-
-def _inner(key: str, value: Any, prefix: str, depth: int) -> Any:  # noqa: ANN401 -- JSON
-    match value:
-        case list():
-            return [_placed(each, prefix, depth) if isinstance(each, dict) else each for each in value]
-        case _ if key in _BY_NAME:
-            return {
-                name: _placed(each, prefix, depth) if isinstance(each, dict) else each for name, each in value.items()
-            }
-        case _:
-            return _placed(value, prefix, depth)
-
-
-def _reference(reference: object, prefix: str) -> str:
-    for keyword in _DEFINITIONS:
-        start = f"#/{keyword}/"
-        if isinstance(reference, str) and reference.startswith(start):
-            return f"#/$defs/{prefix}{reference.removeprefix(start)}"
-    raise _UnheldError(Unheld.REFERENCE)
+    def give_up(self, refused: str) -> None:
+        """The schema of an answer was refused: no other of this turn is held."""
+        self._refused = True
+        self._held_calls.note_refusal(self._request.model, refused)
+        self._report.unhold_calls(Unheld.REFUSED.value)

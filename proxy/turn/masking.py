@@ -12,7 +12,7 @@ from functools import lru_cache
 from prompts import MASK
 
 # Characters. A beginning of the key that is as long is no accident: cut off there, it is taken out as well.
-_TELLING = 8
+_TELLING = 5
 # Of one character of the key at most, as `_written` spells it.
 _LONGEST = 9
 
@@ -50,29 +50,50 @@ class Mask:
     What may be the beginning of a key is held back, a bounded piece.
     """
 
-    __slots__ = ("_begun", "_first", "_held", "_key", "_reach", "_telling")
+    __slots__ = ("_held", "_key")
 
     def __init__(self, key: str) -> None:
-        self._key, self._telling, self._begun = _patterns(key)
-        self._first = key[0]
-        self._reach = len(key) * _LONGEST
+        self._key = key
         self._held = ""
 
     def feed(self, text: str) -> str:
         """The text that may leave now."""
-        if not self._held and self._first not in text and "\\" not in text:
+        if not self._held and self._key[0] not in text and "\\" not in text:
             return text
-        text = self._key.sub(MASK, self._held + text)
-        self._held = ""
-        if begun := self._begun.search(text, max(0, len(text) - self._reach)):
-            self._held = begun[0]
-            return text[: begun.start()]
+        text, self._held = self._held + text, ""
+        return self._spelt(text) if "\\" in text else self._plain(text)
+
+    def _plain(self, text: str) -> str:
+        """`feed` without a backslash in `text`, as in most answers: a new key's patterns take longer than a request."""
+        key, left = self._key, 0
+        shown: list[str] = []
+        at = text.find(key[0])
+        while at >= 0:
+            found = text[at : at + len(key)].lower()
+            if not key.startswith(found):
+                at = text.find(key[0], at + 1)
+            elif len(found) < len(key):
+                self._held = text[at:]
+                return "".join([*shown, text[left:at]])
+            else:
+                shown += text[left:at], MASK
+                left = at + len(key)
+                at = text.find(key[0], left)
+        return "".join([*shown, text[left:]])
+
+    def _spelt(self, text: str) -> str:
+        """`feed` of any `text`."""
+        whole, _, begun = _patterns(self._key)
+        text = whole.sub(MASK, text)
+        if found := begun.search(text, max(0, len(text) - len(self._key) * _LONGEST)):
+            self._held = found[0]
+            return text[: found.start()]
         return text
 
     def flush(self) -> str:
         """What was held back, at the end of the text; the next `feed` begins a new one."""
         held, self._held = self._held, ""
-        return MASK if self._telling.match(held) else held
+        return MASK if len(held) >= _TELLING and _patterns(self._key)[1].match(held) else held
 
 
 def spelt(key: str) -> re.Pattern[str]:

@@ -47,6 +47,7 @@ class TakenOut(StrEnum):
     OWN_LINE = "own_line"
     INVENTED_RESULT = "invented_result"
     AFTER_CALLS = "after_calls"
+    BESIDE_CALLS = "beside_calls"
     BLOCK = "block"
 
 

@@ -21,6 +21,7 @@ from .calls import Accepted, CallGate, Doubted, Refusal
 from .leaving_call import LeavingCall
 from .masking import masked
 from .own_notation import TakenOut
+from .reading_rules import ReadingRules
 from .release import Cue, Hold, Release
 from .report import TurnReport
 from .shown_text import ShownText
@@ -31,8 +32,7 @@ from .verdict import Answer, names_of_calls
 class PassedCalls:
     """Tell it of each block; what may leave now is put into `out`.
 
-    `live`: calls leave while they are written, where they can. `parallel`, `final`, `may_repeat` and `keeps_tail` are
-    those of the `Reading`. `cut`, with a block: the answer was cut, and it may be in this block.
+    `cut`, with a block: the answer was cut, and it may be in this block.
     """
 
     def __init__(
@@ -44,12 +44,7 @@ class PassedCalls:
         said: ShownText,
         *,
         leaving: LeavingCall,
-        live: bool,
-        parallel: bool,
-        final: bool,
-        may_repeat: bool,
-        keeps_tail: bool,
-        key: str | None,
+        rules: ReadingRules,
     ) -> None:
         self._gate = gate
         self._report = report
@@ -57,12 +52,7 @@ class PassedCalls:
         self._release = release
         self._said = said
         self._leaving = leaving
-        self._live = live
-        self._parallel = parallel
-        self._final = final
-        self._may_repeat = may_repeat
-        self._keeps_tail = keeps_tail
-        self._key = key
+        self._rules = rules
         self._meant_call: MeantCall | None = None
         self._good = 0
         self._undeclared = 0
@@ -89,7 +79,7 @@ class PassedCalls:
         if call.bare or (tool := self._gate.registry.match(call.name)) is None:
             return
         # Once it has begun it can only end or break the turn, so it must be one that nothing later can refuse.
-        if self._live and self._gate.may_leave_unfinished(call):
+        if self._rules.live and self._gate.may_leave_unfinished(call):
             self._said.flush()
             self._said.speak()
             # Counted when it is whole: one that breaks off was never called.
@@ -113,7 +103,7 @@ class PassedCalls:
         live = self._leaving.index == call.index
         self._meant_call = None
         # Behind a call that leaves anyway nothing is asked for once more: that call would come twice.
-        may_ask = not (self._final or self._good or live)
+        may_ask = not (self._rules.final or self._good or live)
         verdict = self._gate.judge(call, before=self._said.before, may_ask=may_ask, held=held)
         raw = call.before + call.raw
         match verdict:
@@ -121,7 +111,7 @@ class PassedCalls:
                 self._undeclared += 1
                 self._report.refuse(verdict.value, call.raw)
                 self._said.pass_call(call.name, raw)
-                if self._keeps_tail:
+                if self._rules.keeps_tail:
                     self._leave(self._release.meet(Cue.TAKEN_OUT))
             case Refusal():
                 self._report.refuse(verdict.value, call.raw)
@@ -157,12 +147,12 @@ class PassedCalls:
             self._said.flush()
             events = (
                 ToolCallStarted(self._gate.take_id(meant.id), meant.name),
-                ToolCallArguments(masked(begun_arguments(block.raw), self._key)),
+                ToolCallArguments(masked(begun_arguments(block.raw), self._rules.key)),
                 ToolCallEnded(complete=False),
             )
             self._leave(self._release.meet(Cue.CALL, events))
             return
-        reason = masked(block.reason, self._key)
+        reason = masked(block.reason, self._rules.key)
         self._report.refuse(reason, block.raw)
         if block.index is not None and block.index == self._leaving.index:
             self._break(f"the call cannot be read: {reason}", cut=cut)
@@ -214,7 +204,7 @@ class PassedCalls:
             self._leaving.end(ToolCallEnded())
         else:
             self._pass_on(verdict)
-        if not self._parallel:
+        if not self._rules.parallel:
             self.stop, self.winds_down = "one call was asked for", True
 
     def _pass_on(self, call: Accepted) -> None:
@@ -223,15 +213,15 @@ class PassedCalls:
         if call.misfit is not None:
             # Behind a call that has left nothing is asked for once more: that call would come twice.
             answered = self._release.hold is Hold.ANSWERED or (self._release.hold is Hold.TAIL and self._good)
-            if not (self._final or answered):
+            if not (self._rules.final or answered):
                 self._misfits.append(call.misfit)
                 self._good += 1
                 self._leave(self._release.meet(Cue.MISFIT, events))
                 return
             self._report.let_misfit(call.name)
         # Behind a call that leaves anyway this one repeats nothing any worse, and holding it would hold both.
-        goes_round = call.repeated and not self._may_repeat
-        idle = call.adds_nothing and not self._final
+        goes_round = call.repeated and not self._rules.may_repeat
+        idle = call.adds_nothing and not self._rules.final
         if (goes_round or idle) and not self._good:
             self._repeated = call.name if goes_round else self._repeated
             self._adds_nothing = True

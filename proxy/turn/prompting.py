@@ -1,7 +1,7 @@
 """The prompts of one turn, and what becomes of one that the backend refuses before it answers.
 
 too long, and the client lets us ----> without the oldest part of the conversation
-a schema that it will not take ------> without the schema that it should hold its model to
+a schema that it will not take ------> without what it should hold its model to: the calls', or else the answer's
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ from prompts import (
 
 from ..contracts import Prompt, TurnRequest, Usage
 from ..errors import BackendError
-from .held_calls import calls_form
+from .call_schemas import calls_form
+from .held_calls import CallHold
 from .report import TurnReport
 from .tokens import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
 from .truncation import without_oldest
+from .verdict import Fault
 
 # Prompts that are too long, each at least a quarter shorter than the one before: the last has a tenth of the first.
 TRUNCATIONS = 8
@@ -40,45 +42,45 @@ _NOTHING_SAID = (Text(nothing_said()),)
 
 
 class Prompts:
-    """Makes the prompts for `request`, whose tools on offer are those of `registry`."""
+    """Makes the prompts for `request`, whose tools on offer are those of `registry`.
+
+    `hold`: what the calls are held to; without it they are to nothing.
+    """
 
     def __init__(
-        self, request: TurnRequest, registry: ToolRegistry, profile: PromptProfile, key: str | None, report: TurnReport
+        self,
+        request: TurnRequest,
+        registry: ToolRegistry,
+        profile: PromptProfile,
+        key: str | None,
+        report: TurnReport,
+        *,
+        hold: CallHold | None = None,
     ) -> None:
         self._request = request
         self._registry = registry
         self._profile = profile
         self._key = key
         self._report = report
+        self._hold = hold
         self._transcript = request.transcript
         self._truncations = 0
         self._schema_refused = False
         # Of ours, at the end of the newest prompt.
         self.lines: Sequence[str] = ()
 
-    def prompt(
-        self,
-        fault: str | None,
-        *,
-        plain: bool,
-        unless_open: bool = False,
-        max_tokens: int | None,
-        calls_schema: str | None = None,
-        call_schema: str | None = None,
-    ) -> Prompt:
-        """With `fault` as its last line; for an answer of at most `max_tokens`.
+    def prompt(self, fault: Fault | None = None, *, max_tokens: int | None = None) -> Prompt:
+        """For an answer of at most `max_tokens`; after a `fault` for one that mends it, with its line as the last.
 
-        `plain` without any tool, and from the results where they have just come; `unless_open` from them as well, with
-        the tools. `calls_schema` is what an answer of calls is held to, `call_schema` what a call in any other is.
+        A plain one is without any tool, and from the results where they have just come.
         """
         request = self._request
-        if plain:
-            fault = answer_now(self._transcript) or fault
-        elif unless_open:
-            fault = answer_unless_open(self._transcript)
-        if calls_schema is not None:
-            told = write_held(calls_form(parallel=request.parallel))
-            fault = told if fault is None else f"{fault} {told}"
+        plain = fault is not None and fault.plain
+        calls_schema = call_schema = None
+        if self._hold is not None and not plain:
+            to_call = fault is not None and fault.to_call
+            calls_schema = self._hold.answer_schema(to_call=to_call, again=fault is not None)
+            call_schema = None if calls_schema else self._hold.call_schema()
         # Without the block a model has nothing to imitate a call of.
         registry = ToolRegistry() if plain else self._registry
         wanted = request.output_format
@@ -89,33 +91,46 @@ class Prompts:
             parallel=request.parallel,
             profile=self._profile,
             key=self._key,
-            fault=fault,
+            fault=self._last_line(fault, held=calls_schema is not None),
             json_answer=JsonAnswer(wanted.schema) if wanted else None,
-            alone=plain or unless_open,
+            alone=plain or (fault is not None and fault.unless_open),
         )
         self.lines = rendered.lines
         # A model that is held to a schema has no way to write a call.
         output = wanted.schema if wanted and not (len(registry) or self._schema_refused) else None
         return Prompt(
-            request.model,
-            rendered.developer,
-            Deferred(lambda: rendered.parts if any(map(_shows, rendered.parts)) else _NOTHING_SAID),
-            request.effort,
-            request.summary,
-            calls_schema or output,
-            rendered.head,
-            Deferred(lambda: rendered.items or (Item("user", _NOTHING_SAID, ours=OwnLine.NO_MESSAGE),)),
-            request.owner,
-            request.names,
-            request.sampling,
-            max_tokens,
+            model=request.model,
+            developer=rendered.developer,
+            parts=Deferred(lambda: rendered.parts if any(map(_shows, rendered.parts)) else _NOTHING_SAID),
+            effort=request.effort,
+            summary=request.summary,
+            output_schema=calls_schema or output,
+            head=rendered.head,
+            items=Deferred(lambda: rendered.items or (Item("user", _NOTHING_SAID, ours=OwnLine.NO_MESSAGE),)),
+            owner=request.owner,
+            names=request.names,
+            sampling=request.sampling,
+            max_tokens=max_tokens,
             # In a call's JSON such a string ends nothing.
-            () if len(registry) else request.stop,
+            stop=() if len(registry) else request.stop,
             tier=request.tier,
             verbosity=request.verbosity,
             call_schema=call_schema,
             calls_held=calls_schema is not None,
         )
+
+    def _last_line(self, fault: Fault | None, *, held: bool) -> str | None:
+        match fault:
+            case None:
+                line = None
+            case Fault(plain=True):
+                line = answer_now(self._transcript) or fault.line
+            case Fault(unless_open=True):
+                line = answer_unless_open(self._transcript)
+            case _:
+                line = fault.line
+        told = write_held(calls_form(parallel=self._request.parallel)) if held else None
+        return " ".join(filter(None, [line, told])) or None
 
     def ease(self, refused: Prompt, error: BackendError) -> bool:
         """Makes the next prompt one that may be taken where this one was refused. False: there is none."""
@@ -130,8 +145,11 @@ class Prompts:
                 self._truncations += 1
                 return True
             case "invalid_json_schema" if refused.output_schema is not None:
-                # The answer is held against the schema all the same, so nothing is lost but a second answer.
-                self._schema_refused = True
+                if self._hold is not None and refused.calls_held:
+                    self._hold.give_up(refused.output_schema)
+                else:
+                    # The answer is held against the schema all the same, so nothing is lost but a second answer.
+                    self._schema_refused = True
                 return True
             case _:
                 return False

@@ -11,8 +11,7 @@ is an `Answer`, a plain value that `verdict` judges.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 
 from parser import (
     CallCompleted,
@@ -47,8 +46,9 @@ from .leaving_call import LeavingCall
 from .masking import Mask, masked
 from .own_notation import OwnNotation
 from .passed_calls import PassedCalls
-from .release import CallRelease, Hold, Release
-from .report import Again, TurnReport
+from .reading_rules import ReadingRules
+from .release import Hold, Release
+from .report import TurnReport
 from .shown_text import ShownText
 from .tokens import CHARACTERS_PER_TOKEN, TokenMeter
 from .verdict import Answer
@@ -58,76 +58,41 @@ from .visible_text import VisibleText
 class Reading:
     """Feed it the backend's batches, then `finish`; what these return may leave at once.
 
-    Without a `gate` no call is read. `final`: nothing is asked for once more after this one. `may_repeat`: the call
-    that the conversation goes round in is as good as any. `bare_calls`: an answer that is nothing but a call's JSON is
-    that call; `demanded`: the request demands one. `keeps_tail`: nobody is shown what stands behind the last call.
-    `echoes`, with `Hold.ECHO`: what it may only repeat, and why more is asked for then. `named_results`: headers of
-    results name the tool. `may_begin_so`: whether an answer may begin as a header of ours does; None: no such thing is
-    taken out; `result_ids`: the results that there are, where one that is made up is asked for once more. `key` is
-    masked in all that leaves. `stop` set: nothing more of this answer is wanted, and the backend's turn can be ended.
+    Without a `gate` no call is read. `stop` set: nothing more of this answer is wanted, and the backend's turn can be
+    ended.
     """
 
     def __init__(
         self,
         gate: CallGate | None,
         report: TurnReport,
+        rules: ReadingRules = ReadingRules(),  # noqa: B008 -- frozen
         *,
-        hold: Hold = Hold.FREE,
-        release: CallRelease = CallRelease.WHOLE,
-        parallel: bool = True,
-        final: bool = False,
-        may_repeat: bool = False,
-        key: str | None = None,
-        bare_calls: bool = False,
-        demanded: bool = False,
-        keeps_tail: bool = False,
-        echoes: Mapping[str, Again] = MappingProxyType({}),
-        named_results: bool = False,
-        may_begin_so: Callable[[], bool] | None = None,
-        result_ids: Container[str] | None = None,
-        stop_strings: Sequence[str] = (),
         meter: TokenMeter | None = None,
     ) -> None:
+        key = rules.key
+        self._rules = rules
         self._declared = gate.declared if gate else None
-        self._live = release is CallRelease.LIVE
-        self._bare_calls = bare_calls
-        self._demanded = demanded
         self._held = False
         self._meter = meter
-        self._key = key
         self._thoughts = None if key is None else Mask(key)
         self._thought_part = 0
-        self._release = Release(hold, keeps_tail=keeps_tail)
-        self._out: list[TurnEvent] = []
-        names = (tool.name for tool in self._declared or ())
+        self._release = Release(rules.hold, keeps_tail=rules.keeps_tail)
+        self._out = out = list[TurnEvent]()
         self._notation = OwnNotation(
-            names,
-            named_results=named_results,
-            may_begin_so=may_begin_so,
-            result_ids=result_ids,
+            (tool.name for tool in self._declared or ()),
+            named_results=rules.named_results,
+            may_begin_so=rules.may_begin_so,
+            result_ids=rules.result_ids,
             told=report.take_out,
         )
-        self._said = ShownText(
-            self._out, self._release, report, self._notation, VisibleText(stop_strings, key), echoes=echoes
-        )
-        self._leaving = LeavingCall(self._out, key)
+        visible = VisibleText(rules.stop_strings, key)
+        self._said = said = ShownText(out, self._release, report, self._notation, visible, echoes=rules.echoes)
+        self._leaving = LeavingCall(out, key)
         self._calls: PassedCalls | None = None
         if gate is not None:
             self._parser = self._new_parser()
-            self._calls = PassedCalls(
-                gate,
-                report,
-                self._out,
-                self._release,
-                self._said,
-                leaving=self._leaving,
-                live=self._live,
-                parallel=parallel,
-                final=final,
-                may_repeat=may_repeat,
-                keeps_tail=keeps_tail,
-                key=key,
-            )
+            self._calls = PassedCalls(gate, report, out, self._release, said, leaving=self._leaving, rules=rules)
         # Whether the parser is in the middle of a call: its text is of the arguments.
         self._in_call = False
         # Whether a message is over, but not known yet whether it was cut.
@@ -150,9 +115,14 @@ class Reading:
         """The text that was to be told as the JSON that it is did not begin as such."""
         return self._said.left_json
 
+    @property
+    def tells_json(self) -> bool:
+        """Its text leaves as it comes, as the JSON that it is."""
+        return self._said.tells_json
+
     def tell_json(self, *, early: bool) -> None:
         """Before the first text: whether what must be JSON leaves as it comes, where it is JSON."""
-        self._said.tell_json(JsonStream(self._key) if early and self._release.hold is Hold.FORMAT else None)
+        self._said.tell_json(JsonStream(self._rules.key) if early and self._release.hold is Hold.FORMAT else None)
 
     def hold_calls(self, held: bool) -> None:
         """Before the first text: whether the backend is asked to hold its model to a schema of calls."""
@@ -201,7 +171,7 @@ class Reading:
             echo=self._said.echo,
             makes_up=self._notation.makes_up,
             repeats_line=self._notation.repeats_line,
-            written=masked(self._said.written, self._key),
+            written=masked(self._said.written, self._rules.key),
             incomplete=self._incomplete,
             ended_by_stop_string=self._said.stopped,
             error=self._error,
@@ -323,12 +293,12 @@ class Reading:
         self._look_for_stop()
 
     def _new_parser(self) -> SentinelParser | HeadedCallParser | HeldAnswerParser:
-        if (self._demanded or self._held) and self._declared is not None:
+        if (self._rules.demanded or self._held) and self._declared is not None:
             # Also where it is not held now: a recording of one that was is replayed by another backend.
-            return HeldAnswerParser(self._declared, arguments=self._live)
-        if self._bare_calls and self._declared is not None:
-            return HeadedCallParser(self._declared, arguments=self._live)
-        return SentinelParser(arguments=self._live)
+            return HeldAnswerParser(self._declared, arguments=self._rules.live)
+        if self._rules.bare_calls and self._declared is not None:
+            return HeadedCallParser(self._declared, arguments=self._rules.live)
+        return SentinelParser(arguments=self._rules.live)
 
     def _obey(self, calls: PassedCalls, events: Sequence[ParserEvent]) -> str | None:
         """Acts on events of the parser. Returns text that is to be read on with the parser that is there then."""
@@ -346,7 +316,7 @@ class Reading:
                     # The model goes on with a result. Behind a call of its own it made that up; without one it is
                     # part of something that the model quotes, and is text.
                     if not calls.came:
-                        self._parser = SentinelParser(arguments=self._live)
+                        self._parser = SentinelParser(arguments=self._rules.live)
                         return rest
                     self._end(reason)
                 case _:
@@ -380,6 +350,6 @@ class Reading:
 
     def _look_for_stop(self) -> None:
         # A demanded call is all that is wanted: at OpenAI there is no word in front of one that could end it.
-        waits = self._demanded and self._calls is not None and (self._in_call or not self._calls.came)
+        waits = self._rules.demanded and self._calls is not None and (self._in_call or not self._calls.came)
         if self._said.stopped and not waits:
             self._end("a stop string came", winds_down=True)

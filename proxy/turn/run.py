@@ -20,7 +20,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import Protocol, TypeVar
 
 from parser import ToolRegistry
 from prompts import (
@@ -40,53 +39,32 @@ from prompts import (
 
 from ..contracts import (
     AnswerMessageEnded,
-    BackendEvent,
     Prompt,
     TextBackend,
-    TextPiece,
     TurnEvent,
     TurnFailed,
-    TurnFinished,
     TurnRequest,
     Usage,
 )
 from ..errors import BackendError, RequestError
 from ..ids import MintId, mint_id
+from .aside import Aside, AsideIfLong, in_place, is_long
+from .beside_calls import BesideCalls
 from .call_key import CallKeys, KeyMode, TurnKey
 from .calls import CallGate
-from .given import Given
-from .held_calls import HeldCalls, Unheld
+from .held_calls import CallHold, HeldCalls
 from .json_output import JsonOutput
 from .json_stream import HeldFormats, StreamJson
+from .lane_end import LaneEnd
 from .masking import masked
 from .prompting import Prompts, estimated_usage
 from .reading import Reading
+from .reading_rules import ReadingRules
 from .release import CallRelease, Hold
 from .report import Again, TurnReport
 from .strictness import ToolSchemas
 from .tokens import TokenMeter
-from .verdict import Answer, Demands, echoes_of, end_of, fault_of, held_to_format, names_of_calls, nothing_left, settled
-
-# Characters of an answer that are read where they come; and of a request, beside which a call in the answer may take
-# long to judge. What is more is read aside.
-READ_AT_ONCE = 8_192
-JUDGED_AT_ONCE = 32_768
-
-# Characters and entries of a request that is prepared where it comes; a longer one aside as well.
-PREPARED_AT_ONCE = 262_144
-ENTRIES_AT_ONCE = 500
-
-R = TypeVar("R")
-
-
-class Aside(Protocol):
-    """Does work that takes long where it holds up nobody else; of one `owner` at a time."""
-
-    async def __call__(self, owner: str, work: Callable[[], R], /) -> R: ...
-
-
-async def in_place(owner: str, work: Callable[[], R], /) -> R:
-    return work()
+from .verdict import Answer, Demands, Fault, echoes_of, end_of, fault_of, names_of_calls, nothing_left, settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +100,7 @@ class Turn:
         self._backend = backend
         self._options = options
         self._report = report
-        registry = self._registry = offered_tools(request.registry, request.choice)
+        registry = offered_tools(request.registry, request.choice)
         offered = len(registry) > 0
         keys = options.call_keys
         key = self._key = _key(request, registry, keys, options.profile) if offered else None
@@ -163,19 +141,17 @@ class Turn:
             output=JsonOutput(request.output_format, report) if request.output_format else None,
             transcript=request.transcript,
         )
-        self._prompts = Prompts(request, registry, options.profile, key, report)
-        self._long_request = offered and characters > JUDGED_AT_ONCE
-        self._prepared_aside = _is_long(request, characters)
+        hold = CallHold(
+            options.held_calls, request, registry, backend, report, demanded=demanded, keyed=key is not None
+        )  # fmt: skip
+        self._prompts = Prompts(request, registry, options.profile, key, report, hold=hold)
+        self._aside = AsideIfLong(request, options.aside, characters=characters, judges=offered)
         self._usage = Usage()
-        self._given = Given()
-        self._prompt: Prompt | None = None
-        # Whether the backend holds its model to the format of the answer.
+        self._lane_end = LaneEnd(report)
+        self._beside = BesideCalls(self._demands.output, report) if self._demands.output else None
+        self._newest: Reading | None = None
+        # Whether the backend holds its model to the format of an answer that leaves while it is written.
         self._held = False
-        # The schema that the newest prompt's calls are held to, and whether one was refused.
-        self._calls_schema: str | None = None
-        self._hold_refused = False
-        # Whether the first answer was a strict call that does not fit: the second can be held to be one that does.
-        self._meant_to_call = False
         report.offer(tool.name for tool in registry)
         self._told_ignored = frozenset[str]()
         self._tell_ignored()
@@ -192,36 +168,13 @@ class Turn:
     async def run(self) -> AsyncGenerator[list[TurnEvent], None]:
         try:
             async with aclosing(self._run()) as batches:
-                async for events in batches:
-                    if self._kept:
-                        self._given.note(events)
-                    match events[-1]:
-                        case TurnFinished(_, incomplete):
-                            self._settle(self._report.difference or incomplete or self._rewritten())
-                        case TurnFailed():
-                            self._settle("failed")
-                        case _:
-                            pass
+                async for batch in batches:
+                    if not (events := await self._parsable(batch)):
+                        continue
+                    self._lane_end.note(events)
                     yield events
         finally:
-            self._settle("left")
-
-    @property
-    def _kept(self) -> bool:
-        """Whether the backend could go on from this answer: what was given is of no interest to any other."""
-        return self._prompt is not None and self._prompt.continuation.resume is not None
-
-    def _rewritten(self) -> str | None:
-        prompt = self._prompt if self._kept else None
-        return "rewritten" if prompt and self._given.rewritten(held=prompt.calls_held) else None
-
-    def _settle(self, spoilt: str | None) -> None:
-        """Says whether the conversation can go on from the last answer at the backend; only the first call counts."""
-        prompt, self._prompt = self._prompt, None
-        if prompt is not None:
-            self._report.go_on(prompt.continuation.lane, spoilt)
-            goes_on = spoilt is None and prompt.continuation.resume is not None
-            prompt.continuation.settle(self._given.meaning() if goes_on else None)
+            self._lane_end.settle("left")
 
     async def _run(self) -> AsyncGenerator[list[TurnEvent], None]:
         # Where a call is demanded the format is that of an answer in text, which would be refused.
@@ -242,10 +195,7 @@ class Turn:
             again = Hold.SHOWN if first.shown else hold
             # A model that repeats its call although it was told means it; one that echoed a result was told of no call.
             reading = self._reading(again, may_repeat=fault.reason not in {Again.ECHO, Again.ECHO_OF_CALL}, final=True)
-            self._meant_to_call = first.refusal is not None
-            async with aclosing(
-                self._read(reading, fault=fault.line, plain=fault.plain, unless_open=fault.unless_open)
-            ) as batches:
+            async with aclosing(self._read(reading, fault)) as batches:
                 async for events in batches:
                     yield events
             second = await self._held_to_format(reading.answer)
@@ -257,10 +207,8 @@ class Turn:
                 # Behind the words that announced a call, which are a message of their own.
                 yield [AnswerMessageEnded()]
             reading = self._reading(hold, may_repeat=True, final=True)
-            line = None if self._demands.tools else call_forbidden()
-            async with aclosing(
-                self._read(reading, fault=line, plain=True, told=first.words if first.shown else ())
-            ) as batches:
+            fault = Fault(Again.UNDECLARED, None if self._demands.tools else call_forbidden(), plain=True)
+            async with aclosing(self._read(reading, fault, told=first.words if first.shown else ())) as batches:
                 async for events in batches:
                     yield events
             answer = await self._held_to_format(reading.answer)
@@ -284,11 +232,7 @@ class Turn:
     def _reading(
         self, hold: Hold, *, may_repeat: bool, final: bool = False, echoes: Mapping[str, Again] = MappingProxyType({})
     ) -> Reading:
-        # For all answers together: the client pays for what it never sees.
-        left = self._tokens_left
-        return Reading(
-            self._gate,
-            self._report,
+        rules = ReadingRules(
             hold=hold,
             # Whoever gets the answer as a whole gains nothing by a call that has begun, and loses it if it breaks.
             release=self._options.release if self._request.streamed else CallRelease.WHOLE,
@@ -305,15 +249,20 @@ class Turn:
             may_begin_so=self._quotes_headers if self._shows_headers else None,
             result_ids=self._result_ids if not final else None,
             stop_strings=self._request.stop,
-            meter=None if left is None else TokenMeter(left),
         )
+        # For all answers together: the client pays for what it never sees.
+        left = self._tokens_left
+        return Reading(self._gate, self._report, rules, meter=None if left is None else TokenMeter(left))
 
     def _quotes_headers(self) -> bool:
         """Whether an answer that begins like a header of ours may show what somebody else wrote."""
         return shows_header(self._request.transcript)
 
-    def _ends_by_itself(self, reading: Reading, prompt: Prompt) -> bool:
-        """Whether to wait for the end of an answer of which nothing more is wanted: an interrupt costs its lane."""
+    def _let_end(self, reading: Reading, prompt: Prompt) -> bool:
+        """Lets an answer of which no more is wanted end by itself, where it is about to: an interrupt costs its lane.
+
+        Returns whether it does.
+        """
         if not reading.winds_down or reading.goes_on or prompt.continuation.resume is None:
             return False
         if prompt.continuation.wind_down is not None:
@@ -321,13 +270,14 @@ class Turn:
             prompt.continuation.wind_down = None
         return True
 
-    def _tells_json(self, prompt: Prompt) -> bool:
-        """Whether text that must be JSON leaves while it is written; stop strings are not looked for there."""
-        if not self._request.streamed or self._request.stop:
-            return False
-        schema, model = prompt.output_schema, self._request.model
-        self._held = schema is not None and self._backend.holds(schema)
-        trusted = self._held and not self._options.formats.broken_by(model)
+    def _is_held(self, prompt: Prompt) -> bool:
+        schema = prompt.output_schema
+        return schema is not None and self._backend.holds(schema)
+
+    @property
+    def _tells_json(self) -> bool:
+        """Whether text that must be JSON leaves while it is written, where it can."""
+        trusted = self._held and not self._options.formats.broken_by(self._request.model)
         return trusted or self._options.stream_json is StreamJson.EARLY
 
     @property
@@ -340,67 +290,23 @@ class Turn:
         """Whether one more answer would be cut before its first word."""
         return self._tokens_left == 0
 
-    async def _received(self, reading: Reading, batch: Sequence[BackendEvent]) -> list[TurnEvent]:
-        """What `reading` makes of `batch`, read aside where that may take long."""
-        texts = [event.text for event in batch if isinstance(event, TextPiece)]
-        # A call is judged where it ends, by all that the request holds.
-        judges = self._long_request and any(">" in text for text in texts)
-        if judges or sum(map(len, texts)) > READ_AT_ONCE:
-            return await self._options.aside(self._request.owner, partial(reading.receive, batch))
-        return reading.receive(batch)
-
     async def _held_to_format(self, answer: Answer) -> Answer:
-        """`answer` as `held_to_format` has it, read aside where that may take long."""
-        judge = partial(held_to_format, answer, self._demands.output)
-        if self._demands.output is None or len(answer.written) <= READ_AT_ONCE:
-            return judge()
-        return await self._options.aside(self._request.owner, judge)
+        return await self._aside.held_to_format(answer, self._demands.output)
 
-    async def _ask(self, fault: str | None, *, plain: bool, unless_open: bool) -> Prompt:
-        """The next prompt, with the schema that the calls of its answer are held to, where they are."""
-        self._calls_schema = None
-        if (self._demands.call or self._meant_to_call) and not (plain or self._hold_refused):
-            self._calls_schema = self._options.held_calls.schema(
-                self._registry,
-                self._backend,
-                self._request.model,
-                self._report,
-                parallel=self._request.parallel,
-                again=fault is not None,
-            )
-        within = None
-        if self._demands.tools and not (plain or self._calls_schema):
-            within = self._options.held_calls.call_schema(self._registry, self._report, keyed=self._key is not None)
-        make = partial(
-            self._prompts.prompt,
-            fault,
-            plain=plain,
-            unless_open=unless_open,
-            max_tokens=self._tokens_left,
-            calls_schema=self._calls_schema,
-            call_schema=within,
-        )
-        if not self._prepared_aside:
-            return make()
-        return await self._options.aside(self._request.owner, lambda: _whole(make()))
+    async def _parsable(self, events: list[TurnEvent]) -> list[TurnEvent]:
+        """What of `events` clients can parse that asked for JSON."""
+        if self._beside is None:
+            return events
+        told = self._newest is not None and self._newest.tells_json
+        return await self._aside.fitting(self._beside, events, told=told)
 
-    def _ease(self, prompt: Prompt, error: BackendError) -> bool:
-        """Whether to ask anew where `prompt` was refused."""
-        if self._calls_schema is not None and error.code == "invalid_json_schema":
-            self._hold_refused = True
-            self._options.held_calls.note_refusal(self._request.model, self._calls_schema)
-            self._report.unhold_calls(Unheld.REFUSED.value)
-            return True
-        return self._prompts.ease(prompt, error)
+    async def _ask(self, fault: Fault | None) -> Prompt:
+        prompt = await self._aside.made(partial(self._prompts.prompt, fault, max_tokens=self._tokens_left))
+        self._lane_end.begin(prompt)
+        return prompt
 
     async def _read(
-        self,
-        reading: Reading,
-        *,
-        fault: str | None = None,
-        plain: bool = False,
-        unless_open: bool = False,
-        told: Sequence[str] = (),
+        self, reading: Reading, fault: Fault | None = None, *, told: Sequence[str] = ()
     ) -> AsyncGenerator[list[TurnEvent], None]:
         """Asks the backend and reads its stream; leaving early ends the backend's turn.
 
@@ -408,21 +314,24 @@ class Turn:
         """
         answered = False
         failure: BackendError | None = None
-        self._settle("second_try")
-        prompt = self._prompt = await self._ask(fault, plain=plain, unless_open=unless_open)
+        self._lane_end.settle("second_try")
+        prompt = await self._ask(fault)
         reading.show_lines(self._prompts.lines, told)
+        self._newest = reading
         while failure is None:
-            reading.hold_calls(self._calls_schema is not None)
-            reading.tell_json(early=fault is None and not (plain or unless_open) and self._tells_json(prompt))
+            reading.hold_calls(prompt.calls_held)
+            # Stop strings are not looked for in what leaves so.
+            early = fault is None and self._request.streamed and not self._request.stop
+            self._held = early and self._is_held(prompt)
+            reading.tell_json(early=early and self._tells_json)
             try:
                 async with self._backend.stream(prompt) as batches:
                     async for batch in batches:
                         answered = True
-                        if self._kept:
-                            self._given.hear(batch)
-                        if events := await self._received(reading, batch):
+                        self._lane_end.hear(batch)
+                        if events := await self._aside.received(reading, batch):
                             yield events
-                        if reading.stop and not self._ends_by_itself(reading, prompt):
+                        if reading.stop and not self._let_end(reading, prompt):
                             self._report.interrupt(reading.stop)
                             break
                 break
@@ -432,16 +341,12 @@ class Turn:
                     self._report.interrupt(reading.stop)
                     break
                 # Only what was refused before the first word may be asked once more: the client may have seen some.
-                if not answered and self._ease(prompt, error):
+                if not answered and self._prompts.ease(prompt, error):
                     prompt.continuation.settle(None)
-                    prompt = self._prompt = await self._ask(fault, plain=plain, unless_open=unless_open)
+                    prompt = await self._ask(fault)
                 else:
                     failure = error
-        if self._long_request or reading.characters > READ_AT_ONCE:
-            events = await self._options.aside(self._request.owner, partial(reading.finish, failure))
-        else:
-            events = reading.finish(failure)
-        if events:
+        if events := await self._aside.finished(reading, failure):
             yield events
         # A turn that was left early is not counted by the backend, and costs all the same.
         self._usage += reading.usage or estimated_usage(prompt, reading.estimated_tokens)
@@ -469,23 +374,12 @@ def run_turn(
     """
     characters = sum(map(len, untrusted_strings(request.transcript, request.registry)))
     begin = partial(Turn, request, backend, options, report, mint=mint, characters=characters)
-    if _is_long(request, characters):
+    if is_long(request, characters):
         return _begun_aside(begin, options.aside, request.owner)
     try:
         return begin().run()
     except RequestError as error:
         return _refused(error)
-
-
-def _is_long(request: TurnRequest, characters: int) -> bool:
-    return characters > PREPARED_AT_ONCE or len(request.transcript.entries) > ENTRIES_AT_ONCE
-
-
-def _whole(prompt: Prompt) -> Prompt:
-    """`prompt` with both its forms made: which one its backend will look at is not known here."""
-    for form in (prompt.parts, *(item.parts for item in prompt.items)):
-        len(form)
-    return prompt
 
 
 async def _begun_aside(begin: Callable[[], Turn], aside: Aside, owner: str) -> AsyncGenerator[list[TurnEvent], None]:

@@ -100,6 +100,11 @@ class ShownText:
             self.shown = self.shown or bool(events)
             self._out += events
 
+    @property
+    def tells_json(self) -> bool:
+        """What must be JSON leaves as it comes, and is such so far."""
+        return self._json is not None
+
     def tell_json(self, stream: JsonStream | None) -> None:
         """Before the first text: what must be JSON leaves through `stream`, where it is JSON."""
         self._json = stream

@@ -137,13 +137,14 @@ class Demands:
 class Fault:
     """Why one more answer is worth asking for, and the line that asks for it.
 
-    `plain`: one without tools; `unless_open`: one from the results, unless a call is due.
+    `plain`: one without tools; `unless_open`: one from the results, unless a call is due; `to_call`: one that calls.
     """
 
     reason: Again
     line: str | None = None
     plain: bool = False
     unless_open: bool = False
+    to_call: bool = False
 
 
 def names_of_calls(events: Sequence[TurnEvent]) -> list[str]:
@@ -190,7 +191,8 @@ def fault_of(answer: Answer, demands: Demands) -> Fault | None:
         # A second answer would be cut just so; and what broke live, or is half a JSON text, has been seen.
         return None
     if answer.misfit:
-        return Fault(Again.ARGUMENTS_MISFIT, arguments_misfit(answer.misfit.name, answer.misfit.problem))
+        told = arguments_misfit(answer.misfit.name, answer.misfit.problem)
+        return Fault(Again.ARGUMENTS_MISFIT, told, to_call=answer.refusal is not None)
     if answer.calls:
         # Whatever else is wrong with it: the client runs these calls, and asked anew they would come twice.
         return None

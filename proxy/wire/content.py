@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Iterable
 
-from prompts import Image, Part, Text
+from prompts import DETAILS, Image, Part, Text
 
 from ..errors import RequestError
 from .pdf import MAGIC, PdfError, pdf_text
@@ -48,7 +48,8 @@ def _image(part: Reader) -> Image:
             code="invalid_value",
             param=param,
         )
-    return Image(url)
+    detail = part.get("detail")
+    return Image(url, detail if isinstance(detail, str) and detail in DETAILS else None)
 
 
 def image_fault(url: str) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,9 @@ from proxy.backends.codex.program import release_of
 from proxy.backends.codex.session import LANES_SINCE
 from tests.support.backends import BACKENDS_UNDER_TEST, TestBackend
 from tests.support.codex_programs import installed_programs
+from tests.support.endpoint import Endpoint, calls_of, serving
 from tests.support.responses_grammar import check_events
-from tests.support.scripted_model import Message, Refusal, Reply, ScriptedModel
-
-from .test_tool_loop import Endpoint, calls_of, serving
+from tests.support.scripted_model import Refusal, ScriptedModel
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -51,12 +49,6 @@ CHAIN = {
 }
 
 
-@pytest.fixture
-async def endpoint(model: ScriptedModel, stack: TestBackend, tmp_path: Path) -> AsyncIterator[Endpoint]:
-    async with serving(model, stack, tmp_path / "home") as running:
-        yield running
-
-
 def tool(name: str, parameters: dict[str, Any], *, strict: bool = True) -> Any:
     return {"type": "function", "name": name, "description": name, "parameters": parameters, "strict": strict}
 
@@ -82,13 +74,9 @@ async def ask(client: AsyncOpenAI, **wanted: Any) -> list[str]:
     return [call.arguments for call in calls_of(await client.responses.create(**asked))]
 
 
-def say(endpoint: Endpoint, *texts: str) -> None:
-    endpoint.model.push(*(Reply([Message(text)], chunk=3) for text in texts))
-
-
 @every_backend
 async def test_the_service_is_given_each_strict_tools_schema_whole(endpoint: Endpoint) -> None:
-    say(endpoint, HELD, HELD)
+    endpoint.say(HELD, HELD)
     assert await ask(endpoint.client, tool_choice="required") == [ARGUMENTS]
     assert await ask(endpoint.client, tool_choice=NAMED) == [ARGUMENTS]
     every, named = (schema_of(endpoint.model, number) for number in range(2))
@@ -111,7 +99,7 @@ async def test_a_schema_that_is_refused_is_left_out_once_and_for_all(endpoint: E
         "code": "invalid_json_schema",
     }
     endpoint.model.push(Refusal(400, error))
-    say(endpoint, TAGGED, TAGGED)
+    endpoint.say(TAGGED, TAGGED)
     for _ in range(2):
         assert await ask(endpoint.client, tool_choice="required") == [ARGUMENTS]
     assert [schema_of(endpoint.model, number) is not None for number in range(3)] == [True, False, False]
@@ -125,7 +113,7 @@ async def test_the_wire_is_that_of_a_call_in_the_prompts_form(
     seen: list[list[str]] = []
     for hold, text in ("off", TAGGED), ("auto", HELD):
         async with serving(model, stack, tmp_path / "home", hold_calls=hold) as endpoint:
-            say(endpoint, text)
+            endpoint.say(text)
             stream = await endpoint.client.responses.create(
                 model="gpt-5.5", input="Two seats.", tools=TOOLS, tool_choice="required", stream=True
             )
@@ -141,7 +129,7 @@ async def test_who_always_demands_a_call_keeps_the_providers_cache(endpoint: End
     """Without strict tools the first answer is not held, so that its thread goes on."""
     tools = [tool("reserve", SEATS, strict=False)]
     conversation: list[Any] = [{"role": "user", "content": "Two seats."}]
-    say(endpoint, TAGGED, TAGGED)
+    endpoint.say(TAGGED, TAGGED)
     for _ in range(2):
         answer = await endpoint.client.responses.create(
             model="gpt-5.5", input=conversation, tools=tools, tool_choice="required"
@@ -152,7 +140,7 @@ async def test_who_always_demands_a_call_keeps_the_providers_cache(endpoint: End
             {"type": "function_call_output", "call_id": call.call_id, "output": "Reserved."},
         ]
     assert len({request.body["prompt_cache_key"] for request in endpoint.model.requests}) == 1
-    say(endpoint, "No need.", HELD)
+    endpoint.say("No need.", HELD)
     assert await ask(endpoint.client, tools=tools, tool_choice="required") == [ARGUMENTS]
     assert [schema_of(endpoint.model, number) is not None for number in range(4)] == [False, False, False, True]
 
@@ -163,7 +151,7 @@ async def test_so_does_who_demands_a_strict_one_until_an_answer_is_free(endpoint
     conversation: list[Any] = [{"role": "user", "content": "Two seats."}]
     held = HELD if parallel else f'{{"call": {{"name": "reserve", "arguments": {ARGUMENTS}}}}}'
     choices: list[Any] = ["required", NAMED, "required", "auto"]
-    say(endpoint, held, held, held, "Reserved.")
+    endpoint.say(held, held, held, "Reserved.")
     for choice in choices:
         answer = await endpoint.client.responses.create(
             model="gpt-5.5", input=conversation, tools=TOOLS[:1], tool_choice=choice, parallel_tool_calls=parallel

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from openai import APIStatusError, AsyncOpenAI
-from openai.types.responses import FunctionToolParam, Response, ResponseFunctionToolCall, ResponseTextConfigParam
+from openai import APIStatusError, pydantic_function_tool
+from openai.types.chat import ParsedChatCompletionMessage
+from openai.types.responses import (
+    FunctionToolParam,
+    Response,
+    ResponseFunctionToolCall,
+    ResponseInputItemParam,
+    ResponseTextConfigParam,
+)
+from pydantic import BaseModel
 
 from parser import write_call
-from tests.support.patience import PATIENCE
+from tests.support.backends import TestBackend
+from tests.support.endpoint import Endpoint, calls_of, serving
 from tests.support.scripted_model import Failed, Message, Refusal, Reply, ScriptedModel
-from tests.support.tagcall_server import tagcall_server
 
 COUNT = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
 TOOLS: list[FunctionToolParam] = [
@@ -41,41 +47,17 @@ POINT = {
 FORMAT: ResponseTextConfigParam = {"format": {"type": "json_schema", "name": "point", "schema": POINT, "strict": True}}
 
 
-@dataclass
-class Endpoint:
-    client: AsyncOpenAI
-    model: ScriptedModel
-
-    async def ask(self, **wanted: Any) -> Response:
-        response: Response = await self.client.responses.create(model="gpt-5.5", input="Two seats.", **wanted)
-        return response
-
-    async def stream(self, **wanted: Any) -> list[Any]:
-        stream = await self.client.responses.create(model="gpt-5.5", input="Two seats.", stream=True, **wanted)
-        return [event async for event in stream]
+class Seats(BaseModel):
+    count: int
 
 
-@asynccontextmanager
-async def serving(model: ScriptedModel, home: Path, **settings: Any) -> AsyncIterator[Endpoint]:
-    async with (
-        tagcall_server(model, home, **settings) as url,
-        AsyncOpenAI(base_url=url, api_key="anything", max_retries=0, timeout=PATIENCE) as client,
-    ):
-        yield Endpoint(client, model)
+class Point(BaseModel):
+    x: int
 
 
-@pytest.fixture
-async def endpoint(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[Endpoint]:
-    async with serving(model, tmp_path / "home") as running:
-        yield running
-
-
-def say(endpoint: Endpoint, *texts: str) -> None:
-    endpoint.model.push(*(Reply([Message(text)], chunk=3) for text in texts))
-
-
-def calls_of(response: Response) -> list[str]:
-    return [item.arguments for item in response.output if isinstance(item, ResponseFunctionToolCall)]
+async def ask(endpoint: Endpoint, **wanted: Any) -> Response:
+    response: Response = await endpoint.client.responses.create(model="gpt-5.5", input="Two seats.", **wanted)
+    return response
 
 
 def last_words(endpoint: Endpoint, number: int) -> str:
@@ -86,14 +68,15 @@ def last_words(endpoint: Endpoint, number: int) -> str:
 
 @pytest.mark.parametrize("calls", ["whole", "live"])
 async def test_a_strict_call_that_does_not_fit_is_repaired_in_one_more_turn(
-    model: ScriptedModel, tmp_path: Path, calls: str
+    model: ScriptedModel, stack: TestBackend, tmp_path: Path, calls: str
 ) -> None:
-    async with serving(model, tmp_path / "home", calls=calls) as endpoint:
-        say(endpoint, f"I reserve.\n{BAD}", f"I reserve.\n{GOOD}")
-        events = await endpoint.stream(tools=TOOLS)
+    async with serving(model, stack, tmp_path / "home", calls=calls) as endpoint:
+        endpoint.say(f"I reserve.\n{BAD}", f"I reserve.\n{GOOD}")
+        stream = await endpoint.client.responses.create(model="gpt-5.5", input="Two seats.", tools=TOOLS, stream=True)
+        events: list[Any] = [event async for event in stream]
     response = events[-1].response
     assert response.status == "completed"
-    assert calls_of(response) == ['{"count": 2}']
+    assert [call.arguments for call in calls_of(response)] == ['{"count": 2}']
     assert response.output_text == "I reserve.\n"
     assert "two" not in "".join(getattr(event, "delta", "") for event in events)
     assert len(endpoint.model.requests) == 2
@@ -103,9 +86,9 @@ async def test_a_strict_call_that_does_not_fit_is_repaired_in_one_more_turn(
 
 
 async def test_a_strict_call_that_stays_wrong_ends_in_an_error_that_says_why(endpoint: Endpoint) -> None:
-    say(endpoint, BAD, BAD)
+    endpoint.say(BAD, BAD)
     with pytest.raises(APIStatusError) as caught:
-        await endpoint.ask(tools=TOOLS)
+        await ask(endpoint, tools=TOOLS)
     assert caught.value.code == "tool_arguments_invalid"
     assert "'reserve'" in caught.value.message
     assert "at 'count': 'two' is not of type 'integer'" in caught.value.message
@@ -114,7 +97,7 @@ async def test_a_strict_call_that_stays_wrong_ends_in_an_error_that_says_why(end
 
 
 async def test_in_mid_stream_the_same_error_is_a_failed_response(endpoint: Endpoint) -> None:
-    say(endpoint, f"I reserve. {BAD}", f"I reserve. {BAD}")
+    endpoint.say(f"I reserve. {BAD}", f"I reserve. {BAD}")
     last = None
     with pytest.raises(Exception, match="is not of type 'integer'"):
         async for last in await endpoint.client.responses.create(
@@ -128,15 +111,15 @@ async def test_a_schema_that_nothing_fits_is_refused_before_the_model_hears_of_i
     for reference in (f"{endpoint.model.url}/schema.json", "file:///etc/hostname"):
         tool = {**TOOLS[0], "parameters": {"type": "object", "properties": {"a": {"$ref": reference}}}}
         with pytest.raises(APIStatusError) as caught:
-            await endpoint.ask(tools=[tool])
+            await ask(endpoint, tools=[tool])
         assert (caught.value.status_code, caught.value.code) == (400, "invalid_function_parameters")
     assert endpoint.model.requests == []
 
 
 @pytest.mark.parametrize("tools", [[], TOOLS], ids=["without tools", "with tools"])
 async def test_structured_output_is_json_that_fits(endpoint: Endpoint, tools: list[FunctionToolParam]) -> None:
-    say(endpoint, 'Here: {"x": "1"}', 'Here it is:\n```json\n{"x": 1}\n```')
-    response = await endpoint.ask(tools=tools, text=FORMAT)
+    endpoint.say('Here: {"x": "1"}', 'Here it is:\n```json\n{"x": 1}\n```')
+    response = await ask(endpoint, tools=tools, text=FORMAT)
     assert response.output_text == '{"x": 1}'
     bodies = [request.body for request in endpoint.model.requests]
     assert len(bodies) == 2
@@ -147,10 +130,10 @@ async def test_structured_output_is_json_that_fits(endpoint: Endpoint, tools: li
 
 
 async def test_with_structured_output_tools_can_still_be_called(endpoint: Endpoint) -> None:
-    say(endpoint, f"I reserve.\n{GOOD}")
-    response = await endpoint.ask(tools=TOOLS, text=FORMAT)
-    assert calls_of(response) == ['{"count": 2}']
-    assert response.output_text == "I reserve.\n"
+    endpoint.say(f"I reserve.\n{GOOD}")
+    response = await ask(endpoint, tools=TOOLS, text=FORMAT)
+    assert [call.arguments for call in calls_of(response)] == ['{"count": 2}']
+    assert response.output_text == ""
 
 
 async def test_structured_output_leaves_while_it_is_written_where_the_service_holds_the_model_to_it(
@@ -169,23 +152,23 @@ async def test_structured_output_leaves_while_it_is_written_where_the_service_ho
 
 
 async def test_output_that_stays_wrong_is_a_clear_error(endpoint: Endpoint) -> None:
-    say(endpoint, "I cannot.", "I cannot.")
+    endpoint.say("I cannot.", "I cannot.")
     with pytest.raises(APIStatusError) as caught:
-        await endpoint.ask(text=FORMAT)
+        await ask(endpoint, text=FORMAT)
     assert caught.value.code == "output_invalid"
 
 
 async def test_a_schema_that_the_service_refuses_is_told_to_the_model_in_words(endpoint: Endpoint) -> None:
     message = "Invalid schema for response_format 'codex_output_schema': 'x' is not permitted."
     endpoint.model.push(Refusal(400, {"message": message, "type": "invalid_request_error", "code": None}))
-    say(endpoint, '{"x": 1}')
-    assert (await endpoint.ask(text=FORMAT)).output_text == '{"x": 1}'
+    endpoint.say('{"x": 1}')
+    assert (await ask(endpoint, text=FORMAT)).output_text == '{"x": 1}'
     assert "format" not in endpoint.model.requests[1].body.get("text", {})
 
 
 async def test_an_answer_is_cut_at_max_output_tokens(endpoint: Endpoint) -> None:
-    say(endpoint, "word " * 500)
-    response = await endpoint.ask(max_output_tokens=20)
+    endpoint.say("word " * 500)
+    response = await ask(endpoint, max_output_tokens=20)
     assert response.status == "incomplete"
     assert response.incomplete_details is not None
     assert response.incomplete_details.reason == "max_output_tokens"
@@ -220,3 +203,29 @@ async def test_without_truncation_the_error_is_openais(endpoint: Endpoint) -> No
         "param": "input",
         "code": "context_length_exceeded",
     }
+
+
+async def test_an_sdk_that_parses_all_text_goes_through_a_tool_loop(endpoint: Endpoint) -> None:
+    """Its `.parse` raises on words in front of a call, as models write them there."""
+    endpoint.say(f"I reserve them.\n{GOOD}", '{"x": 2}')
+    ask = partial(endpoint.client.responses.parse, model="gpt-5.5", tools=TOOLS, text_format=Point)
+    first = await ask(input="Two seats.")
+    [call] = [item for item in first.output if isinstance(item, ResponseFunctionToolCall)]
+    output: ResponseInputItemParam = {"type": "function_call_output", "call_id": call.call_id, "output": "done"}
+    assert (await ask(input=[output], previous_response_id=first.id)).output_parsed == Point(x=2)
+
+
+async def test_so_it_does_over_a_stream_of_chat(endpoint: Endpoint) -> None:
+    endpoint.say(f"I reserve them.\n{GOOD}", '{"x": 2}')
+    tools = [pydantic_function_tool(Seats, name="reserve")]
+
+    async def ask(messages: list[Any]) -> ParsedChatCompletionMessage[Point]:
+        stream = endpoint.client.chat.completions.stream
+        async with stream(model="gpt-5.5", messages=messages, tools=tools, response_format=Point) as events:
+            return (await events.get_final_completion()).choices[0].message
+
+    question = {"role": "user", "content": "Two seats."}
+    said = await ask([question])
+    assert said.tool_calls
+    result = {"role": "tool", "tool_call_id": said.tool_calls[0].id, "content": "done"}
+    assert (await ask([question, said, result])).parsed == Point(x=2)

@@ -32,7 +32,7 @@ from ...contracts import (
     TurnFinished,
     Usage,
 )
-from ...errors import ApiError
+from ...errors import TOO_LONG, ApiError
 from ...ids import MintId, mint_id
 from ..builder import WireEvent
 from ..custom_tools import unwrap_input
@@ -51,6 +51,13 @@ _OWN_WORDS: Mapping[str, Mapping[str, int | str]] = {
     "invalid_json_schema": {"param": "response_format"},
 }
 
+# OpenAI begins so here, and the code is not enough: LiteLLM, and with it aider, DSPy and Google's ADK, looks for these
+# words, others for "context window".
+_TOO_LONG = (
+    "Input tokens exceed the configured limit: your input exceeds the context window of this model. "
+    "Please reduce the length of the messages."
+)
+
 
 def chat_error(error: ApiError) -> ApiError:
     """`error` as Chat Completions tell it."""
@@ -60,6 +67,7 @@ def chat_error(error: ApiError) -> ApiError:
     told = copy.copy(error)
     for name, value in own_words.items():
         setattr(told, name, value)
+    told.message = error.message.replace(TOO_LONG, _TOO_LONG)
     return told
 
 

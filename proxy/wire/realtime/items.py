@@ -13,7 +13,7 @@ import orjson
 from prompts import AssistantText, Entry, Guidance, PastCall, ToolResult, UserTurn
 
 from ...errors import RequestError
-from ...ids import CALL_ID, MintId, mint_id
+from ...ids import MintId, mint_id, shown_id
 from ..content import joined_text, parse_parts
 from ..json_body import JsonObject, JsonValue
 from ..parameters import MAX_ITEMS
@@ -151,10 +151,10 @@ class Items:
                 case "message", _:
                     yield Guidance(joined_text(parse_parts(reader, "content")))
                 case "function_call", _ if item["status"] == "completed":
-                    waiting.add(call_id := reader.required_string("call_id"))
+                    waiting.add(call_id := shown_id(reader.required_string("call_id")))
                     yield PastCall(call_id, reader.required_string("name"), reader.string("arguments") or "{}")
-                case "function_call_output", _ if item["call_id"] in waiting:
-                    waiting.discard(call_id := reader.required_string("call_id"))
+                case "function_call_output", _ if (call_id := shown_id(reader.required_string("call_id"))) in waiting:
+                    waiting.discard(call_id)
                     yield ToolResult(call_id, parse_parts(reader, "output"))
                 case _:
                     pass
@@ -174,10 +174,10 @@ class Items:
             case "message":
                 return {**head, **_message(item)}
             case "function_call":
-                call_id = item.matching("call_id", CALL_ID) if item.get("call_id") is not None else self._mint("call")
+                call_id = item.required_string("call_id") if item.get("call_id") is not None else self._mint("call")
                 if self._has("function_call", call_id):
                     raise RequestError(
-                        f"Duplicate function call found with call_id {call_id}.",
+                        f"Duplicate function call found with call_id {shown(call_id)}.",
                         code="invalid_value",
                         param=item.at("call_id"),
                     )
@@ -189,18 +189,20 @@ class Items:
                 raise wrong_value(item.at("type"), str(kind), CREATABLE_KINDS)
 
     def _output(self, item: Reader) -> JsonObject:
-        call_id = item.matching("call_id", CALL_ID)
+        call_id = item.required_string("call_id")
         item.require("output")
         output = item.string("output") or ""
         if not self._has("function_call", call_id):
             raise RequestError(
-                f"Tool call ID '{call_id}' not found in conversation.",
+                f"Tool call ID '{shown(call_id)}' not found in conversation.",
                 code="invalid_tool_call_id",
                 param=item.at("call_id"),
             )
         if self._has("function_call_output", call_id):
             raise RequestError(
-                f"Tool call ID '{call_id}' has its output already.", code="invalid_value", param=item.at("call_id")
+                f"Tool call ID '{shown(call_id)}' has its output already.",
+                code="invalid_value",
+                param=item.at("call_id"),
             )
         return {"call_id": call_id, "output": output}
 

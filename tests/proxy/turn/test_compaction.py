@@ -46,6 +46,7 @@ from proxy.errors import BackendError
 from proxy.turn import CallKeys, KeyMode, TurnOptions, TurnReport, answer_request
 from proxy.turn.compaction import NOT_COMPACTED, OLDEST_LEFT_OUT
 from tests.support.memory_backend import USAGE, MemoryBackend, Script
+from tests.support.parts import text_of_parts
 from tests.support.patience import PATIENCE
 from tests.support.talking import GatedBackend
 
@@ -86,15 +87,11 @@ async def events_of(
     return events, backend, report
 
 
-def text_of(prompt: Prompt) -> str:
-    return "".join(part.text for part in prompt.parts if isinstance(part, Text))
-
-
 async def test_a_summary_is_asked_for_with_the_tools_that_the_backend_holds_already() -> None:
     _, backend, _ = await events_of(asked(AT_ONCE), "The sum.")
     (prompt,) = backend.prompts
     assert "read_note" in (prompt.developer or "")
-    assert text_of(prompt).endswith(compaction_request().splitlines()[-1])
+    assert text_of_parts(prompt.parts).endswith(compaction_request().splitlines()[-1])
 
 
 async def test_a_model_that_calls_a_tool_is_asked_for_its_summary_without_tools() -> None:
@@ -106,7 +103,7 @@ async def test_a_model_that_calls_a_tool_is_asked_for_its_summary_without_tools(
 async def test_the_answer_behind_a_summary_costs_both() -> None:
     events, backend, report = await events_of(asked(OVER_ANY), "The sum.", "Done.")
     assert events == [Compacted("The sum.", whole=True), AnswerText("Done."), TurnFinished(USAGE + USAGE)]
-    assert "Hello" not in text_of(backend.prompts[-1])
+    assert "Hello" not in text_of_parts(backend.prompts[-1].parts)
     assert report.warnings == []
 
 
@@ -120,7 +117,7 @@ async def test_what_a_summary_cost_that_did_not_come_is_counted_and_told() -> No
 async def test_of_a_conversation_that_is_too_long_the_newer_part_is_summed_up() -> None:
     events, backend, report = await events_of(asked(AT_ONCE, ToolRegistry()), TOO_LONG, "The sum.")
     assert events[0] == Compacted("The sum.", whole=False)
-    assert "Hello" not in text_of(backend.prompts[-1])
+    assert "Hello" not in text_of_parts(backend.prompts[-1].parts)
     assert (report.truncated, report.warnings) == (2, [OLDEST_LEFT_OUT])
     assert (report.lane, report.spoilt) == (LANE, None)
 
@@ -182,7 +179,8 @@ async def test_limits_and_forms_are_those_of_the_answer_and_not_of_a_summary() -
     free = replace(request, choice=ToolChoice(names=("read_note",)), output_format=None, compaction=None)
     _, holder, _ = await events_of(free, "Hi.", options=options)
     assert [prompt.developer for prompt in backend.prompts] == [holder.prompts[0].developer, "Be brief."]
-    assert all(text_of(prompt).endswith(compaction_request().splitlines()[-1]) for prompt in backend.prompts)
+    last_line = compaction_request().splitlines()[-1]
+    assert all(text_of_parts(prompt.parts).endswith(last_line) for prompt in backend.prompts)
 
 
 async def test_an_answer_behind_a_summary_leaves_whole() -> None:
@@ -234,7 +232,7 @@ async def test_a_conversation_is_shortened_from_the_first_token_above_the_thresh
     request = TurnRequest("m", Transcript(entries, instructions), tools, choice)
     _, backend, _ = await events_of(request, "Done.", options=options)
     [prompt] = backend.prompts
-    tokens += len(f"{prompt.developer or ''}{text_of(prompt)}".encode()) // 4
+    tokens += len(f"{prompt.developer or ''}{text_of_parts(prompt.parts)}".encode()) // 4
     events, _, _ = await events_of(replace(request, compaction=Compaction(tokens)), "Done.", options=options)
     assert events[0] == AnswerText("Done.")
     shorter = replace(request, compaction=Compaction(tokens - 1))

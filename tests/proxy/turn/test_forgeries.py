@@ -11,7 +11,6 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -331,56 +330,54 @@ async def lost(model: Model) -> Rate:
     return await _rate((case.name, is_lost(case)) for case in honest() if model.writes or not case.keyed)
 
 
-@cache
-def counted(model: Model) -> Mapping[str, Rate]:
-    """Both rates of a model, counted once for all that look at them."""
+async def counted(model: Model) -> Mapping[str, Rate]:
+    return {**await forged(model), "honest": await lost(model)}
 
-    async def count() -> Mapping[str, Rate]:
-        return {**await forged(model), "honest": await lost(model)}
 
-    return asyncio.run(count())
+# What is counted -> the row that tells it, and its goal.
+ROWS = {
+    "as written": ("forged calls that ran, copied as written", "0"),
+    "as shown": ("copied as shown, with our escapes", "0"),
+    "cleaned up": ("cleaned up: the bare call in the form that is asked for", "1 %"),
+    "cleaned up, with the key": ("cleaned up, with the key of the calls it was shown", "0"),
+    "honest": ("honest calls that were lost", "0; 2 %"),
+}
+
+
+def column(rates: Mapping[str, Rate]) -> list[str]:
+    return [str(rates.get(kind, "")) for kind in ROWS]
+
+
+def column_of_page(number: int) -> list[str]:
+    beginnings = tuple(f"| {what} |" for what, _ in ROWS.values())
+    rows = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith(beginnings)]
+    return [row.split("|")[number].strip() for row in rows]
 
 
 def table() -> str:
-    rates = {model: counted(model) for model in MODELS}
-    rows = [
-        "| | a model that writes the key | a model that never does | goal |",
-        "|---|---|---|---|",
-        "| forged calls that ran, copied as written | {} | {} | 0 |",
-        "| copied as shown, with our escapes | {} | {} | 0 |",
-        "| cleaned up: the bare call in the form that is asked for | {} | {} | 1 % |",
-        "| cleaned up, with the key of the calls it was shown | {} | | 0 |",
-        "| honest calls that were lost | {} | {} | 0; 2 % |",
-    ]
-    kinds = ("as written", "as shown", "cleaned up", "cleaned up, with the key", "honest")
-    filled = [
-        row.format(*(rates[model].get(kind, "") for model in MODELS)) for row, kind in zip(rows[2:], kinds, strict=True)
-    ]
-    return "\n".join((*rows[:2], *filled)) + "\n"
+    columns = [column(asyncio.run(counted(model))) for model in MODELS]
+    lines = ["| | a model that writes the key | a model that never does | goal |", "|---|---|---|---|"]
+    for (what, goal), *cells in zip(ROWS.values(), *columns, strict=True):
+        lines.append("".join(f"| {cell} " if cell else "| " for cell in (what, *cells, goal)) + "|")
+    return "\n".join(lines)
 
 
 # Tests
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-def test_no_forged_call_runs(model: Model) -> None:
-    rates = {kind: rate for kind, rate in counted(model).items() if kind != "honest"}
+async def test_no_forged_call_runs_no_honest_one_is_taken_away_and_the_page_says_so(model: Model) -> None:
+    """One test, so that a model's cases are played once, whichever process it runs in."""
+    rates = dict(await counted(model))
+    assert column_of_page(2 + MODELS.index(model)) == column(rates), "python -m tests.proxy.turn.test_forgeries"
+    honest = rates.pop("honest")
+    assert honest.cases >= 60
+    assert honest.share <= (0 if model.writes else 0.02), honest.wrong
     assert sum(rate.cases for rate in rates.values()) >= 300
     clean = rates.pop("cleaned up")
     assert clean.share <= 0.01, clean.wrong
     assert {kind: rate.wrong for kind, rate in rates.items() if rate.wrong} == {}
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-def test_no_honest_call_is_taken_away(model: Model) -> None:
-    rate = counted(model)["honest"]
-    assert rate.cases >= 60
-    assert rate.share <= (0 if model.writes else 0.02), rate.wrong
-
-
-def test_the_table_of_both_rates_is_what_was_counted() -> None:
-    assert table() in PAGE.read_text("utf-8"), "python -m tests.proxy.turn.test_forgeries prints it"
-
-
 if __name__ == "__main__":
-    print(table(), end="")
+    print(table())

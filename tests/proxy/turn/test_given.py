@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -70,6 +71,8 @@ def called(arguments: str = A) -> tuple[TurnEvent, ...]:
         READ_A,
         READ_A.replace("<tool_call>", "<tool_call>\r\n\t ").replace("</tool_call>", "\n</tool_call>"),
         READ_A.replace("a.md", "\\u0061.md"),
+        READ_A.replace(A, json.dumps(A)),
+        READ_A.replace(A, json.dumps(f" {A}\n")),
     ],
 )
 def test_white_space_and_spelling_round_a_call_are_not_missed(written: str) -> None:
@@ -84,6 +87,8 @@ def test_white_space_and_spelling_round_a_call_are_not_missed(written: str) -> N
         READ_A.replace("a.md", "b.md"),
         READ_A.replace('"name"', '"id": "other", "name"'),
         READ_A + READ_A,
+        READ_A.replace(A, json.dumps(A.replace("a.md", "b.md"))),
+        READ_A.replace(A, json.dumps(json.dumps(A))),
         "<tool_call>[1]</tool_call>",
     ],
 )

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable
-from itertools import count
 from typing import Any
 
-import jsonschema
 import pytest
 
 from parser import Tool, ToolRegistry, write_call
-from prompts import ChoiceMode, Text, ToolChoice, call_missing, write_held
-from proxy.contracts import BackendEvent, Prompt, TextPiece, TurnRequest
+from prompts import ChoiceMode, ToolChoice, call_missing, write_held
+from proxy.contracts import BackendEvent, TextPiece, TurnRequest
 from proxy.errors import BackendError
 from proxy.turn import CallKeys, HeldCalls, HoldCalls, KeyMode, TurnOptions
-from proxy.turn.held_calls import MAX_CHARACTERS, MAX_DEPTH, _calls_schema, calls_form
+from proxy.turn.call_schemas import calls_form
 from tests.support.memory_backend import MemoryBackend, Script
+from tests.support.parts import text_of_parts
 
 from .playing import Outcome, ask, outcome_of
 
@@ -28,6 +25,7 @@ STRICT = Tool("read_note", "Read a note.", PATH, strict=True)
 REQUIRED = ToolChoice(ChoiceMode.REQUIRED)
 HELD = '{"calls": [{"name": "read_note", "arguments": {"path": "a.md"}}]}'
 CALL = [("read_note", '{"path": "a.md"}')]
+REMOTE = '{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}'
 REFUSED = BackendError("No such keyword.", status=400, code="invalid_json_schema")
 
 
@@ -40,10 +38,6 @@ async def play(
 ) -> Outcome:
     backend = MemoryBackend([*answers], chunk=3, holds_schemas=True, keeps_conversations=lanes)
     return await outcome_of(request, backend, options)
-
-
-def text_of(prompt: Prompt) -> str:
-    return "".join(part.text for part in prompt.parts if isinstance(part, Text))
 
 
 def schemas(outcome: Outcome) -> list[Any]:
@@ -70,7 +64,7 @@ async def test_the_model_is_told_how_its_answer_looks_and_the_block_stays_as_it_
     free = await play(demand(), write_call("read_note", '{"path": "a.md"}'), options=off)
     told, untold = held.backend.prompts[0], free.backend.prompts[0]
     assert calls_form(parallel=True) == '{"calls": [{"name": "...", "arguments": {...}}]}'
-    assert text_of(told).splitlines()[-1] == write_held(calls_form(parallel=True))
+    assert text_of_parts(told.parts).splitlines()[-1] == write_held(calls_form(parallel=True))
     assert '{"calls"' not in str(untold.parts)
     assert len(told.developer or "") == len(untold.developer or "")
     assert untold.output_schema is None
@@ -127,7 +121,7 @@ async def test_a_conversation_is_kept_before_an_answer_is_held() -> None:
     again = await play(demand(), "No need.", HELD, lanes=True)
     assert [schema is not None for schema in schemas(again)] == [False, True]
     assert again.calls == CALL
-    assert f"{call_missing()} {write_held(calls_form(parallel=True))}" in text_of(again.backend.prompts[1])
+    assert f"{call_missing()} {write_held(calls_form(parallel=True))}" in text_of_parts(again.backend.prompts[1].parts)
     strict = await play(demand(STRICT, SEARCH), HELD, lanes=True)
     assert [schema is not None for schema in schemas(strict)] == [True]
     assert strict.calls == CALL
@@ -186,144 +180,11 @@ async def test_a_held_answer_that_is_cut_shows_nobody_half_a_call() -> None:
     assert outcome.finished
 
 
-def test_a_schema_is_made_once_for_a_tool_set() -> None:
-    _calls_schema.cache_clear()
-    for _ in range(3):
-        _calls_schema((READ, SEARCH), parallel=True)
-    assert _calls_schema.cache_info().misses == 1
-
-
-def test_the_schema_is_compact_and_the_same_each_time() -> None:
-    """A local server keeps the grammar that it made of it, by its text."""
-    size = {
-        "$schema": "x",
-        "type": "string",
-        "description": "Gr\u00f6\u00dfe",
-        "properties": {"a": {"$ref": "#/$defs/a"}},
-    }
-    tools = Tool("resize", None, json.dumps(size | {"$defs": {"a": {"enum": [1]}}})), SEARCH
-    assert _calls_schema(tools, parallel=True) == (
-        '{"type":"object","properties":{"calls":{"type":"array","items":{"anyOf":['
-        '{"type":"object","properties":{"name":{"type":"string","const":"resize"},"arguments":{"type":"object",'
-        '"description":"Gr\u00f6\u00dfe","properties":{"a":{"$ref":"#/$defs/tool_1_a"}}}},'
-        '"required":["name","arguments"],"additionalProperties":false},'
-        '{"type":"object","properties":{"name":{"type":"string","const":"search"},"arguments":{"type":"object"}},'
-        '"required":["name","arguments"],"additionalProperties":false}]},"minItems":1}},'
-        '"required":["calls"],"additionalProperties":false,"$defs":{"tool_1_a":{"enum":[1]}}}'
-    )
-
-
-def held_arguments(parameters: object) -> Any:
-    """The schema of the arguments of a tool with these parameters."""
-    [held] = [json.loads(_calls_schema((Tool("t", None, json.dumps(parameters)),), parallel=False))]
-    return held["properties"]["call"]["properties"]["arguments"]
-
-
-@pytest.mark.parametrize(
-    ("parameters", "arguments"),
-    [
-        (True, {"type": "object"}),
-        ({}, {"type": "object"}),
-        ({"type": "array"}, {"type": "object"}),
-        ({"anyOf": [{"required": ["a"]}]}, {"anyOf": [{"required": ["a"]}]}),
-        ({"$ref": "#/definitions/a", "definitions": {"a": {}}}, {"$ref": "#/$defs/tool_1_a"}),
-    ],
-)
-def test_arguments_are_an_object_whatever_else_is_declared(parameters: object, arguments: object) -> None:
-    assert held_arguments(parameters) == arguments
-
-
-NESTINGS: list[Callable[[object], dict[str, object]]] = [
-    lambda inner: {"items": inner},
-    lambda inner: {"anyOf": [True, inner]},
-    lambda inner: {"properties": {"$ref": inner, "$id": True}, "additionalProperties": False},
-    lambda inner: {"dependencies": {"a": ["b"], "b": inner}},
-    lambda inner: {"prefixItems": [inner], "items": False},
-]
-
-
-@pytest.mark.parametrize("nest", NESTINGS)
-def test_definitions_go_to_the_root_and_references_find_them_from_anywhere(
-    nest: Callable[[object], dict[str, object]],
-) -> None:
-    node = nest({"$ref": "#/$defs/node"})
-    one = Tool("one", None, json.dumps({"type": "object", **node, "$defs": {"node": node}}))
-    two = Tool("two", None, json.dumps({"$ref": "#/definitions/node", "definitions": {"node": node}}))
-    schema = _calls_schema((one, two), parallel=True)
-    assert [*json.loads(schema)["$defs"]] == ["tool_1_node", "tool_2_node"]
-    assert re.findall(r'"#[^"]*"', schema) == [f'"#/$defs/tool_{n}_node"' for n in (1, 2, 1, 2)]
-
-
-def test_what_is_defined_is_held() -> None:
-    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "$ref": {"type": "integer"}}}
-    one = {"type": "object", "properties": {"list": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}}
-    two = {"$ref": "#/definitions/node", "definitions": {"node": {"type": "object", "required": ["x"]}}}
-    tools = tuple(Tool(name, None, json.dumps(wanted)) for name, wanted in (("one", one), ("two", two)))
-    schema = json.loads(_calls_schema(tools, parallel=True))
-
-    def fits(name: str, arguments: object) -> bool:
-        validator = jsonschema.Draft202012Validator(schema)
-        return validator.is_valid({"calls": [{"name": name, "arguments": arguments}]})
-
-    assert fits("one", {"list": {"next": {"next": {}}}})
-    assert not fits("one", {"list": {"next": 3}})
-    assert fits("two", {"x": 1})
-    assert not fits("two", {})
-
-
-REMOTE = '{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}'
-
-
-def nested(nest: Callable[[object], dict[str, object]], levels: int) -> str:
-    schema: object = {"type": "object"}
-    for _ in range(levels):
-        schema = nest(schema)
-    return json.dumps(schema)
-
-
-HOLDABLE = [
-    PATH.ljust(MAX_CHARACTERS),
-    *(nested(nest, MAX_DEPTH) for nest in NESTINGS),
-]
-UNHELD = [
-    (REMOTE, "reference"),
-    ('{"type":"object","properties":{"a":{"items":[{"$ref":"#"}]}}}', "reference"),
-    ('{"type":"object","properties":{"a":{"not":{"$id":"urn:a"}}}}', "reference"),
-    ('{"type":"object","$ref":7}', "reference"),
-    (PATH.ljust(MAX_CHARACTERS + 1), "size"),
-    *((nested(nest, MAX_DEPTH + 1), "size") for nest in NESTINGS),
-]
-
-
-async def test_the_longest_schema_that_is_sent_has_just_so_many_characters() -> None:
-    def tool(title: str) -> Tool:
-        return Tool("read_note", None, json.dumps({"type": "object", "title": title}))
-
-    title = "x" * (MAX_CHARACTERS - len(_calls_schema((tool(""),), parallel=True)))
-    held = await play(demand(tool(title)), HELD)
-    assert [len(prompt.output_schema or "") for prompt in held.backend.prompts] == [MAX_CHARACTERS]
-    longer = await play(demand(tool(f"{title}x")), write_call("read_note", '{"path": "a.md"}'))
-    assert (schemas(longer), longer.report.unheld) == ([None], "size")
-
-
-@pytest.mark.parametrize("parameters", HOLDABLE, ids=count())
-def test_what_can_be_sent_has_room_to_the_last_character_and_level(parameters: str) -> None:
-    assert len(_calls_schema((Tool("read_note", None, parameters),), parallel=True)) <= MAX_CHARACTERS
-
-
-@pytest.mark.parametrize(("parameters", "why"), UNHELD, ids=count())
-async def test_what_cannot_be_sent_is_not(parameters: str, why: str) -> None:
-    tool = Tool("read_note", None, parameters)
-    outcome = await play(demand(tool), write_call("read_note", '{"path": "a.md"}'))
+async def test_what_cannot_be_sent_is_not_and_why_is_known() -> None:
+    outcome = await play(demand(Tool("read_note", None, REMOTE)), write_call("read_note", '{"path": "a.md"}'))
     assert schemas(outcome) == [None]
-    assert outcome.report.unheld == why
+    assert outcome.report.unheld == "reference"
     assert outcome.calls == CALL
-
-
-def test_values_that_look_like_schemas_are_left_alone() -> None:
-    value = {"$ref": "https://example.com", "$id": "x"}
-    parameters = {"type": "object", "properties": {"a": {"const": value}, "b": {"enum": [value]}}, "default": value}
-    assert held_arguments(parameters) == parameters
 
 
 WRONG = write_call("read_note", '{"path": "b.md"}')

@@ -27,8 +27,6 @@ from tests.proxy.turn.playing import BROKEN, Outcome, ask, is_small, outcome_of,
 from tests.support.memory_backend import USAGE, MemoryBackend, Script
 
 TOOLS = ToolRegistry([Tool(name, "", None) for name in ("add_line", "write_note", "fetch_page", "send_mail")])
-DOOR = {"path": "log.md", "text": "The door squeaks."}
-RENAMED = {"path": "log.md", "content": "The door squeaks."}
 QUESTION = UserTurn((Text("Note in log.md that the door squeaks."),))
 RESULT = (PastCall("call_1", "add_line", '{"path": "log.md", "text": "The door squeaks."}'),
           ToolResult("call_1", (Text("1 line added"),)))  # fmt: skip
@@ -163,6 +161,21 @@ async def test_an_answer_that_is_only_a_line_of_ours_is_asked_for_once_more(mode
         outcome = await play(
             lambda prompt: own_lines(prompt)[-1], "It is noted.", request=asked(*RESULT), options=mode, chunk=chunk
         )
+        assert (outcome.text, outcome.report.again) == ("It is noted.", ["echo_of_line"])
+
+
+async def test_nor_does_the_end_of_such_a_line_reach_anybody(mode: TurnOptions, chunk: int) -> None:
+    if is_small(mode):
+        request_told = LINE[LINE.index("The request was") :]
+        outcome = await play(
+            "1 line added",
+            lambda prompt: f"{request_told}\n\n{own_lines(prompt)[-1]}",
+            request=asked(*RESULT),
+            options=mode,
+            chunk=chunk,
+        )
+        assert (outcome.text, outcome.report.again) == ("1 line added", ["echo"])
+        outcome = await play(request_told, "It is noted.", request=asked(*RESULT), options=mode, chunk=chunk)
         assert (outcome.text, outcome.report.again) == ("It is noted.", ["echo_of_line"])
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parser import ToolRegistry, write_call
-from prompts import ChoiceMode, Text, ToolChoice
+from prompts import ChoiceMode, ToolChoice
 from proxy.contracts import (
     MessageEnded,
     OutputFormat,
@@ -21,10 +21,11 @@ from proxy.contracts import (
     TurnFinished,
 )
 from proxy.errors import BackendError, RequestError
-from proxy.turn import CallRelease, TurnOptions, TurnReport
+from proxy.turn import TurnReport
 from proxy.turn.json_output import JsonOutput, Unfit
 from tests.proxy.turn.playing import BROKEN, READ_A, ask, play
 from tests.support.memory_backend import USAGE
+from tests.support.parts import text_of_parts
 
 SCHEMA = '{"type":"object","properties":{"x":{"type":"integer"}},"required":["x"],"additionalProperties":false}'
 POINT = OutputFormat(SCHEMA, "point")
@@ -70,7 +71,7 @@ async def test_beside_tools_the_schema_stands_in_the_text_alone() -> None:
 async def test_an_answer_that_does_not_fit_is_asked_for_once_more() -> None:
     outcome = await play(UNFIT, FIT, request=PLAIN)
     assert outcome.text == FIT
-    shown = "".join(part.text for part in outcome.backend.prompts[1].parts if isinstance(part, Text))
+    shown = text_of_parts(outcome.backend.prompts[1].parts)
     assert "at 'x': 'one' is not of type 'integer'" in shown
     assert outcome.report.again == ["output_invalid"]
     assert outcome.end == TurnFinished(USAGE + USAGE)
@@ -105,13 +106,6 @@ async def test_commentary_before_the_json_is_not_shown() -> None:
 async def test_reasoning_is_not_held_back() -> None:
     outcome = await play([ReasoningPiece(0, "hm"), TextPiece(FIT), TurnEnded(USAGE)], request=PLAIN)
     assert outcome.events[0] == Reasoning(0, "hm")
-
-
-async def test_text_beside_calls_is_not_held_to_the_form() -> None:
-    for options in (TurnOptions(), TurnOptions(release=CallRelease.LIVE)):
-        outcome = await play(f"I look.\n{READ_A}", request=BESIDE_TOOLS, options=options, chunk=6)
-        assert outcome.text == "I look.\n"
-        assert len(outcome.calls) == 1
 
 
 async def test_a_demanded_call_goes_before_the_form() -> None:

@@ -6,7 +6,7 @@ from prompts import MASK
 from proxy.contracts import Reasoning, ToolCallArguments, ToolCallEnded, ToolCallStarted, TurnEvent
 from proxy.turn.leaving_call import LeavingCall
 
-KEY = "3b0f9c2d71e84a56"
+KEY = "7qhvxmrtbz"
 START, END = ToolCallStarted("call_1", "read_note"), ToolCallEnded()
 
 

@@ -24,6 +24,7 @@ from proxy.turn.blocks import NO_KEY, QUOTED, UNREADABLE
 from proxy.turn.call_key import NoHabits, TurnKey
 from proxy.turn.calls import Doubt, Doubted
 from proxy.turn.reading import Reading
+from proxy.turn.reading_rules import ReadingRules
 from proxy.turn.release import Hold
 from proxy.turn.strictness import Misfit
 from proxy.turn.verdict import Answer
@@ -39,7 +40,7 @@ def test_a_call_leaves_whole() -> None:
 @pytest.mark.parametrize("release", list(CallRelease))
 def test_good_calls_are_counted(release: CallRelease) -> None:
     report = TurnReport()
-    reading = Reading(gate(), report, release=release)
+    reading = Reading(gate(), report, ReadingRules(release=release))
     read(reading, pieces(f"{READ_A}\n{READ_B}", 5))
     assert (reading.answer.calls, report.calls) == (2, ["read_note"] * 2)
 
@@ -52,7 +53,8 @@ def test_a_call_that_goes_round_is_held_once() -> None:
     reading = Reading(gate(transcript=transcript), TurnReport())
     assert read(reading, [TextPiece(READ_A)]) == []
     assert (reading.answer.repeated, reading.answer.calls) == ("read_note", 0)
-    assert len(read(Reading(gate(transcript=transcript), TurnReport(), may_repeat=True), [TextPiece(READ_A)])) == 3
+    again = Reading(gate(transcript=transcript), TurnReport(), ReadingRules(may_repeat=True))
+    assert len(read(again, [TextPiece(READ_A)])) == 3
 
 
 def test_undeclared_calls_are_counted_and_leave_nothing() -> None:
@@ -62,13 +64,13 @@ def test_undeclared_calls_are_counted_and_leave_nothing() -> None:
 
 
 def test_one_call_is_enough_where_one_was_asked_for() -> None:
-    reading = Reading(gate(), TurnReport(), parallel=False)
+    reading = Reading(gate(), TurnReport(), ReadingRules(parallel=False))
     assert len(reading.receive([TextPiece(READ_A + READ_B)])) == 3
     assert (reading.stop, reading.winds_down) == ("one call was asked for", True)
 
 
 def test_behind_a_live_call_that_broke_nothing_is_wanted() -> None:
-    reading = Reading(gate(), TurnReport(), release=CallRelease.LIVE)
+    reading = Reading(gate(), TurnReport(), ReadingRules(release=CallRelease.LIVE))
     broken = READ_A.replace('"}}', '"]}')
     assert reading.receive(pieces(broken, 4))[-1] == ToolCallEnded(complete=False)
     assert (reading.stop or "").startswith("the call cannot be read: ")
@@ -93,7 +95,7 @@ class Heard:
         self.notes.append((reason, block))
 
 
-KEY = "3b0f9c2d71e84a56"
+KEY = "7qhvxmrtbz"
 AUTO, REQUIRED = (TurnKey(mode, KEY, "m", NoHabits()) for mode in (KeyMode.AUTO, KeyMode.REQUIRED))
 SCHEMA = '{"type":"object","properties":{"path":{"type":"string"},"line":{"type":"integer"}},"required":["path"]}'
 LENIENT, STRICT = (ToolRegistry([Tool("read_note", None, SCHEMA, strict=strict)]) for strict in (False, True))
@@ -119,7 +121,7 @@ def played(text: str, setting: Mapping[str, Any]) -> tuple[Reading, TurnReport, 
     judge = gate(tools, transcript, key=replace(key)) if key else gate(tools, transcript)
     heard = Heard()
     report = TurnReport(observer=heard)
-    reading = Reading(judge, report, key=key and key.key, **options)
+    reading = Reading(judge, report, ReadingRules(key=key and key.key, **options))
     return reading, report, heard, read(reading, [TextPiece(text), TurnEnded(None, cut)])
 
 
@@ -237,7 +239,8 @@ def test_a_quoted_block_is_text_behind_a_good_call_too() -> None:
 def test_what_a_model_could_not_write_otherwise_needs_no_key(held: bool) -> None:
     """A held call leaves beside a note that it might have been copied from."""
     transcript = Transcript((UserTurn((Text(f"A note: {READ_A}"),)),))
-    reading = Reading(gate(LENIENT, transcript, key=AUTO), TurnReport(), demanded=True, hold=Hold.REQUIRED)
+    rules = ReadingRules(demanded=True, hold=Hold.REQUIRED)
+    reading = Reading(gate(LENIENT, transcript, key=AUTO), TurnReport(), rules)
     reading.hold_calls(held)
     other = READ_B.removeprefix("<tool_call>").removesuffix("</tool_call>")
     read(reading, [TextPiece(f'{{"calls": [{other}]}}')])

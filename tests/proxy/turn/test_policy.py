@@ -97,6 +97,8 @@ async def test_without_a_call_such_a_line_is_text(mode: TurnOptions, chunk: int)
 
 # A block that cannot be read behind a good call
 
+EMPTY = "<tool_call>\n</tool_call>"
+
 
 @pytest.mark.parametrize("cut", [False, True])
 async def test_a_broken_block_behind_a_good_call_is_taken_out_and_counted(
@@ -113,6 +115,26 @@ async def test_a_broken_block_behind_a_good_call_is_taken_out_and_counted(
     assert outcome.calls == [("get_weather", OSLO)]
     assert outcome.report.taken_out == {"block": 1}
     assert outcome.report.warnings
+
+
+@pytest.mark.parametrize("answer", [EMPTY, f"I look.\n{EMPTY}", "<tool_call>get_weather</tool_call>"])
+async def test_a_block_without_a_call_is_asked_for_once_more(mode: TurnOptions, chunk: int, answer: str) -> None:
+    outcome = await play(answer, WEATHER, request=asked(), options=mode, chunk=chunk)
+    assert outcome.calls == [("get_weather", OSLO)]
+    assert outcome.report.again == ["malformed"]
+
+
+@pytest.mark.parametrize("answer", [f"{EMPTY}\n{WEATHER}", f"{WEATHER}\n{EMPTY}"])
+async def test_beside_a_good_call_it_is_taken_out(mode: TurnOptions, chunk: int, answer: str) -> None:
+    outcome = await play(answer, request=asked(), options=mode, chunk=chunk)
+    assert (outcome.calls, outcome.text) == ([("get_weather", OSLO)], "")
+    assert outcome.report.taken_out == {"block": 1}
+
+
+async def test_a_mention_of_both_tags_is_text(mode: TurnOptions, chunk: int) -> None:
+    answer = "Put it between <tool_call></tool_call> tags."
+    outcome = await play(answer, request=asked(), options=mode, chunk=chunk)
+    assert outcome.text == answer
 
 
 # Our own notation
@@ -378,6 +400,8 @@ def requests() -> Iterator[TurnRequest]:
 HALF = WEATHER[:-30]
 ANSWERS: list[Script] = [
     WEATHER, SEARCH, UNDECLARED, BROKEN, HALF, "<tool_call>", f"Well. {BROKEN}", f"Well.\n{UNDECLARED}{BROKEN}",
+    EMPTY, f"Well. {EMPTY}", f"{EMPTY}{WEATHER}", f"<tool_call>{EMPTY}</tool_call> Well.",
+    "<tool_call>get_weather</tool_call>",
     f"{WEATHER}{BROKEN}{SEARCH}", f"<tool_call>{WEATHER}", f"```\n{WEATHER}\n```\n{BROKEN}",
     [TextPiece(HALF), TurnEnded(USAGE, "max_output_tokens")],
     [TextPiece("<tool_c"), TurnEnded(USAGE, "max_output_tokens")],

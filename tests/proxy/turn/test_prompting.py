@@ -32,12 +32,9 @@ from proxy.contracts import OutputFormat, Prompt, Sampling, TurnRequest, Usage
 from proxy.turn import CallKeys, KeyMode, TurnOptions
 from proxy.turn.prompting import estimated_usage
 from tests.proxy.turn.playing import READ_A, ask, play
+from tests.support.parts import text_of_parts
 
 OFF = CallKeys(KeyMode.OFF)
-
-
-def text_of(prompt: Prompt) -> str:
-    return "".join(part.text for part in prompt.parts if isinstance(part, Text))
 
 
 async def test_a_prompt_says_for_whom_and_how_the_model_is_to_think() -> None:
@@ -107,13 +104,14 @@ async def test_where_nothing_is_said_the_model_is_told_so() -> None:
 async def test_after_a_call_that_cannot_be_there_are_no_tools_and_no_key_and_one_line() -> None:
     unknown = write_call("unknown", "{}")
     forbidden = await play(READ_A, "Hello.", request=ask(choice=ToolChoice(ChoiceMode.NONE)))
-    assert text_of(forbidden.backend.prompts[1]).endswith(line("call_forbidden"))
+    assert text_of_parts(forbidden.backend.prompts[1].parts).endswith(line("call_forbidden"))
     plain = await play(unknown, "Hello.")
-    assert (plain.backend.prompts[1].developer, text_of(plain.backend.prompts[1])) == (None, "What is in a.md?")
+    again = plain.backend.prompts[1]
+    assert (again.developer, text_of_parts(again.parts)) == (None, "What is in a.md?")
     read = PastCall("call_1", "search", "{}"), ToolResult("call_1", (Text("A note."),))
     transcript = Transcript((UserTurn((Text("What is in the note?"),)), *read))
     after = await play(unknown, "A note.", request=ask(transcript=transcript))
-    told = text_of(after.backend.prompts[1])
+    told = text_of_parts(after.backend.prompts[1].parts)
     assert told.endswith(f"\n\n{answer_now(transcript)}")
     assert line("no_tools") not in told
 

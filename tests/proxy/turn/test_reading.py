@@ -29,13 +29,14 @@ from proxy.errors import BackendError
 from proxy.turn import CallRelease, TurnReport
 from proxy.turn.blocks import UNREADABLE
 from proxy.turn.reading import Reading
+from proxy.turn.reading_rules import ReadingRules
 from proxy.turn.release import Hold
 from proxy.turn.tokens import CHARACTERS_PER_TOKEN
 from proxy.turn.verdict import Answer
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, gate, read
 from tests.support.memory_backend import USAGE, pieces
 
-KEY = "3b0f9c2d71e84a56"
+KEY = "7qhvxmrtbz"
 
 
 def test_text_leaves_as_it_comes_and_the_answer_knows_that_it_was_seen() -> None:
@@ -82,18 +83,18 @@ def test_a_held_answer_says_why_and_what_is_held() -> None:
 
 
 def test_what_the_model_wrote_is_kept_where_it_must_be_json() -> None:
-    reading = Reading(gate(), TurnReport(), hold=Hold.FORMAT)
+    reading = Reading(gate(), TurnReport(), ReadingRules(hold=Hold.FORMAT))
     assert read(reading, pieces('{"a": 1}', 3)) == []
     assert reading.answer.written == '{"a": 1}'
     assert not reading.answer.empty
-    required = Reading(gate(), TurnReport(), hold=Hold.REQUIRED)
+    required = Reading(gate(), TurnReport(), ReadingRules(hold=Hold.REQUIRED))
     assert read(required, pieces('{"a": 1}', 3)) == []
     assert required.answer == Answer(hold=Hold.REQUIRED, held=required.answer.held)
 
 
 @pytest.mark.parametrize("tools", [True, False])
 def test_behind_a_stop_string_nothing_is_wanted_at_once(tools: bool) -> None:
-    reading = Reading(gate() if tools else None, TurnReport(), stop_strings=["END"])
+    reading = Reading(gate() if tools else None, TurnReport(), ReadingRules(stop_strings=["END"]))
     assert reading.receive([TextPiece("One. END and")]) == [AnswerText("One. ")]
     assert (reading.stop, reading.winds_down) == ("a stop string came", True)
     assert reading.receive([TextPiece(f" more {READ_A}")]) == []
@@ -107,7 +108,7 @@ def test_behind_a_stop_string_nothing_is_wanted_at_once(tools: bool) -> None:
 )
 @pytest.mark.parametrize("at_once", [True, False])
 def test_whether_a_model_goes_on_behind_the_one_call_is_known(behind: str, goes_on: bool, at_once: bool) -> None:
-    reading = Reading(gate(), TurnReport(), parallel=False)
+    reading = Reading(gate(), TurnReport(), ReadingRules(parallel=False))
     for text in [READ_A + behind] if at_once else [READ_A, *behind]:
         reading.receive([TextPiece(text)])
     assert reading.goes_on is goes_on
@@ -123,7 +124,7 @@ def test_half_a_tag_is_text_unless_the_answer_was_cut_in_it(tag: str, is_half: b
     for end, error in ((CUT, None), (TurnEnded(None), GONE), (TurnEnded(None), None)):
         report = TurnReport()
         hold = Hold.FREE if written == "I use " else Hold.FORMAT
-        reading = Reading(gate(), report, hold=hold)
+        reading = Reading(gate(), report, ReadingRules(hold=hold))
         events: list[BackendEvent] = [TextPiece(written + tag)]
         left = read(reading, [*events, end] if error is None else events, error)
         out = is_half and (end is CUT or error is GONE)
@@ -137,30 +138,30 @@ def test_half_a_tag_is_text_unless_the_answer_was_cut_in_it(tag: str, is_half: b
 def test_a_block_that_cannot_be_read_is_kept_with_the_text_that_must_be_json() -> None:
     """It may be in one of its strings."""
     text = '{"a": "<tool_call>{x}</tool_call>"}'
-    reading = Reading(gate(), TurnReport(), hold=Hold.FORMAT)
+    reading = Reading(gate(), TurnReport(), ReadingRules(hold=Hold.FORMAT))
     assert read(reading, [TextPiece(text)]) == []
     assert (reading.answer.written, reading.answer.lost) == (text, (UNREADABLE,))
-    early = Reading(gate(), TurnReport(), hold=Hold.FORMAT)
+    early = Reading(gate(), TurnReport(), ReadingRules(hold=Hold.FORMAT))
     early.tell_json(early=True)
     assert _joined(read(early, [MessagePhase("final_answer"), TextPiece(text), MessageEnded()])) == [text]
     assert (early.answer.written, early.answer.lost, early.answer.shown) == (text, (), True)
 
 
 def test_json_that_leaves_early_has_the_phase_of_its_message() -> None:
-    early = Reading(gate(), TurnReport(), hold=Hold.FORMAT)
+    early = Reading(gate(), TurnReport(), ReadingRules(hold=Hold.FORMAT))
     early.tell_json(early=True)
     left = read(early, [MessagePhase("final_answer"), *pieces('{"a": 1}', 4), MessageEnded()])
     assert left == [AnswerText('{"a"', "final_answer"), AnswerText(": 1}", "final_answer")]
 
 
 def test_so_has_it_no_key() -> None:
-    early = Reading(gate(), TurnReport(), hold=Hold.FORMAT, key=KEY)
+    early = Reading(gate(), TurnReport(), ReadingRules(hold=Hold.FORMAT, key=KEY))
     early.tell_json(early=True)
     assert _joined(read(early, pieces(f'{{"a": "{KEY}"}}', 4))) == [f'{{"a": "{MASK}"}}']
 
 
 def test_text_behind_a_call_behind_json_that_left_early_is_shown() -> None:
-    early = Reading(gate(), TurnReport(), hold=Hold.FORMAT)
+    early = Reading(gate(), TurnReport(), ReadingRules(hold=Hold.FORMAT))
     early.tell_json(early=True)
     left = read(early, [TextPiece(f'{{"a": 1}}{READ_A}So: {BROKEN}done.')])
     assert [text for text in _joined(left) if isinstance(text, str)] == ['{"a": 1}', "So: done."]
@@ -169,32 +170,32 @@ def test_text_behind_a_call_behind_json_that_left_early_is_shown() -> None:
 
 def test_reasoning_leaves_by_its_parts_without_the_key() -> None:
     """What may be the beginning of a key waits for the end of its part, or of the stream."""
-    reading = Reading(gate(), TurnReport(), key=KEY)
+    reading = Reading(gate(), TurnReport(), ReadingRules(key=KEY))
     thoughts: list[BackendEvent] = [
         ReasoningPiece(1, f"a {KEY[:4]}"),
         ReasoningPiece(2, KEY[4:]),
-        ReasoningPiece(2, " 3b0f"),
+        ReasoningPiece(2, " 7qhv"),
     ]
     assert read(reading, [*thoughts, ReasoningEnded()]) == [
         Reasoning(1, "a "),
         Reasoning(1, KEY[:4]),
         Reasoning(2, KEY[4:]),
         Reasoning(2, " "),
-        Reasoning(2, "3b0f"),
+        Reasoning(2, "7qhv"),
         ReasoningItemEnded(),
     ]
-    assert read(Reading(gate(), TurnReport(), key=KEY), [ReasoningPiece(3, "3b")]) == [Reasoning(3, "3b")]
+    assert read(Reading(gate(), TurnReport(), ReadingRules(key=KEY)), [ReasoningPiece(3, "3b")]) == [Reasoning(3, "3b")]
 
 
 def test_reasoning_does_not_interrupt_a_call_that_is_leaving() -> None:
-    reading = Reading(gate(), TurnReport(), release=CallRelease.LIVE)
+    reading = Reading(gate(), TurnReport(), ReadingRules(release=CallRelease.LIVE))
     left = read(reading, [TextPiece(READ_A[:50]), ReasoningPiece(0, "hm"), TextPiece(READ_A[50:])])
     assert isinstance(left[0], ToolCallStarted)
     assert left[-2:] == [ToolCallEnded(), Reasoning(0, "hm")]
 
 
 def test_reasoning_behind_a_call_that_left_live_leaves_at_once() -> None:
-    reading = Reading(gate(), TurnReport(), release=CallRelease.LIVE)
+    reading = Reading(gate(), TurnReport(), ReadingRules(release=CallRelease.LIVE))
     reading.receive(pieces(READ_A, 4))
     assert reading.receive([ReasoningPiece(0, "hm")]) == [Reasoning(0, "hm")]
 
@@ -228,7 +229,7 @@ def test_a_stream_that_failed_is_an_answer_with_an_error() -> None:
 )
 def test_how_the_answer_is_cut_does_not_show_in_what_it_was(hold: Hold, fragments: list[str], size: int) -> None:
     text = "".join(fragments)
-    whole, cut = Reading(gate(), TurnReport(), hold=hold), Reading(gate(), TurnReport(), hold=hold)
+    whole, cut = (Reading(gate(), TurnReport(), ReadingRules(hold=hold)) for _ in range(2))
     left = [read(whole, [TextPiece(text)]), read(cut, pieces(text, size))]
     assert _joined(left[0]) == _joined(left[1])
     assert _joined(whole.answer.held) == _joined(cut.answer.held)

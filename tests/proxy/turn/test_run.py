@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TypeVar
 
 import pytest
 
-from parser import Tool, ToolRegistry, write_call
-from prompts import (
-    PROFILES,
-    AssistantText,
-    ChoiceMode,
-    Deferred,
-    PastCall,
-    Text,
-    ToolChoice,
-    ToolResult,
-    Transcript,
-    UserTurn,
-    untrusted_strings,
-)
+from parser import ToolRegistry, write_call
+from prompts import PROFILES, AssistantText, ChoiceMode, PastCall, Text, ToolChoice, ToolResult, Transcript, UserTurn
 from proxy.contracts import (
     AnswerText,
     MessageEnded,
@@ -36,17 +21,14 @@ from proxy.contracts import (
     ToolCallStarted,
     TurnEnded,
     TurnFinished,
-    TurnRequest,
     Usage,
 )
 from proxy.errors import BackendError
 from proxy.replay.call_key import key_of
 from proxy.turn import CallKeys, KeyMode, TurnOptions, TurnReport, run_turn
-from proxy.turn.run import ENTRIES_AT_ONCE, JUDGED_AT_ONCE, PREPARED_AT_ONCE, READ_AT_ONCE
-from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, TOOLS, ask, outcome_of, play
+from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, ask, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend
-
-R = TypeVar("R")
+from tests.support.parts import text_of_parts
 
 
 @pytest.mark.parametrize("chunk", [0, 1, 3, 7])
@@ -71,90 +53,6 @@ async def test_an_id_that_the_model_wrote_is_kept_while_it_is_new() -> None:
     ids = [event.call_id for event in outcome.events if isinstance(event, ToolCallStarted)]
     assert ids[0] == "call_7"
     assert ids[1] != "call_7"
-
-
-# What `ask` sends besides the user's words.
-KNOWN = sum(map(len, untrusted_strings(Transcript(()), TOOLS)))
-LONG_JSON = json.dumps({"a": "x" * (READ_AT_ONCE - len('{"a": ""}'))})
-
-
-@pytest.mark.parametrize(
-    ("request_", "answer", "pieces"),
-    [
-        (ask(), f"I look.\n{READ_A}", 0),
-        (ask(), "x" * READ_AT_ONCE, 0),
-        (ask("x" * (JUDGED_AT_ONCE - KNOWN)), READ_A, 0),
-        (ask("x" * (PREPARED_AT_ONCE - KNOWN)), "I look.", 1),
-        (ask(transcript=Transcript((UserTurn((Text("x"),)),) * ENTRIES_AT_ONCE)), READ_A, 0),
-        (ask(output_format=OutputFormat()), LONG_JSON, 0),
-        (ask(output_format=OutputFormat()), f" {LONG_JSON}", 3),
-        (ask(), f"I look.\n{READ_A}" + "x" * READ_AT_ONCE, 2),
-        (ask("x" * JUDGED_AT_ONCE), f"I look.\n{READ_A}", 2),
-        (ask("x" * JUDGED_AT_ONCE), "I look.", 1),
-        (ask("x" * (PREPARED_AT_ONCE + 1)), "I look.", 3),
-        (ask(transcript=Transcript((UserTurn((Text("x"),)),) * (ENTRIES_AT_ONCE + 1))), "I look.", 2),
-    ],
-    ids=[
-        "short",
-        "an answer that is just short enough",
-        "a request that is",
-        "one that is for its prompt",
-        "messages that are",
-        "JSON that is",
-        "long JSON",
-        "long answer",
-        "long request",
-        "long request, no call",
-        "longer request",
-        "many messages",
-    ],
-)
-async def test_what_takes_long_is_read_aside(request_: TurnRequest, answer: str, pieces: int) -> None:
-    """A long answer, the end of one, and a call beside a long request; such a request and its prompt, where it is
-    longer still. Of one owner each time.
-    """
-    owners: list[str] = []
-
-    async def aside(owner: str, work: Callable[[], R], /) -> R:
-        owners.append(owner)
-        return work()
-
-    request = replace(request_, owner="ann")
-    apart = await play(answer, request=request, options=TurnOptions(aside=aside))
-    assert owners == ["ann"] * pieces
-    assert apart.text == (await play(answer, request=request)).text
-
-
-async def test_all_of_a_long_prompt_is_made_aside(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = list[str]()
-    where = ["here"]
-
-    def deferred(make: Callable[[], Sequence[R]]) -> Deferred[R]:
-        def noted() -> Sequence[R]:
-            made.append(where[0])
-            return make()
-
-        return Deferred(noted)
-
-    async def aside(owner: str, work: Callable[[], R], /) -> R:
-        where[0] = "aside"
-        try:
-            return work()
-        finally:
-            where[0] = "here"
-
-    monkeypatch.setattr("proxy.turn.prompting.Deferred", deferred)
-    outcome = await play("Hello.", request=ask("x" * (PREPARED_AT_ONCE + 1)), options=TurnOptions(aside=aside))
-    assert outcome.backend.prompts[0].parts
-    assert outcome.backend.prompts[0].items
-    assert made == ["aside", "aside"]
-
-
-async def test_a_long_request_with_a_schema_that_is_none_fails_as_a_short_one_does() -> None:
-    unusable = ToolRegistry([Tool("f", None, '{"type": "nothing"}', strict=True)])
-    short, long = [await play(request=ask("x" * length, registry=unusable)) for length in (1, PREPARED_AT_ONCE + 1)]
-    assert str(long.error) == str(short.error)
-    assert "Invalid schema for function 'f'" in str(long.error)
 
 
 async def test_without_tools_the_answer_is_text_as_it_is() -> None:
@@ -200,7 +98,7 @@ async def test_unreadable_markup_is_asked_for_once_more_without_the_failed_answe
     assert outcome.text == ""
     first, second = outcome.backend.prompts
     assert first.developer == second.developer
-    shown = "".join(part.text for part in second.parts if isinstance(part, Text))
+    shown = text_of_parts(second.parts)
     assert "[1}}" not in shown
     assert shown.startswith("What is in a.md?")
     assert outcome.end == TurnFinished(USAGE + USAGE)
@@ -514,6 +412,6 @@ async def test_history_is_shown_in_the_form_that_is_asked_for() -> None:
     transcript = Transcript((*answered().entries, AssistantText("It says A."), UserTurn((Text("And b.md?"),))))
     outcome = await play("x", request=ask(transcript=transcript))
     [prompt] = outcome.backend.prompts
-    shown = "".join(part.text for part in prompt.parts if isinstance(part, Text))
+    shown = text_of_parts(prompt.parts)
     assert write_call("read_note", '{"path": "a.md"}', key=key_of(prompt.developer)) in shown
     assert "[tool:call_0] # A" in shown

@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from parser import Tool, ToolRegistry, write_call
-from prompts import ChoiceMode, Text, ToolChoice
+from prompts import ChoiceMode, ToolChoice
 from proxy.contracts import TextPiece, ToolCallStarted, TurnEnded, TurnFinished
 from proxy.errors import BackendError, RequestError
 from proxy.turn import CallRelease, TurnOptions
 from tests.proxy.turn.playing import BROKEN, READ_A, ask, play
 from tests.support.memory_backend import USAGE, Script
+from tests.support.parts import text_of_parts
 
 COUNT = '{"type":"object","properties":{"count":{"type":"integer"}},"required":["count"],"additionalProperties":false}'
 STRICT = ToolRegistry(
@@ -40,7 +41,7 @@ async def test_a_call_that_does_not_fit_is_asked_for_once_more_without_it(chunk:
     assert outcome.end == TurnFinished(USAGE + USAGE)
     first, second = outcome.backend.prompts
     assert first.developer == second.developer
-    added = "".join(part.text for part in second.parts if isinstance(part, Text)).removeprefix("What is in a.md?")
+    added = text_of_parts(second.parts).removeprefix("What is in a.md?")
     assert "arguments of its call of reserve do not fit" in added
     assert PROBLEM in added
     assert "<tool_call>" not in added

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prompts import AssistantText, Entry, Guidance, Image, PastCall, Text, ToolResult, Transcript, UserTurn
-from proxy.contracts import Prompt
 from proxy.errors import BackendError
 from proxy.turn.truncation import without_oldest
 from tests.proxy.turn.playing import ask, play
+from tests.support.parts import text_of_parts
 
 TOO_LONG = BackendError("too long", status=400, code="context_length_exceeded", param="input")
 
@@ -25,10 +25,6 @@ def step(name: str, result: str = "done") -> list[Entry]:
     return [PastCall(f"call_{name}", "read_note", "{}"), ToolResult(f"call_{name}", (Text(result),))]
 
 
-def shown(prompt: Prompt) -> str:
-    return "".join(part.text for part in prompt.parts if isinstance(part, Text))
-
-
 LONG = Transcript(
     (user("first " * 50), AssistantText("answer " * 50), user("second " * 50), *step("a"), user("third")),
     "Be brief.",
@@ -38,7 +34,7 @@ LONG = Transcript(
 async def test_the_oldest_turns_go_until_the_prompt_fits() -> None:
     outcome = await play(TOO_LONG, TOO_LONG, "ok", request=ask(transcript=LONG, truncate=True))
     assert outcome.text == "ok"
-    first, second, third = map(shown, outcome.backend.prompts)
+    first, second, third = (text_of_parts(prompt.parts) for prompt in outcome.backend.prompts)
     assert "first" in first
     assert "first" not in second
     assert "answer" not in second
@@ -64,13 +60,13 @@ async def test_the_number_of_attempts_has_a_limit() -> None:
     many = Transcript(tuple(user("x" * 100) for _ in range(500)))
     outcome = await play(*[TOO_LONG] * 9, request=ask(transcript=many, truncate=True))
     assert outcome.error is TOO_LONG
-    assert 0 < shown(outcome.backend.prompts[-1]).count("[user]") < 60
+    assert 0 < text_of_parts(outcome.backend.prompts[-1].parts).count("[user]") < 60
 
 
 async def test_a_later_answer_is_asked_for_with_the_shorter_conversation() -> None:
     broken = '<tool_call>{"name": "read_note", "arguments": [1}}</tool_call>'
     outcome = await play(TOO_LONG, broken, "ok", request=ask(transcript=LONG, truncate=True))
-    assert "first first" not in shown(outcome.backend.prompts[2])
+    assert "first first" not in text_of_parts(outcome.backend.prompts[2].parts)
 
 
 def test_of_one_long_turn_the_oldest_calls_go_with_their_results() -> None:

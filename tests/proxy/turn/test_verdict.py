@@ -142,12 +142,12 @@ def test_a_call_that_may_not_be_meant_is_asked_for_by_its_name_and_with_the_key_
     doubt: Doubt, reason: Again, key_told: bool
 ) -> None:
     answer = Answer(hold=Hold.DOUBTFUL, held=TEXT, doubtful=Doubted("read_note", doubt))
-    fault = fault_of(answer, Demands(key="3b0f9c2d71e84a56"))
+    fault = fault_of(answer, Demands(key="7qhvxmrtbz"))
     assert fault is not None
     assert fault.reason is reason
     line = fault.line or ""
     assert "read_note" in line
-    assert ("3b0f9c2d71e84a56" in line) is key_told
+    assert ("7qhvxmrtbz" in line) is key_told
 
 
 def test_whether_a_call_from_an_output_is_meant_is_asked_with_what_the_user_wants() -> None:

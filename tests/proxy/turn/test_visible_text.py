@@ -66,7 +66,7 @@ def test_a_new_text_begins_after_a_flush() -> None:
     assert not stops.reached
 
 
-KEY = "3b0f9c2d71e84a56"
+KEY = "7qhvxmrtbz"
 
 
 @pytest.mark.parametrize("stop", [(), ("END",)])

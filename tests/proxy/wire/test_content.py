@@ -36,6 +36,10 @@ def data_url(content: bytes, kind: str = "text/plain") -> str:
         ([{"type": "output_text", "text": "a"}, {"type": "refusal", "refusal": "b"}], (Text("a"), Text("b"))),
         ([{"type": "input_image", "image_url": PNG}], (Image(PNG),)),
         ([{"type": "image_url", "image_url": {"url": PNG}}], (Image(PNG),)),
+        ([{"type": "input_image", "image_url": PNG, "detail": "low"}], (Image(PNG, "low"),)),
+        ([{"type": "input_image", "image_url": PNG, "detail": "auto"}], (Image(PNG),)),
+        ([{"type": "image_url", "image_url": {"url": PNG, "detail": "original"}}], (Image(PNG, "original"),)),
+        ([{"type": "image_url", "image_url": {"url": PNG, "detail": ["high"]}}], (Image(PNG),)),
     ],
 )
 def test_content_is_a_string_or_parts(content: JsonValue, expected: tuple[Part, ...]) -> None:

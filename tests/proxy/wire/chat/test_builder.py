@@ -25,7 +25,7 @@ from proxy.contracts import (
     TurnFinished,
     Usage,
 )
-from proxy.errors import BackendError, RequestError
+from proxy.errors import TOO_LONG, BackendError, RequestError
 from proxy.wire.chat.builder import ChatBuilder, chat_error
 from proxy.wire.chat.request import parse_chat_request
 from proxy.wire.json_body import parse_json_object
@@ -304,3 +304,13 @@ def test_an_error_is_told_in_the_words_of_chat_completions(code: str, status: in
     told = chat_error(error)
     assert (told.message, told.status, told.code, told.param) == ("No.", status, code, param)
     assert (error.status, error.param) == (400, "model"), "the error itself stays as it was"
+
+
+def test_a_conversation_that_is_too_long_is_told_in_words_that_clients_look_for() -> None:
+    """LiteLLM knows it by these alone, to fall back or to cut, and says `BadRequestError` to any other."""
+    error = BackendError(f"{TOO_LONG} The server says: 9 tokens.", status=400, code="context_length_exceeded")
+    told = chat_error(error).message
+    assert told.startswith("Input tokens exceed the configured limit")
+    assert "exceeds the context window" in told
+    assert told.endswith("reduce the length of the messages. The server says: 9 tokens.")
+    assert error.message.startswith(TOO_LONG)

@@ -66,7 +66,7 @@ def test_every_kind_of_message_finds_its_place() -> None:
     ) == (
         Guidance("s"),
         Guidance("d"),
-        UserTurn((Text("u"), Image(PNG))),
+        UserTurn((Text("u"), Image(PNG, "low"))),
         AssistantText("I look."),
         call("call_1"),
         call("call_2"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from prompts import AssistantText, Guidance, PastCall, Text, ToolResult, UserTurn
 from proxy.errors import RequestError
+from proxy.ids import CALL_ID, shown_id
 from proxy.wire.json_body import JsonObject, JsonValue
 from proxy.wire.reader import Reader
 from proxy.wire.realtime import items as realtime_items
@@ -39,6 +40,17 @@ def test_an_item_stands_where_it_was_put(places: list[str | int | None]) -> None
         expected.insert(index, str(number))
         assert items.before(made["id"]) == (expected[index - 1] if index else None)
     assert [item["id"] for item in items] == expected
+
+
+@pytest.mark.parametrize("theirs", ["call_1|fc_2", "toolu/\u00fc 1", "x" * 500, "a\nb"])
+def test_an_id_of_another_server_pairs_and_is_kept(theirs: str) -> None:
+    items = Items()
+    assert [items.create(item)["call_id"] for item in (call(theirs), output(theirs))] == [theirs, theirs]
+    past, result = items.entries()
+    assert isinstance(past, PastCall)
+    assert isinstance(result, ToolResult)
+    assert past.call_id == result.call_id == shown_id(theirs)
+    assert CALL_ID.fullmatch(past.call_id)
 
 
 def test_the_model_is_shown_what_makes_sense() -> None:

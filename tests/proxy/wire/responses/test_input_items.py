@@ -14,6 +14,7 @@ from proxy.ids import shown_id
 from proxy.wire.responses.compaction import Summary, write_summary
 from proxy.wire.responses.input_items import ITEM_KINDS, SILENT_ITEMS, History
 from proxy.wire.responses.request import parse_responses_request
+from tests.support.parts import text_of_parts
 from tests.support.published_types import type_names
 
 CALL: dict[str, Any] = {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": "{}"}
@@ -247,7 +248,7 @@ def test_a_compaction_is_shown_by_its_summary_if_it_is_ours() -> None:
     items = [{"type": "compaction", "encrypted_content": content} for content in (ours, other, None)]
     shown, user = entries(*items, USER)
     assert isinstance(shown, UserTurn)
-    assert "Beans are out." in "".join(part.text for part in shown.parts if isinstance(part, Text))
+    assert "Beans are out." in text_of_parts(shown.parts)
     assert user == UserTurn((Text("Go on."),))
 
 

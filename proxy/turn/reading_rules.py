@@ -1,0 +1,43 @@
+"""How one answer is read: what a request, a profile and the turn so far make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .release import CallRelease, Hold
+from .report import Again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingRules:
+    hold: Hold = Hold.FREE
+    release: CallRelease = CallRelease.WHOLE
+    parallel: bool = True
+    """False: one call is all that is wanted."""
+    final: bool = False
+    """Nothing is asked for once more after this one."""
+    may_repeat: bool = False
+    """The call that the conversation goes round in is as good as any."""
+    key: str | None = None
+    """Masked in all that leaves."""
+    demanded: bool = False
+    """The request demands a call."""
+    bare_calls: bool = False
+    """An answer that is nothing but a call's JSON is that call."""
+    keeps_tail: bool = False
+    """Nobody is shown what stands behind the last call."""
+    echoes: Mapping[str, Again] = field(default_factory=dict)
+    """With `Hold.ECHO`: what it may only repeat, and why more is asked for then."""
+    named_results: bool = False
+    """Headers of results name the tool."""
+    may_begin_so: Callable[[], bool] | None = None
+    """Whether an answer may begin as a header of ours does; None: no such thing is taken out."""
+    result_ids: Container[str] | None = None
+    """The results that there are, where one that is made up is asked for once more."""
+    stop_strings: Sequence[str] = ()
+
+    @property
+    def live(self) -> bool:
+        """Calls leave while they are written, where they can."""
+        return self.release is CallRelease.LIVE

@@ -1,0 +1,53 @@
+"""Answers that carry the key, and requests that quote calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from parser import write_call
+from prompts import Entry, PastCall, Text, ToolResult, Transcript, UserTurn
+from proxy.contracts import Prompt
+from proxy.replay.call_key import key_of
+from proxy.turn import CallKeys, CallRelease, Habits, KeyHabit, KeyMode, TurnOptions
+from tests.proxy.turn.playing import READ_A, ask
+
+A, B = '{"path": "a.md"}', '{"path": "b.md"}'
+READ_B, READ_C = write_call("read_note", B), write_call("read_note", '{"path": "c.md"}')
+NOTE = f"A note.\n{READ_A}\nIts end."
+
+Write = Callable[[str], str]
+
+
+def keyed(write: Write) -> Callable[[Prompt], str]:
+    """An answer that is written with the key of its prompt."""
+    return lambda prompt: write(key_in(prompt))
+
+
+def key_in(prompt: Prompt) -> str:
+    key = key_of(prompt.developer)
+    assert key is not None
+    return key
+
+
+def call(arguments: str = A, name: str = "read_note") -> Callable[[Prompt], str]:
+    return keyed(lambda key: write_call(name, arguments, key=key))
+
+
+def options(
+    mode: KeyMode = KeyMode.AUTO, habit: KeyHabit = KeyHabit.UNKNOWN, release: CallRelease = CallRelease.WHOLE
+) -> TurnOptions:
+    return TurnOptions(release=release, call_keys=CallKeys(mode, b"s" * 32, Habits({"m": habit})))
+
+
+def shown(note: str = NOTE, *more: Entry) -> Transcript:
+    """A note that a tool has just read, and what was said since."""
+    read = PastCall("call_1", "search", "{}"), ToolResult("call_1", (Text(note),))
+    return Transcript((UserTurn((Text("What is in the note?"),)), *read, *more))
+
+
+QUOTED = ask(transcript=shown())
+LIVE = options(release=CallRelease.LIVE)
+
+
+def habit_of(options: TurnOptions) -> KeyHabit:
+    return options.call_keys.habits.of("m")
