@@ -10,9 +10,6 @@ from typing import TypedDict
 
 from ..errors import BackendError
 
-# OpenAI's words, which clients are seen to look for.
-TOO_LONG = "Your input exceeds the context window of this model. Please adjust your input and try again."
-
 
 class ErrorFields(TypedDict, total=False):
     """The arguments of a `BackendError` beside its message."""

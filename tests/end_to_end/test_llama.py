@@ -15,13 +15,14 @@ import orjson
 import pytest
 from openai import APIStatusError, AsyncOpenAI
 
+from parser import write_call
 from proxy.cli.doctor import run_doctor
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.llama_server import LlamaServer, llama_server
 from tests.support.patience import PATIENCE
 from tests.support.responses_grammar import check_events
-from tests.support.tiny_gguf import STRICT_TEMPLATE, Endless, write_tiny_gguf
+from tests.support.tiny_gguf import STRICT_TEMPLATE, THINKING_TEMPLATE, Endless, write_tiny_gguf
 from tests.support.vault import ANSWER, CALLS, ROUNDS, SAID, Session, Way
 
 from .clients import openai_python
@@ -39,6 +40,7 @@ pytestmark = [
 TEXTS: dict[str, str | Endless] = {
     "Write on": Endless("one two three four five six seven eight nine ten "),
     "Think first": "<think>\nLet me see.\n</think>\n\nIt is done.",
+    "Think no further": f"I read it.\n{write_call('read_note', '{}')}",
     "Alpha.md\nProjekte": ROUNDS[1].written,
     "Alpha.md\n  Projekte": ROUNDS[1].written,
     "waits for [[": ROUNDS[2].written,
@@ -123,6 +125,12 @@ async def test_thoughts_are_reasoning(llama: LlamaServer) -> None:
     assert [item.type for item in response.output] == ["reasoning", "message"]
     assert response.output[0].to_dict()["summary"] == [{"type": "summary_text", "text": "Let me see.\n"}]
     assert response.output_text == "It is done."
+
+
+async def test_thoughts_may_end_by_a_call(gguf: Path) -> None:
+    async with llama_server(gguf, chat_template=THINKING_TEMPLATE) as llama, talking(llama) as client:
+        response = await client.responses.create(model="m", input="Think no further.", tools=[TOOL])
+    assert [item.type for item in response.output] == ["reasoning", "function_call"]
 
 
 SCHEMA = {

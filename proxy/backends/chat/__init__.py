@@ -6,6 +6,7 @@ backend          the `TextBackend`: one request a turn, on connections that are 
 requests         pure: a prompt as the body of a request, in the manner that its server takes
 grammar          pure: llama.cpp's grammar for text in which every call fits
 stream           pure: the bytes of an answer to backend events
+characters       pure: those that a server cut, put together again
 thinking         pure: reasoning that stands in the text, in front of the answer
 errors           pure: every failure and the client's answer to it
 examination      what `doctor` finds out

@@ -1,6 +1,7 @@
 """The text backend over a Chat Completions server: one request a turn, read at the pace of its consumer.
 
 asked --head--> answering --its first word--> told --the end of its bytes--> over
+  |                 |                            '--- silent behind its reason to end: over, the connection is closed
   |                 '------------------------ left: the connection is closed, which ends the model's work
   |--- refused for its form: asked otherwise, once for each form
   '--- a kept-alive connection was dead: asked again, on a new one
@@ -11,10 +12,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from math import inf
 from types import SimpleNamespace
 from typing import Any, Self
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 import aiohttp
 import orjson
@@ -24,10 +27,12 @@ from structlog.typing import FilteringBoundLogger
 
 from ...contracts import BackendEvent, Health, Load, Model, Prompt
 from ...errors import BackendError
-from ..answers import DISCONNECTED, TIMEOUT, shutting_down, unavailable
+from ..answers import DISCONNECTED, REFUSED, TIMEOUT, shutting_down, unavailable
+from .characters import read_whole
 from .errors import Rejection, concession, failure, read_rejection
 from .requests import Manner, chat_body
 from .stream import ChatStream
+from .thinking import begins_inside
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -42,6 +47,8 @@ LOOK = 5.0
 QUEUE = 6
 # For the end of the bytes behind `[DONE]`, without which the connection cannot be used again.
 LAST_BYTES = 0.25
+# For what is to come behind the reason why the answer ended: the usage, and `[DONE]`, which some servers never send.
+USAGE = 2.0
 # When to come again where nothing answers.
 AGAIN = 5.0
 # Of which is known how they are asked: clients choose the names.
@@ -53,8 +60,14 @@ MOST = 16 * 2**20
 LLAMA_CPP = "llama.cpp"
 
 _JSON = "application/json"
+# An answer on the way gains nothing by it, and a thousandfold of it would keep the loop for minutes.
+_PLAIN = {"Accept-Encoding": "identity"}
 # What an answer may be: a stream, or all of it at once from a server that cannot.
 _ANSWERS = {"text/event-stream", _JSON}
+
+
+class _CompressedError(aiohttp.ClientError):
+    """An answer is compressed. Its text is how."""
 
 
 class ChatBackend:
@@ -85,7 +98,9 @@ class ChatBackend:
         self._idle_timeout = idle_timeout
         self._manner = Manner(flat=flat)
         self._manners: LRUCache[str, Manner] = LRUCache(MODELS)  # what was learnt of a model, by its name
+        self._begin_inside: LRUCache[str, bool] = LRUCache(MODELS)  # of a thought, as their answers have told
         self._software: str | None = None
+        self._answers: WeakSet[aiohttp.ClientResponse] = WeakSet()
         self._open = 0
         self._interrupts = 0
         self._closing = False
@@ -100,9 +115,11 @@ class ChatBackend:
     def _session(self, connector: aiohttp.TCPConnector, trace: aiohttp.TraceConfig) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
             connector=connector,
-            headers={"Authorization": f"Bearer {self._key}"} if self._key else None,
+            headers=_PLAIN | ({"Authorization": f"Bearer {self._key}"} if self._key else {}),
             timeout=aiohttp.ClientTimeout(total=TOTAL, sock_connect=CONNECT),
             trace_configs=[trace],
+            middlewares=[_refuse_compressed],
+            auto_decompress=False,
             # What one client is told is nothing to the others.
             cookie_jar=aiohttp.DummyCookieJar(),
         )
@@ -110,6 +127,8 @@ class ChatBackend:
     async def __aexit__(self, *exc: object) -> None:
         """Whatever is being answered fails: its connection is closed."""
         self._closing = True
+        for response in list(self._answers):
+            response.close()  # a session that is closed leaves who reads an answer waiting
         await self._kept.close()
         await self._fresh.close()
 
@@ -132,7 +151,7 @@ class ChatBackend:
 
     async def _answer(self, prompt: Prompt) -> aiohttp.ClientResponse:
         """The answer to `prompt`, of which nothing was read yet."""
-        manner = self._manners.get(prompt.model, self._manner)
+        manner = self._manner_of(prompt.model)
         tried = {manner}
         held = prompt.output_schema is not None
         if prompt.call_schema is not None and self._software is None:
@@ -144,14 +163,17 @@ class ChatBackend:
                 self._learn(prompt.model, manner)
                 return response
             rejection = await self._rejection(response)
-            other = concession(rejection, manner, held=held)
+            other = concession(rejection, manner, prompt, held=held)
             if other is None or other in tried:
                 raise failure(rejection, self.server, held=held, key=self._key)
             manner = other
             tried.add(manner)
 
+    def _manner_of(self, model: str) -> Manner:
+        return self._manners.get(model) or replace(self._manner, stop=not begins_inside(model))
+
     def _learn(self, model: str, manner: Manner) -> None:
-        if manner != self._manners.get(model, self._manner):
+        if manner != self._manner_of(model):
             log.info("backend_asked_otherwise", model=model, **asdict(manner))
             self._manners[model] = manner
 
@@ -173,6 +195,7 @@ class ChatBackend:
                 if not (died and seen.reused) or self._closing:
                     raise self._lost(error) from None
             else:
+                self._answers.add(response)
                 self._software = response.headers.get("Server", "")
                 return response
         raise RuntimeError("a new connection was one that is kept")
@@ -190,14 +213,24 @@ class ChatBackend:
     async def _batches(
         self, response: aiohttp.ClientResponse, prompt: Prompt
     ) -> AsyncGenerator[Sequence[BackendEvent], None]:
-        stream = ChatStream(self.server, reasoning=prompt.summary is not None, key=self._key)
+        told = self._begin_inside.get(prompt.model)
+        stream = ChatStream(
+            self.server,
+            reasoning=prompt.summary is not None,
+            # Who asks for no thought gets none from a template that can leave it out.
+            inside=prompt.effort != "none" and (begins_inside(prompt.model) if told is None else told),
+            sure=told is not None,
+            key=self._key,
+        )
         whole = response.content_type == _JSON
         silence = QUEUE * self._idle_timeout
         lost: BackendError | None = None
         data = b""
+        now = asyncio.get_running_loop().time
+        over = inf  # when the rest of an answer that has ended is waited for no longer, whatever comes
         while stream.failed is None:
             try:
-                async with asyncio.timeout(LAST_BYTES if stream.done else silence):
+                async with asyncio.timeout_at(min(over, now() + silence)):
                     data = await (_event(response) if whole else response.content.readany())
             except (aiohttp.ClientError, TimeoutError) as error:
                 lost, data = self._lost(error), b""
@@ -206,6 +239,11 @@ class ChatBackend:
                 yield events
             if not data:
                 break
+            over = min(over, now() + (LAST_BYTES if stream.done else USAGE)) if stream.ended else inf
+        if stream.thought:
+            self._manners[prompt.model] = replace(self._manner_of(prompt.model), stop=False)
+        if stream.begun_in_prompt is not None:
+            self._begin_inside[prompt.model] = stream.begun_in_prompt
         if stream.failed is not None:
             response.close()
             raise lost or stream.failed
@@ -220,6 +258,9 @@ class ChatBackend:
                 return unavailable(f"{self.server} cannot be trusted: {error}.")
             case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
                 return unavailable(f"{self.server} does not answer: {self._start}.", AGAIN)
+            case _CompressedError():
+                sentence = f"{self.server} compresses what it sends ({error}), though asked not to: turn that off."
+                return BackendError(sentence, **REFUSED)
             case TimeoutError():
                 return BackendError(f"{self.server} was silent for too long.", **TIMEOUT)
             case _:
@@ -270,7 +311,7 @@ class ChatBackend:
         rejection = read_rejection(response.status, content, response.headers.get("Retry-After"))
         if response.status != 200 or rejection.said is None:
             raise failure(rejection, self.server, key=self._key)
-        return orjson.loads(content)
+        return read_whole(content)
 
     def load(self) -> Load:
         return Load(self._open, interrupts=self._interrupts)
@@ -290,6 +331,16 @@ async def _event(response: aiohttp.ClientResponse) -> bytes:
     """An answer that came all at once, as an event; nothing the second time."""
     content = await _content(response)
     return b"data: %b\n" % content.replace(b"\n", b" ") if content else b""
+
+
+async def _refuse_compressed(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    response = await handler(request)
+    if (coding := response.headers.get("Content-Encoding", "identity")).strip().lower() not in {"", "identity"}:
+        response.close()
+        raise _CompressedError(coding[:40])
+    return response
 
 
 async def _note_reuse(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:

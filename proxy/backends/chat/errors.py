@@ -16,7 +16,8 @@ from typing import Any
 
 import orjson
 
-from ...errors import BackendError
+from ...contracts import Prompt
+from ...errors import TOO_LONG, BackendError
 from ..answers import (
     BAD_REQUEST,
     BAD_SCHEMA,
@@ -30,9 +31,9 @@ from ..answers import (
     RATE,
     REFUSED,
     TIMEOUT,
-    TOO_LONG,
     ErrorFields,
 )
+from .characters import read_whole
 from .requests import Manner
 
 NO_IMAGES: ErrorFields = {
@@ -100,8 +101,8 @@ class Rejection:
 def read_rejection(status: int, body: bytes, retry_after: str | None = None) -> Rejection:
     """Reads an answer that is no stream. `retry_after` is the header."""
     try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        value = read_whole(body)
+    except ValueError:
         return Rejection(status, None, "", _seconds(retry_after))
     return replace(rejection_in(value, status), retry_after=_seconds(retry_after))
 
@@ -189,27 +190,33 @@ def _seconds(retry_after: str | None) -> float | None:
     return None if isnan(seconds) else min(max(0.0, seconds), _LONGEST_WAIT)
 
 
+def _without_effort(manner: Manner, effort: str | None) -> Manner:
+    if effort is None or effort in manner.efforts:
+        return manner
+    return replace(manner, efforts=(*manner.efforts, effort))
+
+
 # What a server would not take -> how it may take the same prompt. Each is tried once, and remembered if it helped.
-_CONCESSIONS: tuple[tuple[re.Pattern[str], Callable[[Manner], Manner]], ...] = (
+_CONCESSIONS: tuple[tuple[re.Pattern[str], Callable[[Manner, Prompt], Manner]], ...] = (
     (
         re.compile(
             r"roles? must alternate|system role|unexpected role|jinja|chat.?template|raise_exception", re.IGNORECASE
         ),
-        lambda manner: replace(manner, flat=True),
+        lambda manner, _: replace(manner, flat=True),
     ),
     (
         re.compile(r"reasoning.?effort|reasoning value|not support (?:thinking|reasoning)", re.IGNORECASE),
-        lambda manner: replace(manner, effort=False),
+        lambda manner, prompt: _without_effort(manner, prompt.effort),
     ),
-    (re.compile("grammar", re.IGNORECASE), lambda manner: replace(manner, grammar=False)),
+    (re.compile("grammar", re.IGNORECASE), lambda manner, _: replace(manner, grammar=False)),
 )
 
 
-def concession(rejection: Rejection, manner: Manner, *, held: bool) -> Manner | None:
-    """How else to ask; None when there is nothing that this rejection is about."""
+def concession(rejection: Rejection, manner: Manner, prompt: Prompt, *, held: bool) -> Manner | None:
+    """How else to ask `prompt`; None when there is nothing that this rejection is about."""
     if rejection.status not in {400, 422, 500} or _answer(rejection, held=held) in (BAD_SCHEMA, CONTEXT):
         return None
     for words, change in _CONCESSIONS:
-        if words.search(rejection.words) and (other := change(manner)) != manner:
+        if words.search(rejection.words) and (other := change(manner, prompt)) != manner:
             return other
     return None

@@ -12,6 +12,7 @@ from ...errors import BackendError
 from ..kind import Finding
 from .backend import ChatBackend
 from .servers import LocalServer
+from .thinking import ThinkingReader
 
 # Seconds for an answer to a question of ours.
 PATIENCE = 90.0
@@ -69,16 +70,28 @@ async def _ask(backend: ChatBackend, model: str, question: str, **members: objec
 async def _schema(backend: ChatBackend, model: str) -> Finding:
     held = {"type": "json_schema", "json_schema": {"name": "answer", "schema": _SCHEMA, "strict": True}}
     try:
-        said = (await _ask(backend, model, "Say hello.", response_format=held)).get("content")
+        message = await _ask(backend, model, "Say hello.", response_format=held)
     except BackendError as error:
         return Finding("schema", None, f"{model} is not held to a JSON schema: {error.message}")
+    said = _answer_of(message)
+    if not said:
+        # A model may think for longer than is waited.
+        return Finding("schema", None, f"{model} said nothing yet: whether it is held to a JSON schema is not known")
     try:
-        kept = orjson.loads(said or "") == {"word": _WORD}
+        kept = orjson.loads(said) == {"word": _WORD}
     except orjson.JSONDecodeError:
         kept = False
     if kept:
         return Finding("schema", True, f"{model} is held to a JSON schema")
     return Finding("schema", None, f"{model} is not held to a JSON schema: answers are checked, and asked for again")
+
+
+def _answer_of(message: Mapping[str, Any]) -> str:
+    """What it says, without what the model thought."""
+    content = message.get("content")
+    reader = ThinkingReader()
+    pieces = [*reader.receive_text(content if isinstance(content, str) else ""), *reader.receive_eof()]
+    return "".join(piece for piece in pieces if isinstance(piece, str)).strip()
 
 
 async def _tools(backend: ChatBackend, model: str) -> Finding:

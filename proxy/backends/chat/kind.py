@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...errors import UsageError
+from ...errors import UsageError, reason_of
 from ..kind import BackendKind, BackendSettings, Finding
 from .servers import LOCAL_SERVERS
 
@@ -36,7 +36,10 @@ def _key(settings: BackendSettings) -> str | None:
     try:
         key = settings.backend_key_file.read_text("utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The key in {settings.backend_key_file} cannot be read: {error}.") from None
+        raise UsageError(
+            f"The key in {settings.backend_key_file} cannot be read ({reason_of(error)}): name another file with "
+            "--backend-key-file."
+        ) from None
     if not key or not key.isascii() or not key.isprintable():
         raise UsageError(f"{settings.backend_key_file} holds no key: write it into the file, and nothing else.")
     return key

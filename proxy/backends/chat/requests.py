@@ -27,13 +27,14 @@ _Message = dict[str, Any]
 class Manner:
     """How a server takes requests, as far as it has said.
 
-    `flat`: the conversation as one text. `effort`: it may be told how hard to think. `grammar`: it holds its model to
-    one, if it is llama.cpp's.
+    `flat`: the conversation as one text. `efforts`: those that it has refused. `grammar`: it holds its model to
+    one, if it is llama.cpp's. `stop`: a stop string ends the answer; servers look for it in thoughts, too.
     """
 
     flat: bool = False
-    effort: bool = True
+    efforts: tuple[str, ...] = ()
     grammar: bool = True
+    stop: bool = True
 
 
 def chat_body(prompt: Prompt, manner: Manner, *, llama_cpp: bool = False) -> bytes:
@@ -47,8 +48,8 @@ def chat_body(prompt: Prompt, manner: Manner, *, llama_cpp: bool = False) -> byt
         "top_p": prompt.sampling.top_p,
         "seed": prompt.sampling.seed,
         "max_tokens": prompt.max_tokens,
-        "stop": prompt.stop or None,
-        "reasoning_effort": prompt.effort if manner.effort else None,
+        "stop": (prompt.stop or None) if manner.stop else None,
+        "reasoning_effort": None if prompt.effort in manner.efforts else prompt.effort,
         "response_format": None if prompt.output_schema is None else _held_to(prompt.output_schema),
         "return_progress": llama_cpp or None,
         "grammar": None if schema is None else text_and_calls(schema),
@@ -108,8 +109,10 @@ def _part(part: Part) -> _Message:
     match part:
         case Text(text):
             return {"type": "text", "text": text}
-        case Image(url):
+        case Image(url, None):
             return {"type": "image_url", "image_url": {"url": url}}
+        case Image(url, detail):  # servers know low and high at least
+            return {"type": "image_url", "image_url": {"url": url, "detail": "low" if detail == "low" else "high"}}
 
 
 def _held_to(schema: str) -> _Message:

@@ -13,20 +13,23 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from ...contracts import BackendEvent, MessageEnded, ReasoningEnded, ReasoningPiece, TextPiece, TurnEnded, Usage
 from ...errors import BackendError
 from ..answers import DISCONNECTED, FAILED, NOT_TEXT_ONLY
+from .characters import CharacterReader, read_cut, read_whole
 from .errors import failure, rejection_in
-from .thinking import ThinkingReader, Thought
+from .thinking import ThinkingReader, Thought, calls_at_end
 
 # Bytes of one event: a server that does not stream says all at once.
 MAX_LINE = 16 * 2**20
 
 # Why a server ended an answer that it cut.
 _CUT: Mapping[str, str] = {"length": "max_output_tokens", "content_filter": "content_filter"}
+_NO_REASON = {"", "null"}
 _CALLED = {"tool_calls", "function_call"}
+# What a thought is called beside the answer, and what the kind of a part of the answer begins with that is one.
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
+_KINDS_OF_THOUGHT = ("thinking", "reasoning")
 
 
 class _FailedError(Exception):
@@ -37,23 +40,44 @@ class _FailedError(Exception):
 class ChatStream:
     """One answer of `server`, as a sentence begins with it. What it thinks is told if `reasoning`.
 
-    `receive` returns what the bytes tell; then `failed` says whether it ends there. `done`: only the end is to come.
+    `inside`: the model begins inside of a thought, if the server does not tell it apart; where that is not `sure`, it
+    is told when it is closed.
+
+    `receive` returns what the bytes tell; then `failed` says whether it ends there. `ended`: it said why it did, and
+    only its usage may be to come. `done`: only the end of the bytes is.
     """
 
-    def __init__(self, server: str, *, reasoning: bool = True, key: str | None = None) -> None:
+    def __init__(
+        self, server: str, *, reasoning: bool = True, inside: bool = False, sure: bool = True, key: str | None = None
+    ) -> None:
         self._server = server
         self._wanted = reasoning
         self._key = key
         self._begun = b""
-        self._thinking = ThinkingReader()
+        self._characters = CharacterReader()
+        self._thinking = ThinkingReader(inside=inside)
+        self._sure = sure
+        self._thoughts: list[str] = []
         self._text: list[str] = []
         self._thought: list[str] = []
         self._reasons = False  # a reasoning item is open
         self._spoke = False
         self._reason: str | None = None
         self._usage: Usage | None = None
+        self._went_on = False  # behind a reason to end, which was none then
+        self.thought = False
+        """Whether the model has thought, as far as that was told."""
         self.done = False
         self.failed: BackendError | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.done or (self._reason is not None and not self._went_on)
+
+    @property
+    def begun_in_prompt(self) -> bool | None:
+        """Whether the model began inside of a thought, as far as its text has told."""
+        return self._thinking.begun_in_prompt
 
     def receive(self, data: bytes) -> list[BackendEvent]:
         *lines, self._begun = (self._begun + data).split(b"\n")
@@ -78,13 +102,32 @@ class ChatStream:
         if self.failed is None and not (self._reason or (self.done and said_anything)):
             self.failed = BackendError(f"{self._server} ended its answer in the middle.", **DISCONNECTED)
         if self.failed is None:
+            if cut := self._characters.receive_eof():
+                self._say(cut, events)
             for piece in self._thinking.receive_eof():
                 self._take(piece, events)
+            meant, self._sure = self._meant(), True
+            if meant:
+                self._take(meant, events)
             self._flush(events)
             events += [ReasoningEnded()] if self._reasons else []
             events += [MessageEnded()] if self._spoke else []
             events.append(TurnEnded(self._usage, _CUT.get(self._reason or "")))
         return events
+
+    def _meant(self) -> str:
+        """What of the thoughts was the answer, where nothing else was said: a model may end them by its calls alone."""
+        if self._spoke or self._reason in _CUT:
+            return ""
+        thought = "".join(self._thoughts)
+        if calls := calls_at_end(thought):
+            return calls
+        if not (thought and self._thinking.inside):
+            return ""
+        self._thinking.note_answer()
+        if not self._sure:
+            self._thought, self._reasons = [], False
+        return thought
 
     def _line(self, line: bytes, events: list[BackendEvent]) -> None:
         if self.done:
@@ -103,13 +146,13 @@ class ChatStream:
 
     def _chunk(self, data: bytes, events: list[BackendEvent]) -> None:
         try:
-            chunk = orjson.loads(data)
-        except orjson.JSONDecodeError:
+            chunk = read_cut(data)
+        except ValueError:
             raise self._no_stream("what is no JSON") from None
         if not isinstance(chunk, dict):
             raise self._no_stream("what is no completion")
         if chunk.get("error") or chunk.get("object") == "error":  # as FastChat writes its error objects
-            raise _FailedError(failure(rejection_in(chunk), self._server, key=self._key))
+            raise _FailedError(failure(rejection_in(read_whole(data)), self._server, key=self._key))
         if isinstance(usage := chunk.get("usage"), dict):
             self._usage = _usage(usage)
         choices = chunk.get("choices") or ()
@@ -125,31 +168,37 @@ class ChatStream:
         delta = choice.get("delta") or choice.get("message")
         reason = choice.get("finish_reason")
         if isinstance(delta, dict):
-            thought = delta.get("reasoning_content") or delta.get("reasoning")
-            if isinstance(thought, str) and thought:
+            if thought := self._characters.receive_text(_thought(delta)):
+                self._thinking.note_thought()
                 self._take(Thought(thought), events)
-            if text := _said(delta):
-                for piece in (text,) if self._thinking.over else self._thinking.receive_text(text):
-                    self._take(piece, events)
+            if text := self._characters.receive_text(_said(delta)):
+                self._say(text, events)
             if delta.get("tool_calls") or delta.get("function_call"):
                 raise self._called()
         if reason in _CALLED:
             raise self._called()
-        if isinstance(reason, str) and reason:
+        if isinstance(reason, str) and reason not in _NO_REASON:
             self._reason = reason
 
+    def _say(self, text: str, events: list[BackendEvent]) -> None:
+        for piece in self._thinking.receive_text(text):
+            self._take(piece, events)
+
     def _take(self, piece: Thought | str, events: list[BackendEvent]) -> None:
+        self._went_on = self._reason is not None
         if isinstance(piece, Thought):
             if self._text:
                 self._flush(events)
             self._thought.append(piece.text)
-            self._reasons = True
+            self._thoughts.append(piece.text)
+            self._reasons = self.thought = True
             return
         if self._reasons:
             self._flush(events)
             events.append(ReasoningEnded())
             self._reasons = False
         self._spoke = True
+        self._thoughts.clear()
         self._text.append(piece)
 
     def _flush(self, events: list[BackendEvent]) -> None:
@@ -157,17 +206,31 @@ class ChatStream:
         if self._text:
             events.append(TextPiece("".join(self._text)))
             self._text = []
-        if self._thought:
+        if self._thought and (self._sure or not self._thinking.inside):
             if self._wanted:
                 events.append(ReasoningPiece(0, "".join(self._thought)))
             self._thought = []
 
     def _called(self) -> _FailedError:
-        sentence = f"{self._server} made a tool call of its own, although it was offered no tool."
+        sentence = (
+            f"{self._server} made a tool call of its own, although it was offered no tool: its parser of tool calls "
+            "has to be turned off for this model."
+        )
         return _FailedError(BackendError(sentence, **NOT_TEXT_ONLY))
 
     def _no_stream(self, what: str) -> _FailedError:
         return _FailedError(BackendError(f"{self._server} sent {what}.", **FAILED))
+
+
+def _thought(delta: Mapping[str, Any]) -> str:
+    for name in _THOUGHTS:
+        if (thought := delta.get(name)) and isinstance(thought, str):
+            return thought
+    # As parts of the answer, of Mistral for one, or beside it, as OpenRouter has them.
+    for name in ("content", "reasoning_details"):
+        if isinstance(parts := delta.get(name), list) and (thought := "".join(_texts(parts, said=False))):
+            return thought
+    return ""
 
 
 def _said(delta: Mapping[str, Any]) -> str:
@@ -175,7 +238,7 @@ def _said(delta: Mapping[str, Any]) -> str:
         case str(text):
             return text or _refused(delta)
         case list(parts):
-            return "".join(_texts(parts))
+            return "".join(_texts(parts, said=True))
         case _:
             return _refused(delta)
 
@@ -185,10 +248,18 @@ def _refused(delta: Mapping[str, Any]) -> str:
     return refusal if isinstance(refusal, str) else ""
 
 
-def _texts(parts: list[Any]) -> Iterator[str]:
+def _texts(parts: list[Any], *, said: bool) -> Iterator[str]:
+    """The texts of the parts that are `said`, or of those that are thought."""
+    names = ("text",) if said else ("text", "thinking", "summary")
     for part in parts:
-        if isinstance(part, dict) and isinstance(text := part.get("text"), str):
-            yield text
+        if isinstance(part, dict) and said != str(part.get("type")).startswith(_KINDS_OF_THOUGHT):
+            value = next((value for name in names if (value := part.get(name))), None)
+            if isinstance(value, str):
+                yield value
+            elif isinstance(value, list):
+                yield from (
+                    text for each in value if isinstance(each, dict) and isinstance(text := each.get("text"), str)
+                )
 
 
 def _usage(told: Mapping[str, Any]) -> Usage:
@@ -197,7 +268,7 @@ def _usage(told: Mapping[str, Any]) -> Usage:
         input_tokens=_count(told, "prompt_tokens"),
         cached_tokens=_count(asked, "cached_tokens"),
         output_tokens=_count(told, "completion_tokens"),
-        reasoning_tokens=_count(answered, "reasoning_tokens"),
+        reasoning_tokens=_count(answered, "reasoning_tokens") or _count(told, "reasoning_tokens"),  # SGLang's
     )
 
 

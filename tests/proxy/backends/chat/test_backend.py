@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
 from prompts import Item, Text
+from proxy.backends.chat import backend as chat_backend
 from proxy.backends.chat.backend import QUEUE, ChatBackend
-from proxy.contracts import MessageEnded, Prompt, TextPiece, TurnEnded, Usage
+from proxy.contracts import BackendEvent, MessageEnded, Prompt, TextPiece, TurnEnded, Usage
 from proxy.errors import BackendError
 from tests.support.backend_events import merged, read_turn
 from tests.support.clock import Clock
@@ -70,6 +72,41 @@ async def test_connections_are_kept(aiohttp_server: AiohttpServer) -> None:
         for _ in range(3):
             assert (await see_turn(backend)).end == "ended"
     assert len(connections) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [(None, b""), ("text/event-stream", b""), ("text/event-stream", b"data: {"), ("application/json", b"{")],
+    ids=["nothing told", "a head", "half an event", "half a body"],
+)
+async def test_what_is_being_answered_fails_when_it_is_closed(
+    aiohttp_server: AiohttpServer, kind: str | None, told: bytes
+) -> None:
+    asked = asyncio.Event()
+
+    async def hang(request: web.Request) -> NoReturn:
+        if kind is not None:
+            response = web.StreamResponse(headers={"Content-Type": kind})
+            await response.prepare(request)
+            await response.write(told)
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", hang)
+    server = await aiohttp_server(app, shutdown_timeout=0.1)
+
+    async def ask(backend: ChatBackend) -> None:
+        with pytest.raises(BackendError, match="shutting down"):
+            await read_turn(backend, prompt())
+
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+        async with ChatBackend(str(server.make_url("/v1"))) as backend:
+            group.create_task(ask(backend), name="a turn")
+            await asked.wait()
+            for _ in range(100):  # what was told is heard
+                await asyncio.sleep(0)
 
 
 async def test_who_leaves_ends_the_models_work(chat: ScriptedChat, backend: ChatBackend) -> None:
@@ -164,6 +201,24 @@ async def test_a_page_is_no_answer(aiohttp_server: AiohttpServer) -> None:
     assert caught.value.code == "backend_error"
 
 
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])
+async def test_nothing_is_unpacked(aiohttp_server: AiohttpServer, coding: str) -> None:
+    """A thousandth of it in bytes: the time of it was the loop's."""
+    wanted: list[str | None] = []
+    bomb = gzip.compress(b"data: {}\n\n" * 2**20)
+
+    async def compressed(request: web.Request) -> web.Response:
+        wanted.append(request.headers.get("Accept-Encoding"))
+        return web.Response(body=bomb, headers={"content-type": "text/event-stream", "content-encoding": coding})
+
+    async with serving(aiohttp_server, compressed) as backend:
+        with pytest.raises(BackendError, match=rf"compresses what it sends \({coding}\)") as caught:
+            await read_turn(backend, prompt())
+        assert (caught.value.code, caught.value.retryable) == ("backend_error", False)
+        assert "compresses" in str((await backend.health()).problem)
+    assert wanted == ["identity"] * 2
+
+
 async def test_a_server_that_does_not_stream_is_read_all_the_same(aiohttp_server: AiohttpServer) -> None:
     async def whole(_: web.Request) -> web.Response:
         body = {"choices": [{"message": {"role": "assistant", "content": "Hi\nthere"}, "finish_reason": "stop"}]}
@@ -183,6 +238,83 @@ async def test_an_answer_is_whole_though_its_connection_does_not_end(aiohttp_ser
 
     async with serving(aiohttp_server, stays) as backend:
         assert await see_turn(backend) == Seen("Hi", "ended")
+
+
+ENDED = b'data: {"choices": [{"delta": {"content": "Hi"}, "finish_reason": "stop"}]}\n\n'
+
+
+@pytest.mark.parametrize("pings", [False, True])
+async def test_an_answer_that_said_why_it_ended_is_whole_soon(
+    aiohttp_server: AiohttpServer, clock: Clock, monkeypatch: pytest.MonkeyPatch, pings: bool
+) -> None:
+    """Though neither its end nor that of the connection comes, and signs of life do."""
+    monkeypatch.setattr(chat_backend, "USAGE", 1000.0)
+    said, left, ping = asyncio.Event(), asyncio.Event(), asyncio.Semaphore(0)
+
+    async def stays(request: web.Request) -> NoReturn:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(ENDED + b'data: {"choices": [], "usage": {"prompt_tokens": 3}}\n\n')
+        said.set()
+        try:
+            while True:
+                await ping.acquire()
+                await response.write(b": ping\n\n")
+        finally:
+            left.set()
+
+    async with serving(aiohttp_server, stays, idle_timeout=10_000.0) as backend:
+        turn = asyncio.get_running_loop().create_task(read_turn(backend, prompt()))
+        await said.wait()
+        for _ in range(8):
+            if pings:
+                ping.release()
+            await clock.put_forward(100.0)
+            assert not turn.done()
+        await clock.put_forward(300.0)
+        assert merged(await turn) == [TextPiece("Hi"), MessageEnded(), TurnEnded(Usage(3))]
+        await left.wait()
+        assert backend.load().interrupts == 0
+
+
+LATE = {
+    "usage": (
+        (ENDED, 900.0, b'data: {"choices": [], "usage": {"prompt_tokens": 3}}\n\n'),
+        [TextPiece("Hi"), MessageEnded(), TurnEnded(Usage(3))],
+    ),
+    "text, of servers that write a reason into each event": (
+        (ENDED * 2, 2000.0, ENDED), [TextPiece("HiHiHi"), MessageEnded(), TurnEnded(None)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("told", "events"), LATE.values(), ids=LATE)
+async def test_what_comes_behind_a_reason_to_end_is_waited_for(
+    aiohttp_server: AiohttpServer,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    told: tuple[bytes, float, bytes],
+    events: list[BackendEvent],
+) -> None:
+    monkeypatch.setattr(chat_backend, "USAGE", 1000.0)
+    first, wait, then = told
+    said, more = asyncio.Event(), asyncio.Event()
+
+    async def late(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(first)
+        said.set()
+        await more.wait()
+        await response.write(then + b"data: [DONE]\n\n")
+        return response
+
+    async with serving(aiohttp_server, late, idle_timeout=10_000.0) as backend:
+        turn = asyncio.get_running_loop().create_task(read_turn(backend, prompt()))
+        await said.wait()
+        await clock.put_forward(wait)
+        more.set()
+        assert merged(await turn) == events
 
 
 @pytest.mark.parametrize("turns", [0, 1])
@@ -255,6 +387,20 @@ async def test_what_a_server_would_not_take_is_remembered_for_that_model(
     assert ["reasoning_effort" in request.body for request in chat.requests] == [True, True, False, True, False, True]
 
 
+async def test_the_effort_that_a_server_refuses_is_left_out_and_no_other(
+    chat: ScriptedChat, backend: ChatBackend
+) -> None:
+    def strict(body: Any) -> Reply | Refusal:
+        if body.get("reasoning_effort") == "minimal":
+            return Refusal(400, {"message": "Unsupported value: 'reasoning_effort' does not support 'minimal'."})
+        return chat.default
+
+    chat.choose = strict
+    for effort in ("minimal", "high", "minimal"):
+        await read_turn(backend, prompt(effort=effort))
+    assert [request.body.get("reasoning_effort") for request in chat.requests] == ["minimal", None, "high", None]
+
+
 @pytest.mark.parametrize(("software", "asked"), [("llama.cpp", True), ("uvicorn", None)])
 async def test_a_server_that_knows_how_far_it_is_is_asked_to_tell(
     aiohttp_server: AiohttpServer, software: str, asked: bool | None
@@ -293,6 +439,37 @@ async def test_a_server_that_takes_a_grammar_is_given_that_of_calls(
             await read_turn(backend, asked)
     held = [" text-0" in request.body.get("grammar", "") for request in chat.requests]
     assert held == ([True, False, True, False, False] if software == "llama.cpp" else [False] * 4)
+
+
+async def test_that_answers_begin_inside_of_a_thought_is_remembered_for_that_model(
+    chat: ScriptedChat, backend: ChatBackend
+) -> None:
+    def said(events: list[BackendEvent]) -> str:
+        return "".join(event.text for event in events if isinstance(event, TextPiece))
+
+    thinking = "Let me see.\n</think>\n\nHello."
+    for model, text, shown in [
+        ("m", thinking, thinking),  # what was shown stays
+        ("m", thinking, "Hello."),
+        ("other", "Hello.", "Hello."),
+        ("m", "Hello.", "Hello."),  # it has stopped to think
+        ("m", thinking, thinking),
+        ("qwq:32b", thinking, "Hello."),  # by its name
+    ]:
+        chat.push(Reply([Message(text)]))
+        assert said(await read_turn(backend, prompt(model))) == shown
+
+
+async def test_no_stop_string_ends_the_thoughts_of_a_model(chat: ScriptedChat, backend: ChatBackend) -> None:
+    def stopping(body: Any) -> Reply:
+        text = "<think>One.\n\nTwo.</think>\n\nHello."
+        return Reply([Message(text.split(body["stop"][0], maxsplit=1)[0] if "stop" in body else text)])
+
+    chat.choose = stopping
+    for model in ("m", "m", "qwq"):
+        await read_turn(backend, prompt(model, stop=["\n\n"]))
+    # The first answer tells that the model thinks; the last one's name does.
+    assert ["stop" in request.body for request in chat.requests] == [True, False, False]
 
 
 async def test_what_helps_nothing_is_not_remembered(chat: ScriptedChat, backend: ChatBackend) -> None:

@@ -10,6 +10,9 @@ import pytest
 
 from proxy.backends.chat.errors import concession, failure, read_rejection
 from proxy.backends.chat.requests import Manner
+from proxy.contracts import Prompt
+
+PROMPT = Prompt("m", None, (), effort="low")
 
 # Status, body, the answer's status and code.
 SAID: dict[str, tuple[int, object, int, str]] = {
@@ -161,10 +164,10 @@ def test_a_schema_that_is_refused_is_told_from_other_bad_requests(said: str) -> 
     rejection = read_rejection(400, orjson.dumps({"error": {"message": said}}))
     assert failure(rejection, "s", held=True).code == "invalid_json_schema"
     assert failure(rejection, "s").code == "invalid_prompt"
-    assert concession(rejection, Manner(), held=True) is None
+    assert concession(rejection, Manner(), PROMPT, held=True) is None
 
 
-FLAT, EFFORTLESS, FREE = Manner(flat=True), Manner(effort=False), Manner(grammar=False)
+FLAT, EFFORTLESS, FREE = Manner(flat=True), Manner(efforts=("low",)), Manner(grammar=False)
 CONCESSIONS: dict[str, tuple[int, str, Manner | None]] = {
     "llama.cpp": (
         400, "Automatic parser generation failed: \n--\nError: Jinja Exception: Conversation roles must alternate",
@@ -186,6 +189,6 @@ CONCESSIONS: dict[str, tuple[int, str, Manner | None]] = {
 @pytest.mark.parametrize(("status", "said", "manner"), CONCESSIONS.values(), ids=CONCESSIONS)
 def test_what_a_server_would_not_take_may_be_asked_otherwise(status: int, said: str, manner: Manner | None) -> None:
     rejection = read_rejection(status, orjson.dumps({"error": {"message": said}}))
-    assert concession(rejection, Manner(), held=False) == manner
+    assert concession(rejection, Manner(), PROMPT, held=False) == manner
     if manner is not None:
-        assert concession(rejection, manner, held=False) is None, "it is tried once"
+        assert concession(rejection, manner, PROMPT, held=False) is None, "it is tried once"

@@ -24,10 +24,12 @@ async def examine(
     *,
     model: dict[str, Any] | None = None,
     tools: Any = None,
-    held: bool = True,
+    held: bool | str = True,
     more: dict[str, Any] | None = None,
 ) -> dict[str, Finding]:
-    """`tools` is the message that answers a request with tools, or the error; `more` is what other paths say."""
+    """`tools` is the message that answers a request with tools, or the error; `held` may be what stands in front of the
+    held answer, or instead of it; `more` is what other paths say.
+    """
 
     async def answer(request: web.Request) -> web.Response:
         body = orjson.loads(await request.read())
@@ -36,9 +38,10 @@ async def examine(
             if isinstance(tools, str):
                 return web.json_response({"error": {"message": tools}}, status=400)
             message = tools or message
-        elif held:
+        elif held is not False:
             schema = body["response_format"]["json_schema"]["schema"]
-            message["content"] = orjson.dumps({"word": schema["properties"]["word"]["enum"][0]}).decode()
+            word = orjson.dumps({"word": schema["properties"]["word"]["enum"][0]}).decode()
+            message["content"] = held.replace("WORD", word) if isinstance(held, str) else word
         return web.json_response({"choices": [{"message": message, "finish_reason": "stop"}]})
 
     async def say(request: web.Request) -> web.Response:
@@ -75,6 +78,13 @@ async def test_whether_a_schema_is_held_is_tried(aiohttp_server: AiohttpServer, 
     finding = (await examine(aiohttp_server, held=held))["schema"]
     assert finding.good is (True if held else None)
     assert finding.said.startswith(f"m is {'' if held else 'not '}held to a JSON schema")
+
+
+async def test_thoughts_are_no_answer_to_that(aiohttp_server: AiohttpServer) -> None:
+    assert (await examine(aiohttp_server, held="<think>\nHm.\n</think>\n\nWORD"))["schema"].good is True
+    for thoughts in ("", "<think>\nHm."):
+        finding = (await examine(aiohttp_server, held=thoughts))["schema"]
+        assert finding.said == "m said nothing yet: whether it is held to a JSON schema is not known"
 
 
 CONTEXTS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {

@@ -9,7 +9,7 @@ import pytest
 
 from parser import Tool, write_call
 from proxy.backends.chat.grammar import text_and_calls
-from proxy.turn.held_calls import _call_schema
+from proxy.turn.call_schemas import call_schema
 from tests.support.gbnf import is_of
 
 NODE = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}}}
@@ -33,7 +33,7 @@ TOOLS = (Tool("read", "", json.dumps(PARAMETERS)), Tool('say "it"', "", None))
 
 
 def allowed(text: str, *, keyed: bool = True) -> bool:
-    return is_of(text_and_calls(_call_schema(TOOLS, keyed=keyed)), text)
+    return is_of(text_and_calls(call_schema(TOOLS, keyed=keyed)), text)
 
 
 def called(arguments: dict[str, Any], name: str = "read", key: str | None = None) -> str:
@@ -82,11 +82,11 @@ def test_behind_the_tag_nothing_else_is_allowed(text: str) -> None:
 
 def test_the_model_writes_the_key_itself() -> None:
     """A decoder that wrote it would say of a quotation that it is meant."""
-    for key in ("0123456789abcdef", "another", None):
+    for key in ("0abcdefghi", "another", None):
         assert allowed(called({"lines": 1}, key=key))
     assert not allowed(called({"lines": 1}, key="x"), keyed=False)
 
 
 def test_a_grammar_is_made_once_for_a_set_of_tools() -> None:
-    schema = _call_schema(TOOLS, keyed=True)
-    assert text_and_calls(schema) is text_and_calls(_call_schema((*TOOLS,), keyed=True))
+    schema = call_schema(TOOLS, keyed=True)
+    assert text_and_calls(schema) is text_and_calls(call_schema((*TOOLS,), keyed=True))

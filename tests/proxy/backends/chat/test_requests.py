@@ -57,9 +57,13 @@ def test_a_conversation_that_ends_in_an_answer_is_one_text_since_servers_disagre
     assert body(prompt)["messages"] == [{"role": "user", "content": "Go on."}]
 
 
-def test_an_image_stands_among_text_parts() -> None:
-    prompt = Prompt("m", None, (), items=(Item("user", (Text("What?"), Image(PIXEL))),))
-    parts = [{"type": "text", "text": "What?"}, {"type": "image_url", "image_url": {"url": PIXEL}}]
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [(None, {}), ("low", {"detail": "low"}), ("high", {"detail": "high"}), ("original", {"detail": "high"})],
+)
+def test_an_image_stands_among_text_parts(asked: str | None, told: dict[str, str]) -> None:
+    prompt = Prompt("m", None, (), items=(Item("user", (Text("What?"), Image(PIXEL, asked))),))
+    parts = [{"type": "text", "text": "What?"}, {"type": "image_url", "image_url": {"url": PIXEL, **told}}]
     assert body(prompt)["messages"] == [{"role": "user", "content": parts}]
 
 
@@ -73,7 +77,8 @@ def test_what_codex_cannot_be_told_is_passed_on() -> None:
         "model": "m", "stream": True, "stream_options": {"include_usage": True}, "temperature": 0, "top_p": 0.5,
         "seed": -1, "max_tokens": 9, "stop": ["END"], "reasoning_effort": "low", "return_progress": True,
     }  # fmt: skip
-    assert "reasoning_effort" not in body(told, Manner(effort=False))
+    assert "reasoning_effort" not in body(told, Manner(efforts=("low",)))
+    assert body(told, Manner(efforts=("minimal",)))["reasoning_effort"] == "low"
 
 
 def test_a_schema_is_passed_on_in_its_own_text() -> None:

@@ -93,6 +93,8 @@ def test_reasoning_is_told_where_it_is_wanted() -> None:
     assert read(WHOLE, reasoning=False) == (TOLD[1:], None)
 
 
+CALL = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+
 WAYS: dict[str, tuple[list[bytes], list[BackendEvent], str | None]] = {
     "no [DONE]": ([delta(content="Hi", finish="stop")], [TextPiece("Hi"), *ENDED], None),
     "no finish_reason": ([delta(content="Hi"), DONE], [TextPiece("Hi"), *ENDED], None),
@@ -115,6 +117,37 @@ WAYS: dict[str, tuple[list[bytes], list[BackendEvent], str | None]] = {
     "thoughts in the text": (
         [delta(content="<think>Hm</think>Hi", finish="stop")],
         [ReasoningPiece(0, "Hm"), ReasoningEnded(), TextPiece("Hi"), *ENDED], None,
+    ),
+    "a blank between the thoughts and the answer": (
+        [delta(reasoning_content="Hm"), delta(content="\n\n"), delta(content="Hi", finish="stop")],
+        [ReasoningPiece(0, "Hm"), ReasoningEnded(), TextPiece("Hi"), *ENDED], None,
+    ),
+    "thoughts that only a call ends": (
+        [delta(content=f"<think>I read.\n{CALL}\n", finish="stop")],
+        [ReasoningPiece(0, f"I read.\n{CALL}\n"), ReasoningEnded(), TextPiece(CALL), *ENDED], None,
+    ),
+    "thoughts told apart that only a call ends": (
+        [delta(reasoning=f"I read.\n{CALL}"), delta(finish="stop")],
+        [ReasoningPiece(0, f"I read.\n{CALL}"), ReasoningEnded(), TextPiece(CALL), *ENDED], None,
+    ),
+    "a call in thoughts that were cut": (
+        [delta(reasoning=CALL), delta(finish="length")],
+        [ReasoningPiece(0, CALL), ReasoningEnded(), TurnEnded(None, "max_output_tokens")], None,
+    ),
+    "a call in thoughts, and an answer": (
+        [delta(reasoning=CALL), delta(content="Hi", finish="stop")],
+        [ReasoningPiece(0, CALL), ReasoningEnded(), TextPiece("Hi"), *ENDED], None,
+    ),
+    "thoughts by another name": (
+        [delta(thinking="H"), delta(reasoning_details=[{"type": "reasoning.text", "text": "m"}, {"type": "x"}]),
+         delta(content="Hi", finish="stop")],
+        [ReasoningPiece(0, "Hm"), ReasoningEnded(), TextPiece("Hi"), *ENDED], None,
+    ),
+    "thoughts as parts": (
+        [delta(content=[{"type": "thinking", "thinking": [{"type": "text", "text": "H"}]}]),
+         delta(content=[{"type": "reasoning", "summary": [{"type": "summary_text", "text": "m"}]}]),
+         delta(content=[{"type": "reasoning", "text": "."}, {"text": "Hi"}], finish="stop")],
+        [ReasoningPiece(0, "Hm."), ReasoningEnded(), TextPiece("Hi"), *ENDED], None,
     ),
     "a refusal": ([delta(refusal="No.", finish="stop")], [TextPiece("No."), *ENDED], None),
     "text as parts": (
@@ -145,9 +178,22 @@ WAYS: dict[str, tuple[list[bytes], list[BackendEvent], str | None]] = {
     "a byte order mark": ([b"\xef\xbb\xbf", delta(content="Hi", finish="stop")], [TextPiece("Hi"), *ENDED], None),
     "no list of choices": ([event(choices=5)], [], "backend_error"),
     "an error without a bottom": ([b'data: {"error": %b}\n' % (b"[" * 300 + b"]" * 300)], [], "backend_error"),
+    "bytes that are no characters": (
+        [delta(content="caf?").replace(b"?", b"\xe9"), delta(finish="stop")], [TextPiece("caf\ufffd"), *ENDED], None,
+    ),
+    "a character that is cut": (
+        [delta(content="?").replace(b"?", cut) for cut in (b"\xe4\xbd", b"\xa0", rb"\ud83d", rb"\ude00")]
+        + [delta(finish="stop")],
+        [TextPiece("你😀"), *ENDED], None,
+    ),
+    "an error in another encoding": ([event(error="caf?").replace(b"?", b"\xe9")], [], "backend_error"),
     "no JSON": ([b"data: <html>\n"], [], "backend_error"),
     "no object": ([b"data: 1\n"], [], "backend_error"),
     "a strange choice": ([event(choices=[1])], [], "backend_error"),
+    "reasoning that SGLang counts": (
+        [delta(content="Hi", finish="stop"), event(choices=[], usage={"completion_tokens": 5, "reasoning_tokens": 2})],
+        [TextPiece("Hi"), MessageEnded(), TurnEnded(Usage(0, 0, 5, 2))], None,
+    ),
     "strange members": (
         [event(choices=[{"delta": {"content": 1, "reasoning": {}}}], usage={"prompt_tokens": "x"}), DONE],
         [TurnEnded(Usage())], None,
@@ -159,6 +205,51 @@ WAYS: dict[str, tuple[list[bytes], list[BackendEvent], str | None]] = {
 @pytest.mark.parametrize(("data", "events", "code"), WAYS.values(), ids=WAYS)
 def test_every_way_to_end(data: list[bytes], events: list[BackendEvent], code: str | None) -> None:
     assert read(data) == (events, code)
+
+
+INSIDE: dict[str, tuple[list[bytes], list[BackendEvent], bool | None]] = {
+    "a thought": (
+        [delta(content="Hm.\n</think>\n\nHi", finish="stop")],
+        [ReasoningPiece(0, "Hm.\n"), ReasoningEnded(), TextPiece("Hi"), *ENDED], True,
+    ),
+    "an answer": (
+        [delta(content="Hi", finish="stop")],
+        [ReasoningPiece(0, "Hi"), ReasoningEnded(), TextPiece("Hi"), *ENDED], False,
+    ),
+    "cut": (
+        [delta(content="Hm"), delta(finish="length")],
+        [ReasoningPiece(0, "Hm"), ReasoningEnded(), TurnEnded(None, "max_output_tokens")], None,
+    ),
+    "told apart": (
+        [delta(reasoning="Hm"), delta(content="Hi", finish="stop")],
+        [ReasoningPiece(0, "Hm"), ReasoningEnded(), TextPiece("Hi"), *ENDED], False,
+    ),
+    "only a call ends it": (
+        [delta(content=f"I read.\n{CALL}", finish="stop")],
+        [ReasoningPiece(0, f"I read.\n{CALL}"), ReasoningEnded(), TextPiece(CALL), *ENDED], None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "events", "told"), INSIDE.values(), ids=INSIDE)
+def test_an_answer_that_begins_inside_of_a_thought(
+    data: list[bytes], events: list[BackendEvent], told: bool | None
+) -> None:
+    assert read(data, inside=True) == (events, None)
+    reader = ChatStream("The server", inside=True)
+    reader.receive(b"".join(data))
+    reader.receive_eof()
+    assert reader.begun_in_prompt is told
+
+
+def test_a_thought_that_may_be_the_answer_is_told_when_it_is_closed() -> None:
+    assert read([delta(content="Hi", finish="stop")], inside=True, sure=False) == ([TextPiece("Hi"), *ENDED], None)
+    for name in ("a thought", "cut", "told apart", "only a call ends it"):
+        data, events, _ = INSIDE[name]
+        assert read(data, inside=True, sure=False) == (events, None)
+    reader = ChatStream("The server", inside=True, sure=False)
+    assert reader.receive(delta(content="Hm.")) == []
+    assert reader.receive(delta(content="</think>")) == [ReasoningPiece(0, "Hm.")]
 
 
 def test_a_line_without_an_end_is_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:

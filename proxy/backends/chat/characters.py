@@ -1,0 +1,69 @@
+"""Characters that a server has cut, and JSON that is none for nothing but them.
+
+Servers cut an answer by tokens, whose bytes alone may be no UTF-8, or by UTF-16 units, of which an emoji has two. In
+Python both are lone surrogates, the bytes by PEP 383. What the next event completes is the character that it was; the
+rest is U+FFFD.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import orjson
+
+from ...wire.json_body import well_formed
+
+_HALF = re.compile("[\ud800-\udfff]")
+_BYTES = re.compile("[\udc80-\udcff]+")
+# What a character may begin with, at the end of a text.
+_BEGUN = re.compile(r"(?:[\ud800-\udbff]|[\udcc2-\udcf4][\udc80-\udcbf]{0,2})\Z")
+
+
+def read_whole(data: bytes) -> Any:  # noqa: ANN401 -- JSON
+    """The value in `data`, with U+FFFD for what is no character. Raises `ValueError`."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return orjson.loads(well_formed(data.decode(errors="replace").encode()))
+
+
+def read_cut(data: bytes) -> Any:  # noqa: ANN401 -- JSON
+    """The value in `data`, with lone surrogates for what is no character yet. Raises `ValueError`."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        read_whole(data)  # nothing else may be wrong with it
+        try:
+            return json.loads(data.decode(errors="surrogateescape"))
+        except RecursionError as error:
+            raise ValueError(*error.args) from None
+
+
+class CharacterReader:
+    """Puts characters together. At most three bytes, or one unit, wait for what comes next."""
+
+    def __init__(self) -> None:
+        self._begun = ""
+
+    def receive_text(self, text: str) -> str:
+        """What `text` adds, which has no surrogate."""
+        text = self._begun + text
+        self._begun = ""
+        if text.isascii() or not _HALF.search(text):
+            return text
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        text = _BYTES.sub(_decoded, text)
+        if begun := _BEGUN.search(text):
+            text, self._begun = text[: begun.start()], begun[0]
+        return _HALF.sub("\N{REPLACEMENT CHARACTER}", text)
+
+    def receive_eof(self) -> str:
+        """What stands for the one that was not completed."""
+        begun, self._begun = self._begun, ""
+        return "\N{REPLACEMENT CHARACTER}" if begun else ""
+
+
+def _decoded(run: re.Match[str]) -> str:
+    return run[0].encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
