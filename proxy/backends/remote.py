@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from .codex.options import LaneBounds
 
 
+# As a part of a sentence: `tagcall login` would log in a home that it does not have.
+LOG_IN = "run `codex login` where the app-server runs, and start it anew"
+
+
 def remote_backend(
     address: str,
     *,
-    token: str | None = None,
     models: Sequence[str] = (),
     idle_timeout: float = 300.0,
     base_instructions: str | None = None,
@@ -33,13 +36,14 @@ def remote_backend(
     from .codex.options import SessionOptions  # noqa: PLC0415 -- likewise
 
     async def connect() -> Transport:
-        return await WebSocketTransport.connect(address, token)
+        return await WebSocketTransport.connect(address)
 
     options = SessionOptions(
         idle_timeout=idle_timeout,
         base_instructions=base_instructions,
         lanes=lanes,
         turns_outlive_connection=True,
+        log_in=LOG_IN,
         allowed_items=allowed_items(allow_item),
     )
     return CodexBackend(connect, options, models=models, name=f"the app-server at {without_login(address)}")

@@ -64,8 +64,8 @@ RpcEvent = Request | Notification | Response | ErrorResponse | LineSkipped
 class RpcConnection:
     """One side of one connection. What is received never raises; what is sent must be JSON."""
 
-    def __init__(self, max_line: int = MAX_LINE) -> None:
-        self._lines = LineSplitter(max_line)
+    def __init__(self) -> None:
+        self._lines = LineSplitter()
         self._last_id = 0
 
     def send_request(self, method: str, params: RpcObject | None = None) -> tuple[int, bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Self
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
@@ -15,6 +15,14 @@ _LOGIN = re.compile(r"^(wss?://)[^/]*@")
 OPEN_TIMEOUT = 10.0
 # Seconds for the other side's half of the closing handshake.
 CLOSE_TIMEOUT = 2.0
+# As a pipe has it: messages of any length, as they are.
+_MANNERS: dict[str, Any] = {
+    "compression": None,
+    "max_size": None,
+    "max_queue": None,
+    "open_timeout": OPEN_TIMEOUT,
+    "close_timeout": CLOSE_TIMEOUT,
+}
 
 
 def without_login(address: str) -> str:
@@ -29,33 +37,14 @@ class WebSocketTransport:
         self._connection = connection
 
     @classmethod
-    async def connect(cls, address: str, token: str | None = None) -> Self:
-        """`token` goes out as `Authorization: Bearer`. Raises `OSError` when nobody answers as hoped."""
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async def connect(cls, address: str) -> Self:
+        """Raises `OSError` when nobody answers as hoped."""
         try:
             if address.startswith("unix:"):
                 path = "/" + address.removeprefix("unix:").lstrip("/") if "//" in address else address[5:]
-                connection = await unix_connect(
-                    path,
-                    "ws://localhost/",
-                    additional_headers=headers,
-                    compression=None,
-                    max_size=None,
-                    max_queue=None,
-                    open_timeout=OPEN_TIMEOUT,
-                    close_timeout=CLOSE_TIMEOUT,
-                )
+                connection = await unix_connect(path, "ws://localhost/", **_MANNERS)
             else:
-                connection = await connect(
-                    address,
-                    additional_headers=headers,
-                    compression=None,
-                    max_size=None,
-                    max_queue=None,
-                    open_timeout=OPEN_TIMEOUT,
-                    close_timeout=CLOSE_TIMEOUT,
-                    proxy=None,
-                )
+                connection = await connect(address, proxy=None, **_MANNERS)
         except (InvalidHandshake, InvalidURI, TimeoutError) as error:
             said = str(error).replace(address, without_login(address))
             raise ConnectionError(f"{urlsplit(without_login(address)).netloc or address}: {said}") from error

@@ -10,12 +10,9 @@ import pytest
 from openai import APIError, APIStatusError
 
 from tests.support.backends import BACKENDS_UNDER_TEST
+from tests.support.endpoint import TOOLS, Endpoint
 from tests.support.processes import app_servers
 from tests.support.scripted_model import Message, Reply
-
-from .test_tool_loop import TOOLS, Endpoint, endpoint
-
-__all__ = ["endpoint"]  # the fixture
 
 PROGRAMS = [backend for backend in BACKENDS_UNDER_TEST if backend.codex is not None]
 pytestmark = pytest.mark.parametrize("stack", PROGRAMS, ids=lambda stack: stack.name)

@@ -16,9 +16,8 @@ from proxy.backends.codex.session import LANES_SINCE
 from proxy.replay.call_key import key_of
 from tests.support.backends import TestBackend
 from tests.support.codex_programs import TestProgram, installed_programs
-from tests.support.scripted_model import Message, Reply, ScriptedModel
-
-from .test_tool_loop import Endpoint, calls_of, serving
+from tests.support.endpoint import Endpoint, calls_of, serving
+from tests.support.scripted_model import Message, Reasoning, Reply, ScriptedModel
 
 LANED = [program for program in installed_programs() if release_of(program.version) >= LANES_SINCE]
 
@@ -82,6 +81,71 @@ async def test_a_tool_loop_has_one_key_and_one_growing_beginning(
     async with serving(model, TestBackend(codex), tmp_path / "home") as endpoint:
         bodies = await loop(endpoint, **members)
     assert len(bodies) == ROUNDS
+    assert len({body["prompt_cache_key"] for body in bodies}) == 1
+    assert all(holds(later, earlier) for earlier, later in pairwise(bodies))
+
+
+async def test_a_conversation_whose_service_tier_changes_keeps_its_thread(
+    model: ScriptedModel, codex: TestProgram, tmp_path: Path
+) -> None:
+    tiers: Any = [None, "priority", None, "flex", "priority", None]
+    conversation: list[Any] = []
+    model.choose = lambda _: Reply([Message("Well.")])
+    async with serving(model, TestBackend(codex), tmp_path / "home") as endpoint:
+        for tier in tiers:
+            conversation += [{"role": "user", "content": "And?"}]
+            answer = await endpoint.client.responses.create(model="gpt-5.5", input=conversation, service_tier=tier)
+            conversation += [item.to_dict() for item in answer.output]
+    bodies = [dict(request.body) for request in model.requests]
+    assert [body.get("service_tier") for body in bodies] == tiers
+    assert len({body["prompt_cache_key"] for body in bodies}) == 1
+    assert all(holds(later, earlier) for earlier, later in pairwise(bodies))
+
+
+async def test_a_conversation_looks_the_same_on_a_thread_of_its_own_and_on_the_next(
+    model: ScriptedModel, codex: TestProgram, tmp_path: Path
+) -> None:
+    """So a cache that goes by the text alone finds it again: when an answer is asked for anew, behind a failure."""
+
+    def respond(body: Mapping[str, Any]) -> Reply:
+        key = key_of(developer_of(body))
+        calls = "\n".join(
+            write_call("read_note", f'{{"path":"{len(model.requests)}.{name}"}}', key=key) for name in "ab"
+        )
+        return Reply([Message(f"I look.\n{calls}")])
+
+    model.choose = respond
+    conversation: list[Any] = [{"role": "user", "content": "Read my notes."}]
+    async with serving(model, TestBackend(codex), tmp_path / "home") as endpoint:
+        for again in (False, False, False, True):
+            answer = await endpoint.client.responses.create(model="gpt-5.5", input=conversation, tools=TOOLS)
+            if again:
+                await endpoint.client.responses.create(model="gpt-5.5", input=conversation, tools=TOOLS)
+            conversation += [item.to_dict() for item in answer.output]
+            conversation += [
+                {"type": "function_call_output", "call_id": call.call_id, "output": "Long."}
+                for call in calls_of(answer)
+            ]
+    *_, continued, fresh = (request.body for request in model.requests)
+    assert continued["prompt_cache_key"] != fresh["prompt_cache_key"]
+    assert said_in(continued) == said_in(fresh)
+
+
+def said_in(body: Mapping[str, Any]) -> list[Any]:
+    return [(item["role"], [part["text"] for part in item["content"]]) for item in body["input"]]
+
+
+async def test_behind_an_empty_answer_a_conversation_keeps_its_thread(
+    model: ScriptedModel, codex: TestProgram, tmp_path: Path
+) -> None:
+    model.push(Reply([Message("Well.")]), Reply([Reasoning(["Hm."])]), Reply([Message("")]), Reply([Message("Oh.")]))
+    conversation: list[Any] = []
+    async with serving(model, TestBackend(codex), tmp_path / "home") as endpoint:
+        for text in ("One.", "", "", "Two."):
+            conversation.append({"role": "user", "content": "And?"})
+            answer = await endpoint.client.responses.create(model="gpt-5.5", input=conversation, tools=TOOLS)
+            conversation += [{"role": "assistant", "content": answer.output_text}] if text else []
+    bodies = [dict(request.body) for request in model.requests]
     assert len({body["prompt_cache_key"] for body in bodies}) == 1
     assert all(holds(later, earlier) for earlier, later in pairwise(bodies))
 

@@ -11,9 +11,8 @@ from openai import BadRequestError
 from proxy.backends.codex.program import release_of
 from tests.support.backends import TestBackend
 from tests.support.codex_programs import TestProgram, installed_programs
+from tests.support.endpoint import serving
 from tests.support.scripted_model import Message, Reply, ScriptedModel
-
-from .test_tool_loop import serving
 
 # The release whose app-server tells phases.
 PHASES_SINCE = (0, 163)

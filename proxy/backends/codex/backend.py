@@ -23,7 +23,8 @@ from ..supervision import START_FAILURES, Supervisor
 from .config import Provider
 from .home import KeptCatalog, empty_folder, prepare_home
 from .item_kinds import HARMLESS
-from .options import Deadlines, LaneBounds, SessionOptions
+from .kind import LOGIN_FILE
+from .options import LaneBounds, SessionOptions
 from .output_schema import output_schema
 from .program import locate_program
 from .quota import QuotaBook
@@ -38,6 +39,8 @@ ATTEMPTS = 2
 # Seconds that a request for the models waits for the first list.
 MODELS_WAIT = 5.0
 
+# What the owner does where an upstream of theirs wants a login.
+WANTS_NONE = "name an --upstream that wants none, for none is sent to it"
 
 # Threads that codex may have ready, about 1 MB each.
 SPARE_THREADS = 8
@@ -72,6 +75,7 @@ class CodexBackend:
         self._quota = QuotaBook()
         self._open = partial(open_session, connect, options, orphans, self._quota)
         self._allowed = options.allowed_items
+        self._log_in = options.log_in
         self._keeps_lanes = options.lanes is not None
         self._has_verbosity = has_verbosity
         self._supervisor = Supervisor(self._open, name, policy, (RpcError,))
@@ -100,7 +104,7 @@ class CodexBackend:
     async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
         if self._closing:
             raise shutting_down()
-        turn = RunningTurn(self._allowed, prompt.listener)
+        turn = RunningTurn(self._allowed, prompt.listener, self._log_in)
         self._tasks.create_task(self._own(turn, prompt), name="turn")
         try:
             yield turn.events
@@ -179,7 +183,7 @@ class CodexBackend:
         try:
             session = await self._supervisor.current()
             try:
-                session.check_login()
+                await session.check_login()
             except TurnLostError:
                 session = await self._supervisor.current()
         except BackendError as error:
@@ -203,8 +207,6 @@ def codex_backend(
     lanes: LaneBounds | None = None,
     allowed_items: frozenset[str] = HARMLESS,
     env: Mapping[str, str] | None = None,
-    deadlines: Deadlines = Deadlines(),  # noqa: B008 -- frozen
-    policy: RestartPolicy = RestartPolicy(),  # noqa: B008 -- frozen
 ) -> CodexBackend:
     """The codex program as a child, in the private CODEX_HOME `home`. Raises `UsageError` when there is none.
 
@@ -229,15 +231,15 @@ def codex_backend(
     records = ChildRecords(home / "children")
     options = SessionOptions(
         idle_timeout=idle_timeout,
-        deadlines=deadlines,
         cwd=str(empty_folder(home)),
-        login_file=home / "auth.json",
+        login_file=home / LOGIN_FILE,
+        log_in=None if upstream is None else WANTS_NONE,
         spare_threads=SPARE_THREADS,
         base_instructions=base_instructions,
         lanes=lanes,
         allowed_items=allowed_items,
     )
-    return CodexBackend(connect, options, models=models, has_verbosity=catalog.has_verbosity, policy=policy)
+    return CodexBackend(connect, options, models=models, has_verbosity=catalog.has_verbosity)
 
 
 def codex_environment(home: Path, env: Mapping[str, str]) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from ...advice import command
-from ...errors import BackendError
+from ...errors import TOO_LONG, BackendError
 from ...rpc import RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, RpcError, RpcObject
 from ..answers import (
     BAD_REQUEST,
@@ -31,7 +31,6 @@ from ..answers import (
     RATE,
     REFUSED,
     TIMEOUT,
-    TOO_LONG,
     ErrorFields,
 )
 
@@ -83,8 +82,13 @@ _URL = re.compile(r",? {0,2}(?:url: {0,2}|for url {0,2})\(?\S+")
 _TRY_AGAIN = re.compile(r"try again in (\d{1,9}(?:\.\d+)?) ?(ms|s)\b")
 
 
-def not_logged_in() -> str:
-    return f"codex is not logged in: run {command('login')}."
+def not_logged_in(log_in: str | None = None) -> str:
+    """`log_in` is what a person does about it, None where the login is ours."""
+    return f"codex is not logged in: {log_in or _log_in_here()}."
+
+
+def _log_in_here() -> str:
+    return f"run {command('login')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +98,11 @@ class Cut:
     reason: str
 
 
-def turn_failure(told: object) -> BackendError | Cut:
-    """What `turn.error` of a failed turn means: an object with a `message`, nothing, or what nobody expects."""
+def turn_failure(told: object, log_in: str | None = None) -> BackendError | Cut:
+    """What `turn.error` of a failed turn means: an object with a `message`, nothing, or what nobody expects.
+
+    `log_in` as in `not_logged_in`.
+    """
     error: Mapping[str, Any] = told if isinstance(told, dict) else {"message": told}
     message = str(error.get("message") or "The backend failed without a reason.")
     match error.get("codexErrorInfo"):
@@ -122,7 +129,7 @@ def turn_failure(told: object) -> BackendError | Cut:
     if answer is CONTEXT:
         message = TOO_LONG
     if answer is LOGIN:
-        message = f"The upstream refused codex's login: run {command('login')}. It said: {message or status}"
+        message = f"The upstream refused codex's login: {log_in or _log_in_here()}. It said: {message or status}"
     return BackendError(message or f"The upstream answered {status}.", retry_after=_retry_after(message), **answer)
 
 

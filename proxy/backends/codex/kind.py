@@ -8,7 +8,7 @@ from ...contracts import TextBackend
 from ..kind import BackendKind, BackendSettings, Finding
 
 # Where codex keeps its login, in its home.
-LOGIN = "auth.json"
+LOGIN_FILE = "auth.json"
 
 
 def _make(settings: BackendSettings) -> TextBackend:
@@ -42,7 +42,7 @@ async def _check_after(settings: BackendSettings) -> Sequence[Finding]:
 
 
 def _may_want_login(settings: BackendSettings) -> bool:
-    return settings.upstream is None and not (settings.codex_home / LOGIN).exists()
+    return settings.upstream is None and not (settings.codex_home / LOGIN_FILE).exists()
 
 
 CODEX = BackendKind(

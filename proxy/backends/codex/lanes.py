@@ -29,7 +29,7 @@ REMINDED_FOR = 20_000
 # Characters of a token, for an answer that is known by its tokens.
 _TOKEN = 4
 
-Identity = tuple[str, str, str | None, str | None, str | None]
+Identity = tuple[str, str, str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,16 @@ class Unsaid:
 
     older: Sequence[Item]
     newest: Sequence[Part]
+    tiered: bool = False
+    """It was told a service tier, which codex keeps until it is told none."""
 
 
 @dataclass(slots=True, eq=False)
 class HeldThread:
     """A thread, and what it holds: `count` items, whose rolling digest is `held`, in so many `characters`.
 
-    `effort`: one was sent once, and codex keeps the last until it is told another; none is no other. `calls_held`: an
+    `effort`: one was sent once, and codex keeps the last until it is told another; none is no other. `tiered`: so was a
+    service tier, and none is one. `calls_held`: an
     answer in it was held to a schema, and models imitate how that is written, where they can. `usage` are the thread's
     tokens in all. `spoilt`: it holds something that is not the conversation's.
     """
@@ -57,6 +60,7 @@ class HeldThread:
     characters: int = 0
     reminded_at: int | None = None
     effort: bool = False
+    tiered: bool = False
     calls_held: bool = False
     usage: Usage = field(default_factory=Usage)
     used: float = 0.0
@@ -72,7 +76,7 @@ class HeldThread:
         # What stands in the thread has no such limit.
         if (characters := sum(len(part.text) for part in newest if isinstance(part, Text))) > MAX_INPUT:
             raise too_long(characters)
-        return Unsaid(new[: last + 1], newest)
+        return Unsaid(new[: last + 1], newest, self.tiered)
 
     def _reminds(self, prompt: Prompt) -> bool:
         """Whether the prompt's reminder goes out: the last one stands too far back by now."""
@@ -89,8 +93,10 @@ class HeldThread:
         if reminds:
             self.reminded_at = self.characters
         *_, digest = beginnings(items)
-        self.held, self.count = chain(digest, answer), len(items) + 1
+        # An empty answer is no item: nobody sends it back.
+        self.held, self.count = chain(digest, answer), len(items) + bool(answer)
         self.effort = self.effort or prompt.effort is not None
+        self.tiered = self.tiered or prompt.tier is not None
         self.calls_held = self.calls_held or prompt.calls_held
         self.names, self.usage = prompt.names, usage
         # From now on it may be gone when it is asked for.
@@ -99,7 +105,7 @@ class HeldThread:
 
 def identity(prompt: Prompt) -> Identity:
     """Whose a thread is, and what it is given at its start, or by its first turn, and never loses."""
-    return prompt.owner, prompt.model, prompt.head, prompt.tier, prompt.verbosity
+    return prompt.owner, prompt.model, prompt.head, prompt.verbosity
 
 
 def conversation(prompt: Prompt) -> Sequence[Item]:
@@ -137,8 +143,8 @@ class Lanes:
     def take(self, prompt: Prompt) -> HeldThread | None:
         """The lane that holds the longest true beginning of the prompt's conversation; nobody else's then."""
         items = conversation(prompt)
-        # Something must be new, or codex would have nothing to answer.
-        known = {digest: count for count, digest in enumerate(beginnings(items[:-1]))}
+        # Something must be old, and something new, or codex would have nothing to answer.
+        known = {digest: count for count, digest in enumerate(beginnings(items[:-1])) if count}
         wanted = identity(prompt)
         alike = [lane for lane in self._idle if lane.identity == wanted]
         holding = [lane for lane in alike if known.get(lane.held) == lane.count]

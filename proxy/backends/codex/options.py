@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...errors import UsageError
+from ...errors import UsageError, reason_of
 from ..kind import BackendSettings
 from .item_kinds import HARMLESS
 
@@ -48,11 +48,12 @@ class LaneBounds:
 class SessionOptions:
     """`cwd` is where threads run, in the app-server's eyes; None leaves that to it.
 
-    `login_file` is codex's own, of which only the time is looked at. `base_instructions` replace codex's own;
-    None leaves them as they are. After `thread_limit` threads, or with `memory_limit` bytes in RAM, a fresh
-    process takes over: codex keeps about 1 MB of each thread. At most `spare_threads` wait for requests. With `lanes`,
-    where the version can, a conversation keeps its thread within these bounds. Items of the kinds `allowed_items` are
-    passed over.
+    `login_file` is codex's own, of which only the time is looked at; None where the login is somebody else's. `log_in`
+    is what a person does about one that is missing, None where it is `tagcall login`. `base_instructions` replace
+    codex's own; None leaves them as they are. After `thread_limit` threads, or with `memory_limit` bytes in RAM, a
+    fresh process takes over: codex keeps about 1 MB of each thread. At most `spare_threads` wait for requests. With
+    `lanes`, where the version can, a conversation keeps its thread within these bounds. Items of the kinds
+    `allowed_items` are passed over.
     With `turns_outlive_connection` a lost connection leaves turns behind that the next one ends. `idle_timeout` is
     in seconds without a line for a turn.
     """
@@ -61,6 +62,7 @@ class SessionOptions:
     deadlines: Deadlines = Deadlines()
     cwd: str | None = None
     login_file: Path | None = None
+    log_in: str | None = None
     base_instructions: str | None = None
     thread_limit: int = 500
     memory_limit: int = 2**30
@@ -88,4 +90,7 @@ def read_base_instructions(setting: str | None) -> str | None:
             try:
                 return Path(file).expanduser().read_text("utf-8")
             except (OSError, UnicodeDecodeError) as error:
-                raise UsageError(f"The base instructions in {file} cannot be read: {error}.") from None
+                raise UsageError(
+                    f"The base instructions in {file} cannot be read ({reason_of(error)}): name another file with "
+                    "--base-instructions."
+                ) from None

@@ -16,16 +16,12 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from ...advice import addition
 from ...errors import UsageError
 from ...rpc.group import group_of, own_group
 
 # Seconds for the program to print its version or its models; 0.3 is slow.
 ANSWER_TIMEOUT = 5.0
-
-NOT_FOUND = (
-    "codex was not found: install it (npm install -g @openai/codex, or pip install openai-codex-cli-bin), "
-    "or name the program with --codex PATH."
-)
 
 # The name of the vendor folder by `sys.platform` and machine.
 TARGETS: Mapping[tuple[str, str], str] = {
@@ -67,7 +63,10 @@ def locate_program(explicit: str | None = None) -> Path:
         return native_program(Path(found))
     if bundled := bundled_program():
         return bundled
-    raise UsageError(NOT_FOUND)
+    raise UsageError(
+        f"codex was not found: install it (`npm install -g @openai/codex`, or {addition('openai-codex-cli-bin')}), "
+        "or name the program with --codex PATH."
+    )
 
 
 def bundled_program() -> Path | None:

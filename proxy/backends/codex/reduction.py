@@ -62,16 +62,18 @@ class TurnReduction:
     """The state of one turn. `turn_id` may be set from the answer to the request that started it.
 
     `over`: it tells nothing any more. `completed`: codex has said so itself. `before`: the thread's tokens until now.
-    Items of the kinds `allowed` are passed over; those that came are in `passed_over`.
+    Items of the kinds `allowed` are passed over; those that came are in `passed_over`. `log_in` as in `turn_failure`.
     """
 
     def __init__(
         self,
         before: Usage = Usage(),  # noqa: B008 -- frozen
         allowed: frozenset[str] = HARMLESS,
+        log_in: str | None = None,
     ) -> None:
         self.passed_over: set[str] = set()
         self._allowed = allowed
+        self._log_in = log_in
         self.turn_id: str | None = None
         self.total = before
         """The thread's tokens in all, as codex told them last."""
@@ -233,7 +235,7 @@ class TurnReduction:
             case "completed":
                 yield from self._ended(None)
             case "failed":
-                match turn_failure(turn.get("error") or self._error):
+                match turn_failure(turn.get("error") or self._error, self._log_in):
                     case Cut(reason):
                         yield from self._ended(reason)
                     case error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from itertools import groupby
 
 from prompts import Image, Item, Part, Text
 
@@ -63,8 +64,11 @@ def thread_params(prompt: Prompt, cwd: str | None, base_instructions: str | None
     }
 
 
-def turn_params(thread_id: str, prompt: Prompt, parts: Iterable[Part]) -> RpcObject:
-    """Of `turn/start` with `parts` as its input. What it does not name codex takes from the turn before."""
+def turn_params(thread_id: str, prompt: Prompt, parts: Iterable[Part], *, tiered: bool = False) -> RpcObject:
+    """Of `turn/start` with `parts` as its input. What it does not name codex takes from the turn before.
+
+    `tiered`: its thread was told a service tier, which null takes back.
+    """
     optional = {
         "effort": prompt.effort,
         "serviceTier": prompt.tier,
@@ -74,6 +78,7 @@ def turn_params(thread_id: str, prompt: Prompt, parts: Iterable[Part]) -> RpcObj
         "threadId": thread_id,
         "input": [_input_item(part) for part in parts],
         "summary": prompt.summary or "none",
+        **({"serviceTier": None} if tiered else {}),
         **{name: value for name, value in optional.items() if value is not None},
     }
 
@@ -82,33 +87,41 @@ def _input_item(part: Part) -> RpcObject:
     match part:
         case Text(text):
             return {"type": "text", "text": text}
-        case Image(url):
+        case Image(url, "original"):
+            return {"type": "image", "url": url, "detail": "original"}
+        case Image(url):  # 0.133 refuses low and auto, and 0.163 leaves out an image of low detail
             return {"type": "image", "url": url}
 
 
 def inject_params(thread_id: str, items: Iterable[Item]) -> RpcObject:
     """Of `thread/inject_items`: messages that the model sees as if they had been said on the thread."""
-    return {"threadId": thread_id, "items": [message for item in items for message in _messages(item)]}
+    return {"threadId": thread_id, "items": [*_messages(items)]}
 
 
-def _messages(item: Item) -> Iterator[RpcObject]:
-    for said in item.phased:
-        content = [{"type": "output_text", "text": said.text}]
-        phase = {} if said.phase is None else {"phase": said.phase}
-        yield {"type": "message", "role": item.role, "content": content, **phase}
-    if not item.phased:
-        yield _message(item)
+def _messages(items: Iterable[Item]) -> Iterator[RpcObject]:
+    # What a turn's input holds is one message as well: so a conversation looks the same on any thread.
+    for asks, run in groupby(items, key=lambda item: item.role == "user"):
+        if asks:
+            yield _message("user", [part for item in run for part in item.parts])
+            continue
+        for item in run:
+            for said in item.phased:
+                phase = {} if said.phase is None else {"phase": said.phase}
+                yield {**_message(item.role, [Text(said.text)]), **phase}
+            if not item.phased:
+                yield _message(item.role, item.parts)
 
 
-def _message(item: Item) -> RpcObject:
-    text = "output_text" if item.role == "assistant" else "input_text"
-    content = [{"type": text, "text": part.text} if isinstance(part, Text) else _image(part) for part in item.parts]
-    return {"type": "message", "role": item.role, "content": content}
+def _message(role: str, parts: Iterable[Part]) -> RpcObject:
+    text = "output_text" if role == "assistant" else "input_text"
+    content = [{"type": text, "text": part.text} if isinstance(part, Text) else _image(part) for part in parts]
+    return {"type": "message", "role": role, "content": content}
 
 
 def _image(image: Image) -> RpcObject:
     # Without its detail an injected image differs from one of a turn's input.
-    return {"type": "input_image", "image_url": image.url, "detail": "high"}
+    detail = "original" if image.detail == "original" else "high"
+    return {"type": "input_image", "image_url": image.url, "detail": detail}
 
 
 ANSWERS: Mapping[str, Callable[[], RpcObject]] = {

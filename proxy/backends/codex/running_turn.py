@@ -38,9 +38,15 @@ class TurnLostError(Exception):
 class RunningTurn:
     """What is known of one turn by those who take part: the reader, its owner and its consumer."""
 
-    def __init__(self, allowed: frozenset[str] = HARMLESS, listener: LineListener | None = None) -> None:
+    def __init__(
+        self,
+        allowed: frozenset[str] = HARMLESS,
+        listener: LineListener | None = None,
+        log_in: str | None = None,
+    ) -> None:
         self.events = EventQueue()
         self._allowed = allowed
+        self._log_in = log_in
         self._listener = listener
         self.left = False
         self.begin()
@@ -56,7 +62,7 @@ class RunningTurn:
         self.lost: BackendError | None = None
         self.begun = self.heard = asyncio.get_running_loop().time()
         self.lines = 0
-        self._reduction = TurnReduction(before, self._allowed)
+        self._reduction = TurnReduction(before, self._allowed, self._log_in)
 
     @property
     def awaited(self) -> bool:

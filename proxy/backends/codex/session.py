@@ -9,7 +9,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import structlog
@@ -116,14 +116,17 @@ class CodexSession:
         self._has_quota = isinstance(login, Mapping) and login.get("type") == "chatgpt"
         self._quota.belongs_to(login)
         missing = account.get("requiresOpenaiAuth") and login is None
-        self.problem = not_logged_in() if missing else None
+        self.problem = not_logged_in(self._options.log_in) if missing else None
 
-    def check_login(self) -> None:
-        """Look again while a login is missing: codex reads its own once.
+    async def check_login(self) -> None:
+        """Look again while a login is missing: codex reads its own once, and knows what others of its clients log in.
 
-        Raises `TurnLostError` when there is another now: the next session has it.
+        Raises `TurnLostError` when there is another file now: the next session has it.
         """
-        if self.problem is not None and self._login != _stamp(self._options.login_file):
+        if self.problem is not None and self._options.login_file is None:
+            with suppress(RpcError):
+                await self._read_account()
+        elif self.problem is not None and self._login != _stamp(self._options.login_file):
             self.life.retire()
             raise TurnLostError(BackendError("codex has a new login and starts again.", **DISCONNECTED))
 
@@ -163,7 +166,7 @@ class CodexSession:
 
     async def run_turn(self, turn: RunningTurn, prompt: Prompt) -> None:
         """Own a turn to its end at codex. Raises `BackendError` and `TurnLostError`, as `CodexThreads.run`."""
-        self.check_login()
+        await self.check_login()
         if self.problem is not None:
             raise BackendError(self.problem, **LOGIN)
         await self._threads.run(turn, prompt)

@@ -279,7 +279,7 @@ class CodexThreads:
                 older = inject_params(thread.id, what.older)
                 turn.exchanged({"method": "thread/inject_items", "params": older}, ours=True)
                 await self._client.request("thread/inject_items", older, deadline=deadline)
-            params = turn_params(thread.id, prompt, what.newest)
+            params = turn_params(thread.id, prompt, what.newest, tiered=what.tiered)
             turn.exchanged({"method": "turn/start", "params": params}, ours=True)
             answer = await self._client.request("turn/start", params, deadline=deadline)
             turn.exchanged({"result": answer}, ours=False)

@@ -19,6 +19,7 @@ from proxy.backends.codex.home import prepare_home
 from proxy.backends.codex.threads import WHATEVER_RUNS
 from proxy.backends.remote import remote_backend
 from proxy.contracts import TextPiece
+from proxy.errors import BackendError
 from proxy.quota import QuotaWindow
 from proxy.rpc import RpcClient
 from proxy.rpc.websocket import WebSocketTransport
@@ -26,8 +27,9 @@ from proxy.settings import Settings
 from tests.support.backend_events import merged, prompt, read_turn
 from tests.support.codex_programs import TestProgram, child_environment, installed_programs
 from tests.support.patience import PATIENCE
-from tests.support.scripted_model import Message, Reply, ScriptedModel
+from tests.support.scripted_model import Message, Refusal, Reply, ScriptedModel
 
+HELLO = "Hello from the scripted model."
 LISTENING = [it for it in installed_programs() if it.release >= (0, 100)]
 
 
@@ -170,6 +172,28 @@ async def test_a_turn_that_has_no_name_yet_can_be_ended(address: str, model: Scr
         client.post("turn/interrupt", {"threadId": thread["thread"]["id"], "turnId": WHATEVER_RUNS})
         async with asyncio.timeout(PATIENCE):
             await model.stream_closed.wait()
+
+
+async def test_a_login_that_is_missing_there_is_made_there(
+    home: Path, program: TestProgram, model: ScriptedModel
+) -> None:
+    """And taken up, also where another client of the app-server makes it."""
+    advice = "run `codex login` where the app-server runs"
+    async with listening(home, program, model.url, "# wants a login\n") as address, remote_backend(address) as backend:
+        assert advice in str((await backend.health()).problem)
+        with pytest.raises(BackendError, match=advice) as caught:
+            await read_turn(backend, prompt())
+        assert caught.value.code == "backend_auth"
+        other = RpcClient(await WebSocketTransport.connect(address), on_notification=lambda method, params: None)
+        async with other.running():
+            await other.request("initialize", {"clientInfo": {"name": "test", "version": "0"}}, deadline=PATIENCE)
+            other.notify("initialized")
+            await other.request("account/login/start", {"type": "apiKey", "apiKey": "sk-none"}, deadline=PATIENCE)
+        model.push(Refusal(401, {"message": "Not you."}))
+        with pytest.raises(BackendError, match=f"refused codex's login: {advice}.*Not you"):
+            await read_turn(backend, prompt())
+        assert (await backend.health()).problem is None
+        assert merged(await read_turn(backend, prompt()))[0] == TextPiece(HELLO)
 
 
 @pytest.mark.parametrize("backend", ["ws://h:1", "wss://h:1", "unix:/s"])

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from prompts import Image, Text
+from prompts import DETAILS, Image, Item, Text
 from proxy.backends.codex.backend import CodexBackend, codex_backend, codex_environment
 from proxy.backends.codex.config import PROVIDER
+from proxy.backends.codex.options import LaneBounds
 from proxy.contracts import (
     MessageEnded,
     Prompt,
@@ -206,6 +207,31 @@ async def test_an_image_reaches_the_model(backend: CodexBackend, model: Scripted
         await read_turn(backend, Prompt("m", None, (Text("what is this?"), Image(url))))
     content = [part for item in model.requests[0].body["input"] for part in item["content"]]
     assert [part["image_url"][:22] for part in content if part["type"] == "input_image"] == ["data:image/png;base64,"]
+
+
+@pytest.mark.parametrize("asked", [None, *DETAILS])
+async def test_an_image_is_shown_as_closely_as_codex_can(
+    home: Path, program: TestProgram, model: ScriptedModel, asked: str | None
+) -> None:
+    """The same in what is said now and in what was said before, wherever codex tells one."""
+    image = Image("data:image/png;base64," + base64.b64encode(png()).decode(), asked)
+    one, two = (Item("user", (Text(text), image), text.encode()) for text in ("One.", "Two."))
+    said = (one, Item("assistant", (Text("Seen."),), b"Seen."), two)
+    env = child_environment(home)
+    async with codex_backend(
+        home=home, program=str(program.path), upstream=model.url, env=env, lanes=LaneBounds()
+    ) as backend:
+        await read_turn(backend, Prompt("m", None, (Text("One."), image, image), items=said))
+    messages = model.requests[0].body["input"]
+    content = [part for item in messages for part in item["content"]]
+    details = [part.get("detail") for part in content if part["type"] == "input_image"]
+    assert len(details) == 2
+    if program.release < (0, 133):
+        assert details == [None, None]
+    else:
+        assert [item["content"][0]["text"] for item in messages[-3:]] == ["One.", "Seen.", "Two."]
+        # 0.169 shows every image as it is
+        assert details in ([["original"] * 2] if asked == "original" else [["high"] * 2, ["original"] * 2])
 
 
 async def test_leaving_the_stream_closes_the_models_stream(backend: CodexBackend, model: ScriptedModel) -> None:

@@ -98,6 +98,19 @@ def test_what_the_assistant_is_to_go_on_from_is_given_and_nothing_asked() -> Non
     assert said.newest == []
 
 
+@pytest.mark.parametrize("sent_back", [(), (AssistantText(" "),)])
+def test_behind_an_empty_answer_the_conversation_goes_on(sent_back: tuple[Entry, ...]) -> None:
+    held = lane(prompt(*SECOND), [])
+    asked = prompt(*SECOND, *sent_back, user("Well?"))
+    assert lanes(held).take(prompt(*SECOND)) is None, "nothing is new"
+    assert lanes(held).take(asked) is held
+    assert (held.say(asked).older, held.say(asked).newest) == ([], [Text("Well?")])
+
+
+def test_nothing_goes_on_where_nothing_was_said() -> None:
+    assert lanes(lane(prompt(), [])).take(prompt(*FIRST)) is None
+
+
 @pytest.mark.parametrize(
     ("entries", "reason"),
     [
@@ -133,13 +146,20 @@ def test_a_lane_is_for_its_owner_model_and_developer_text_alone(change: dict[str
     assert table.reason == "none_idle"
 
 
-def test_a_tier_or_verbosity_that_was_asked_for_stays_so_the_lane_is_another() -> None:
-    for asked in (replace(prompt(*SECOND), tier="flex"), replace(prompt(*SECOND), verbosity="high")):
-        before = replace(prompt(*FIRST), tier=asked.tier, verbosity=asked.verbosity)
-        held = lane(before, CALL)
-        table = lanes(held)
-        assert table.take(prompt(*SECOND)) is None
-        assert table.take(asked) is held
+def test_a_verbosity_that_was_asked_for_stays_so_the_lane_is_another() -> None:
+    held = lane(replace(prompt(*FIRST), verbosity="high"), CALL)
+    table = lanes(held)
+    assert table.take(prompt(*SECOND)) is None
+    assert table.take(replace(prompt(*SECOND), verbosity="high")) is held
+
+
+def test_a_tier_that_was_asked_for_is_taken_back() -> None:
+    held = lane(replace(prompt(*FIRST), tier="flex"), CALL)
+    assert lanes(held).take(prompt(*SECOND)) is held
+    assert held.say(prompt(*SECOND)).tiered
+    held.hold(prompt(*SECOND), meaning_of_answer([AssistantText("Done.")]), Usage())
+    assert held.tiered
+    assert not lane(prompt(*FIRST), CALL).say(prompt(*SECOND)).tiered
 
 
 def test_only_what_is_held_goes_on_behind_an_answer_that_was_held() -> None:

@@ -96,7 +96,7 @@ def test_on_windows_the_bundled_program_has_a_suffix(monkeypatch: pytest.MonkeyP
 def test_no_program_at_all_is_said_with_the_ways_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("proxy.backends.codex.program.bundled_program", lambda: None)
-    with pytest.raises(UsageError, match=r"npm install -g @openai/codex.*openai-codex-cli-bin.*--codex PATH"):
+    with pytest.raises(UsageError, match=r"npm install -g @openai/codex.* install .*codex-cli-bin`\), .*--codex PATH"):
         locate_program()
     with pytest.raises(UsageError, match="no-such-thing"):
         locate_program("no-such-thing")

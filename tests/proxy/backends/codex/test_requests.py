@@ -29,6 +29,8 @@ def test_a_tier_goes_with_the_turn_and_a_verbosity_with_its_thread() -> None:
     assert "serviceTier" not in turn_params("t", plain, ())
     assert thread_params(asked, None, None)["config"] == {"model_verbosity": "high"}
     assert turn_params("t", asked, ())["serviceTier"] == "flex"
+    assert turn_params("t", asked, (), tiered=True)["serviceTier"] == "flex"
+    assert turn_params("t", plain, (), tiered=True)["serviceTier"] is None
 
 
 def injected(*entries: Entry) -> Any:
