@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from proxy.cli.main import build_parser
+from proxy.cli.commands import build_parser
 from proxy.ingress.routes import KEYLESS, ROUTES
 from proxy.rpc import stdio
 from proxy.settings import Settings

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol, Self
 
+# Seconds. What is kept for less says that somebody is at work now: it is not forgotten for want of room.
+MOMENT = 40.0
+
 
 @dataclass(frozen=True, slots=True)
 class Put:

@@ -4,7 +4,8 @@
     lease:<id>           whose token it is being made by         request:<id>   from what, so that others can
     told:<id>            somebody was told of its output
     claim:<owner>:<id>   whose token has the conversation to itself
-    item:<owner>:<id>    the Response in which an item stands
+    item:<owner>:<id>    the newest Response in which an item stands
+    made:<owner>:<id>    the Response whose output it is
     conversation:<id>    a conversation, its items as the list
 
 A record that cannot be read is as good as none: waiting would not bring it back.
@@ -36,6 +37,10 @@ ID = re.compile(r"[\x21-\x7e]{1,256}")
 
 # So many items of a Response, its newest, can be referred to by id. More is a history that was sent again.
 MAX_INDEXED = 1_000
+
+# Stands first in the list of a conversation: a Redis that is full may forget the list alone, and what is left is no
+# empty conversation. It reads as no item, also for a tagcall that does not know of it.
+HEAD = b""
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -72,6 +77,9 @@ class KeyedStore:
         ids = [identifier for item in items if (identifier := _item_id(item)) is not None]
         mark = stored.id.encode()
         changes += [Put(f"item:{stored.owner}:{identifier}", mark, TTL) for identifier in ids[-MAX_INDEXED:]]
+        changes += [
+            Put(f"made:{stored.owner}:{made}", mark, TTL) for made in filter(None, map(_item_id, stored.output))
+        ]
         if events is not None:
             changes.append(Put(f"events:{stored.id}", await asyncio.to_thread(pack, events), TTL))
         changes += _unleased(stored.id) if lease is None else [Put(_lease(lease), lease.token.encode(), self._hold)]
@@ -141,17 +149,21 @@ class KeyedStore:
         return await self._keys.commit(dropped, require=[key])
 
     async def find_items(self, item_ids: Sequence[str], owner: str) -> dict[str, WireObject]:
-        # Most of a conversation stand in its newest Response: each is read once.
-        places: defaultdict[str, set[str]] = defaultdict(set)
-        for item_id in filter(_is_id, dict.fromkeys(item_ids)):
-            if (place := await self._keys.read(f"item:{owner}:{item_id}")) is not None:
-                places[place.decode("ascii", "replace")].add(item_id)
         found: dict[str, WireObject] = {}
-        for response_id, wanted in places.items():
-            stored = await self.load(response_id, owner)
-            for item in () if stored is None else (*stored.input, *stored.output):
-                if (identifier := _item_id(item)) in wanted:
-                    found.setdefault(str(identifier), item)
+        # Most of a conversation stand in its newest Response: each is read once. What one that was deleted had only
+        # referred to is still where it was made.
+        for index in ("item", "made"):
+            places: defaultdict[str, set[str]] = defaultdict(set)
+            for item_id in filter(_is_id, dict.fromkeys(item_ids)):
+                if item_id in found:
+                    continue
+                if (place := await self._keys.read(f"{index}:{owner}:{item_id}")) is not None:
+                    places[place.decode("ascii", "replace")].add(item_id)
+            for response_id, wanted in places.items():
+                stored = await self.load(response_id, owner)
+                for item in () if stored is None else (*stored.input, *stored.output):
+                    if (identifier := _item_id(item)) in wanted:
+                        found.setdefault(str(identifier), item)
         return found
 
     # Conversations
@@ -175,27 +187,31 @@ class KeyedStore:
         return not _is_id(claim.conversation_id) or await self._keys.commit([change], expect=expect)
 
     async def save_conversation(self, conversation: StoredConversation, items: Sequence[WireObject] = ()) -> None:
-        changes: list[Change] = [Put(f"conversation:{conversation.id}", encode(asdict(conversation)), TTL)]
-        if items:
-            changes.append(_appended(conversation.id, items))
-        await self._keys.commit(changes)
+        key = f"conversation:{conversation.id}"
+        begun = Put(key, encode({**asdict(conversation), "headed": True}), TTL)
+        await self._keys.commit([begun, Append(key, (HEAD, *map(encode, items)), TTL)])
 
     async def load_conversation(self, conversation_id: str, owner: str) -> StoredConversation | None:
+        return (await self._conversation(conversation_id, owner))[0]
+
+    async def _conversation(self, conversation_id: str, owner: str) -> tuple[StoredConversation | None, bool]:
+        """A conversation, and whether its list has a head: those that older tagcalls made have none."""
         match await self._record(f"conversation:{conversation_id}", conversation_id, owner):
-            case {"created_at": int(created_at), "metadata": dict(metadata)}:
-                return StoredConversation(conversation_id, owner, created_at, metadata)
+            case {"created_at": int(created_at), "metadata": dict(metadata), **more}:
+                return StoredConversation(conversation_id, owner, created_at, metadata), more.get("headed") is True
             case _:
-                return None
+                return None, False
 
     async def update_conversation(
         self, conversation_id: str, owner: str, metadata: WireObject
     ) -> StoredConversation | None:
-        conversation = await self.load_conversation(conversation_id, owner)
+        conversation, headed = await self._conversation(conversation_id, owner)
         if conversation is None:
             return None
         conversation = replace(conversation, metadata=metadata)
         key = f"conversation:{conversation_id}"
-        written = await self._keys.commit([Put(key, encode(asdict(conversation)), TTL)], require=[key])
+        record = encode({**asdict(conversation), "headed": headed})
+        written = await self._keys.commit([Put(key, record, TTL)], require=[key])
         return conversation if written else None
 
     async def delete_conversation(self, conversation_id: str, owner: str) -> bool:
@@ -205,9 +221,8 @@ class KeyedStore:
         return await self._keys.commit([Drop(key)], require=[key])
 
     async def items(self, conversation_id: str, owner: str) -> tuple[WireObject, ...] | None:
-        if await self.load_conversation(conversation_id, owner) is None:
-            return None
-        return tuple(item for _, item in await self._list(conversation_id))
+        listed = await self._list(conversation_id, owner)
+        return None if listed is None else tuple(item for _, item in listed)
 
     async def add_items(self, conversation_id: str, owner: str, items: Sequence[WireObject]) -> bool:
         if await self.load_conversation(conversation_id, owner) is None:
@@ -216,9 +231,7 @@ class KeyedStore:
         return await self._keys.commit(changes, require=[f"conversation:{conversation_id}"])
 
     async def delete_item(self, conversation_id: str, item_id: str, owner: str) -> bool:
-        if await self.load_conversation(conversation_id, owner) is None:
-            return False
-        for written, item in await self._list(conversation_id):
+        for written, item in await self._list(conversation_id, owner) or ():
             if item.get("id") == item_id:
                 key = f"conversation:{conversation_id}"
                 return await self._keys.commit([Take(key, written)], require=[key])
@@ -236,9 +249,15 @@ class KeyedStore:
             return None
         return record if record.get("owner") == owner else None
 
-    async def _list(self, conversation_id: str) -> list[tuple[bytes, WireObject]]:
-        """The readable items of a conversation, and how each is written."""
+    async def _list(self, conversation_id: str, owner: str) -> list[tuple[bytes, WireObject]] | None:
+        """The readable items of a conversation, and how each is written. None: it is not there, or not all of it."""
+        conversation, headed = await self._conversation(conversation_id, owner)
+        if conversation is None:
+            return None
         written = await self._keys.values(f"conversation:{conversation_id}")
+        if headed and written[:1] != [HEAD]:
+            log.warning("record_unreadable", kind="items")
+            return None
         return [(value, item) for value in written if (item := decode(value)) is not None]
 
 

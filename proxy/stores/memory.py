@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from .key_value import NOTHING, Append, Change, Drop, Put, Take
+from .key_value import MOMENT, NOTHING, Append, Change, Drop, Put, Take
 
 # Bytes of all keys and values together.
 MAX_BYTES = 64 << 20
@@ -60,9 +60,14 @@ class MemoryKeyValue:
             return False
         for change in changes:
             self._apply(change)
-        while self._bytes > self._max_bytes:
-            self._forget(next(iter(self._kept)))
+        while self._bytes > self._max_bytes and (oldest := self._oldest()) is not None:
+            self._forget(oldest)
         return True
+
+    def _oldest(self) -> str | None:
+        """Of what may be forgotten."""
+        now = self._clock()
+        return next((key for key, kept in self._kept.items() if not now < kept.expires_at < now + MOMENT), None)
 
     def _apply(self, change: Change) -> None:
         kept = self._find(change.key)

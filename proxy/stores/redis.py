@@ -16,10 +16,17 @@ from typing import Any, Self, TypeAlias
 
 from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
 from redis.asyncio.client import Pipeline
-from redis.asyncio.connection import AbstractConnection
+from redis.asyncio.connection import AbstractConnection, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, InvalidResponse, RedisError, ResponseError, WatchError
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    InvalidResponse,
+    RedisError,
+    ResponseError,
+    WatchError,
+)
 
 from ..errors import StoreError, UsageError
 from .key_value import NOTHING, Append, Change, Drop, Put, Take
@@ -59,15 +66,21 @@ class RedisKeyValue:
     """A connection pool to the server that `url` names."""
 
     def __init__(self, url: str) -> None:
-        # The times are kept by `_within`.
-        options: dict[str, Any] = dict.fromkeys(("socket_timeout", "socket_connect_timeout"))
-        options |= {"protocol": 2, "retry": Retry(NoBackoff(), 0)}
         try:
-            self._pool = BlockingConnectionPool.from_url(url, max_connections=MAX_CONNECTIONS, timeout=None, **options)
+            # Ours go before those of the URL. The times are kept by `_within`.
+            options: dict[str, Any] = {"max_connections": MAX_CONNECTIONS, **parse_url(url)}
+            options |= dict.fromkeys(("socket_timeout", "socket_connect_timeout"))
+            options |= {"protocol": 2, "decode_responses": False, "retry": Retry(NoBackoff(), 0)}
+            self._pool = BlockingConnectionPool(**{**options, "timeout": None})
             # Of its own, as what waits for news would keep a connection from all others.
-            self._waiting = ConnectionPool.from_url(url, **options)
-        except ValueError as error:
-            raise UsageError(f"--store: this is no Redis URL ({error}).") from None
+            self._waiting = ConnectionPool(**options)
+            self._waiting.make_connection()  # knows its options
+        except (TypeError, ValueError):
+            # Their text may hold the password, or a part of it.
+            raise UsageError(
+                "--store: this is no Redis URL. Write redis://USER:PASSWORD@HOST:PORT/DATABASE, a character of the "
+                "password that means something there as %2F for a slash, and behind a ? options of redis-py only."
+            ) from None
         self._redis: Redis = Redis.from_pool(self._pool)
 
     async def __aenter__(self) -> Self:
@@ -239,6 +252,10 @@ def _why_not(error: BaseException | None) -> str | None:
         return "its certificate is not trusted. Name the file of who signed it: rediss://HOST:PORT?ssl_ca_certs=FILE."
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
         return "it does not speak TLS on this port. Write redis:// for rediss://, or another port."
+    if refusal := next((cause for cause in causes if isinstance(cause, ResponseError)), None):
+        return f'it says "{refusal}".'
+    if any(isinstance(cause, BusyLoadingError) for cause in causes):
+        return "it is still loading its data. Start tagcall again in a moment."
     if any(isinstance(cause, InvalidResponse) for cause in causes):
         return "it does not speak Redis on this port. Write rediss:// if it wants TLS, or another port."
     return None

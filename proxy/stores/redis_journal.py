@@ -187,7 +187,8 @@ class RedisJournal:
             if not followed:
                 self._following.clear()
                 continue
-            positions = [self._woken, *(f"{one.newest + 1}-0".encode() for one in followed.values())]
+            asked = {name: one.newest for name, one in followed.items()}
+            positions = [self._woken, *(f"{newest + 1}-0".encode() for newest in asked.values())]
             block = ("XREAD", "COUNT", MAX_BATCH, "BLOCK", round(POLL * 1000), "STREAMS")
             try:
                 reply = _told(await self._keys.wait((*block, self._wake.encode(), *followed, *positions), POLL))
@@ -197,7 +198,7 @@ class RedisJournal:
                 continue
             for name, entries in _streams(reply):
                 if name in followed:
-                    followed[name].tell(entries)
+                    followed[name].tell(entries, asked[name])
                 elif entries:
                     self._woken = entries[-1].id
 
@@ -226,12 +227,20 @@ class RedisJournal:
         return lost
 
     async def take(self, silence: float, limit: int) -> list[str]:
-        claim = ("XAUTOCLAIM", QUEUE, GROUP, self._me, round(silence * 1000), "0-0", "COUNT", limit)
-        (reply,) = await self._keys.run([claim])
-        if _is_groupless(reply):
-            await self._make_group()
-        taken = {entry.response: entry.id for entry in _entries(reply[1])} if isinstance(reply, list) else {}
-        self._queued |= taken
+        taken: dict[str, bytes] = {}
+        place: Reply = b"0-0"
+        # The server looks at a few entries at a time, most of which others may be at work on.
+        while isinstance(place, bytes) and len(taken) < limit:
+            claim = ("XAUTOCLAIM", QUEUE, GROUP, self._me, round(silence * 1000), place, "COUNT", limit - len(taken))
+            (reply,) = await self._keys.run([claim])
+            if _is_groupless(reply):
+                await self._make_group()
+            place, entries = reply[:2] if isinstance(reply, list) else (None, None)
+            found = {entry.response: entry.id for entry in _entries(entries)}
+            self._queued |= found
+            taken |= found
+            if place == b"0-0":
+                break
         return list(taken)
 
     def leave(self, response_id: str) -> None:
@@ -287,7 +296,10 @@ class _Followed:
         if not self._tail:
             self.oldest = self.newest = min(self.newest, after)
 
-    def tell(self, entries: Sequence[_Entry]) -> None:
+    def tell(self, entries: Sequence[_Entry], after: int) -> None:
+        """Entries behind `after`. Who has joined since they were asked for may be further behind: those come again."""
+        if after != self.newest:
+            return
         for entry in entries:
             self._tail.append(entry)
             self._bytes += len(entry.event)
@@ -363,9 +375,9 @@ def _is_groupless(reply: Reply) -> bool:
 
 def _entry_of(reply: Reply) -> bytes:
     """The id that an entry was given."""
-    if not isinstance(reply, bytes):
+    if not isinstance(entry := _told(reply), bytes):
         raise StoreError("it does not queue")
-    return reply
+    return entry
 
 
 def _entries(reply: Reply) -> list[_Entry]:

@@ -21,7 +21,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from ..errors import StoreError, UsageError
-from .key_value import NOTHING, Append, Change, Drop, Put, Take
+from .key_value import MOMENT, NOTHING, Append, Change, Drop, Put, Take
 from .sqlite_file import BUSY_TIMEOUT, prepare
 
 # Bytes of the file that are in use.
@@ -55,7 +55,9 @@ FORGET_EXPIRED = """
 DELETE FROM records
 WHERE rowid IN (SELECT rowid FROM records WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)
 """
-FORGET_OLDEST = "DELETE FROM records WHERE rowid IN (SELECT rowid FROM records ORDER BY written_at LIMIT ?)"
+FORGET_OLDEST = """
+DELETE FROM records WHERE rowid IN (SELECT rowid FROM records WHERE expires_at > ? ORDER BY written_at LIMIT ?)
+"""
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -162,7 +164,7 @@ class SqliteKeyValue:
                 if await self._used(database) <= self._max_bytes:
                     break
                 async with _transaction(database):
-                    await database.execute(FORGET_OLDEST, (OLDEST_STEP + written,))
+                    await database.execute(FORGET_OLDEST, (self._clock() + MOMENT, OLDEST_STEP + written))
         except aiosqlite.Error as error:
             log.warning("forgetting_failed", error=str(error))
 

@@ -13,6 +13,15 @@ from .memory import MemoryKeyValue, NoKeyValue
 from .sqlite import SqliteKeyValue
 
 
+def _sqlite(path: str) -> ResponseStore:
+    if path == ":memory:":
+        raise UsageError("--store sqlite::memory: is no file: use --store memory.")
+    try:
+        return KeyedStore(SqliteKeyValue(Path(path).expanduser()))
+    except RuntimeError:
+        raise UsageError(f"--store: nobody's home is {path.partition('/')[0]}: write the whole path.") from None
+
+
 def _redis(url: str) -> ResponseStore:
     try:
         from .redis import RedisKeyValue  # noqa: PLC0415 -- needs the `redis` extra
@@ -27,7 +36,7 @@ def _redis(url: str) -> ResponseStore:
 
 # What stands before the first colon -> what makes the store; it is given the whole setting and what follows the colon.
 STORES: Mapping[str, Callable[[str, str], ResponseStore]] = {
-    "sqlite": lambda _, path: KeyedStore(SqliteKeyValue(Path(path).expanduser())),
+    "sqlite": lambda _, path: _sqlite(path),
     "memory": lambda _, __: KeyedStore(MemoryKeyValue()),
     "none": lambda _, __: KeyedStore(NoKeyValue(), keeps=False),
     "redis": lambda url, _: _redis(url),

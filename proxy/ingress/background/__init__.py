@@ -26,13 +26,14 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from ...contracts import ResponseStore
-from .elsewhere import ABANDONED, RUNNING, end_elsewhere, last_event
+from .elsewhere import ABANDONED, RUNNING, end_elsewhere, failed, last_event
 from .job import OPENING, Job
 from .jobs import Jobs
 from .leases import Leases
 
 __all__ = [
-    "ABANDONED", "BACKGROUND_JOBS", "OPENING", "RUNNING", "Job", "background_jobs", "end_elsewhere", "last_event"
+    "ABANDONED", "BACKGROUND_JOBS", "OPENING", "RUNNING", "Job", "background_jobs", "end_elsewhere", "failed",
+    "last_event",
 ]  # fmt: skip
 
 BACKGROUND_JOBS = web.AppKey("jobs", Jobs)

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from ...contracts import ResponseStore, Run, StoredResponse, WireObject
 from ...errors import ApiError
-from ...wire.builder import WireEvent
 from ...wire.responses.left_output import left_output
 from .job import encoded
 
@@ -23,9 +22,8 @@ async def end_elsewhere(store: ResponseStore, stored: StoredResponse, run: Run |
     False: it is not `run` any more that makes it, or it has ended.
     """
     told = None if run is None else await store.journal.events(run)
-    members = {"status": "cancelled"} if error is None else {"status": "failed", "error": _response_error(error)}
-    output = {} if told is None else {"output": left_output(told)}
-    response = {**stored.response, **members, **output}
+    ending = {**stored.response, "status": "cancelled"} if error is None else failed(stored.response, error)
+    response = ending if told is None else {**ending, "output": left_output(told)}
     last = None if told is None else last_event(response, error, len(told))
     events = None if told is None or last is None else b"".join([*told, last])
     ended = await store.save(replace(stored, response=response), events=events, leased_by=run)
@@ -42,6 +40,5 @@ def last_event(response: WireObject, error: ApiError | None, number: int) -> byt
     return encoded([event if error is None else {**event, "error": error.error_object()}])[0]
 
 
-def _response_error(error: ApiError) -> WireEvent:
-    """As a Response has it."""
-    return {"code": "server_error", "message": error.message}
+def failed(response: WireObject, error: ApiError) -> WireObject:
+    return {**response, "status": "failed", "error": {"code": "server_error", "message": error.message}}

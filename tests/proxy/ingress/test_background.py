@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from openai import AsyncOpenAI, BadRequestError, InternalServerError, NotFoundError, RateLimitError
+from openai import APIError, AsyncOpenAI, BadRequestError, InternalServerError, NotFoundError, RateLimitError
 from openai.types.responses import Response, ResponseStreamEvent
 
 from parser import write_call
@@ -207,7 +207,7 @@ async def test_a_turn_that_fails_is_stored_as_failed_with_its_error() -> None:
             await client.responses.create(model="m", input="y", previous_response_id=queued.id)
 
 
-async def test_a_fault_of_ours_ends_the_response_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_fault_of_ours_ends_the_response_and_no_other() -> None:
     async with talking(lambda _: str(1 // 0), "fine") as (client, _):
         queued = await client.responses.create(model="m", input="x", background=True)
         failed = await ended(client, queued.id)
@@ -350,6 +350,47 @@ async def test_another_process_follows_cancels_and_deletes(tmp_path: Path) -> No
             if end == other.responses.cancel:
                 assert (await ended(client, queued.id)).status == "cancelled"
         assert backend.left_early == 2
+
+
+async def test_streams_end_when_another_process_deletes_their_response(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.ingress.event_stream.HEAD_WAIT", 0.05)
+    store = f"sqlite:{tmp_path}/r.db"
+    backend = GatedBackend([PIECES])
+    async with talking(backend=backend, store=store) as (client, _), talking(store=store) as (other, _):
+        stream = await client.responses.create(model="m", input="x", background=True, stream=True)
+        created: Any = await anext(stream)
+        following = await other.responses.retrieve(created.response.id, stream=True, starting_after=2)
+        await other.responses.delete(created.response.id)
+        for events in (stream, following):
+            with pytest.raises(APIError, match="was deleted"):
+                await events_of(events)
+
+
+async def test_what_ends_while_another_process_cancels_it_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = f"sqlite:{tmp_path}/r.db"
+    backend = GatedBackend([PIECES])
+    lease_of = KeyedStore.lease_of
+    async with talking(backend=backend, store=store) as (client, _), talking(store=store) as (other, _):
+        queued = await client.responses.create(model="m", input="x", background=True)
+        await backend.asked.wait()
+        asked = 0
+
+        async def lease_at_last(self: KeyedStore, response_id: str) -> Any:
+            nonlocal asked
+            asked += 1
+            if asked == 2:  # the first one found the response running
+                backend.gate.set()
+                await ended(client, queued.id)
+            return await lease_of(self, response_id)
+
+        monkeypatch.setattr(KeyedStore, "lease_of", lease_at_last)
+        response = await other.responses.cancel(queued.id)
+        assert (response.status, response.output_text) == ("completed", "one two three")
+        assert (await other.responses.retrieve(queued.id)).status == "completed"
 
 
 async def test_a_result_that_cannot_be_stored_is_served_until_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

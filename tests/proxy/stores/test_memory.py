@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from proxy.stores.journal import LEASE
 from proxy.stores.key_value import Append, Drop, Put, Take
 from proxy.stores.keyed import KeyedStore
 from proxy.stores.memory import OVERHEAD, MemoryKeyValue
@@ -21,6 +22,18 @@ async def test_no_more_is_kept_than_fits_and_the_oldest_goes_first() -> None:
         assert 8 <= len(kept) <= 10
         assert await find_item(store, "msg_0", "me") is None
         assert await find_item(store, "msg_99", "me") is not None
+
+
+async def test_for_want_of_room_nobody_loses_a_lease() -> None:
+    now = 0.0
+    keys = MemoryKeyValue(max_bytes=10_000, clock=lambda: now)
+    await keys.commit([Put("lease", b"mine", LEASE)])
+    for number in range(20):
+        await keys.commit([Put(f"{number}", bytes(1_000), 1_000)])
+    assert (await keys.read("lease"), await keys.read("0"), await keys.read("19")) == (b"mine", None, bytes(1_000))
+    now = LEASE  # it makes room once it is over
+    await keys.commit([Put("large", bytes(8_000), 1_000)])
+    assert await keys.read("lease") is None
 
 
 async def test_what_is_over_its_time_is_not_there() -> None:

@@ -50,6 +50,20 @@ async def test_nothing_is_appended_to_what_is_not_there() -> None:
         assert (await keys.values("a"), await keys.read("b")) == ([], b"1")
 
 
+async def test_a_conversation_whose_items_the_server_has_forgotten_is_not_there() -> None:
+    """A server that is full evicts keys one by one."""
+    async with FakeRedis() as redis, make_store(redis.url) as store:
+        for before in ((), ITEMS):
+            await store.save_conversation(CONVERSATION, before)
+            assert await store.update_conversation("conv_1", "me", {"topic": "peas"})
+            assert await store.items("conv_1", "me") == before
+            redis.run(b"DEL", [b"tagcall:conversation:conv_1:list"])
+            assert await store.items("conv_1", "me") is None
+            await store.add_items("conv_1", "me", ITEMS)
+            assert await store.items("conv_1", "me") is None
+            assert await store.delete_conversation("conv_1", "me")
+
+
 async def test_a_slow_server_is_given_up_in_time_and_used_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
     async with FakeRedis() as redis, make_store(redis.url) as store:
         await store.save(RESPONSE)
@@ -106,9 +120,19 @@ async def test_a_server_that_wants_tls_is_told_at_the_start() -> None:
                 pass
 
 
-def test_a_url_that_is_none_is_told() -> None:
-    with pytest.raises(UsageError, match="no Redis URL"):
-        make_store("redis://localhost:port")
+@pytest.mark.parametrize(
+    "url", ["redis://localhost:port", "redis://:sec/ret@localhost", "redis://localhost?secret=1", "redis://:[secret@h"]
+)
+def test_a_url_that_is_none_is_told_without_its_password(url: str) -> None:
+    with pytest.raises(UsageError, match="no Redis URL") as caught:
+        make_store(url)
+    assert "sec" not in str(caught.value)
+
+
+async def test_a_url_cannot_change_in_which_form_the_server_answers() -> None:
+    async with FakeRedis() as redis, make_store(f"{redis.url}?decode_responses=true&protocol=3") as store:
+        await store.save(RESPONSE)
+        assert await store.load("resp_1", "me") == RESPONSE
 
 
 def test_without_the_package_one_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

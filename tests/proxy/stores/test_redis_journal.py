@@ -9,9 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from redis import Redis as SynchronousRedis
 from redis.asyncio import Redis
 
 from proxy.contracts import Follower, ResponseStore, Run, StoredResponse
+from proxy.errors import StoreError
 from proxy.stores import make_store
 from tests.support.patience import PATIENCE
 from tests.support.redis_server import SERVERS, RedisServer, redis_server, wants_servers
@@ -98,6 +100,22 @@ async def test_who_comes_later_or_is_slow_misses_nothing(
         assert await told(late, 149) == pieces(51, 149)
 
 
+async def test_who_joins_while_an_event_is_on_its_way_misses_none_before_it(
+    redis: RedisServer, here: ResponseStore, there: ResponseStore
+) -> None:
+    await here.journal.begin(RUN, pieces(0, 10))
+    async with Redis.from_url(redis.url) as owner, there.journal.follow(RUN, 9) as first:
+        async with asyncio.timeout(PATIENCE):
+            while not any(client["cmd"] == "xread" and "b" in client["flags"] for client in await owner.client_list()):
+                pass
+        with SynchronousRedis.from_url(redis.url) as writer:
+            # The loop of those who follow stands still until the second one has joined.
+            writer.execute_command("XADD", "tagcall:stream:resp_1:1.aa", "11-0", "event", "event 10")
+        async with there.journal.follow(RUN, -1) as second:
+            assert await told(second, 11) == pieces(0, 11)
+        assert await told(first, 1) == pieces(10, 1)
+
+
 async def test_many_followers_leave_the_connections_to_others(redis: RedisServer, here: ResponseStore) -> None:
     runs = [Run(f"resp_{number}", "1.aa") for number in range(40)]
     for run in runs:
@@ -165,6 +183,13 @@ async def test_behind_a_hole_nothing_is_told_before_the_end(
     assert await there.journal.events(RUN) == pieces(0, 4)
 
 
+async def test_a_server_that_queues_nothing_says_why(redis: RedisServer, here: ResponseStore) -> None:
+    async with Redis.from_url(redis.url) as owner:
+        await owner.config_set("maxmemory", 1)
+    with pytest.raises(StoreError, match="OutOfMemoryError"):
+        await here.journal.begin(RUN, OPENING)
+
+
 async def test_what_nobody_gives_a_sign_of_is_taken_by_one(
     here: ResponseStore, there: ResponseStore, redis: RedisServer
 ) -> None:
@@ -186,6 +211,19 @@ async def test_what_nobody_gives_a_sign_of_is_taken_by_one(
     here.journal.end(runs[0])
     await here.journal.flush()
     assert sorted(await there.journal.take(0, 10)) == ["resp_1", "resp_2"]
+
+
+async def test_what_is_left_is_found_behind_all_that_others_are_at_work_on(
+    here: ResponseStore, there: ResponseStore, redis: RedisServer
+) -> None:
+    for number in range(20):
+        await here.journal.begin(Run(f"resp_{number}", "1.aa"), OPENING)
+    async with process(redis) as gone:
+        await gone.journal.begin(Run("resp_left", "1.bb"), OPENING)
+        await gone.journal.renew([])
+    async with asyncio.timeout(PATIENCE):
+        while "resp_left" not in await there.journal.take(0.3, 1):
+            await here.journal.renew([])
 
 
 async def test_signs_of_many_responses_are_given_together(redis: RedisServer, here: ResponseStore) -> None:

@@ -114,6 +114,7 @@ async def test_answers_go_on_while_the_server_is_away_and_say_that_they_are_not_
         (["--requirepass", "right"], "redis://127.0.0.1:{}", "refuses the user or the password"),
         (["--cluster-enabled", "yes"], "redis://127.0.0.1:{}", "cluster mode"),
         ([], "rediss://127.0.0.1:{}", "one without redis://"),
+        ([], "redis://127.0.0.1:{}/99", "DB index is out of range"),
     ],
 )
 async def test_a_server_that_will_not_do_is_told_in_one_sentence(

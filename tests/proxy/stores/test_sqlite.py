@@ -16,6 +16,7 @@ import pytest
 
 from proxy.errors import StoreError
 from proxy.stores import make_store
+from proxy.stores.journal import LEASE
 from proxy.stores.key_value import Append, Drop, Put
 from proxy.stores.keyed import KeyedStore
 from proxy.stores.sqlite import SqliteKeyValue
@@ -68,11 +69,13 @@ async def test_what_is_over_its_time_is_forgotten_a_little_at_a_time(tmp_path: P
 async def test_the_file_stays_within_its_size_and_the_oldest_goes_first(tmp_path: Path) -> None:
     path = tmp_path / "r.db"
     async with SqliteKeyValue(path, max_bytes=1 << 20) as keys:
+        await keys.commit([Put("lease", b"mine", LEASE)])
         for number in range(300):
             await keys.commit([Put(f"key:{number}", bytes(20_000), 60), Append(f"key:{number}", (bytes(100),), 60)])
         assert await keys.read("key:0") is None
         assert await keys.values("key:0") == []
         assert await keys.read("key:299") is not None
+        assert await keys.read("lease") == b"mine", "somebody is at work"
     assert path.stat().st_size < 3 << 20
 
 

@@ -102,6 +102,17 @@ async def test_nobody_appends_to_a_conversation_of_another(store: ResponseStore)
     assert await store.items("conv_1", "me") == ()
 
 
+async def test_what_a_deleted_response_only_referred_to_is_still_there(store: ResponseStore) -> None:
+    later = {"id": "resp_3", "status": "completed", "output": [{"id": "msg_4", "type": "message", "content": []}]}
+    await store.save(RESPONSE)
+    await store.save(replace(RESPONSE, id="resp_3", input=(*RESPONSE.input, *RESPONSE.output), response=later))
+    assert await store.delete("resp_3", "me")
+    assert await find_item(store, "msg_2", "me") == RESPONSE.output[0]
+    assert await find_item(store, "msg_4", "me") is None
+    assert await store.delete("resp_1", "me")
+    assert await find_item(store, "msg_2", "me") is None
+
+
 async def test_what_was_deleted_is_gone_with_its_items_and_events(store: ResponseStore) -> None:
     await store.save(RESPONSE, events=b"events")
     assert await store.delete("resp_1", "me")
@@ -293,3 +304,12 @@ def test_an_unknown_store_is_one_sentence_without_its_address(setting: str) -> N
     with pytest.raises(UsageError, match=r"use sqlite:PATH, memory, none or redis://HOST:PORT") as caught:
         make_store(setting)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [("sqlite::memory:", "use --store memory"), ("sqlite:~nobody-of-this-name/r.db", "write the whole path")],
+)
+def test_an_sqlite_file_that_is_none_is_one_sentence(setting: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        make_store(setting)
