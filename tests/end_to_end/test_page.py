@@ -26,7 +26,7 @@ from tests.support.browser_page import BrowserPage, browser_page
 from tests.support.conversation import results_shown
 from tests.support.nginx import free_port
 from tests.support.node_clients import PACKAGES, missing
-from tests.support.scripted_model import Message, Reply, ScriptedModel
+from tests.support.scripted_model import Message, Refusal, Reply, ScriptedModel
 
 pytestmark = [pytest.mark.clients, pytest.mark.browser]
 
@@ -307,7 +307,8 @@ async def test_a_turn_is_saved_as_a_fixture_that_replays(server: str, tmp_path: 
         await page.run("await page.locator('.turn').last().click(); await page.locator('.column').first().waitFor()")
         name = await page.run(
             "const [download] = await Promise.all([page.waitForEvent('download'),"
-            " page.getByRole('button', { name: 'Save as fixture' }).click()]);"
+            " page.getByRole('button', { name: 'Save as fixture' }).press('Enter')]);"
+            " await page.locator('#buttons button:focus').getByText('Save as fixture').waitFor();"
             " await download.saveAs(given); return download.suggestedFilename()",
             str(tmp_path / "turn.zip"),
         )
@@ -351,3 +352,162 @@ async def test_a_test_question_shows_one_whole_tool_loop(server: str, model: Scr
         assert await page.count(".turn.done") == 2
         assert "It opens in May." in await page.text("#columns")
         assert await page.run("return complaints") == []
+
+
+SCROLLS = "[...document.querySelectorAll('.column pre')].find((each) => each.scrollHeight > each.clientHeight)"
+
+
+async def open_turn(page: BrowserPage, at: int = 0) -> None:
+    await page.run("await page.locator('.turn').nth(given).click()", at)
+    await page.wait_for("#detail .column")
+
+
+async def test_the_arrows_scroll_the_text_that_has_the_focus(server: str, tmp_path: Path) -> None:
+    async with browser_page(tmp_path, height=400) as page:
+        await visit(page, server)
+        await tool_loop(server, note="# A\n" + "line\n" * 100)
+        await page.wait_for(".turn.done .refused")
+        await open_turn(page)
+        await page.run(f"await page.evaluate(() => {SCROLLS}.focus()); await page.keyboard.press('ArrowDown')")
+        await page.run(f"await page.waitForFunction(() => {SCROLLS}.scrollTop > 0)")
+        assert await page.count(".column pre:focus") == 1
+        await page.run("await page.keyboard.press('j')")
+        assert await page.count(".turn:focus") == 1
+        assert await page.count("[aria-current=true]:focus") == 0
+
+
+async def test_a_turn_that_runs_is_shown_as_it_goes_and_leaves_open_what_is_open(
+    server: str, model: ScriptedModel, tmp_path: Path
+) -> None:
+    gate, words = asyncio.Event(), "The note is long. " * 100
+    model.choose = lambda body: Reply([Message(words)], chunk=9, hold_after=100, gate=gate)
+    async with browser_page(tmp_path) as page, aiohttp.ClientSession() as session, asyncio.TaskGroup() as group:
+        await visit(page, server)
+        asked = {"model": "gpt-5.5", "input": "What is in a.md?", "stream": True}
+        group.create_task(read_all(session, server + "/responses", asked))
+        await page.wait_for(".turn.running")
+        await open_turn(page)
+        await page.run("await page.locator('.event summary').first().press('Enter');"
+                       " await page.locator('.event[open]').waitFor()")  # fmt: skip
+        await page.run("await page.waitForFunction((all) => document.querySelector('[aria-label=\"The model wrote\"]')"
+                       ".innerText.length > all / 2 - 50, given)", len(words))  # fmt: skip
+        gate.set()
+        await page.wait_for(".turn.done[aria-current=true]")
+        await page.run("await page.waitForFunction((all) => document.querySelector('[aria-label=\"The model wrote\"]')"
+                       ".innerText.length > all - 50, given)", len(words))  # fmt: skip
+        assert await page.count(".event[open]") == 1
+        assert await page.count(".event summary:focus") == 1
+        assert await page.run("return complaints") == []
+
+
+async def read_all(session: aiohttp.ClientSession, url: str, body: Mapping[str, Any]) -> None:
+    async with session.post(url, json=body) as response:
+        await response.read()
+
+
+async def test_an_open_page_forgets_the_turns_of_a_server_that_was_started_anew(
+    model: ScriptedModel, tmp_path: Path
+) -> None:
+    model.choose = reader
+    backend = BACKENDS_UNDER_TEST[0].settings(model, tmp_path / "home")
+    settings = Settings(port=free_port(), inspect=True, **backend)
+    async with browser_page(tmp_path) as page:
+        async with running_server(settings) as url:
+            await visit(page, url)
+            await tool_loop(url)
+            await page.wait_for(".turn.done .refused")
+            await open_turn(page)
+        await page.wait_for("#status.trouble")
+        # Of the one that is opened now nothing can be told: its name and its buttons are not those of the one before.
+        await page.run("await page.locator('.turn').last().click()")
+        await page.run("await page.locator('#columns').getByText('The server does not answer.').waitFor()")
+        assert await page.count("#buttons > *") == 0
+        async with running_server(settings):
+            await page.wait_for("#status.ready")
+            await page.wait_for("#none:not([hidden])")
+            assert await page.count(".turn") == 0
+
+
+async def test_whoever_comes_back_to_the_page_sees_how_the_server_is(server: str, tmp_path: Path) -> None:
+    async with browser_page(tmp_path) as page:
+        await visit(page, server)
+        await page.run("await page.evaluate(() => { document.querySelector('#status').textContent = '?'; "
+                       " document.dispatchEvent(new Event('visibilitychange')); });"
+                       " await page.locator('#status').getByText('Ready').waitFor()")  # fmt: skip
+
+
+async def test_a_turn_of_another_day_says_which(server: str, tmp_path: Path) -> None:
+    async with browser_page(tmp_path) as page:
+        await visit(page, server)
+        told = await page.run(
+            "return await page.evaluate(async () => {"
+            " const { moment } = await import('/inspect/view.js'); return [86400, Date.now() / 1000].map(moment); })"
+        )
+        assert ["1970" in each or "/70" in each for each in told] == [True, False]
+
+
+async def test_the_same_block_in_two_answers_has_the_mark_of_each(
+    server: str, model: ScriptedModel, tmp_path: Path
+) -> None:
+    """Of a model that never wrote the key a call without it is doubted once, and taken when it comes again."""
+    model.choose = None
+    model.push(*[Reply([Message(write_call("read_note", '{"path": "a.md"}'))])] * 2)
+    asked = "What is in a.md? Others begin like this: " + write_call("read_note", '{"path": "b.md"}')
+    async with browser_page(tmp_path) as page, aiohttp.ClientSession() as session:
+        await visit(page, server)
+        await read_all(session, server + "/responses", {"model": "gpt-5.5", "input": asked, "tools": TOOLS})
+        await page.wait_for(".turn.done")
+        await open_turn(page)
+        marks = "return await page.locator('mark').evaluateAll((all) => all.map((each) => each.className))"
+        assert await page.run(marks) == ["refused", "valid"]
+
+
+async def test_a_turn_far_down_in_the_list_is_shown_beside_it(server: str, tmp_path: Path) -> None:
+    async with browser_page(tmp_path) as page, aiohttp.ClientSession() as session:
+        await visit(page, server)
+        for _ in range(30):
+            await read_all(session, server + "/responses", {"model": "gpt-5.5", "input": "hi", "stream": True})
+        await page.run("await page.locator('.turn').nth(29).waitFor()")
+        await open_turn(page, 25)
+        seen = await page.run(
+            "const seen = async (what) => { const box = await what.boundingBox(); return box.y > -1 && box.y < 780; };"
+            " return [await seen(page.locator('.turn').nth(25)), await seen(page.locator('#detail-title'))]"
+        )
+        assert seen == [True, True]
+
+
+async def test_on_a_phone_a_turn_is_shown_from_its_title_on_and_closed_by_a_finger(server: str, tmp_path: Path) -> None:
+    async with browser_page(tmp_path, width=390, height=500) as page, aiohttp.ClientSession() as session:
+        await visit(page, server)
+        for _ in range(12):
+            await read_all(session, server + "/responses", {"model": "gpt-5.5", "input": "hi", "stream": True})
+        await page.run("await page.locator('.turn').nth(11).waitFor()")
+        await open_turn(page)
+        await page.wait_for("#detail:focus")
+        title = await page.run("return await page.locator('#detail-title').boundingBox()")
+        assert 0 <= title["y"] < 100
+        await page.run("await page.getByRole('button', { name: 'Close' }).click()")
+        assert await page.count("#detail[hidden]") == 1
+        assert await page.count(".turn:focus") == 1
+
+
+async def test_what_is_long_or_read_from_the_right_fits(server: str, model: ScriptedModel, tmp_path: Path) -> None:
+    model.choose = None
+    model.push(Reply([Message("שלום עולם!")]))
+    model.push(Refusal(400, {"message": "x" * 300, "type": "invalid_request_error"}))
+    image = {"type": "input_image", "image_url": "data:image/png;base64," + "QUJD" * 1000}
+    async with browser_page(tmp_path) as page, aiohttp.ClientSession() as session:
+        await visit(page, server)
+        for part in (image, {"type": "input_text", "text": "hi"}):
+            body = {"model": "gpt-5.5", "input": [{"role": "user", "content": [part]}]}
+            await read_all(session, server + "/responses", body)
+        await page.wait_for(".turn.failed")
+        await open_turn(page)
+        await page.wait_for(".column .failure")
+        assert await page.run("return await page.evaluate(() => document.documentElement.scrollWidth)") <= 1280
+        await open_turn(page, 1)
+        assert "(4022 characters)" in await page.text(".column")
+        direction = (
+            "return await page.locator('.column pre').last().evaluate((each) => getComputedStyle(each).unicodeBidi)"
+        )
+        assert await page.run(direction) == "plaintext"

@@ -1,6 +1,8 @@
 """What happens, for people to look at: the page at `/`, and who follows the turns from a terminal.
 
-record      the last turns: names and numbers, and their words where somebody wants to see them; pure
+turn_log    the last turns, bounded; pure
+record      one turn: names and numbers, and its words where they are kept; pure
+words       what its backend was shown and said, and what left of it
 detail      one turn with its words, as JSON in which the call key is masked; pure
 heard       a backend that is listened to
 feed        who follows the turns, each at a pace of its own

@@ -13,7 +13,8 @@ from ...contracts import Prompt, ReasoningPiece, TextPiece
 from ...replay.call_key import key_of
 from ...turn.masking import masked
 from ...wire.json_body import parse_json_object
-from .record import HeardTurn, KeptWords, LeftEvents, TurnRecord
+from .record import TurnRecord
+from .words import HeardTurn, KeptWords, LeftEvents
 
 
 def detail(record: TurnRecord) -> dict[str, object]:

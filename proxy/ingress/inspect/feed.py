@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 
 import orjson
 
-from .record import TurnLog
+from .turn_log import TurnLog
 
 # Pages and terminals at a time.
 FOLLOWERS = 32

@@ -12,7 +12,8 @@ from typing import Self
 from ...backends.wrapped import WrappedBackend
 from ...contracts import BackendEvent, Prompt, TextBackend, TurnEvent
 from ...wire.builder import AnswerBuilder, WireEvent
-from .record import HeardTurn, TurnRecord
+from .record import TurnRecord
+from .words import HeardTurn
 
 
 class OverheardBackend(WrappedBackend):

@@ -16,7 +16,8 @@ from ..request_log import RequestLog
 from .access import PageAccess
 from .feed import Feed
 from .heard import OverheardBackend, OverheardBuilder
-from .record import TurnLog, TurnRecord
+from .record import TurnRecord
+from .turn_log import TurnLog
 
 # Makes a fixture of a turn that is kept: the name of its folder, and its files. Raises `RequestError`.
 SaveTurn = Callable[[web.Request, TurnRecord], Awaitable[tuple[str, Mapping[str, bytes]]]]

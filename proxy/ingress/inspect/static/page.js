@@ -1,5 +1,5 @@
 // The page at `/`: what the server says of itself, the turns as they happen, and one of them with its words.
-import { asCurl, copyButton, node, pluginFields, quotaLines, turnDetail, turnRow } from "./view.js";
+import { asCurl, become, copyButton, moment, node, pluginFields, quotaLines, turnDetail, turnRow } from "./view.js";
 
 const by = (id) => document.getElementById(id);
 const turns = new Map(); // by id, oldest first
@@ -13,12 +13,13 @@ const place = (path) => new URL(path, import.meta.url);
 const baseUrl = place("../v1").href.replace(/(\/v1)+$/, "/v1");
 
 class Refused extends Error {}
+const SILENT = "The server does not answer.";
 
 async function ask(path, options = {}) {
-  const reply = await fetch(place(path), options);
+  const reply = await fetch(place(path), options).catch(() => { throw new Error(SILENT); });
   if (reply.ok) return reply.headers.get("Content-Type").startsWith("application/json") ? reply.json() : reply;
-  const body = await reply.json();
-  throw new (reply.status === 401 ? Refused : Error)(body.error.message);
+  const body = await reply.json().catch(() => null); // what a proxy says in its place is no JSON
+  throw new (reply.status === 401 ? Refused : Error)(body?.error?.message ?? SILENT);
 }
 
 // Access
@@ -89,9 +90,17 @@ function lookAgain() {
   }, 1000);
 }
 
+// And a backend may come or go without a turn: whoever comes back to the page, or has it before him, sees how it is.
+const LOOK = 30_000;
+function lookIfSeen() {
+  if (!document.hidden && source?.readyState === EventSource.OPEN) lookAgain();
+}
+document.addEventListener("visibilitychange", lookIfSeen);
+setInterval(lookIfSeen, LOOK);
+
 // One tool loop: its turns show in the list as they happen, the last is opened.
 async function tryTool(event) {
-  by("trial").className = "";
+  by("trial").className = "trouble"; // as whatever goes wrong
   await busy(event.target, "Asking …", by("trial"), async () => {
     const found = await ask("trial", { method: "POST" });
     by("trial").className = found.good ? "ready" : "trouble";
@@ -103,6 +112,7 @@ async function tryTool(event) {
 // What the button says while it works; what goes wrong is told in `place`.
 async function busy(button, words, place, work) {
   const before = button.textContent;
+  const focused = button === document.activeElement;
   button.disabled = true;
   button.textContent = words;
   place.textContent = "";
@@ -113,6 +123,8 @@ async function busy(button, words, place, work) {
   } finally {
     button.disabled = false;
     button.textContent = before;
+    // A button that is disabled loses the focus: whoever works by keyboard goes on where he was.
+    if (focused && document.activeElement === document.body) button.focus();
   }
 }
 
@@ -158,6 +170,10 @@ function take(turn) {
   turns.set(turn.id, turn);
   while (turns.size > limit) turns.delete(turns.keys().next().value);
   if (turn.id === shown) open(turn.id, false);
+  draw();
+}
+
+function draw() {
   if (drawing) return;
   drawing = true;
   requestAnimationFrame(() => {
@@ -168,26 +184,53 @@ function take(turn) {
 
 // Detail
 
+// The turn whose words are shown. While it runs it is looked at anew, once a second and for a tenth of the time at most.
+let opened = null;
+let next = null;
+
 async function open(id, move = true) {
+  const began = performance.now();
   shown = id;
+  clearTimeout(next);
   showTurns();
   try {
     const turn = await ask(`turns/${encodeURIComponent(id)}`);
     if (shown !== id) return;
-    by("detail-title").textContent = `${turn.model}, ${new Date(turn.at * 1000).toLocaleTimeString()}`;
-    by("columns").replaceChildren(...turnDetail(turn));
-    showButtons(turn);
+    const same = opened?.id === id;
+    const over = opened?.state !== turn.state;
+    opened = turn;
+    by("detail-title").textContent = `${turn.model}, ${moment(turn.at)}`;
+    const columns = turnDetail(turn);
+    if (same) become(by("columns"), columns);
+    else by("columns").replaceChildren(...columns);
+    if (!same || over) showButtons();
+    clearTimeout(next);
+    if (turn.state === "running") next = setTimeout(() => open(id, false), Math.max(1000, 9 * (performance.now() - began)));
   } catch (error) {
+    // What somebody reads stays; beside the reason nothing is left of another turn.
+    if (shown !== id || (!move && opened?.id === id)) return;
+    opened = null;
+    by("detail-title").textContent = "Turn";
+    by("buttons").replaceChildren();
+    by("trouble").textContent = "";
     by("columns").replaceChildren(node("p", { class: "failure" }, error.message));
   }
   by("detail").hidden = false;
-  if (move) by("detail").focus();
+  if (move) show(by("detail"));
+}
+
+// Gives it the focus, its beginning in view: of what is higher than a small window browsers show the middle.
+function show(section) {
+  section.focus({ preventScroll: true });
+  const { top } = section.getBoundingClientRect();
+  if (top < 0 || top > innerHeight / 2) section.scrollIntoView();
 }
 
 // The routes whose requests can be asked from here.
 const ASKED = ["/responses", "/chat/completions"];
 
-function showButtons(turn) {
+function showButtons() {
+  const turn = opened;
   const path = `turns/${encodeURIComponent(turn.id)}`;
   const button = (label, words, work) =>
     node("button", { type: "button", act: (event) => busy(event.target, words, by("trouble"), work) }, label);
@@ -195,7 +238,7 @@ function showButtons(turn) {
   by("trouble").textContent = "";
   by("buttons").replaceChildren(...[
     usable && copyButton("Copy as curl", () => asCurl(turn, baseUrl, server.keyed)),
-    turn.words && copyButton("Copy as JSON", () => JSON.stringify(turn, null, 2)),
+    turn.words && copyButton("Copy as JSON", () => JSON.stringify(opened, null, 2)),
     usable && turn.method === "POST" && button("Save as fixture", "Saving …", () => save(`${path}/fixture`)),
     usable && button("Run again", "Asking …", async () => {
       const told = await ask(`${path}/again`, { method: "POST" });
@@ -214,20 +257,29 @@ async function save(path) {
   URL.revokeObjectURL(link.href);
 }
 
+function close() {
+  const id = shown;
+  shown = opened = null;
+  clearTimeout(next);
+  by("detail").hidden = true;
+  showTurns();
+  by("list").querySelector(`[data-turn="${CSS.escape(id)}"]`)?.focus();
+}
+
+by("close").addEventListener("click", close);
+
 document.addEventListener("keydown", (event) => {
   if (event.target.matches("input, textarea, select") || event.altKey || event.ctrlKey || event.metaKey) return;
+  // Where there is something to read, arrows scroll it.
+  if (event.key.startsWith("Arrow") && event.target !== document.body && !by("list").contains(event.target)) return;
   const rows = [...by("list").querySelectorAll(".turn")];
-  const at = rows.indexOf(document.activeElement);
+  const focused = rows.indexOf(document.activeElement);
+  const at = focused < 0 ? rows.findIndex((row) => row.dataset.turn === shown) : focused;
   if (event.key === "ArrowDown" || event.key === "j") rows[Math.min(at + 1, rows.length - 1)]?.focus();
   else if (event.key === "ArrowUp" || event.key === "k") rows[Math.max(at - 1, 0)]?.focus();
-  else if (event.key === "Escape" && shown) {
-    const id = shown;
-    shown = null;
-    by("detail").hidden = true;
-    showTurns();
-    by("list").querySelector(`[data-turn="${CSS.escape(id)}"]`)?.focus();
-  } else return;
-  if (at >= 0 || event.key === "Escape" || event.key.length === 1) event.preventDefault();
+  else if (event.key === "Escape" && shown) close();
+  else return;
+  event.preventDefault();
 });
 
 // Life
@@ -245,12 +297,13 @@ async function begin() {
   source.addEventListener("turn", (event) => take(JSON.parse(event.data)));
   source.addEventListener("error", () => {
     by("status").className = "trouble";
-    by("status").textContent = "The server does not answer.";
+    by("status").textContent = SILENT;
     if (source.readyState === EventSource.CLOSED) again();
   });
   source.addEventListener("open", async () => {
     turns.clear();
     showState(await ask("state"));
+    draw(); // it may have none of them any more
   });
 }
 

@@ -11,6 +11,30 @@ export function node(tag, attributes = {}, ...children) {
   return made;
 }
 
+// Lets what is shown say what was `made` anew. Nodes that say the same stay: what is open, scrolled or focused stays so.
+export function become(shown, made) {
+  const before = [...shown.childNodes];
+  made.forEach((next, at) => {
+    const there = before[at];
+    if (there === undefined) shown.append(next);
+    else if (there.nodeType === Node.TEXT_NODE && next.nodeType === Node.TEXT_NODE) {
+      if (next.data.startsWith(there.data)) there.appendData(next.data.slice(there.data.length)); // a selection stays
+      else there.data = next.data;
+    } else if (there.nodeName !== next.nodeName) there.replaceWith(next);
+    else {
+      for (const { name, value } of next.attributes) there.setAttribute(name, value);
+      become(there, [...next.childNodes]);
+    }
+  });
+  before.slice(made.length).forEach((there) => there.remove());
+}
+
+// A time of the Unix clock, with its day unless that is today.
+export function moment(at) {
+  const when = new Date(at * 1000);
+  return when.toDateString() === new Date().toDateString() ? when.toLocaleTimeString() : when.toLocaleString();
+}
+
 const seconds = (value) => value === null || value === undefined ? "…" : `${value.toFixed(value < 10 ? 2 : 1)} s`;
 const STATES = { running: "running", incomplete: "cut off", left: "client left", failed: "failed" };
 
@@ -33,11 +57,10 @@ export function quotaLines(quota) {
 
 // One turn in the list.
 export function turnRow(turn, open) {
-  const when = new Date(turn.at * 1000);
   const tokens = turn.input_tokens === null ? null : `${turn.input_tokens} → ${turn.output_tokens} tokens`;
   const state = STATES[turn.state];
   return node("button", { type: "button", class: `turn ${turn.state}`, "data-turn": turn.id, act: () => open(turn.id) },
-    node("span", { class: "numbers" }, when.toLocaleTimeString()),
+    node("span", { class: "numbers" }, moment(turn.at)),
     node("span", {}, turn.model),
     state ? node("span", { class: turn.state === "failed" ? "failure" : "numbers" }, turn.error ? `${state}: ${turn.error}` : state) : null,
     ...turn.calls.map(callMark),
@@ -61,13 +84,15 @@ function withResults(text) {
   return made;
 }
 
-// The text with its blocks marked, each found behind the one before.
+// The text with its blocks marked, each found behind the one before. What is marked is taken from `blocks`: the same block
+// may stand in the next answer, with another mark.
 function withBlocks(text, blocks) {
   const made = node("pre", { tabindex: "0" });
   let at = 0;
-  for (const each of blocks) {
+  for (const each of [...blocks]) {
     const found = each.block ? text.indexOf(each.block, at) : -1;
     if (found < 0) continue;
+    blocks.splice(blocks.indexOf(each), 1);
     const why = each.why.length ? `: ${each.why.join(", ")}` : "";
     made.append(text.slice(at, found), node("mark", { class: each.mark, title: each.mark + why }, each.block),
       node("span", { class: `mark ${each.mark}` }, ` ${each.mark}${why} `));
@@ -141,7 +166,11 @@ export function pluginFields(plugin, url, key, model) {
   }));
 }
 
-const json = (value) => JSON.stringify(value, null, 2);
+// As JSON, without what of an image or a file nobody reads.
+const DATA = /^data:[^,]{0,200},/;
+const shortened = (_, value) => typeof value === "string" && value.length > 500 && DATA.test(value)
+  ? `${value.slice(0, DATA.exec(value)[0].length + 20)}… (${value.length} characters)` : value;
+const json = (value) => JSON.stringify(value, shortened, 2);
 
 // The four columns of one turn, or the reason why it has no words.
 export function turnDetail(turn) {
@@ -155,6 +184,7 @@ export function turnDetail(turn) {
     ? node("p", {}, "It came over a connection whose messages are not kept.")
     : node("pre", { tabindex: "0" }, json(turn.asked));
   const many = turn.answers.length > 1;
+  const blocks = [...turn.blocks];
   const prompts = turn.answers.flatMap((answer, number) => [
     many ? node("h3", {}, `Prompt ${number + 1}`) : null,
     ...answer.prompt.map((message) => message.role === "developer" && message === answer.prompt[0]
@@ -163,12 +193,13 @@ export function turnDetail(turn) {
   ]);
   const wrote = turn.answers.flatMap((answer, number) => [
     many ? node("h3", {}, `Answer ${number + 1}`) : null,
-    answer.reasoning ? node("details", {}, node("summary", {}, "reasoning"), node("pre", {}, answer.reasoning)) : null,
-    withBlocks(answer.wrote, turn.blocks),
+    answer.reasoning ? node("details", {}, node("summary", {}, "reasoning"), node("pre", { tabindex: "0" }, answer.reasoning)) : null,
+    withBlocks(answer.wrote, blocks),
     answer.error ? node("p", { class: "failure" }, answer.error) : null,
   ]);
   const left = turn.left.map((row) => {
-    const head = [node("time", {}, seconds(row.at)), row.name.replace(/^response\./, ""), row.count > 1 ? ` × ${row.count}` : ""];
+    const name = row.name.replace(/^response\./, "").split(/(?<=[._])/).flatMap((part) => [node("wbr"), part]);
+    const head = [node("time", {}, seconds(row.at)), " ", ...name, row.count > 1 ? ` × ${row.count}` : ""];
     const body = row.data === null ? row.text : json(row.data);
     return node("details", { class: "event" }, node("summary", {}, ...head), node("pre", { tabindex: "0" }, body));
   });

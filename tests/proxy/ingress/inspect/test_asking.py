@@ -128,10 +128,16 @@ async def test_the_test_question_is_a_whole_tool_loop() -> None:
     assert answered["answers"][0]["wrote"] == "In May."
 
 
-async def test_a_test_question_that_fails_says_what_to_do() -> None:
-    limit = BackendError("The quota is used up.", status=429, code="insufficient_quota")
-    async with client(limit) as (session, url):
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (BackendError("The quota is used up.", status=429, code="insufficient_quota"), "Wait until the quota"),
+        (BackendError("codex is not logged in.", status=502, code="backend_auth"), "Log in anew"),
+    ],
+)
+async def test_a_test_question_that_fails_says_what_to_do(error: BackendError, remedy: str) -> None:
+    async with client(error) as (session, url):
         told = await press(session, url, "trial")
     assert told["good"] is False
-    assert told["said"] == "scripted did not call a tool: The quota is used up."
-    assert told["remedy"].startswith("Wait until the quota")
+    assert told["said"] == f"scripted did not call a tool: {error.message}"
+    assert told["remedy"].startswith(remedy)

@@ -12,7 +12,8 @@ from parser import ToolRegistry
 from prompts import AssistantText, Text, ToolChoice, Transcript, UserTurn
 from proxy.contracts import Prompt, TextPiece, TurnFinished, TurnRequest, Usage
 from proxy.ingress.inspect.detail import detail
-from proxy.ingress.inspect.record import TurnLog, TurnRecord
+from proxy.ingress.inspect.record import TurnRecord
+from proxy.ingress.inspect.turn_log import TurnLog
 from proxy.settings import Settings
 
 

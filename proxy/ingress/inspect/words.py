@@ -1,0 +1,226 @@
+"""The words of one turn: what its backend was shown and said, and what left of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from sys import getsizeof
+from typing import Any
+
+import orjson
+
+from prompts import Image, Text
+
+from ...contracts import BackendEvent, Prompt, TextPiece
+from ...errors import BackendError
+
+# Seconds and characters up to which pieces of text are kept as one.
+TOGETHER = 0.1
+PIECE = 2_000
+# Deltas that left, after which they are joined.
+JOINED = 64
+# What was heard and has left is noted, and looked at once it is so much: text comes in very small pieces.
+NOTES = 64
+# Bytes that an entry of a list takes besides its text, about.
+ENTRY = 200
+
+
+@dataclass(slots=True)
+class HeardLine:
+    """A JSON-RPC message as JSON. One that brings a text of several says all of it in `texts`."""
+
+    at: float
+    ours: bool
+    data: bytes
+    method: str | None
+    texts: list[str] | None
+
+
+@dataclass(slots=True, eq=False)
+class HeardTurn:
+    """One turn of a backend. Times are in seconds on the monotonic clock.
+
+    It was `read_to_its_end`, or ended with an `error`, or else it was left early. `stopped`: it ended because the
+    server did.
+    """
+
+    prompt: Prompt
+    begun: float
+    told: list[tuple[float, BackendEvent]] = field(default_factory=list)
+    lines: list[HeardLine] = field(default_factory=list)
+    error: BackendError | None = None
+    read_to_its_end: bool = False
+    stopped: bool = False
+    over: float = 0.0
+
+    @property
+    def left_early(self) -> bool:
+        return self.error is None and not self.read_to_its_end
+
+    @contextmanager
+    def until_over(self) -> Iterator[None]:
+        """Notes how it ends, and when."""
+        try:
+            yield
+        except BackendError as error:
+            self.error = error
+            raise
+        finally:
+            self.over = time.monotonic()
+
+
+@dataclass(slots=True)
+class LeftEvents:
+    """Events of one kind that left one after the other. `data` is the JSON of the first; where they are deltas, `texts`
+    together are what all of them brought.
+    """
+
+    at: float
+    name: str
+    data: bytes
+    count: int = 1
+    texts: list[str] | None = None
+
+
+class KeptWords:
+    """What is kept of them. `answer` is what left in one piece.
+
+    `size` is what they take, in bytes, about; `grew` is told how much has come. In `heard` and `left` is nothing that
+    is only noted, until `look_at_notes`.
+    """
+
+    def __init__(self, owner: str, body: bytes | None, grew: Callable[[int], None]) -> None:
+        self.owner = owner
+        self.body = body
+        self.answer: bytes | None = None
+        self.heard: list[HeardTurn] = []
+        self.left: list[LeftEvents] = []
+        self.size = 0
+        self._grew = grew
+        self._told_to: list[tuple[float, BackendEvent]] = []
+        self._told_notes: list[tuple[Sequence[BackendEvent], float]] = []
+        self._left_notes: list[tuple[dict[str, object], float]] = []
+        self._line_notes: list[tuple[list[HeardLine], float, bool, Mapping[str, Any]]] = []
+
+    def look_at_notes(self) -> None:
+        if not (self._told_notes or self._left_notes or self._line_notes):
+            return
+        told, self._told_notes = self._told_notes, []
+        left, self._left_notes = self._left_notes, []
+        said, self._line_notes = self._line_notes, []
+        size = _keep_told(self._told_to, told) + _keep_left(self.left, left)
+        self._grew(size + sum(_keep_line(*line) for line in said))
+
+    def note_left(self, events: Iterable[dict[str, object]], now: float) -> None:
+        for event in events:
+            self._left_notes.append((event, now))
+            # Of what is no delta another event may be a part, which is another one soon.
+            if len(self._left_notes) >= NOTES or not ("delta" in event or "choices" in event):
+                self.look_at_notes()
+
+    def note_answer(self, body: Mapping[str, object]) -> None:
+        self.answer = bytes(memoryview(orjson.dumps(body)))
+        self._grew(len(self.answer))
+
+    def note_asked(self, prompt: Prompt, now: float) -> HeardTurn:
+        turn = HeardTurn(prompt, now)
+        self.heard.append(turn)
+        # The conversation is there as items and, where it was asked for, as parts.
+        shown = sum(_size(part) for item in prompt.items for part in item.parts)
+        self._grew(getsizeof(prompt.developer) + 2 * shown + ENTRY)
+        return turn
+
+    def note_heard(self, turn: HeardTurn, batch: Sequence[BackendEvent], now: float) -> None:
+        if turn.told is not self._told_to:
+            self.look_at_notes()
+            self._told_to = turn.told
+        self._told_notes.append((batch, now))
+        if len(self._told_notes) >= NOTES:
+            self.look_at_notes()
+
+    def note_line(self, turn: HeardTurn, now: float, ours: bool, message: Mapping[str, Any]) -> None:
+        self._line_notes.append((turn.lines, now, ours, message))
+        if len(self._line_notes) >= NOTES:
+            self.look_at_notes()
+
+
+def _keep_left(rows: list[LeftEvents], notes: Iterable[tuple[dict[str, object], float]]) -> int:
+    """Events with their times; returns what they take, in bytes."""
+    size = 0
+    for event, now in notes:
+        name, text = _delta_of(event)
+        last = rows[-1] if rows else None
+        if text is not None and last is not None and last.name == name and last.texts is not None:
+            last.count += 1
+            _add(last.texts, text)
+            size += len(text)
+        else:
+            # A copy: what orjson gives may lie in several times the room that it needs.
+            data = bytes(memoryview(orjson.dumps(event)))
+            rows.append(LeftEvents(now, name, data, texts=None if text is None else [text]))
+            size += len(data) + ENTRY + (0 if text is None else getsizeof(text))
+    return size
+
+
+def _keep_told(told: list[tuple[float, BackendEvent]], notes: Iterable[tuple[Sequence[BackendEvent], float]]) -> int:
+    """Batches with their times; returns what they take, in bytes."""
+    size, begun, texts, length = 0, 0.0, list[str](), 0
+    if told and isinstance(last := told[-1][1], TextPiece):
+        begun, texts, length = told.pop()[0], [last.text], len(last.text)
+    for batch, now in notes:
+        for event in batch:
+            together = texts and now - begun < TOGETHER and length < PIECE
+            if not (together and isinstance(event, TextPiece)):
+                if texts:
+                    told.append((begun, TextPiece("".join(texts))))
+                begun, texts, length = now, [], 0
+                size += ENTRY
+            if isinstance(event, TextPiece):
+                texts.append(event.text)
+                length += len(event.text)
+                # The blocks that are marked are in it once more.
+                size += 2 * len(event.text)
+            else:
+                told.append((now, event))
+    if texts:
+        told.append((begun, TextPiece("".join(texts))))
+    return size
+
+
+def _keep_line(lines: list[HeardLine], now: float, ours: bool, message: Mapping[str, Any]) -> int:
+    # A pattern of mappings takes three times as long.
+    method, params = message.get("method"), message.get("params")
+    text = params.get("delta") if isinstance(params, dict) else None
+    if isinstance(text, str):
+        last = lines[-1] if lines else None
+        if last is not None and last.texts is not None and last.method == method:
+            _add(last.texts, text)
+            return len(text)
+    data = bytes(memoryview(orjson.dumps(message)))
+    lines.append(HeardLine(now, ours, data, method, [text] if isinstance(text, str) else None))
+    return len(data) + 2 * ENTRY
+
+
+def _size(part: Text | Image) -> int:
+    return getsizeof(part.url if isinstance(part, Image) else part.text)
+
+
+def _add(texts: list[str], text: str) -> None:
+    texts.append(text)
+    if len(texts) >= JOINED:
+        texts[:] = ["".join(texts)]
+
+
+def _delta_of(event: dict[str, object]) -> tuple[str, str | None]:
+    """The name of an event, and its text when it brings nothing but that. Asked for each delta."""
+    name = event.get("type")
+    if isinstance(name, str):
+        delta = event.get("delta")
+        return name, delta if isinstance(delta, str) else None
+    match event:
+        case {"choices": [{"delta": {"content": str(text), **more}, "finish_reason": None}]} if text and not more:
+            return str(event.get("object")), text
+        case _:
+            return str(event.get("object", "event")), None
