@@ -20,7 +20,7 @@ from prompts import PROFILES
 from .aside import BesideTheLoop
 from .backends import make_backend
 from .contracts import TextBackend
-from .errors import UsageError
+from .errors import UsageError, reason_of
 from .home import KeptHabits, habits_file, read_secret
 from .ingress import create_app
 from .ingress.admission import is_loopback
@@ -60,7 +60,10 @@ def read_keys(settings: Settings) -> tuple[str, ...]:
         try:
             lines = settings.api_key_file.read_text("utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"The keys in {settings.api_key_file} cannot be read: {error}.") from None
+            raise UsageError(
+                f"The keys in {settings.api_key_file} cannot be read ({reason_of(error)}): name another file with "
+                "--api-key-file."
+            ) from None
         keys += [line.strip() for line in lines if line.strip()]
         if not keys:
             raise UsageError(f"{settings.api_key_file} holds no key: write one into it.")
@@ -90,7 +93,7 @@ def bind(settings: Settings) -> socket.socket:
     try:
         return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else str(error)
+        reason = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else reason_of(error)
         flag = "--port" if error.errno in {errno.EADDRINUSE, errno.EACCES} else "--host"
         raise UsageError(
             f"Cannot listen on {settings.host} port {settings.port} ({reason}): choose another with {flag}."

@@ -18,12 +18,15 @@ from aiohttp import web
 from ..contracts import ResponseStore, Run, StoredResponse
 from ..errors import ApiError, StoreError
 from ..wire.sse import comment
-from .background import ABANDONED, BACKGROUND_JOBS, OPENING, RUNNING, Job, end_elsewhere, last_event
+from .background import ABANDONED, BACKGROUND_JOBS, OPENING, RUNNING, Job, end_elsewhere, failed, last_event
 from .event_stream import Subscription
 from .state import STORE, WARNING
 
 # Seconds until a store that is away is asked again: a stream that has begun cannot turn into an error.
 RETRY = 1.0
+
+# What those are told who follow a response that is not there any more.
+GONE = ApiError("This response was deleted, or lost by the store, before it was finished.")
 
 LATE = "the rest comes when the response is over: its events do not fit in the store as they are made"
 
@@ -63,6 +66,8 @@ class _Way:
     owner: str
     response_id: str
     after: int
+    seen: StoredResponse | None = None
+    """What there was of it last."""
     told: Run | None = None
     """The run of whose output they were told something."""
     warned: bool = False
@@ -71,6 +76,7 @@ class _Way:
 
 async def _here(app: web.Application, way: _Way, job: Job) -> Subscription:
     """A job's events, to its end or until it is lost."""
+    way.seen = job.stored()
     async with aclosing(job.subscribe(way.after)) as events:
         async for pieces in events:
             if not await app[BACKGROUND_JOBS].may_tell(job, way.after + len(pieces)):
@@ -85,17 +91,21 @@ async def _elsewhere(app: web.Application, way: _Way) -> Subscription:
     store = app[STORE]
     try:
         stored = await load_current(app, way.owner, way.response_id)
-        if stored is not None and stored.response["status"] in RUNNING:
+        if stored is None:
+            if way.seen is not None:
+                yield [last_event(failed(way.seen.response, GONE), GONE, way.after + 1)]
+            way.ended = True
+            return
+        way.seen = stored
+        if stored.response["status"] in RUNNING:
             if (run := await store.lease_of(way.response_id)) is not None:
                 async with aclosing(_made_elsewhere(store, run, way)) as events:
                     async for pieces in events:
                         yield pieces
             return
-        if stored is not None and (
-            rest := _rest(stored, await store.load_events(way.response_id, way.owner), way.after)
-        ):
+        if rest := _rest(stored, await store.load_events(way.response_id, way.owner), way.after):
             yield rest
-        way.ended = True  # also when it was deleted meanwhile
+        way.ended = True
     except StoreError:
         await asyncio.sleep(RETRY)
 
@@ -126,5 +136,5 @@ def _rest(stored: StoredResponse, events: bytes | None, after: int) -> list[byte
         return pieces[after + 1 :]
     if events is not None and stored.response["status"] not in {"failed", "cancelled"}:
         return []
-    failed = stored.response.get("error")
-    return [last_event(stored.response, ApiError(failed["message"]) if failed else None, after + 1)]
+    error = stored.response.get("error")
+    return [last_event(stored.response, ApiError(error["message"]) if error else None, after + 1)]

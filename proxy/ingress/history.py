@@ -16,6 +16,7 @@ from prompts import Deferred
 from ..contracts import Claim, StoredResponse, WireObject
 from ..errors import RequestError, StoreError
 from ..wire.json_body import JsonObject
+from ..wire.reader import shown
 from ..wire.responses.builder import ResponsesBuilder
 from ..wire.responses.input_items import History
 from ..wire.responses.request import Lookups, ResponsesRequest, parse_responses_request
@@ -29,6 +30,9 @@ from .state import CONVERSATION_LOCKS, STORE, STRICT_HISTORY
 # A chain of Responses that is longer than this is not followed further back, and cannot be continued. A long loop of
 # an agent has a Response for each step.
 MAX_CHAIN = 10_000
+
+# What an error says of the cause where nothing can be found, ever.
+KEEPS_NOTHING = "This server keeps nothing (--store none): send the whole conversation in 'input', with 'store' false."
 
 # How a client is warned that nobody will find its answer.
 NOT_STORED = "not stored"
@@ -75,7 +79,10 @@ async def find_history(request: web.Request, wanted: Lookups) -> History:
 
 async def _history(app: web.Application, owner: str, wanted: Lookups, store: Library) -> History:
     strict = app[STRICT_HISTORY]
+    why = "" if app[STORE].keeps else f" {KEEPS_NOTHING}"
     referred = await store.find_items(wanted.referred, owner)
+    if why and (lost := next((item_id for item_id in wanted.referred if item_id not in referred), None)) is not None:
+        raise RequestError(f"Item with id '{shown(lost)}' not found.{why}", status=404, param="input")
     if wanted.conversation is not None:
         items = await store.items(wanted.conversation, owner)
         if items is None:
@@ -95,7 +102,7 @@ async def _history(app: web.Application, owner: str, wanted: Lookups, store: Lib
     if not chain or chain[0].previous is not None:
         missing = chain[0].previous if chain else wanted.previous_response_id
         raise RequestError(
-            f"Previous response with id '{str(missing)[:80]}' not found.",
+            f"Previous response with id '{str(missing)[:80]}' not found.{why}",
             code="previous_response_not_found",
             param="previous_response_id",
         )
@@ -156,6 +163,7 @@ async def make_draft(
 
     def read() -> tuple[ResponsesRequest, Sequence[WireObject]]:
         parsed = parse_responses_request(body, history, wanted)
+        parsed.echo["store"] &= app[STORE].keeps
         if begun is not None:
             return parsed, begun.input
         kept = Deferred(partial(stored_input, parsed.input, history.referred))

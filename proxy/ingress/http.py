@@ -20,7 +20,7 @@ from .cors import answer_headers, preflight_headers
 from .health import greet
 from .inspect.inspection import INSPECTION, Inspection, PageOptions
 from .inspect.page import ROOM, check_page, visits_index
-from .inspect.record import TurnLog
+from .inspect.turn_log import TurnLog
 from .loop_lag import LoopLag
 from .metrics import METRICS, Metrics
 from .models import MODELS, ModelList
@@ -140,43 +140,30 @@ class IngressSettings(Protocol):
 
     @property
     def host(self) -> str: ...
-
     @property
     def allow_host(self) -> Sequence[str]: ...
-
     @property
     def allow_origin(self) -> Sequence[str]: ...
-
     @property
     def base_path(self) -> str: ...
-
     @property
     def max_body(self) -> int: ...
-
     @property
     def model(self) -> Sequence[str]: ...
-
     @property
     def alias(self) -> Sequence[tuple[str, str]]: ...
-
     @property
     def reasoning_content(self) -> bool: ...
-
     @property
     def dialect(self) -> str: ...
-
     @property
     def history(self) -> str: ...
-
     @property
     def loop_guard(self) -> bool: ...
-
     @property
     def inspect(self) -> bool: ...
-
     @property
     def inspect_turns(self) -> int: ...
-
     @property
     def inspect_bytes(self) -> int: ...
 

@@ -35,7 +35,7 @@ async def count_input_tokens(request: web.Request) -> web.StreamResponse:
 def _estimated(body: JsonObject, history: History, profile: PromptProfile) -> int:
     turn = parse_responses_request(body, history).turn
     prompts = Prompts(turn, offered_tools(turn.registry, turn.choice), profile, None, TurnReport())
-    prompt = prompts.prompt(None, plain=False, max_tokens=None)
+    prompt = prompts.prompt()
     meter = TokenMeter(sys.maxsize)
     images = 0
     meter.take(prompt.developer or "")

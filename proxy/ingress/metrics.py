@@ -35,11 +35,11 @@ OTHER = "other"
 METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS", "WS"})
 REPAIRS = frozenset({*(rule.value for rule in Rule), *(coercion.value for coercion in Coercion)})
 
-# As the turn's report says it -> as it is counted. A block that cannot be read has many reasons.
-REFUSALS: Mapping[str, str] = {
-    name: name for name in ("arguments_misfit", "no_key", "quoted", "undeclared", "wrong_key")
-}
+# A block that cannot be read has many reasons besides.
+REFUSALS = frozenset({"arguments_misfit", "no_key", "quoted", "undeclared", "wrong_key"})
 MALFORMED = "malformed"
+
+# As the turn's report says it -> as it is counted.
 INTERRUPTIONS: Mapping[str, str] = {
     "max_output_tokens": "max_output_tokens",
     "a stop string came": "stop_string",
@@ -175,7 +175,7 @@ class Metrics:
         for rule, count in report.repairs.items():
             self._repairs.labels(_known(rule, REPAIRS)).inc(count)
         for reason, count in report.refused.items():
-            self._refusals.labels(REFUSALS.get(reason, MALFORMED)).inc(count)
+            self._refusals.labels(reason if reason in REFUSALS else MALFORMED).inc(count)
         for kind, count in report.paired.items():
             self._paired.labels(_known(kind, PAIRING)).inc(count)
         for reason, count in (("misfit", report.misfits.total()), ("unchecked", report.unchecked.total())):

@@ -71,9 +71,14 @@ DIALECTS: dict[str, ResponsesDialect] = {
 }
 
 
+def dialect_of(request: web.Request) -> str:
+    """The name that the request or else the server's owner has chosen; one of `DIALECTS` if it is good."""
+    return request.headers.get(DIALECT_HEADER, request.app[DIALECT]).strip().lower()
+
+
 async def create_in_dialect(request: web.Request) -> web.StreamResponse:
-    """POST /v1/responses, in the dialect that the request or else the server's owner has chosen."""
-    name = request.headers.get(DIALECT_HEADER, request.app[DIALECT]).strip().lower()
+    """POST /v1/responses, in the dialect that was chosen."""
+    name = dialect_of(request)
     if name not in DIALECTS:
         raise wrong_value(DIALECT_HEADER, name, tuple(DIALECTS))
     return await DIALECTS[name].create(request)

@@ -75,8 +75,9 @@ async def cancel_response(request: web.Request, response_id: str) -> web.StreamR
             raise RequestError("Cannot cancel a synchronous response.")
         if stored.response["status"] not in RUNNING:
             break
-        # Another process finds its lease gone and ends the work.
-        await end_elsewhere(store, stored, await store.lease_of(response_id), None)
+        # Another process finds its lease gone and ends the work. Without one it has just ended it.
+        if (run := await store.lease_of(response_id)) is not None:
+            await end_elsewhere(store, stored, run, None)
     return json_reply((await _load(request, response_id)).response)
 
 

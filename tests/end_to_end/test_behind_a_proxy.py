@@ -234,7 +234,7 @@ async def test_a_client_that_leaves_ends_its_turn(kind: str, certificate: Certif
 
 
 @pytest.mark.parametrize("kind", PROXIES)
-async def test_another_name_and_no_key_are_refused(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_another_name_and_no_key_are_refused(kind: str, tmp_path: Path) -> None:
     async with behind(kind, tmp_path, MemoryBackend([])) as url, aiohttp.ClientSession() as session:
         async with session.post(f"{url}/responses", json=BODY) as response:
             assert response.status == 401

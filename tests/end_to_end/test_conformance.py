@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from openai import AsyncOpenAI, BadRequestError
+from openai import BadRequestError
 
 from parser import write_call
 from tests.support.conversation import all_shown, results_shown, text_shown
-from tests.support.patience import PATIENCE
+from tests.support.endpoint import Endpoint
 from tests.support.published_types import check_published_events, check_published_response
 from tests.support.responses_grammar import check_events, without_identity
-from tests.support.scripted_model import Item, Message, Reasoning, Reply, ScriptedModel
-from tests.support.tagcall_server import tagcall_server
+from tests.support.scripted_model import Item, Message, Reasoning, Reply
 
 NOTES = {"a.md": "# Alpha", "b.md": "# Beta"}
 READ: dict[str, Any] = {
@@ -48,31 +45,17 @@ ANSWERS: dict[str, tuple[list[Item], list[str]]] = {
 }
 
 
-@dataclass
-class Endpoint:
-    client: AsyncOpenAI
-    model: ScriptedModel
-
-    async def create(self, *, stream: bool, **members: Any) -> dict[str, Any]:
-        """One Response as JSON, held to the grammar and to what others published."""
-        create: Callable[..., Any] = self.client.responses.create
-        members = {"model": "gpt-5.5", **members}
-        if not stream:
-            body: dict[str, Any] = (await create(**members)).to_dict()
-            check_published_response(body)
-            return body
-        events = [event.to_dict() async for event in await create(**members, stream=True)]
-        check_published_events(events)
-        return check_events(events)
-
-
-@pytest.fixture
-async def endpoint(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[Endpoint]:
-    async with (
-        tagcall_server(model, tmp_path / "home") as url,
-        AsyncOpenAI(base_url=url, api_key="anything", max_retries=0, timeout=PATIENCE) as client,
-    ):
-        yield Endpoint(client, model)
+async def create(endpoint: Endpoint, *, stream: bool, **members: Any) -> dict[str, Any]:
+    """One Response as JSON, held to the grammar and to what others published."""
+    ask: Callable[..., Any] = endpoint.client.responses.create
+    members = {"model": "gpt-5.5", **members}
+    if not stream:
+        body: dict[str, Any] = (await ask(**members)).to_dict()
+        check_published_response(body)
+        return body
+    events = [event.to_dict() async for event in await ask(**members, stream=True)]
+    check_published_events(events)
+    return check_events(events)
 
 
 both = pytest.mark.parametrize("stream", [True, False], ids=["streamed", "plain"])
@@ -85,8 +68,8 @@ async def test_a_stream_a_plain_answer_and_the_official_stream_helper_agree(
     endpoint.model.push(*[Reply(items, chunk=3)] * 3)
     tools: Any = [READ, PATCH]
     members: dict[str, Any] = {"input": "hi", "tools": tools}
-    streamed = await endpoint.create(stream=True, **members)
-    plain = await endpoint.create(stream=False, **members)
+    streamed = await create(endpoint, stream=True, **members)
+    plain = await create(endpoint, stream=False, **members)
     async with endpoint.client.responses.stream(model="gpt-5.5", **members) as stream:
         helped = await stream.get_final_response()
     assert [item["type"] for item in plain["output"]] == types
@@ -136,9 +119,9 @@ async def test_two_outputs_in_the_wrong_order_find_their_calls(
 ) -> None:
     endpoint.model.push(Reply([Message(f"I will read both.\n{A}\n{B}")]), Reply([Message("Done.")]))
     asked = {"role": "user", "content": "What is in them?"}
-    first = await endpoint.create(stream=stream, input=[asked], tools=[READ])
+    first = await create(endpoint, stream=stream, input=[asked], tools=[READ])
     follow_up = [asked, *resend(first["output"]), *reversed(outputs_of(first))]
-    second = await endpoint.create(stream=stream, input=follow_up, tools=tools)
+    second = await create(endpoint, stream=stream, input=follow_up, tools=tools)
     assert second["output"][0]["content"][0]["text"] == "Done."
     body = endpoint.model.requests[-1].body
     assert results_shown(body) == list(NOTES.values())
@@ -151,13 +134,13 @@ async def test_two_outputs_in_the_wrong_order_find_their_calls(
 async def test_a_custom_call_makes_the_round_trip(endpoint: Endpoint, stream: bool) -> None:
     endpoint.model.push(Reply(ANSWERS["a custom call"][0]), Reply([Message("Patched.")]))
     choice = {"type": "custom", "name": "apply_patch"}
-    first = await endpoint.create(stream=stream, input="Patch it.", tools=[READ, PATCH], tool_choice=choice)
+    first = await create(endpoint, stream=stream, input="Patch it.", tools=[READ, PATCH], tool_choice=choice)
     (call,) = first["output"]
     assert (call["type"], call["name"], call["input"]) == ("custom_tool_call", "apply_patch", PATCH_TEXT)
     assert "*** Begin Patch" in text_shown(endpoint.model.requests[0].body, "developer")
     output = {"type": "custom_tool_call_output", "call_id": call["call_id"], "output": "ok"}
     asked = {"role": "user", "content": "Patch it."}
-    second = await endpoint.create(stream=stream, input=[asked, call, output], tools=[READ, PATCH])
+    second = await create(endpoint, stream=stream, input=[asked, call, output], tools=[READ, PATCH])
     assert second["output"][0]["content"][0]["text"] == "Patched."
     assert results_shown(endpoint.model.requests[-1].body) == ["ok"]
 
@@ -165,11 +148,11 @@ async def test_a_custom_call_makes_the_round_trip(endpoint: Endpoint, stream: bo
 @both
 async def test_a_follow_up_is_the_output_alone(endpoint: Endpoint, stream: bool) -> None:
     endpoint.model.push(Reply([Message(A)]), Reply([Message("Done.")]))
-    first = await endpoint.create(stream=stream, input="What is in a.md?", tools=[READ])
+    first = await create(endpoint, stream=stream, input="What is in a.md?", tools=[READ])
     follow_up: dict[str, Any] = {"previous_response_id": first["id"], "input": outputs_of(first)}
     with pytest.raises(BadRequestError, match="Tool choice 'function' not found in 'tools'"):
-        await endpoint.create(stream=stream, **follow_up, tool_choice={"type": "function", "name": "read_note"})
-    second = await endpoint.create(stream=stream, **follow_up, tool_choice="auto")
+        await create(endpoint, stream=stream, **follow_up, tool_choice={"type": "function", "name": "read_note"})
+    second = await create(endpoint, stream=stream, **follow_up, tool_choice="auto")
     assert second["output"][0]["content"][0]["text"] == "Done."
     assert results_shown(endpoint.model.requests[-1].body) == ["# Alpha"]
 
@@ -180,9 +163,9 @@ async def test_images_of_an_output_reach_the_model(endpoint: Endpoint) -> None:
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
     )
     endpoint.model.push(Reply([Message(A)]))
-    first = await endpoint.create(stream=False, input="Show me a.md.", tools=[READ])
+    first = await create(endpoint, stream=False, input="Show me a.md.", tools=[READ])
     parts = [{"type": "input_text", "text": "Here."}, {"type": "input_image", "image_url": pixel}]
     output = {"type": "function_call_output", "call_id": first["output"][0]["call_id"], "output": parts}
-    await endpoint.create(stream=False, previous_response_id=first["id"], input=[output])
+    await create(endpoint, stream=False, previous_response_id=first["id"], input=[output])
     sent = [part for item in endpoint.model.requests[-1].body["input"] for part in item.get("content", [])]
     assert [part["type"] for part in sent if part["type"] == "input_image"] == ["input_image"]

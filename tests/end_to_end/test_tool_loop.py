@@ -4,44 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from openai import (
     APIStatusError,
-    AsyncOpenAI,
 )
 from openai.types.responses import (
-    FunctionToolParam,
     Response,
-    ResponseFunctionToolCall,
     ResponseInputItemParam,
 )
 
 from parser import CLOSE_TAG, OPEN_TAG, write_call
-from proxy.server import running_server
-from proxy.settings import Settings
 from tests.support.backends import BACKENDS_UNDER_TEST, TestBackend
 from tests.support.conversation import all_shown
+from tests.support.endpoint import TOOLS, Endpoint, calls_of, serving, streamed
 from tests.support.patience import PATIENCE
-from tests.support.published_types import check_published_events
-from tests.support.responses_grammar import check_events
 from tests.support.scripted_model import Failed, Incomplete, Message, Reasoning, Refusal, Reply, ScriptedModel
 
-TOOLS: list[FunctionToolParam] = [
-    {
-        "type": "function",
-        "name": "read_note",
-        "description": "Read a note of the vault.",
-        "parameters": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
-        "strict": False,
-    },
-    {"type": "function", "name": "list_notes", "description": None, "parameters": None, "strict": None},
-]
 NOTES = {"a.md": "# Alpha\nfirst", "b.md": '# Beta\n"second"'}
 ASK = "What is in a.md and b.md?"
 TWO_CALLS = (
@@ -51,29 +32,6 @@ TWO_CALLS = (
     + write_call("read_note", '{"path": "b.md"}')
 )
 ANSWER = "Alpha is <first>, Beta is <second>; ha ha ha."
-
-
-@dataclass
-class Endpoint:
-    client: AsyncOpenAI
-    model: ScriptedModel
-    url: str
-
-
-@asynccontextmanager
-async def serving(model: ScriptedModel, stack: TestBackend, home: Path, **settings: Any) -> AsyncIterator[Endpoint]:
-    chosen = Settings(port=0, **stack.settings(model, home), **settings)
-    async with (
-        running_server(chosen) as url,
-        AsyncOpenAI(base_url=url, api_key="anything", max_retries=0, timeout=PATIENCE) as client,
-    ):
-        yield Endpoint(client, model, url)
-
-
-@pytest.fixture
-async def endpoint(model: ScriptedModel, stack: TestBackend, tmp_path: Path) -> AsyncIterator[Endpoint]:
-    async with serving(model, stack, tmp_path / "home") as running:
-        yield running
 
 
 pytestmark = pytest.mark.parametrize("stack", BACKENDS_UNDER_TEST, ids=lambda stack: stack.name)
@@ -89,24 +47,6 @@ def call_outputs(response: Response) -> list[ResponseInputItemParam]:
         note = NOTES[json.loads(call.arguments)["path"]]
         items.append({"type": "function_call_output", "call_id": call.call_id, "output": note})
     return items
-
-
-def calls_of(response: Response) -> list[ResponseFunctionToolCall]:
-    return [item for item in response.output if isinstance(item, ResponseFunctionToolCall)]
-
-
-async def streamed(
-    endpoint: Endpoint, items: Sequence[ResponseInputItemParam], **members: Any
-) -> tuple[list[Any], Response]:
-    """All events of a streamed Response, held to the whole grammar, and the final Response."""
-    asked: Any = {"model": "gpt-5.5", "input": list(items), "tools": TOOLS, **members}
-    stream = await endpoint.client.responses.create(**asked, stream=True)
-    events: list[Any] = [event async for event in stream]
-    sent = [event.to_dict() for event in events]
-    check_published_events(sent)
-    check_events(sent)
-    assert events[-1].type == "response.completed"
-    return events, events[-1].response
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 7, 10_000])

@@ -24,6 +24,7 @@ from ...errors import ApiError, RequestError
 from ...ids import mint_id
 from ...wire.builder import WireEvent
 from ...wire.json_body import JsonObject
+from ..admission import KEY_PROTOCOL
 from ..bodies import error_reply, fault, parse_in_its_time
 from ..event_stream import WRITE_DEADLINE
 from ..metrics import METRICS
@@ -132,7 +133,7 @@ async def serve_socket(
     response = web.WebSocketResponse(
         timeout=CLOSING,
         heartbeat=PING_INTERVAL,
-        protocols=protocols,
+        protocols=_protocols_of(request, protocols),
         compress=False,
         max_msg_size=request.client_max_size,
     )
@@ -153,6 +154,14 @@ async def serve_socket(
     except* Exception:
         log.exception("socket_fault", id=request[REQUEST_LOG].id)
     return response
+
+
+def _protocols_of(request: web.Request, spoken: Sequence[str]) -> Sequence[str]:
+    """Those to answer with. A browser closes a socket that takes none of what it offered, be it the key alone; and
+    aiohttp would log what was offered, with the key.
+    """
+    offered = [each.strip() for each in request.headers.get("Sec-WebSocket-Protocol", "").split(",")]
+    return [each for each in spoken if each in offered] or [each for each in offered if KEY_PROTOCOL.fullmatch(each)]
 
 
 def _wants_upgrade(request: web.Request) -> web.Response:

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
 import pytest
-import structlog
 
-from proxy import server
 from proxy.ingress.inspect.page import OPEN, ROOM
 from proxy.ingress.routes import KEYLESS, ROUTES, UNSERVED
 from proxy.logs import configure
 from proxy.server import running_server
 from proxy.settings import Settings
+from tests.support.http_client import raw
 from tests.support.memory_backend import MemoryBackend
-from tests.support.patience import PATIENCE
+
+pytestmark = pytest.mark.usefixtures("no_lingering")
 
 BODY: dict[str, Any] = {"model": "m", "input": "hi"}
 PATHS = [re.sub(r"\{[^}]*\}", "x", route) for route in ROUTES] + ["/nothing", *(f"/{name}" for name in UNSERVED)]
-
-
-@pytest.fixture(autouse=True)
-def _no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for the rest of a refused body."""
-    monkeypatch.setitem(server.HANDLING, "lingering_time", 0.02)
-
 
 METHODS = ("GET", "HEAD", "POST", "DELETE", "PUT", "OPTIONS")
 UPGRADE = {
@@ -46,17 +37,6 @@ async def serving(**settings: Any) -> AsyncIterator[tuple[MemoryBackend, aiohttp
     async with running_server(Settings(port=0, store="memory", **settings), backend) as url:
         async with aiohttp.ClientSession() as session:
             yield backend, session, url
-
-
-async def raw(url: str, request: bytes) -> bytes:
-    """All that comes back for `request` before its connection is closed. No more is sent."""
-    reader, writer = await asyncio.open_connection(urlsplit(url).hostname, urlsplit(url).port)
-    try:
-        writer.write(request)
-        async with asyncio.timeout(PATIENCE):
-            return await reader.read()
-    finally:
-        writer.close()
 
 
 async def test_a_foreign_host_is_misdirected_on_every_route_with_every_method() -> None:
@@ -162,12 +142,6 @@ async def test_a_key_is_demanded_on_every_route_but_those_for_watchers() -> None
                     assert (response.status == refused) == (not free), (method, path)
 
 
-@pytest.fixture
-def _logging_restored() -> Iterator[None]:
-    yield
-    structlog.reset_defaults()
-
-
 KEY = "sk-t\u00f6p-secret-0123456789"
 
 
@@ -195,7 +169,6 @@ async def test_an_empty_bearer_hides_no_other_key(empty: str) -> None:
                 assert response.status == status
 
 
-@pytest.mark.usefixtures("_logging_restored")
 async def test_a_key_stands_in_no_log_line_and_no_error_and_is_not_taken_from_the_query(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:

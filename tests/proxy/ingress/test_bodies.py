@@ -9,7 +9,6 @@ from base64 import b64encode
 from collections.abc import Callable
 from threading import current_thread, main_thread
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
@@ -17,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prompts import Text
 from proxy.errors import RequestError
 from proxy.ingress.bodies import BYTES_AT_ONCE, VALUES_AT_ONCE
 from proxy.server import running_server
@@ -28,8 +26,9 @@ from proxy.wire.json_body import MAX_DEPTH, MAX_VALUES, JsonObject, JsonValue, h
 from proxy.wire.pdf import pdf_text
 from proxy.wire.responses.request import parse_responses_request
 from tests.support.cpu_time import cpu_seconds
-from tests.support.http_client import client, error_of
+from tests.support.http_client import client, connect, error_of
 from tests.support.memory_backend import MemoryBackend
+from tests.support.parts import text_of_parts
 from tests.support.patience import PATIENCE
 from tests.support.pdf import pdf
 from tests.support.talking import talking
@@ -81,13 +80,12 @@ HEAD = b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Type: applica
 )
 async def test_a_body_over_the_limit_is_refused_before_it_has_come(rest: bytes) -> None:
     async with running_server(Settings(port=0, max_body=1_000_000), MemoryBackend([])) as url:
-        reader, writer = await asyncio.open_connection(urlsplit(url).hostname, urlsplit(url).port)
+        reader, writer = await connect(url)
         writer.write(HEAD + rest)
         async with asyncio.timeout(PATIENCE):
-            answer = await reader.read()
+            answer = await reader.readuntil(b"--max-body")
         writer.close()
     assert answer.split()[1] == b"413"
-    assert b"--max-body" in answer
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -420,7 +418,7 @@ async def test_a_pdf_is_read_beside_the_other_requests(api: str, monkeypatch: py
     async with talking("Read.") as (openai, backend), aiohttp.ClientSession() as session:
         async with session.post(f"{openai.base_url}{api}", json={"model": "m", **bodies[api]}) as response:
             assert response.status == 200
-    shown = "".join(part.text for part in backend.prompts[0].parts if isinstance(part, Text))
+    shown = text_of_parts(backend.prompts[0].parts)
     assert "File 'a.pdf':" in shown
     assert "The answer is 42." in shown
     assert readers != [main_thread().name]

@@ -12,13 +12,13 @@ import pytest
 from openai import APIError, AsyncOpenAI, BadRequestError, RateLimitError
 
 from parser import write_call
-from prompts import Text
 from proxy.contracts import ReasoningEnded, ReasoningPiece, TextPiece, TurnEnded
 from proxy.errors import BackendError
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.http_client import client, error_of
 from tests.support.memory_backend import USAGE, MemoryBackend, Script
+from tests.support.talking import shown
 
 READ = {"name": "read_note", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}
 TOOLS: list[Any] = [{"type": "function", "function": READ}]
@@ -52,10 +52,6 @@ async def talking(*answers: Script, **settings: Any) -> AsyncIterator[tuple[Asyn
 async def streamed(openai: AsyncOpenAI, **members: Any) -> Any:
     async with openai.chat.completions.stream(model="m", messages=[ASK], **members) as stream:
         return await stream.get_final_completion()
-
-
-def shown(backend: MemoryBackend) -> str:
-    return "".join(part.text for part in backend.prompts[-1].parts if isinstance(part, Text))
 
 
 @pytest.mark.parametrize("stream", [True, False])

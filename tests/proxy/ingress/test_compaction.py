@@ -11,13 +11,13 @@ import pytest
 from openai import AsyncOpenAI, BadRequestError, InternalServerError
 
 from parser import OPEN_TAG, write_call
-from prompts import Text
 from proxy.contracts import BackendEvent, ReasoningEnded, ReasoningPiece, TextPiece, TurnEnded
 from proxy.errors import BackendError
 from proxy.turn.compaction import NOT_COMPACTED
 from proxy.wire.responses.compaction import Summary, read_summary
 from proxy.wire.responses.input_items import UNREAD_SUMMARY
 from tests.support.memory_backend import USAGE, Script
+from tests.support.parts import text_of_parts
 from tests.support.published_types import check_published_events
 from tests.support.responses_grammar import check_events
 from tests.support.sockets import socket_to
@@ -226,7 +226,7 @@ async def test_a_conversation_over_its_threshold_is_summed_up_and_then_answered(
         response = await ask(client, model="m", input=long, context_management=management(2_000), tools=TOOLS)
         assert [item["type"] for item in response["output"]] == ["compaction", "message"]
         assert response["usage"]["total_tokens"] == 240
-        assert WORDS in "".join(part.text for part in backend.prompts[0].parts if isinstance(part, Text))
+        assert WORDS in text_of_parts(backend.prompts[0].parts)
         text = shown(backend)
         assert "Remember" not in text
         assert "# A" not in text

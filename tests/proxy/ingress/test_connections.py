@@ -62,6 +62,7 @@ async def test_a_head_that_never_ends_is_answered_and_its_connection_closed(monk
     assert body["error"]["type"] == "invalid_request_error"
 
 
+@pytest.mark.usefixtures("no_lingering")
 async def test_a_body_that_never_ends_is_answered_and_its_connection_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "BODY_DEADLINE", 0.05)
     async with serving("Hello") as address, connected(address) as (reader, writer):

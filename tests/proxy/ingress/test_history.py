@@ -56,6 +56,19 @@ async def test_a_chain_is_followed_to_its_beginning_but_without_its_instructions
     assert backend.prompts[-1].developer == "rule 2"
 
 
+async def test_who_refers_to_what_a_server_without_a_store_said_is_told_what_to_send() -> None:
+    async with talking("one", "two", store="none") as (client, _):
+        first = await client.responses.create(model="m", input="hi", store=True)
+        assert first.to_dict()["store"] is False
+        reference: Any = {"type": "item_reference", "id": first.output[0].to_dict()["id"]}
+        with pytest.raises(NotFoundError, match=r"not found\. This server keeps nothing") as raised:
+            await client.responses.create(model="m", input=[reference])
+        assert raised.value.param == "input"
+        with pytest.raises(BadRequestError, match=r"not found\. This server keeps nothing") as refused:
+            await client.responses.create(model="m", input="hi", previous_response_id=first.id)
+        assert refused.value.code == "previous_response_not_found"
+
+
 async def test_an_item_reference_stands_for_its_item() -> None:
     async with talking("I am here.", "Good.") as (client, backend):
         first = await client.responses.create(model="m", input="Hello")

@@ -17,8 +17,9 @@ from proxy.ingress import readiness
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.http_client import client, error_of
-from tests.support.memory_backend import MemoryBackend, Script
+from tests.support.memory_backend import MemoryBackend
 from tests.support.patience import PATIENCE
+from tests.support.talking import SilentBackend
 
 BODY: dict[str, Any] = {"model": "m", "input": "hi"}
 OBSIDIAN = "app://obsidian.md"
@@ -309,7 +310,7 @@ async def test_a_body_that_is_too_large_is_refused() -> None:
 
 
 async def test_a_client_that_goes_away_ends_the_backends_turn() -> None:
-    backend = SilentBackend([])
+    backend = SilentBackend()
     async with running_server(Settings(port=0), backend) as url, aiohttp.ClientSession() as session:
         for stream in (True, False):
             request = asyncio.TaskGroup()
@@ -373,24 +374,3 @@ class EndlessBackend(MemoryBackend):
             raise BackendError("The proxy is shutting down.", status=503)
 
         yield batches()
-
-
-class SilentBackend(MemoryBackend):
-    """Takes a turn and never answers."""
-
-    def __init__(self, answers: list[Script]) -> None:
-        super().__init__(answers)
-        self.asked = asyncio.Event()
-        self.left = asyncio.Event()
-
-    @asynccontextmanager
-    async def stream(self, prompt: object) -> AsyncIterator[Any]:
-        async def batches() -> AsyncIterator[Any]:
-            self.asked.set()
-            await asyncio.Event().wait()
-            yield []
-
-        try:
-            yield batches()
-        finally:
-            self.left.set()

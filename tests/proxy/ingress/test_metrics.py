@@ -187,7 +187,7 @@ def test_every_metric_is_documented_with_its_type_and_labels() -> None:
 
 def test_every_value_of_a_label_is_documented() -> None:
     for values in (
-        metrics.METHODS, Again, set(metrics.REFUSALS.values()) | {metrics.MALFORMED},
+        metrics.METHODS, Again, metrics.REFUSALS | {metrics.MALFORMED},
         metrics.INTERRUPTIONS.values(), metrics.TIERS.values(), metrics.LANE_REASONS, metrics.SPOILING,
         {"continued", "fresh"}, {"completed", "incomplete", "failed", "left", "gone"},
     ):  # fmt: skip
@@ -205,7 +205,8 @@ def test_what_a_turn_reports_is_known_by_its_name() -> None:
     cuts |= literals("proxy/turn/passed_calls.py", r'self\.stop\b.* = "([^"]+)"')
     ended = literals("parser/sentinel.py", r'ReadingEnded\("([^"]+)"')
     assert cuts | ended == set(metrics.INTERRUPTIONS)
-    spoilt = literals("proxy/turn/report.py", r'"(\w+)": self\.') | literals("proxy/turn/run.py", r'_settle\("(\w+)"\)')
+    spoilt = literals("proxy/turn/report.py", r'"(\w+)": self\.') | literals("proxy/turn/run.py", r'settle\("(\w+)"\)')
+    spoilt |= literals("proxy/turn/lane_end.py", r'settle\("(\w+)"\)')
     assert spoilt | {"rewritten", "max_output_tokens", "content_filter"} == metrics.SPOILING
     assert literals("proxy/backends/codex/lanes.py", r'return "(\w+)"') <= metrics.LANE_REASONS
     refused = literals("proxy/turn/passed_calls.py", r'refuse\("(\w+)", ')
@@ -216,7 +217,7 @@ def test_what_a_turn_reports_is_known_by_its_name() -> None:
         for node in refusals.body
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
     }
-    assert refused | names == set(metrics.REFUSALS)
+    assert refused | names == metrics.REFUSALS
 
 
 def metrics_of(load: Load) -> str:

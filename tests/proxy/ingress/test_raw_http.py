@@ -3,42 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from urllib.parse import urlsplit
 
 import orjson
 import pytest
 
-from proxy import server
 from proxy.server import running_server
 from proxy.settings import Settings
+from tests.support.http_client import connect, raw
 from tests.support.memory_backend import MemoryBackend
 from tests.support.patience import PATIENCE
 from tests.support.talking import GatedBackend
 
-
-@pytest.fixture(autouse=True)
-def _no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for the rest of a refused body."""
-    monkeypatch.setitem(server.HANDLING, "lingering_time", 0.02)
-
+pytestmark = pytest.mark.usefixtures("no_lingering")
 
 STREAMED = b'{"model":"m","input":"hi","stream":true}'
 POST = b"POST /v1/responses HTTP/1.%d\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
-
-
-async def connect(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    return await asyncio.open_connection(urlsplit(url).hostname, urlsplit(url).port)
-
-
-async def raw(url: str, request: bytes) -> bytes:
-    """All that comes back for `request` before its connection is closed."""
-    reader, writer = await connect(url)
-    try:
-        writer.write(request)
-        async with asyncio.timeout(PATIENCE):
-            return await reader.read()
-    finally:
-        writer.close()
 
 
 async def test_a_stream_over_http_1_0_is_not_chunked_and_ends_with_its_connection() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
+from parser.coercion import Coercion
 from proxy.errors import BackendError
 from proxy.ingress.request_log import RequestLog, client_name
+from proxy.turn.report import Again
 
 
 @pytest.mark.parametrize(("whole", "outcome", "status"), [(True, "done", 200), (False, "client gone", None)])
@@ -27,6 +29,16 @@ def test_what_was_left_out_or_not_checked_is_said() -> None:
         entry.write(200)
     assert lines[0]["unchecked"] == {"the check takes too long": 1}
     assert lines[0]["truncated"] == 3
+
+
+def test_rules_and_reasons_are_named_in_words() -> None:
+    entry = RequestLog("req_1", "POST", "/responses")
+    entry.turn.again.append(Again.ARGUMENTS_MISFIT)
+    entry.turn.repairs[Coercion.NUMBER] += 1
+    with capture_logs() as lines:
+        entry.write(200)
+    assert repr(lines[0]["again"]) == "['arguments_misfit']", "as a line of the log shows it"
+    assert repr(lines[0]["repaired"]) == "{'coerced_number': 1}"
 
 
 @pytest.mark.parametrize(

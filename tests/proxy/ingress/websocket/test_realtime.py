@@ -354,7 +354,7 @@ async def test_what_is_no_event_is_told_too() -> None:
         assert (await socket.hear())["error"]["code"] == "invalid_json"
 
 
-async def test_a_fault_of_ours_ends_the_response_without_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_fault_of_ours_ends_the_response_without_its_trace() -> None:
     async with socket_to(PATH, "Hello") as (socket, backend):
         await set_up(socket)
         await add(socket, message("hi"))

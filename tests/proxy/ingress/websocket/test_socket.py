@@ -24,7 +24,7 @@ from tests.support.http_client import client, error_of
 from tests.support.memory_backend import MemoryBackend
 from tests.support.patience import PATIENCE, bound_connections
 from tests.support.sockets import socket_to, talk
-from tests.support.talking import GatedBackend
+from tests.support.talking import GatedBackend, SilentBackend
 
 PATHS = ["/responses", "/realtime?model=m"]
 CREATE = {"type": "response.create", "model": "m", "input": "hi"}
@@ -75,6 +75,19 @@ async def test_a_page_gives_its_key_as_a_protocol() -> None:
             await session.ws_connect(f"{url}/realtime?model=m", protocols=("openai-insecure-api-key.x",))
 
 
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("others", [(), ("other",)])
+async def test_a_page_that_offers_its_key_alone_is_answered_a_protocol(
+    path: str, others: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with client(api_key=("secret",)) as (session, url):
+        # A browser closes a socket that takes none of those it offered.
+        offered = "openai-insecure-api-key.secret"
+        async with session.ws_connect(url + path, protocols=(*others, offered)) as socket:
+            assert socket.protocol == offered
+    assert "secret" not in caplog.text
+
+
 async def test_nothing_is_compressed() -> None:
     async with client() as (session, url), session.ws_connect(f"{url}/responses", compress=15) as socket:
         assert socket.compress == 0
@@ -109,27 +122,6 @@ async def test_a_connection_outlives_the_deadline_of_a_requests_head(
         await clock.put_forward(60)
         backend.gate.set()
         await socket.hear_until("response.completed")
-
-
-class SilentBackend(MemoryBackend):
-    """Takes turns and says nothing."""
-
-    def __init__(self) -> None:
-        super().__init__([])
-        self.asked = asyncio.Event()
-        self.left = asyncio.Event()
-
-    @asynccontextmanager
-    async def stream(self, prompt: object) -> AsyncIterator[Any]:
-        async def batches() -> AsyncIterator[Any]:
-            self.asked.set()
-            await asyncio.Event().wait()
-            yield []
-
-        try:
-            yield batches()
-        finally:
-            self.left.set()
 
 
 @pytest.mark.parametrize("path", PATHS)
