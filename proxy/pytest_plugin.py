@@ -45,6 +45,8 @@ _BUT = "but every request will be told: "
 # What `tagcall record` says of each request.
 _OUTCOMES = ("recorded", "changed", "as before")
 _RECORDED = re.compile(rf"^({'|'.join(_OUTCOMES)}) (.+)$", re.MULTILINE)
+# How a line begins that says what a replay did not play.
+_UNANSWERED = "No fixture answers"
 _NOT_RECORDED = re.compile(r"^not recorded: .+$", re.MULTILINE)
 
 # The file that every fixture has.
@@ -87,11 +89,19 @@ class TagcallHooks:
 
 @dataclass(slots=True)
 class _Folder:
-    """What became of the fixtures in one: their names by what was said of them, and what could not be recorded."""
+    """What became of the fixtures in one: their names by what was said of them, and what was not played or recorded."""
 
     recording: bool = False
     used: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
+
+    def note(self, played: Iterable[str]) -> None:
+        """Lines of `--played`."""
+        for line in dict.fromkeys(played):
+            if not line.startswith(_UNANSWERED):
+                self.used[line] = "played"
+            elif line not in self.failed:
+                self.failed.append(line)
 
 
 @dataclass(slots=True)
@@ -137,7 +147,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "tagcall_block_network(allowed_hosts=()): let the test speak to this machine only, and to these hosts.",
     )
     if config.getoption("tagcall_record") != "none" and config.getoption("numprocesses", None):
-        raise pytest.UsageError("--tagcall-record writes in the order in which tests ask: leave out -n.")
+        raise pytest.UsageError("--tagcall-record writes in the order in which tests ask: run it with -n0.")
 
 
 @pytest.fixture(scope="session")
@@ -177,13 +187,14 @@ def _names(folder: Path) -> list[str]:
 
 @contextmanager
 def _player(folder: Path, speed: str, use: _Folder, notes: str) -> Iterator[str]:
-    played = Path(notes) / str(len(list(Path(notes).iterdir())))
+    played = Path(tempfile.mkdtemp(dir=notes)) / "played"
     words = ["serve", "--config", "none", "--backend", f"replay:{folder}", "--speed", speed, "--played", str(played)]
+    words += ["--call-key-secret", f"{played}.key"]  # nothing is left in a home
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TAGCALL_")}
     played.touch()
     with _errors() as errors, _running(words, environment, errors, _FAREWELL) as url:
         yield url
-    use.used |= dict.fromkeys(played.read_text("utf-8").splitlines(), "played")
+    use.note(played.read_text("utf-8").splitlines())
 
 
 @contextmanager
@@ -256,21 +267,23 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         folders = session.config.stash[_SESSION].folders
-        output["tagcall"] = {name: list(folder.used) for name, folder in folders.items()}
+        output["tagcall"] = {name: [*folder.used, *folder.failed] for name, folder in folders.items()}
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:  # noqa: ANN401 -- xdist's
     folders = node.config.stash[_SESSION].folders
     for name, played in getattr(node, "workeroutput", {}).get("tagcall", {}).items():
-        folders.setdefault(name, _Folder()).used.update(dict.fromkeys(played, "played"))
+        folders.setdefault(name, _Folder()).note(played)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config) -> None:
+    # Skipped is not run, and deselected is what plugins leave to other machines.
+    ran = exitstatus == 0 and not any(terminalreporter.stats.get(name) for name in ("skipped", "deselected"))
     lines = [
         line
         for name, folder in sorted(config.stash[_SESSION].folders.items())
-        for line in _told(Path(name), folder, config.rootpath, whole=exitstatus == 0 and _is_whole(config))
+        for line in _told(Path(name), folder, config.rootpath, whole=ran and _is_whole(config, Path(name)))
     ]
     if lines:
         terminalreporter.section("tagcall")
@@ -285,14 +298,24 @@ def _told(place: Path, folder: _Folder, root: Path, *, whole: bool) -> Iterator[
         yield f"{shown}: " + ", ".join(f"{counts[outcome]} {outcome}" for outcome in _OUTCOMES)
         yield from (f"  {outcome} {name}" for name, outcome in sorted(folder.used.items()) if outcome != "as before")
     yield from (f"{shown}: {line}" for line in folder.failed)
-    if whole and (unused := [name for name in _names(place) if name not in folder.used]):
+    if any(line.startswith(_UNANSWERED) for line in folder.failed):
+        yield f"{shown}: --tagcall-record=all records it, with --lf only what the tests that failed ask."
+    # Of what could not be recorded the fixture, if there is one, was asked for.
+    if whole and not folder.failed and (unused := [name for name in _names(place) if name not in folder.used]):
         yield f"{shown}: nobody asked for {', '.join(unused)}"
 
 
-def _is_whole(config: pytest.Config) -> bool:
-    """Whether all tests were to run: of a choice of them nobody expects that it asks for everything."""
-    chosen = any(config.getoption(name, None) for name in ("keyword", "markexpr", "lf", "deselect", "collectonly"))
-    return not chosen and not any("::" in word or word.endswith(".py") for word in config.args)
+def _is_whole(config: pytest.Config, place: Path) -> bool:
+    """Whether all tests were to run that may ask for what is at `place`; of a choice nobody expects that they do.
+
+    Those are the tests in the folders round it, unless the project says where its tests are.
+    """
+    names = ("keyword", "markexpr", "lf", "deselect", "collectonly", "ignore", "ignore_glob")
+    if any(config.getoption(name, None) for name in names):
+        return False
+    if config.args_source is config.ArgsSource.TESTPATHS:
+        return True
+    return any(place.resolve().is_relative_to((config.invocation_params.dir / word).resolve()) for word in config.args)
 
 
 # The network

@@ -26,9 +26,9 @@ def _write(data: bytes) -> None:
         os._exit(0)  # nobody listens any more
 
 
-def _note(file: Path, name: str) -> None:
+def _note(file: Path, line: str) -> None:
     with file.open("a", encoding="utf-8") as lines:
-        lines.write(f"{name}\n")
+        lines.write(f"{line}\n")
 
 
 def _length(text: str) -> int:
@@ -50,15 +50,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help="a folder of fixtures, or one fixture")
     parser.add_argument("--speed", type=_speed, default="fast", metavar="fast|recorded|20ms", help="default: fast")
     parser.add_argument("--chunk", type=_length, default=0, metavar="N", help="cut the text into N characters a delta")
-    parser.add_argument("--played", type=Path, metavar="FILE", help="add the name of each fixture that is played")
+    parser.add_argument("--played", type=Path, metavar="FILE", help="add the name of what answers each turn")
     options = parser.parse_args(arguments)
     try:
         fixtures = load_fixtures(options.folder)
     except FixtureError as error:
         print(error, file=sys.stderr)
         return 2
-    on_played = None if options.played is None else partial(_note, options.played)
-    server = ReplayServer(fixtures, _write, speed=options.speed, chunk=options.chunk, on_played=on_played)
+    played = {} if options.played is None else {"on_played": partial(_note, options.played)}
+    server = ReplayServer(fixtures, _write, speed=options.speed, chunk=options.chunk, **played)
     for line in sys.stdin.buffer:
         server.receive(line)
     return 0

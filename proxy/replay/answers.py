@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import orjson
 
-from .fixture import FixtureError, read_json_object
+from .fixture import FixtureError, check_conflict, read_file, read_json_object
 
 STREAM_FILE = "response.sse"
 BODY_FILE = "response.json"
@@ -75,9 +75,11 @@ def load_answer(case: Path) -> FixtureAnswer | None:
     """What a fixture promises; None when it promises nothing yet. Raises `FixtureError`."""
     stream = case / STREAM_FILE
     if stream.is_file():
+        data = read_file(stream)
         try:
-            return FixtureStream(read_events(stream.read_bytes()))
+            return FixtureStream(read_events(data))
         except ValueError as error:
+            check_conflict(stream, data)
             raise FixtureError(f"{stream} is not an event stream: {error}.") from None
     if not (case / BODY_FILE).is_file():
         return None

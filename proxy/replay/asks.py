@@ -36,6 +36,9 @@ _SHOWN = 40
 # A model of this name is answered by the fixture that is named behind it, and by no other.
 BY_NAME = "fixture:"
 
+# How every sentence begins that says that nothing fits.
+NOTHING_FITS = "No fixture answers this turn"
+
 _Rank: TypeAlias = tuple[bool, int, int, bool, bool, bool, bool, bool, int]
 _Key = TypeVar("_Key")
 
@@ -129,7 +132,7 @@ def choose(asks: Mapping[_Key, Ask], seen: Seen) -> tuple[_Key, ...]:
 def explain(asks: Mapping[str, Ask], seen: Seen) -> str:
     """One sentence on why nothing fits: the nearest fixture and where it first differs."""
     if not asks:
-        return "No fixture answers this turn: there is none."
+        return f"{NOTHING_FITS}: none has the name of the model {_around(seen.model or '', 0)}."
     # With as little as may be taken for the proxy's own, and with as much.
     first, *more = seen.conversation.askings
     askings = (first, *more[-1:])
@@ -138,7 +141,7 @@ def explain(asks: Mapping[str, Ask], seen: Seen) -> str:
     shorter = min(len(wanted), len(shown))
     at = next((index for index in range(shorter) if wanted[index] != shown[index]), shorter)
     return (
-        f"No fixture answers this turn. The nearest is {nearest}: at character {at} it has "
+        f"{NOTHING_FITS}. The nearest is {nearest}: at character {at} it has "
         f"{_around(wanted, at)} where the turn has {_around(shown, at)}."
     )
 

@@ -3,8 +3,9 @@
 Only what docs/reference/prompts.md promises of the form is relied on; the words around it may change from one
 version to the next. There are two forms:
 
-    a message for each   the user's own text; `[tool:ID] output`, a part or a message for each result; answers
-                         with their calls in them; the proxy's own lines are the last parts of a turn's input
+    a message for each   the user's own text; `[tool:ID] output`, a part or a message for each result, for small models
+                         `Result of NAME (ID): output`; answers with their calls in them; the proxy's own lines are
+                         the last parts of a turn's input
     one page             all of it as the text of one turn: headers and tags in column 0, what others wrote
                          indented, the proxy's own lines at the end in column 0
 
@@ -22,6 +23,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 _HEADER = re.compile(r"^\[(user|assistant)\]|^\[(tool):[^\]\s]*\]", re.MULTILINE)
+_RESULT = re.compile(r"\[tool:[^\]\s]*\]")
+# In a conversation without the other form. Anybody's words, but where only a result can stand.
+_NAMED_RESULT = re.compile(r"Result of [^\n()]{1,128} \([^\n()]{1,128}\):")
 _OPEN = "<tool_call"
 _CLOSE = "</tool_call>"
 _INDENT = "  "
@@ -118,11 +122,16 @@ def folded_lines(text: str) -> list[str]:
 
 def read_conversation(messages: Iterable[ThreadMessage]) -> Conversation:
     """What was said on a thread, in order."""
+    messages = list(messages)
+    users = (text for message in messages if message.role == "user" for text in message.texts)
+    result = _RESULT if any(map(_RESULT.match, users)) else _NAMED_RESULT
     said: list[Said] = []
     for message in messages:
         match message.role:
+            case "user" if _is_page(message):
+                said += _read_page("\n".join(message.texts))
             case "user":
-                said += _read_page("\n".join(message.texts)) if _is_page(message) else _read_parts(message, said)
+                said += _read_parts(message, said, result)
             case "assistant":
                 said += _read_answer("\n".join(message.texts))
             case _:
@@ -136,18 +145,19 @@ def _is_page(message: ThreadMessage) -> bool:
     return any(header[1] or header.start() for header in headers)
 
 
-def _read_parts(message: ThreadMessage, before: Sequence[Said]) -> list[Said]:
+def _read_parts(message: ThreadMessage, before: Sequence[Said], result: re.Pattern[str]) -> list[Said]:
     said: list[Said] = []
     for text in message.texts or ("",):
         previous = said[-1] if said else None
-        if header := _HEADER.match(text):
+        # Behind an answer somebody must have said something, or the model would not be asked.
+        last = previous or (before[-1] if before else None)
+        may_be_result = result is _RESULT or (last is not None and last.by in {"call", "tool"})
+        if may_be_result and (header := result.match(text)):
             said.append(Said("tool", text[header.end() :].strip()))
         elif previous is not None and previous.by == "user":
             parts = (*(previous.parts or (previous.text,)), text)
             said[-1] = Said("user", "\n".join(parts), "", open_end=True, doubtful=previous.doubtful, parts=parts)
         else:
-            # Behind an answer somebody must have said something, or the model would not be asked.
-            last = previous or (before[-1] if before else None)
             doubtful = last is not None and last.by in {"user", "own", "tool"}
             said.append(Said("user", text, "", open_end=True, doubtful=doubtful))
     return said

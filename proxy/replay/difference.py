@@ -16,6 +16,9 @@ from .answers import FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, Re
 _SHOWN = 100
 _BEFORE = 30
 
+# Statuses from here on are those of errors, which share nothing with an answer.
+_ERROR = 400
+
 _ABSENT = object()
 _SEQUENCE = "sequence_number"
 
@@ -32,10 +35,8 @@ def differences(promised: FixtureAnswer, got: FixtureAnswer) -> list[str]:
     match promised, got:
         case FixtureStream(wanted), FixtureStream(came):
             return [*_of_streams(wanted, came, told), *_again(told)]
-        case FixtureBody(), FixtureBody():
+        case FixtureBody(one), FixtureBody(other) if (one < _ERROR) == (other < _ERROR):
             return [*_of_bodies(promised, got, told), *_again(told)]
-        case FixtureStream(), FixtureBody():
-            return [f"- {_told(promised)}", f"+ {_told(got)}"]
         case _:
             return [f"- {_told(promised)}", f"+ {_told(got)}"]
 
@@ -49,6 +50,8 @@ def _told(answer: FixtureAnswer) -> str:
     match answer:
         case FixtureStream(events):
             return f"a stream of {len(events)} events"
+        case FixtureBody(status, _, {"error": {"message": str(message)}}) if status >= _ERROR:
+            return f"status {status}: {message}"
         case FixtureBody(status, _, body):
             return f"status {status}: {_cut(_text(body))}"
 

@@ -22,6 +22,7 @@ docs/reference/fixtures.md is for those who write fixtures.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -41,6 +42,8 @@ TRANSCRIPT_FILE = "transcript.txt"
 DEFAULT_PATH = "/v1/responses"
 
 ReplayMessage: TypeAlias = dict[str, object]
+
+_CONFLICT = re.compile(rb"^<{7} ", re.MULTILINE)
 
 # Said anew for each turn, as the echo of its input is.
 _OPENING = "turn/started"
@@ -99,20 +102,37 @@ def load_fixtures(folder: Path) -> dict[str, Fixture]:
     if not folder.is_dir():
         raise FixtureError(f"There is no folder {folder} to play fixtures from.")
     cases = [folder] if (folder / BACKEND_FILE).is_file() else sorted(folder.iterdir())
-    cases = [case for case in cases if (case / BACKEND_FILE).is_file() and not case.name.startswith(".")]
+    cases = [case for case in cases if _is_fixture(case) and not case.name.startswith(".")]
     fixtures = {case.absolute().name: _load(case / BACKEND_FILE) for case in cases}
     if not fixtures:
         raise FixtureError(f"There is no fixture in {folder}: a fixture is a folder with a {BACKEND_FILE} in it.")
     return fixtures
 
 
-def _load(path: Path) -> Fixture:
+def read_file(path: Path) -> bytes:
+    """What a file holds, however git has written the ends of its lines here. Raises `FixtureError`."""
     try:
-        return parse_fixture(path.parent.absolute().name, path.read_bytes())
-    except FixtureError as error:
-        raise FixtureError(f"{path}: {error}") from None
+        return path.read_bytes().replace(b"\r\n", b"\n")
     except OSError as error:
         raise FixtureError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _is_fixture(case: Path) -> bool:
+    """Raises `FixtureError` where the half that is played is missing: git may have been told to ignore it."""
+    if (case / BACKEND_FILE).is_file():
+        return True
+    if (case / REQUEST_FILE).is_file() and (case / TRANSCRIPT_FILE).is_file():
+        raise FixtureError(f"{case} has no {BACKEND_FILE}, which every fixture has: is it ignored by git?")
+    return False
+
+
+def _load(path: Path) -> Fixture:
+    data = read_file(path)
+    try:
+        return parse_fixture(path.parent.absolute().name, data)
+    except FixtureError as error:
+        check_conflict(path, data)
+        raise FixtureError(f"{path}: {error}") from None
 
 
 def parse_fixture(name: str, data: bytes) -> Fixture:
@@ -176,14 +196,21 @@ def load_request(case: Path) -> ReplayMessage | None:
     return read_json_object(path)
 
 
+def check_conflict(path: Path, data: bytes) -> None:
+    """Raises `FixtureError` if git could not merge the file, and has left that to a person."""
+    if found := _CONFLICT.search(data):
+        line = data.count(b"\n", 0, found.start()) + 1
+        raise FixtureError(f"{path} has a merge conflict in line {line}: keep one side of it, or record it again.")
+
+
 def read_json_object(path: Path) -> ReplayMessage:
     """The one JSON object that a file holds, or `FixtureError` with one sentence."""
+    data = read_file(path)
     try:
-        value: object = orjson.loads(path.read_bytes())
+        value: object = orjson.loads(data)
     except orjson.JSONDecodeError as error:
+        check_conflict(path, data)
         raise FixtureError(f"{path} is not JSON: {error.msg} (line {error.lineno}, column {error.colno}).") from None
-    except OSError as error:
-        raise FixtureError(f"{path} cannot be read: {error.strerror}.") from None
     if not isinstance(value, dict):
         raise FixtureError(f"{path} is not a JSON object.")
     return value

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from .answers import FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, ReplayJson
 
@@ -43,6 +43,11 @@ class Names:
         self._names: dict[str, str] = {}
         self._last: Counter[str] = Counter()
         self._take(taken)
+
+    @property
+    def given(self) -> Mapping[str, str]:
+        """The names that were given, by id."""
+        return self._names
 
     def _take(self, value: ReplayJson) -> None:
         match value:

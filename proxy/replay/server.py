@@ -82,7 +82,7 @@ def _text(params: ReplayMessage, member: str) -> str:
 
 class ReplayServer:
     """One client's app-server. `write` takes whole lines and may be called from any thread, `on_played` the name of
-    each fixture that answers.
+    each fixture that answers, or the sentence that none does.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class ReplayServer:
         *,
         speed: Speed = "fast",
         chunk: int = 0,
-        on_played: Callable[[str], None] | None = None,
+        on_played: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._on_played = on_played
         self._fixtures = fixtures
@@ -273,12 +273,13 @@ class ReplayServer:
         places = choose(asks, seen)
         if places:
             place = self._take_next(places)
-            if self._on_played is not None:
-                self._on_played(place[0])
+            self._on_played(place[0])
             arguments = (turn, self._turns[place])
             threading.Thread(target=self._play, args=arguments, name=f"turn {turn.id}", daemon=True).start()
         else:
-            self._fail(turn, explain({name: ask for (name, _), ask in asks.items()}, seen))
+            reason = explain({name: ask for (name, _), ask in asks.items()}, seen)
+            self._on_played(reason)
+            self._fail(turn, reason)
 
     def _take_next(self, places: tuple[_Place, ...]) -> _Place:
         """Turns that fit equally well are played one after the other, then those of the last fixture again."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.cli.main import build_parser
+from proxy.cli.commands import build_parser
 from proxy.cli.replay import ReplayOptions, run_replay
 from tests.support.patience import PATIENCE
 from tests.support.sample_project import SampleProject, answers
@@ -110,10 +110,12 @@ async def test_a_project_records_once_and_replays_without_codex(sample: SamplePr
     assert "recorded: 3 recorded, 0 changed, 0 as before" in said
     asked = len(model.requests)
 
+    at_home = sample.at_home()
     for flags in ([], ["--tagcall-record=once"], ["--tagcall-block-network"]):
         status, said = await sample.test(*flags)
         assert (status, "tagcall" in said) == (0, False), said
     assert len(model.requests) == asked
+    assert sample.at_home() == at_home
 
     # Redacted, by the project's own hook and without being asked, also what the model wrote; and found all the same.
     text = b"".join(sample.files().values()).decode()
@@ -176,6 +178,37 @@ async def test_a_changed_word_is_told_once(sample: SampleProject, capsys: pytest
     assert await run_replay(sample.recorded, ReplayOptions()) == 0
 
 
+SWALLOWED = """
+from test_agent import client_of
+
+def test_new(tagcall_server):
+    try:
+        client_of(tagcall_server).responses.create(model="gpt-5.5", input="Hello there")
+    except Exception:
+        assert False, "Sorry."
+"""
+
+
+@pytest.mark.usefixtures("recorded")
+async def test_what_no_fixture_answers_is_told_with_what_to_do_and_recorded_so(
+    sample: SampleProject, model: ScriptedModel
+) -> None:
+    (sample.folder / "test_new.py").write_text(SWALLOWED, "utf-8")
+    before = sample.files()
+    for flags in ([], ["-p", "xdist", "-n", "2"]):
+        status, said = await sample.test("-p", "cacheprovider", *flags)
+        assert status == 1
+        assert said.count("recorded: No fixture answers this turn. The nearest is 003-hello: at character 6") == 1
+        assert "recorded: --tagcall-record=all records it, with --lf only what the tests that failed ask." in said
+
+    answers(model)
+    _, said = await sample.test("--lf", "--tagcall-record=all", model=model)
+    assert "recorded: 1 recorded, 0 changed, 0 as before\n  recorded 004-hello-there\n" in said
+    assert before.items() <= sample.files().items()
+    status, said = await sample.test()
+    assert (status, "tagcall" in said) == (0, False), said
+
+
 @pytest.mark.usefixtures("recorded")
 async def test_fixtures_that_nobody_asked_for_are_told_after_a_whole_run(sample: SampleProject) -> None:
     shutil.copytree(FIXTURES / "codex-0.169.0-two-calls", sample.recorded / "weather")
@@ -183,12 +216,15 @@ async def test_fixtures_that_nobody_asked_for_are_told_after_a_whole_run(sample:
     assert "recorded: nobody asked for weather\n" in said
     _, said = await sample.test("-p", "xdist", "-n", "2")
     assert "recorded: nobody asked for weather\n" in said
-    for choice in (["-k", "small_talk"], ["test_agent.py::test_small_talk"]):
+    (sample.folder / "some").mkdir()
+    (sample.folder / "some" / "test_some.py").write_text("from test_agent import test_small_talk", "utf-8")
+    (sample.folder / "test_skipped.py").write_text("import pytest\npytest.skip(allow_module_level=True)", "utf-8")
+    for choice in (["-k", "small_talk"], ["test_agent.py::test_small_talk"], ["some"], ["--rootdir=.", "."]):
         _, said = await sample.test(*choice)
-        assert "nobody asked" not in said
+        assert "nobody asked" not in said, choice
     status, said = await sample.test("-p", "xdist", "-n", "2", "--tagcall-record=all")
     assert status == 4
-    assert "leave out -n" in said
+    assert "run it with -n0" in said
 
 
 NETWORK = """

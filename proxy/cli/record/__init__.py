@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 
 from ...backends import make_backend
@@ -26,18 +25,11 @@ from ...server import read_keys
 from ...settings import Settings
 from ...turn import NoHabits
 from ..serve import serve
+from ..shaping import shaping_settings
 from .options import RecordOptions
 from .recorder import Recorder
 from .scrub import Scrubber
 from .shelf import sweep
-
-# Settings that change what is answered to the same words of a model, and what they are where a fixture says nothing.
-SHAPING: Mapping[str, str | bool] = {
-    "calls": "whole",
-    "call_key": "off",  # there was none in fixtures of 0.1
-    "profile": "frontier",
-    "reasoning_content": False,
-}
 
 
 async def run_record(settings: Settings, options: RecordOptions) -> int:
@@ -65,12 +57,6 @@ def _prepare(folder: Path) -> None:
 def scrubber_for(settings: Settings, folder: Path, patterns: Iterable[re.Pattern[str]] = ()) -> Scrubber:
     """One that knows this server's keys and places, and `folder`; `patterns` as in `Scrubber`."""
     return Scrubber(keys=_keys(settings), folders=_private_folders(settings, folder), patterns=patterns)
-
-
-def shaping_settings(settings: Settings) -> dict[str, str | bool]:
-    """Those of `SHAPING` that a fixture has to say."""
-    named = replace(settings, call_key=settings.key_mode, profile=settings.profile_name)
-    return {name: value for name, usual in SHAPING.items() if (value := getattr(named, name)) != usual}
 
 
 def _keys(settings: Settings) -> list[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import orjson
 
 from ...backends.codex.expansion import TurnExpansion
 from ...contracts import TurnEnded
-from ...ingress.inspect.record import HeardTurn
+from ...ingress.inspect.words import HeardTurn
 from ...replay.answers import FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, file_of
 from ...replay.call_key import key_of
 from ...replay.conversation import Asking, folded_lines, read_conversation
@@ -18,7 +18,7 @@ from ...replay.fixture import BACKEND_FILE, FORMAT, REQUEST_FILE, TRANSCRIPT_FIL
 from ...replay.normal import Names, normal
 from ...replay.thread_log import ThreadLog
 from ...replay.transcript import transcript
-from .scrub import Scrubber, scrub_messages
+from .scrub import Scrubber, scrub_messages, with_names
 
 # What a prompt holds that asks for calls.
 _OPEN_TAG = "<tool_call>"
@@ -52,8 +52,11 @@ class TimedMessage:
 def compose(recording: Recording, scrubber: Scrubber) -> dict[str, bytes]:
     """The files of the fixture by name."""
     keys = {key for turn in recording.turns if (key := key_of(turn.prompt.developer)) is not None}
-    scrubber = replace(scrubber, call_keys=keys)
-    request = Names().applied(scrubber.value(dict(recording.request)))
+    scrubber = scrubber.for_request(keys)
+    asked = scrubber.value(dict(recording.request))
+    names = Names(asked)
+    request = with_names(names.applied(asked), names.given)
+    scrubber.names = names.given
     lines = [line for number, turn in enumerate(recording.turns, start=1) for line in _lines(turn, number)]
     messages = scrub_messages([line.message for line in lines], scrubber)
     # Put together first, so that no cut hides anything from the scrubber.

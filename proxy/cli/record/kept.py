@@ -10,10 +10,12 @@ import orjson
 from aiohttp import web
 
 from ...errors import RequestError
-from ...ingress.inspect.record import KeptWords, LeftEvents, TurnRecord, TurnState
+from ...ingress.inspect.record import TurnRecord, TurnState
+from ...ingress.inspect.words import KeptWords, LeftEvents
 from ...replay.answers import KEPT_HEADERS, FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream
 from ...settings import Settings
-from . import scrubber_for, shaping_settings
+from ..shaping import shaping_settings
+from . import scrubber_for
 from .document import compose
 from .recorder import RECORDED
 from .recording import recording_of

@@ -35,6 +35,9 @@ from .turns import RecordedBackend, RecordedRequest, recorded_request
 # The paths whose requests become fixtures.
 RECORDED = ("/responses", "/chat/completions")
 
+# What says of this installation that it has no model to ask. Played, it would be an error that nobody can mend.
+_NO_MODEL = frozenset({"backend_auth", "backend_unavailable"})
+
 # The status that is answered where nobody is left to read it.
 _CLIENT_LEFT = 499
 
@@ -111,6 +114,9 @@ class Recorder:
         return f"recorded {name}"
 
     async def _recording(self, recorded: RecordedRequest, request: web.Request, answer: FixtureAnswer) -> Recording:
+        for turn in recorded.turns:
+            if turn.error is not None and turn.error.code in _NO_MODEL:
+                raise NotRecordedError(turn.error.message)
         path = f"/v1{canonical_path(request.path, request.app[BASE_PATH])}"
         body = await request.read()
         kind, settings = self._kind, self._settings

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from aiohttp import web
 
 from ...ingress.history import find_history
-from ...ingress.inspect.record import HeardTurn
+from ...ingress.inspect.words import HeardTurn
+from ...ingress.routes import DIALECTS, dialect_of
 from ...ingress.state import BACKEND
 from ...replay.answers import FixtureAnswer
 from ...wire.json_body import parse_json_object
 from ...wire.responses.request import lookups
 from .document import Recording
-from .standalone import NotRecordedError, last_user_of, with_history, without_previous
+from .standalone import NotRecordedError, last_user_of, standalone, with_history
 
 
 async def recording_of(
@@ -29,12 +30,14 @@ async def recording_of(
     """What POST `path` with the body `asked` came to. `request` finds what it refers to; `kind` and `settings` as
     `Recorder` has them. Raises `NotRecordedError` and `RequestError`.
     """
+    if path.endswith("/responses") and dialect_of(request) != next(iter(DIALECTS)):
+        raise NotRecordedError("it was asked in another dialect than OpenAI's.")
     body = parse_json_object(asked)
     wanted = lookups(body)
     if wanted.conversation or body.get("background"):
         raise NotRecordedError("it belongs to what is stored here, so it could not be asked again.")
     if wanted.previous_response_id or wanted.referred:
-        body, answer = with_history(body, await find_history(request, wanted)), without_previous(answer)
+        body = with_history(body, await find_history(request, wanted))
     last_user = last_user_of(path, body)
     if body.get("context_management") and len(turns) > 1:
         raise NotRecordedError("its conversation may have been summed up first: leave 'context_management' out.")
@@ -45,7 +48,7 @@ async def recording_of(
     return Recording(
         path=path,
         request=body,
-        answer=answer,
+        answer=standalone(answer, stored=body.get("store") is not False),
         turns=tuple(turns),
         last_user=last_user,
         note=f"Recorded with --backend {kind}{version}.",

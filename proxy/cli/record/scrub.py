@@ -1,14 +1,15 @@
 """Takes out of a recording what is nobody else's business: keys, people, and where things lie on this machine.
 
 Equal things become equal placeholders, in everything that is scrubbed by one `Scrubber`, so that a request,
-what the model wrote on it and what the client got still belong together.
+what the model wrote on it and what the client got still belong together. Of each request it is another one, so that
+what was recorded before is not seen in it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...replay.call_key import PLACEHOLDER
@@ -17,11 +18,26 @@ from ...turn.masking import spelt
 from .secrets import KEYS, NAMED_SECRETS, SECRET_NAME
 
 _HOMES = re.compile(r"/(?:home|Users)/[^/\s\"'`:;,<>()]+|(?<![\w/])/root(?=/|\b)")
-_WINDOWS_HOMES = re.compile(r"\b[A-Za-z]:\\+Users\\+[^\\\s\"'`:;,<>()]+")
+# A folder of pytest's `tmp_path` or of Python's `tempfile`: the first has the user's name, and each run has others.
+_RUN = (
+    r"(?:pytest-of-[^/\\\s\"'`:;,<>()]{1,64}[/\\]{1,8}pytest-\d{1,9}(?:[/\\]{1,8}popen-gw\d{1,9})?"
+    r"|tmp[a-z0-9_]{8}(?=[/\\]|\b))"
+)
+_TEMPORARY = re.compile(rf"(?<![\w/.])(?:/private)?(?:/var)?/(?:tmp|folders/[\w+-]{{1,64}}/[\w+-]{{1,64}}/T)/{_RUN}")
+_WINDOWS_HOMES = re.compile(
+    rf"\b[A-Za-z]:\\+Users\\+[^\\\s\"'`:;,<>()]+(?:\\{{1,8}}AppData\\{{1,8}}Local\\{{1,8}}Temp\\{{1,8}}{_RUN})?"
+)
+# An id that tagcall made, where it stands in a text.
+_IDS = re.compile(r"(?<![0-9A-Za-z])[a-z]{1,16}_[0-9a-f]{32}(?![0-9A-Za-z])")
 _EMAILS = re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b")
 
 # Members that name a person or an account, wherever they stand.
-_PERSONAL = frozenset({"user", "safety_identifier", "account_id", "organization", "chatgpt_account_id", "user_id"})
+_PERSONAL = frozenset(
+    {
+        "user", "safety_identifier", "prompt_cache_key",  # the last two stand in the place of the first
+        "account_id", "organization", "chatgpt_account_id", "user_id",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +51,20 @@ class _Cut:
 class Scrubber:
     """`keys` and `folders` are known ones, whatever they look like; `call_keys` are those of the turns.
 
-    Of what fits one of `patterns` its first group goes, or all of it where there is none.
+    Of what fits one of `patterns` its first group goes, or all of it where there is none. `names` are those that ids
+    have in the request.
     """
 
     keys: Iterable[str] = ()
     call_keys: Iterable[str] = ()
     folders: Iterable[Path] = ()
     patterns: Iterable[re.Pattern[str]] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
     _emails: dict[str, str] = field(default_factory=dict)
+
+    def for_request(self, call_keys: Iterable[str]) -> Scrubber:
+        """One that knows what this one was given, and has met nothing."""
+        return replace(self, call_keys=call_keys, names={}, _emails={})
 
     def text(self, text: str) -> str:
         return self.pieces([text])[0]
@@ -84,6 +106,7 @@ class Scrubber:
             *(_Cut(at.start(), at.end(), HOME) for pattern in self._known_homes() for at in pattern.finditer(text)),
             *(_Cut(at.start(), at.end(), WINDOWS_HOME) for at in _WINDOWS_HOMES.finditer(text)),
             *(_Cut(at.start(), at.end(), self._email(at[0])) for at in _EMAILS.finditer(text)),
+            *(_Cut(at.start(), at.end(), self.names[at[0]]) for at in _IDS.finditer(text) if at[0] in self.names),
         ]
         end = 0
         whole = (cut for cut in found if cut.end > cut.start)
@@ -102,10 +125,23 @@ class Scrubber:
         for folder in sorted(map(str, self.folders), key=len, reverse=True):
             if folder.strip("/"):
                 yield re.compile(re.escape(folder.rstrip("/")) + r"(?=/|\b)")
-        yield _HOMES
+        yield from (_HOMES, _TEMPORARY)
 
     def _email(self, address: str) -> str:
         return self._emails.setdefault(address, mail_address(len(self._emails) + 1))
+
+
+def with_names(value: object, names: Mapping[str, str]) -> object:
+    """A copy of a JSON value with the name of each id that has one, also where it stands in a text."""
+    match value:
+        case dict():
+            return {key: with_names(member, names) for key, member in value.items()}
+        case list():
+            return [with_names(member, names) for member in value]
+        case str():
+            return _IDS.sub(lambda found: names.get(found[0], found[0]), value)
+        case _:
+            return value
 
 
 def _named(member: str) -> str | None:

@@ -11,6 +11,7 @@ import re
 KEYS = re.compile(
     r"\bsk-[\w-]{12,}"
     r"|\b(?:gh[opsur]|github_pat|glpat|hf|npm|pypi|xox[abeoprs])[_-][\w-]{16,}"
+    r"|\b(?:org|proj|user)[-_](?=[A-Za-z]{0,63}\d)[A-Za-z0-9]{20,64}\b"
     r"|\bAKIA[0-9A-Z]{16}\b"
     r"|\bAIza[\w-]{35}"
     r"|(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"

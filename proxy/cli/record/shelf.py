@@ -15,9 +15,11 @@ from ...replay.fixture import (
     REQUEST_FILE,
     TRANSCRIPT_FILE,
     Fixture,
+    FixtureError,
     load_fixtures,
     load_messages,
     parse_fixture,
+    read_file,
 )
 from ...replay.normal import without_usage
 from ...replay.transcript import transcript
@@ -62,10 +64,13 @@ def _write_unfinished(folder: Path, name: str, files: Mapping[str, bytes]) -> Pa
 
 
 def _says_the_same(new: Path, old: Path) -> bool:
-    """Times, cuts and counts of tokens are others in each run."""
-    if not (old / REQUEST_FILE).is_file() or (old / REQUEST_FILE).read_bytes() != (new / REQUEST_FILE).read_bytes():
+    """Times, cuts and counts of tokens are others in each run. What is damaged says nothing."""
+    if not (old / REQUEST_FILE).is_file() or read_file(old / REQUEST_FILE) != (new / REQUEST_FILE).read_bytes():
         return False
-    answers = load_answer(old), load_answer(new)
+    try:
+        answers = load_answer(old), load_answer(new)
+    except FixtureError:
+        return False
     one, other = (answer and without_usage(answer) for answer in answers)
     return one == other and transcript(load_messages(old)) == transcript(load_messages(new))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from prompts import Text, Transcript, UserTurn
@@ -31,21 +32,24 @@ def with_history(request: JsonObject, history: History) -> JsonObject:
     return {**rest, "input": [*map(dict, history.items), *found]}
 
 
-def without_previous(answer: FixtureAnswer) -> FixtureAnswer:
-    """The answer to such a request: it continues nothing."""
+def standalone(answer: FixtureAnswer, *, stored: bool) -> FixtureAnswer:
+    """The answer to such a request: it continues nothing, and is `stored` as was asked, whatever this server keeps."""
+    told = {_PREVIOUS: None, "store": stored}
     match answer:
         case FixtureStream(events):
-            return FixtureStream(tuple(FixtureEvent(event.name, _cleared(event.data)) for event in events))
+            return FixtureStream(tuple(FixtureEvent(event.name, _told(told, event.data)) for event in events))
         case FixtureBody():
-            return replace(answer, body=_cleared(answer.body))
+            return replace(answer, body=_told(told, answer.body))
 
 
-def _cleared(value: ReplayJson) -> ReplayJson:
+def _told(told: Mapping[str, bool | None], value: ReplayJson) -> ReplayJson:
+    """A copy of `value` whose Responses have the members `told`."""
     match value:
         case dict():
-            return {name: None if name == _PREVIOUS else _cleared(member) for name, member in value.items()}
+            inner = {name: _told(told, member) for name, member in value.items()}
+            return {**inner, **{name: told[name] for name in told if name in inner}} if _PREVIOUS in inner else inner
         case list():
-            return [_cleared(member) for member in value]
+            return [_told(told, member) for member in value]
         case _:
             return value
 

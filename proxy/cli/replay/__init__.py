@@ -18,6 +18,7 @@ from ...errors import UsageError
 from ...logs import configure
 from ...replay.answers import BODY_FILE, STREAM_FILE, FixtureAnswer, file_of
 from ...replay.fixture import TRANSCRIPT_FILE
+from ..command_line import count
 from ..progress import Progress
 from .printing import print_outcomes, write_junit
 from .run import Outcome, load_cases, run_cases
@@ -38,21 +39,19 @@ class ReplayOptions:
 
 def add_replay_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--update", action="store_true", help="write down what came instead of what was promised")
-    parser.add_argument("--jobs", type=_count, default=JOBS, metavar="N", help=f"fixtures at a time [{JOBS}]")
+    parser.add_argument("--jobs", type=count, default=JOBS, metavar="N", help=f"fixtures at a time [{JOBS}]")
     parser.add_argument(
-        "--only", action="append", default=[], metavar="PATTERN", help="only fixtures of such names, as 'codex-*'"
+        "--only",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="only fixtures of such names, as 'codex-*'. Repeatable",
     )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the outcome as JUnit XML as well")
 
 
 def replay_options(arguments: Mapping[str, Any]) -> ReplayOptions:
     return ReplayOptions(**{item.name: arguments[item.name] for item in fields(ReplayOptions)})
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 on")
-    return int(text)
 
 
 async def run_replay(folder: Path, options: ReplayOptions) -> int:
@@ -81,8 +80,9 @@ async def run_replay(folder: Path, options: ReplayOptions) -> int:
             write_junit(options.junit, outcomes, unasked)
         except OSError as error:
             raise UsageError(f"{options.junit} cannot be written: {error.strerror}.") from None
-    # An update mends what is promised, not what depends on the cuts.
-    left = [outcome.against_cuts if options.update else outcome.lines for outcome in outcomes]
+    # An update mends what is promised, not what depends on the cuts or was not answered at all.
+    mended = [options.update and outcome.answered for outcome in outcomes]
+    left = [each.against_cuts if done else each.lines for each, done in zip(outcomes, mended, strict=True)]
     return 1 if any(left) else 0
 
 
@@ -91,14 +91,18 @@ def _wanted(name: str, patterns: list[str]) -> bool:
 
 
 def _update(outcome: Outcome) -> bool:
-    """Whether the fixture's answer was written anew."""
-    if not outcome.against_promise:
+    """Whether the fixture's answer was written anew. Raises `UsageError`."""
+    if not (outcome.against_promise and outcome.answered):
         return False
-    kept, other = (outcome.case.folder / name for name in _files(outcome.got))
-    _replace(kept, outcome.got.encode())
-    other.unlink(missing_ok=True)
-    if outcome.case.stale:
-        _replace(outcome.case.folder / TRANSCRIPT_FILE, outcome.case.transcript.encode())
+    folder = outcome.case.folder
+    kept, other = (folder / name for name in _files(outcome.got))
+    try:
+        _replace(kept, outcome.got.encode())
+        other.unlink(missing_ok=True)
+        if outcome.case.stale:
+            _replace(folder / TRANSCRIPT_FILE, outcome.case.transcript.encode())
+    except OSError as error:
+        raise UsageError(f"Nothing can be written to {folder}: {error.strerror}.") from None
     return True
 
 

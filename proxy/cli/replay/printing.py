@@ -23,7 +23,7 @@ def print_outcomes(outcomes: Sequence[Outcome], unasked: Sequence[str], seconds:
     differ = sum(not outcome.good for outcome in outcomes)
     verdict = "all as promised" if not differ else f"{differ} not as promised"
     rewritten = "" if updated is None else f", {updated} rewritten"
-    print(f"{len(outcomes)} fixtures in {seconds:.1f} s, {verdict}{rewritten}")
+    print(f"{len(outcomes)} fixture{'' if len(outcomes) == 1 else 's'} in {seconds:.1f} s, {verdict}{rewritten}")
 
 
 def _shown(lines: Sequence[str]) -> list[str]:

@@ -13,7 +13,6 @@ import aiohttp
 import orjson
 
 from ...backends.replay import replay_backend
-from ...errors import UsageError
 from ...replay.answers import (
     KEPT_HEADERS,
     FixtureAnswer,
@@ -25,7 +24,7 @@ from ...replay.answers import (
     read_events,
     without_comments,
 )
-from ...replay.asks import BY_NAME
+from ...replay.asks import BY_NAME, NOTHING_FITS
 from ...replay.difference import differences
 from ...replay.fixture import (
     BACKEND_FILE,
@@ -35,13 +34,14 @@ from ...replay.fixture import (
     load_fixtures,
     load_messages,
     load_request,
+    read_file,
 )
 from ...replay.normal import Names, error_alone, normal, without_usage
 from ...replay.transcript import transcript
 from ...server import running_server
 from ...settings import Settings
 from ...turn import NoHabits
-from ..record import SHAPING
+from ..shaping import SHAPING, check_settings
 
 # Characters to which the model's text is cut anew: what a client gets must not depend on it. The last is any text
 # whole, and 0 leaves the cuts as they were recorded.
@@ -92,6 +92,15 @@ class Outcome:
     def good(self) -> bool:
         return not self.lines
 
+    @property
+    def answered(self) -> bool:
+        """Whether its own fixture was what answered: else what came is no answer that anybody could promise."""
+        match error_alone(self.got):
+            case {"message": str(message)}:
+                return not message.startswith(NOTHING_FITS)
+            case _:
+                return True
+
 
 def load_cases(folder: Path) -> tuple[list[Case], list[str]]:
     """What can be run, and the names of what was written for playing only. Raises `FixtureError`."""
@@ -103,9 +112,7 @@ def load_cases(folder: Path) -> tuple[list[Case], list[str]]:
         if request is None:
             unasked.append(name)
         else:
-            unknown = set(fixture.settings) - set(SHAPING)
-            if unknown:
-                raise UsageError(f"{place}: no answer depends on the setting {min(unknown)}.")
+            check_settings(fixture, place)
             said = transcript(load_messages(place))
             cases.append(Case(fixture, place, request, load_answer(place), said, _is_stale(place, said)))
     return cases, unasked
@@ -114,7 +121,7 @@ def load_cases(folder: Path) -> tuple[list[Case], list[str]]:
 def _is_stale(case: Path, said: str) -> bool:
     """Whether a fixture has a transcript that is not that of its lines. Those of 0.1 have none."""
     file = case / TRANSCRIPT_FILE
-    return file.is_file() and file.read_bytes() != said.encode()
+    return file.is_file() and read_file(file) != said.encode().replace(b"\r\n", b"\n")
 
 
 # Where a fixture is asked for: the settings that it needs, and the cuts.

@@ -19,6 +19,7 @@ from proxy.replay.conversation import (
     read_conversation,
 )
 from tests.proxy.replay.child import shown
+from tests.support.parts import text_of_parts
 
 TEXTS = st.text(min_size=1).filter(lambda text: bool(text.strip()))
 
@@ -28,7 +29,7 @@ def rendered(*entries: UserTurn | AssistantText | PastCall | ToolResult, fault: 
         Transcript(entries), ToolRegistry(), ToolChoice(ChoiceMode.AUTO),
         parallel=True, profile=PROFILES["frontier"], fault=fault,
     )  # fmt: skip
-    return "".join(part.text for part in turn.parts if isinstance(part, Text))
+    return text_of_parts(turn.parts)
 
 
 def user(text: str) -> UserTurn:
@@ -122,6 +123,18 @@ def test_results_may_be_messages_of_their_own() -> None:
     *before, results = MESSAGES
     apart = [*before, *(ThreadMessage("user", (text,)) for text in results.texts)]
     assert read_conversation(apart).said == read_conversation(MESSAGES).said
+
+
+def test_results_may_name_their_tool_behind_calls_and_nowhere_else() -> None:
+    *before, _ = MESSAGES
+    found, read = (
+        "Result of search (call_1): Garden.md\n\n  [user] a quoted header",
+        "Result of read_note (call_2): beans",
+    )
+    assert read_conversation([*before, ThreadMessage("user", (found, read))]).said == read_conversation(MESSAGES).said
+    (said,) = read_conversation(shown(read)).said
+    assert said.by == "user"
+    assert asking(read_conversation([*MESSAGES, ThreadMessage("user", (read,))])).last_user == read
 
 
 def test_an_answer_is_read_as_the_model_wrote_it() -> None:

@@ -60,6 +60,14 @@ def test_a_stream_and_an_error_are_told_as_what_they_are() -> None:
     ]
 
 
+def test_an_error_is_told_in_its_whole_sentence_and_not_member_by_member() -> None:
+    sentence = f"No fixture answers this turn. {'The nearest is another. ' * 9}"
+    error = FixtureBody(400, {"x-should-retry": "false"}, {"error": {"message": sentence, "code": None}})
+    answer = FixtureBody(200, {}, {"id": "resp_1", "output": []})
+    assert differences(answer, error) == ['- status 200: {"id": "resp_1", "output": []}', f"+ status 400: {sentence}"]
+    assert differences(stream(("start", {})), error)[1] == f"+ status 400: {sentence}"
+
+
 def test_true_is_not_one() -> None:
     assert differences(FixtureBody(200, {}, True), FixtureBody(200, {}, 1)) == ["body", "- true", "+ 1"]
 

@@ -219,6 +219,15 @@ def test_the_file_is_named_when_it_is_damaged(tmp_path: Path) -> None:
         load_fixtures(tmp_path)
 
 
+def test_half_a_fixture_is_told(tmp_path: Path) -> None:
+    write_fixture(tmp_path, "a", [asked("hi"), *answered(["Hello"])])
+    (tmp_path / "b").mkdir()
+    for file in ("request.json", "transcript.txt"):
+        (tmp_path / "b" / file).write_text("{}", encoding="utf-8")
+    with pytest.raises(FixtureError, match=r"b has no backend\.jsonl, which every fixture has"):
+        load_fixtures(tmp_path)
+
+
 @pytest.mark.parametrize(("name", "sentence"), [("none", "There is no folder"), ("", "There is no fixture in")])
 def test_a_folder_without_fixtures_is_told(tmp_path: Path, name: str, sentence: str) -> None:
     with pytest.raises(FixtureError, match=sentence):

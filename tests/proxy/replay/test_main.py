@@ -23,7 +23,7 @@ def test_what_is_no_length_or_speed_is_refused(options: list[str]) -> None:
         main([".", *options])
 
 
-async def test_the_names_of_what_is_played_are_noted(tmp_path: Path) -> None:
+async def test_the_names_of_what_is_played_are_noted_and_what_nothing_answers(tmp_path: Path) -> None:
     fixtures, played = tmp_path / "fixtures", tmp_path / "played"
     fixtures.mkdir()
     for name in ("bye", "hi", "hi again"):
@@ -34,4 +34,6 @@ async def test_the_names_of_what_is_played_are_noted(tmp_path: Path) -> None:
         thread, _ = await child.start_turn("nothing of that")
         await child.finish(thread)
         await child.ask("hi")
-    assert played.read_text("utf-8") == "hi\nhi again\n"
+    first, missed, last = played.read_text("utf-8").splitlines()
+    assert (first, last) == ("hi", "hi again")
+    assert missed.startswith("No fixture answers this turn. The nearest is ")

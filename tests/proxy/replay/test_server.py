@@ -154,7 +154,10 @@ async def test_a_model_may_name_the_fixture(tmp_path: Path) -> None:
         assert await child.ask("again", model="fixture:2") == "2"
         thread_id, _ = await child.start_turn("something else", model="fixture:2")
         turn = await child.finish(thread_id)
+        thread_id, _ = await child.start_turn("again", model="fixture:3")
+        unknown = await child.finish(thread_id)
     assert "The nearest is 2:" in turn["error"]["message"]
+    assert unknown["error"]["message"].endswith('none has the name of the model "fixture:3".')
 
 
 async def test_pieces_come_at_a_fixed_pace(folder: Path) -> None:
@@ -175,7 +178,7 @@ async def test_developer_instructions_do_not_decide(folder: Path) -> None:
         assert (await child.finish(thread))["status"] == "completed"
 
 
-KEY = "0123456789abcdef"
+KEY = "0abcdefghi"
 CALL = '<tool_call>{"key": "[call key]", "name": "search", "arguments": {}}</tool_call>'
 DEVELOPER = f'Write <tool_call>{{"key": "{KEY}", "name": "...", "arguments": {{}}}}</tool_call>.'
 QUESTION = "Where are the beans?"

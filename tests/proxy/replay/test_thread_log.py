@@ -10,7 +10,7 @@ from proxy.replay.conversation import ThreadMessage
 from proxy.replay.thread_log import ThreadLog, counted_on, item_fault
 from tests.proxy.replay.child import Message, answered, asked, counted, injected, item, said, shown
 
-KEY = "0123456789abcdef"
+KEY = "0abcdefghi"
 IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
 
 

@@ -12,7 +12,7 @@ from proxy.cli.record.document import Recording, compose
 from proxy.cli.record.scrub import Scrubber
 from proxy.contracts import MessageEnded, Prompt, TextPiece, TurnEnded
 from proxy.errors import BackendError
-from proxy.ingress.inspect.record import HeardTurn
+from proxy.ingress.inspect.words import HeardTurn
 from proxy.replay.answers import FixtureBody
 from proxy.replay.fixture import parse_fixture
 from tests.proxy.replay.child import shown
@@ -111,3 +111,22 @@ def test_what_is_written_can_be_played() -> None:
     assert (fixture.path, fixture.model, fixture.settings) == ("/v1/responses", "m", {"calls": "live"})
     assert len(fixture.turns) == 1
     assert json.loads(files["response.json"])["body"] == {"id": "resp_1"}
+
+
+def test_an_id_has_one_name_in_all_files_and_none_that_its_client_gave() -> None:
+    minted = "call_" + "7a" * 16
+    request = {"instructions": f"Not {minted}.", "input": [{"call_id": "call_1"}, {"call_id": minted}]}
+    said = f"I looked at {minted}."
+    turn = heard(f"[tool:{minted}] a result", *((10.2, TextPiece(piece)) for piece in (said[:20], said[20:])), END)
+    files = compose(recorded(turn, request=request, answer=FixtureBody(200, {}, {"text": said})), Scrubber())
+    assert json.loads(files["request.json"])["input"] == [{"call_id": "call_1"}, {"call_id": "call_2"}]
+    assert "I looked at call_2." in files["response.json"].decode()
+    assert "[tool:call_2] a result" in files["transcript.txt"].decode()
+    assert not [name for name, data in files.items() if minted[:20] in data.decode()]
+
+
+def test_what_was_recorded_before_is_not_seen() -> None:
+    scrubber = Scrubber()
+    first, second = (recorded(heard(text), request={"input": text}) for text in ("for a@corp.org", "for b@corp.org"))
+    compose(first, scrubber)
+    assert compose(second, scrubber) == compose(second, Scrubber())

@@ -14,11 +14,12 @@ import orjson
 import pytest
 
 from parser import write_call
+from prompts.profiles import PROFILES
 from proxy.backends import make_backend
-from proxy.cli.record import shaping_settings
 from proxy.cli.record.recorder import Recorder
 from proxy.cli.record.scrub import Scrubber
 from proxy.cli.replay import ReplayOptions, run_replay
+from proxy.cli.shaping import shaping_settings
 from proxy.contracts import BackendEvent, MessageEnded, Prompt, ReasoningEnded, ReasoningPiece, TextPiece, TurnEnded
 from proxy.errors import BackendError
 from proxy.replay.answers import (
@@ -232,6 +233,17 @@ async def test_what_cannot_be_asked_again_is_not_written(
     )
 
 
+@pytest.mark.parametrize("profile", PROFILES)
+async def test_a_tool_loop_is_replayed_whatever_the_profile(profile: str, tmp_path: Path) -> None:
+    folder = tmp_path / "fixtures"
+    call = {"type": "function_call", "call_id": "call_a", "name": "read_note", "arguments": '{"path": "a.md"}'}
+    result = {"type": "function_call_output", "call_id": "call_a", "output": "Beans, and garlic in the north bed."}
+    loop = [{"role": "user", "content": QUESTION}, call, result]
+    async with recording_memory(folder, MemoryBackend(["There are beans and garlic."]), profile=profile) as server:
+        await server.ask("/v1/responses", RESPONSES | {"input": loop})
+    assert await run_replay(folder, ReplayOptions()) == 0
+
+
 @pytest.mark.parametrize("program", installed_programs(), ids=lambda program: program.version)
 async def test_every_form_of_an_answer_is_replayed_as_it_was(
     model: ScriptedModel, program: TestProgram, tmp_path: Path
@@ -369,6 +381,31 @@ async def test_a_background_response_is_no_fixture(tmp_path: Path, capsys: pytes
         await server.ask("/v1/responses", RESPONSES | {"background": True})
     assert not (tmp_path / "fixtures").exists()
     assert "recorded 0" not in capsys.readouterr().err
+
+
+async def test_what_was_asked_in_another_dialect_is_no_fixture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with recording_memory(tmp_path / "fixtures", MemoryBackend(["Hi."]), dialect="tokligence") as server:
+        await server.ask("/v1/responses", RESPONSES)
+    assert not (tmp_path / "fixtures").exists()
+    assert capsys.readouterr().err == "not recorded: it was asked in another dialect than OpenAI's.\n"
+
+
+NO_MODEL = {
+    "no login": BackendError("codex is not logged in.", status=502, code="backend_auth", retryable=False),
+    "no server": BackendError("The model server does not answer.", status=503, code="backend_unavailable"),
+}
+
+
+@pytest.mark.parametrize("error", NO_MODEL.values(), ids=NO_MODEL)
+async def test_that_there_was_no_model_to_ask_is_told_and_not_written(
+    error: BackendError, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with recording_memory(tmp_path / "fixtures", MemoryBackend([error])) as server:
+        await server.ask("/v1/responses", RESPONSES)
+    assert not (tmp_path / "fixtures").exists()
+    assert f"not recorded: {error.message}" in capsys.readouterr().err
 
 
 class Stuck(MemoryBackend):

@@ -33,6 +33,13 @@ KEY = "sk-proj-" + "a1B2" * 8
             "ask ann@corp.org or bo@corp.org, ann@corp.org",
             "ask user@example.com or user2@example.com, user@example.com",
         ),
+        (
+            "in /tmp/pytest-of-ann/pytest-3/test_a0/a.md, /private/var/folders/x1/y_2/T/tmpab_12cd9/b and /tmp/mine",
+            "in /home/user/test_a0/a.md, /home/user/b and /tmp/mine",
+        ),
+        (r"C:\Users\Ann\AppData\Local\Temp\pytest-of-Ann\pytest-3\popen-gw0\a.md", r"C:\Users\user\a.md"),
+        ("limit reached in organization org-Ab1" + "x" * 21, "limit reached in organization [key]"),
+        ("user-authenticationmiddleware", "user-authenticationmiddleware"),
         ("the token is my-own-key", "the token is [key]"),
         ("in /srv/secret-project/notes", "in /home/user/notes"),
         ("nothing at all: sk-1, a@b, /homework", "nothing at all: sk-1, a@b, /homework"),
@@ -44,8 +51,15 @@ def test_keys_people_and_private_folders_are_replaced(text: str, scrubbed: str) 
 
 
 def test_members_that_name_a_person_are_replaced_and_everything_else_keeps_its_shape() -> None:
-    value = {"user": "u-17", "safety_identifier": "x", "input": [{"role": "user", "content": "hi"}], "n": 1}
-    assert Scrubber().value(value) == {**value, "user": "somebody", "safety_identifier": "somebody"}
+    value = {
+        "user": "u-17",
+        "safety_identifier": "x",
+        "prompt_cache_key": "ann's",
+        "input": [{"role": "user", "content": "hi"}],
+        "n": 1,
+    }
+    named = dict.fromkeys(("user", "safety_identifier", "prompt_cache_key"), "somebody")
+    assert Scrubber().value(value) == {**value, **named}
 
 
 def test_a_key_that_comes_in_pieces_is_found() -> None:

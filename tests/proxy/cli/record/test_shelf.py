@@ -81,6 +81,16 @@ def test_what_says_something_else_takes_the_place_and_leaves_what_is_not_its_own
     assert names_in(tmp_path) == ["hi"]
 
 
+def test_line_ends_say_nothing_and_neither_does_a_damaged_answer(tmp_path: Path) -> None:
+    old = write_fixture(tmp_path, "hi", fixture("Hello", request=b'{\n  "n": 1\n}\n'))
+    for file in old.iterdir():
+        file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    assert not replace_fixture(tmp_path, "hi", fixture("Hello", request=b'{\n  "n": 1\n}\n'))
+    (old / "response.json").write_text("<<<<<<< HEAD", "utf-8")
+    assert replace_fixture(tmp_path, "hi", fixture("Hello"))
+    assert (old / "response.json").read_bytes() == fixture("Hello")["response.json"]
+
+
 def test_of_a_recorder_that_was_killed_between_the_two_the_old_one_comes_back(tmp_path: Path) -> None:
     write_fixture(tmp_path, ".hi.replaced", fixture("Hello"))
     write_fixture(tmp_path, ".bye.replaced", fixture("Bye"))

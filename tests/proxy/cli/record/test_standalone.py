@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.cli.record.standalone import NotRecordedError, last_user_of, with_history, without_previous
+from proxy.cli.record.standalone import NotRecordedError, last_user_of, standalone, with_history
 from proxy.replay.answers import FixtureBody, FixtureEvent, FixtureStream
 from proxy.wire.json_body import JsonObject
 from proxy.wire.responses.input_items import NO_HISTORY, History
@@ -32,12 +32,13 @@ def test_a_request_that_refers_to_nothing_stays_as_it_is() -> None:
     assert with_history(request, NO_HISTORY) is request
 
 
-def test_its_answer_continues_nothing() -> None:
-    response = {"id": "resp_2", "previous_response_id": "resp_1"}
-    alone = {"id": "resp_2", "previous_response_id": None}
-    assert without_previous(FixtureBody(200, {}, response)) == FixtureBody(200, {}, alone)
+@pytest.mark.parametrize("stored", [True, False])
+def test_its_answer_continues_nothing_and_is_stored_as_was_asked(stored: bool) -> None:
+    response = {"id": "resp_2", "previous_response_id": "resp_1", "store": False, "metadata": {"store": "corner"}}
+    alone = {**response, "previous_response_id": None, "store": stored}
+    assert standalone(FixtureBody(200, {}, response), stored=stored) == FixtureBody(200, {}, alone)
     stream = FixtureStream((FixtureEvent("response.created", {"response": response}), FixtureEvent(None, "[DONE]")))
-    assert without_previous(stream) == FixtureStream(
+    assert standalone(stream, stored=stored) == FixtureStream(
         (FixtureEvent("response.created", {"response": alone}), FixtureEvent(None, "[DONE]"))
     )
 

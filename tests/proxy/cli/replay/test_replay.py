@@ -17,6 +17,8 @@ import pytest
 
 from proxy.cli.main import main
 from proxy.cli.replay import ReplayOptions, run_replay
+from proxy.replay.fixture import load_messages
+from proxy.replay.transcript import transcript
 from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -95,6 +97,16 @@ def test_update_writes_what_came(replay: Replay, folder: Path) -> None:
     assert replay(folder).returncode == 0
 
 
+def test_a_folder_that_cannot_be_written_is_one_sentence(replay: Replay, folder: Path) -> None:
+    change(folder, "response.sse", "I will check the weather", "I will ask the weather")
+    (folder / ONE / ".response.sse.unfinished").mkdir()  # as a read-only folder is to root, too
+    done = replay(folder, "--update")
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"tagcall: Nothing can be written to {folder / ONE}: Is a directory.\n",
+    )
+
+
 def test_an_update_may_turn_a_stream_into_an_error(replay: Replay, folder: Path) -> None:
     (folder / ONE / "response.sse").rename(folder / "codex-0.169.0-rate-limit" / "response.sse")
     assert replay(folder, "--update").returncode == 0
@@ -119,6 +131,11 @@ def test_a_request_that_its_fixture_does_not_answer_is_told(replay: Replay, fold
     done = replay(folder)
     assert done.returncode == 1
     assert f"No fixture answers this turn. The nearest is {ONE}" in done.stdout
+
+    promised = (folder / ONE / "response.sse").read_bytes()
+    done = replay(folder, "--update")
+    assert (done.returncode, done.stdout.endswith(", 1 not as promised, 0 rewritten\n")) == (1, True)
+    assert (folder / ONE / "response.sse").read_bytes() == promised
 
 
 def test_only_some_may_be_run(replay: Replay, folder: Path) -> None:
@@ -150,11 +167,35 @@ def test_another_setting_may_be_a_part_of_the_promise(replay: Replay, folder: Pa
     assert "no answer depends on the setting port" in replay(folder).stderr
 
 
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [("tiny", "the setting profile must be one of auto, frontier, small, not 'tiny'."), (True, "is not a text.")],
+)
+def test_a_setting_with_no_such_value_is_one_sentence(
+    replay: Replay, folder: Path, value: str | bool, sentence: str
+) -> None:
+    setting = f'{{"settings": {json.dumps({"profile": value})}, "tagcall_fixture": 1'
+    change(folder, "backend.jsonl", '{"tagcall_fixture": 1', setting)
+    done = replay(folder)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert sentence in done.stderr
+
+
+def test_line_ends_do_not_count(replay: Replay, folder: Path) -> None:
+    (folder / ONE / "transcript.txt").write_text(transcript(load_messages(folder / ONE)), "utf-8")
+    for file in folder.glob("*/*"):
+        file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    assert replay(folder).stdout.endswith("all as promised\n")
+
+
 DAMAGE = [
     ("backend.jsonl", "{", "backend.jsonl: line 1 is not JSON: unexpected end of data (column 2)."),
     ("backend.jsonl", '{"tagcall_fixture": 2}', "backend.jsonl: it is of format 2; this tagcall reads format 1."),
     ("request.json", "hello", "request.json is not JSON"),
     ("response.sse", "hello", "response.sse is not an event stream"),
+    ("backend.jsonl", "<<<<<<< HEAD\n", "backend.jsonl has a merge conflict in line 1: keep one side of it"),
+    ("request.json", "{\n<<<<<<< HEAD\n", "request.json has a merge conflict in line 2: keep one side of it"),
+    ("response.sse", "\n<<<<<<< HEAD\n", "response.sse has a merge conflict in line 2: keep one side of it"),
 ]
 
 
