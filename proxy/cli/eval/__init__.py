@@ -15,7 +15,6 @@ report   tables, and JSON
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -32,6 +31,7 @@ from ...errors import UsageError
 from ...server import turn_options
 from ...settings import Settings
 from ...turn import NoHabits, TurnOptions
+from ..command_line import count
 from ..progress import Progress
 from .cases import CATEGORIES, HALVES, EvalCase, chosen, load_cases
 from .report import document, legend, side_by_side, table, wrong
@@ -54,26 +54,23 @@ class EvalOptions:
 
 def add_eval_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--compare", action="append", default=[], metavar="PROFILE|MODEL", help="run the cases with this one as well"
-    )
+        "--compare", action="append", default=[], metavar="PROFILE|MODEL",
+        help="run the cases with this one as well. Repeatable",
+    )  # fmt: skip
     parser.add_argument("--half", choices=HALVES, help="only one half of the set: tune on one, confirm on the other")
-    parser.add_argument("--category", action="append", default=[], choices=CATEGORIES, help="only cases of this one")
     parser.add_argument(
-        "--every", type=_count, default=1, metavar="N", help="only every Nth case of each category and half [1]"
+        "--category", action="append", default=[], choices=CATEGORIES, help="only cases of this one. Repeatable"
     )
-    parser.add_argument("--jobs", type=_count, default=1, metavar="N", help="cases at a time [1]")
+    parser.add_argument(
+        "--every", type=count, default=1, metavar="N", help="only every Nth case of each category and half [1]"
+    )
+    parser.add_argument("--jobs", type=count, default=1, metavar="N", help="cases at a time [1]")
     parser.add_argument("--wrong", action="store_true", help="show the answers that are not right, too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all that was found as JSON, too")
 
 
 def eval_options(arguments: Mapping[str, Any]) -> EvalOptions:
     return EvalOptions(**{item.name: arguments[item.name] for item in fields(EvalOptions)})
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 on")
-    return int(text)
 
 
 async def run_eval(settings: Settings, options: EvalOptions, backend: TextBackend | None = None) -> int:
@@ -129,7 +126,7 @@ def _tell(runs: Sequence[EvalRun], settings: Settings, options: EvalOptions, sta
         print(legend())
     if len(runs) > 1:
         print(f"\n{side_by_side(runs)}")
-    sys.stdout.flush()
+    print(end="", flush=True)
     if options.json is not None:
         about = {
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),

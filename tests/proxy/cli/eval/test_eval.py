@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from parser import write_call
-from prompts import Text, UserTurn
+from prompts import UserTurn
 from proxy.backends.table import BACKENDS
 from proxy.cli.eval import EvalOptions, run_eval
 from proxy.cli.eval.cases import AFTER_RESULTS, CATEGORIES, EvalCase, chosen, load_cases
@@ -23,6 +23,7 @@ from proxy.errors import BackendError, RequestError, UsageError
 from proxy.settings import Settings
 from tests.support.backends import BACKENDS_UNDER_TEST, TestBackend
 from tests.support.memory_backend import MemoryBackend, Script
+from tests.support.parts import text_of_parts
 from tests.support.scripted_backend import SCRIPTED
 from tests.support.scripted_model import Message, Reply, ScriptedModel
 
@@ -49,17 +50,13 @@ class CaseModel(MemoryBackend):
 
 
 def _case_of(prompt: Prompt) -> EvalCase:
-    shown = {_text(item.parts) for item in prompt.items}
+    shown = {text_of_parts(item.parts) for item in prompt.items}
     (case,) = (case for case in CASES if _asked(case) <= shown)
     return case
 
 
 def _asked(case: EvalCase) -> set[str]:
-    return {_text(entry.parts) for entry in case.request.transcript.entries if isinstance(entry, UserTurn)}
-
-
-def _text(parts: Sequence[Any]) -> str:
-    return "".join(part.text for part in parts if isinstance(part, Text))
+    return {text_of_parts(entry.parts) for entry in case.request.transcript.entries if isinstance(entry, UserTurn)}
 
 
 def right(case: EvalCase, prompt: Prompt) -> str:
@@ -136,7 +133,7 @@ async def test_what_a_person_should_not_see_is_counted(tmp_path: Path) -> None:
 
 async def test_a_line_of_ours_that_comes_back_is_no_answer(tmp_path: Path) -> None:
     def parrot(case: EvalCase, prompt: Prompt) -> str:
-        return next((_text(item.parts) for item in prompt.items if item.ours), "Gladly.")
+        return next((text_of_parts(item.parts) for item in prompt.items if item.ours), "Gladly.")
 
     _, told = await evaluated(tmp_path, parrot, category=["answer"], half="tuning", compare=["small"])
     frontier, small = map(all_of, told["runs"])
@@ -257,9 +254,7 @@ async def test_a_backend_that_answers_nothing_any_more_ends_the_run(tmp_path: Pa
     assert all_of(told["runs"][0])["failed"] == 3
 
 
-async def test_what_there_is_is_told_when_somebody_has_seen_enough(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_what_there_is_is_told_when_somebody_has_seen_enough(capsys: pytest.CaptureFixture[str]) -> None:
     begun = asyncio.Event()
 
     class Stuck(CaseModel):
