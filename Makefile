@@ -48,7 +48,7 @@ AGENTS := tests/end_to_end/agents
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(TAGCALL) demo
 
-serve: .venv/.codex      ## the server, with the codex program from PyPI
+serve: .venv/.codex      ## the server
 	@$(TAGCALL) serve
 
 login: .venv/.codex      ## log in, by codex's own login
@@ -100,7 +100,7 @@ format: .venv/.dev
 	@$(BIN)/ruff format
 
 docs: .venv/.dev         ## rewrite the pages that are made from code
-	@$(BIN)/python -m proxy.settings > docs/reference/settings.md
+	@$(BIN)/python -m tests.settings_page > docs/reference/settings.md
 
 screenshots: .venv/.dev  ## the pictures of the page in the docs, on recorded answers; wants `make clients` and Chromium
 	@$(BIN)/python -m tests.screenshots

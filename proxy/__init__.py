@@ -15,7 +15,7 @@ schema      pure: whether a value fits a JSON schema, told in bounds
 wire        pure: requests in, events and bodies out
 turn        pure: one turn, from request to answer; what the client may see and when
 rpc         JSON-RPC lines, over stdio or WebSocket
-backends    codex, replay, remote: one row a kind
+backends    codex, chat servers, replay, remote: one row a kind
 stores      where Responses are kept
 replay      the small app-server that plays fixtures
 ingress     HTTP: who is let in, routes, streams
@@ -27,6 +27,6 @@ home        the secret of the call keys, and which models write them
 server      settings to a running server
 logs        one harmless line an event
 cli         the commands
-launcher    the command of an installed wheel
+launcher    the command of an installed wheel; as_module: `python -m tagcall` there
 pytest_plugin  recorded answers for the tests of others
 """

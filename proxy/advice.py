@@ -31,6 +31,8 @@ def command(words: str) -> str:
         return f"`{own.absolute()} {words}`"
     if own.parts[-2:] == ("cli", "__main__.py"):
         return f"`{sys.executable} -m proxy.cli {words}`"
+    if own.parts[-2:] == ("tagcall", "__main__.py"):
+        return f"`{sys.executable} -m tagcall {words}`"
     return f"`tagcall {words}`"
 
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from .advice import command
-
 # ChatGPT MD lists a name that has one of the first in it and none of the second, and by default gives tools to the
 # third, a date behind them or not.
 LISTED = ("o3", "o4", "o1", "gpt-4", "gpt-5", "gpt-3")
@@ -54,7 +52,7 @@ PLUGINS = (
     Plugin(
         "Copilot", "copilot.md", "Settings > Copilot > Models > Add a provider > Add a custom provider",
         {
-            "API key": "{key}", "Base URL": "{url}", "Enable CORS": "off",
+            "Display name": "tagcall", "API key": "{key}", "Base URL": "{url}", "Enable CORS": "off",
             "models": "press Test, then choose from the list",
         },
     ),
@@ -130,5 +128,4 @@ def what_it_lacks(plugin: Plugin, model: str | None) -> str | None:
     if (lacking := plugin.lacks(model or "")) is None:
         return None
     which = f"{plugin.name} {lacking}" if model else f"{plugin.name} passes over some names"
-    serve = command(f"serve --alias {GOOD_NAME}={model or 'MODEL'}")
-    return f"{which}: {serve} gives the model one that passes."
+    return f"{which}: with the flag --alias {GOOD_NAME}={model or 'MODEL'} the model has a name that passes."

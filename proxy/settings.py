@@ -222,7 +222,7 @@ class Settings:
         metavar="fast|recorded|20ms",
     )
     played: Path | None = _setting(
-        "Add the name of each fixture that `replay:DIR` plays to FILE, a line each.",
+        "Add the name of each fixture that `replay:DIR` plays to FILE, a line each, or the line that none answers.",
         default=None,
         parse=user_path,
         metavar="FILE",
@@ -443,52 +443,10 @@ def add_flags(parser: argparse.ArgumentParser, command: str) -> None:
     for row in SETTINGS:
         if command not in row.commands:
             continue
-        text = f"{row.help} [{row.shown_default}; {row.variable}]".replace("%", "%%")
+        more = " Repeatable." if row.repeatable else ""
+        text = f"{row.help}{more} [{row.shown_default}; {row.variable}]".replace("%", "%%")
         if row.is_switch:
             parser.add_argument(row.flag, action="store_const", const="true", default=None, help=text)
         else:
             action = "append" if row.repeatable else "store"
             parser.add_argument(row.flag, action=action, default=None, metavar=row.argument, help=text)
-
-
-_INTRODUCTION = """\
-# Settings
-
-Made from the table in `proxy/settings.py`. A flag wins over its environment variable, that over `tagcall.toml`, that
-over the default. `tagcall settings` prints what is in force, and where each came from.
-
-A repeatable flag's variable takes several values with commas between them. A switch is `1` or `0`, `true` or `false`,
-`yes` or `no`, `on` or `off`, in any case of letters; anything else is an error. So is a name that is nearly one of
-these; any other that begins with `TAGCALL_` is told and ignored. Kubernetes sets such variables by itself in the pods
-beside a Service named `tagcall` (`TAGCALL_PORT=tcp://...`): these are passed over, and `enableServiceLinks: false` in
-the pod's specification keeps them away.
-
-`tagcall.toml` has the same names, and lists for what is repeatable. It is read from `~/.config/tagcall` (or
-`$XDG_CONFIG_HOME/tagcall`), or from where `--config FILE` says; `--config none` reads none:
-
-```toml
-port = 8788
-alias = ["notes=gpt-5.5"]
-call-key = "required"
-```
-"""
-
-
-def reference() -> str:
-    """docs/reference/settings.md."""
-    lines = [
-        _INTRODUCTION,
-        "| flag | environment | default | commands | meaning |",
-        "|---|---|---|---|---|",
-    ]
-    for row in SETTINGS:
-        flag = row.flag if row.is_switch else f"{row.flag} {row.argument}".replace("|", "\\|")
-        more = " Repeatable." if row.repeatable else ""
-        lines.append(
-            f"| `{flag}` | `{row.variable}` | `{row.shown_default}` | {', '.join(row.commands)} | {row.help}{more} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    print(reference(), end="")

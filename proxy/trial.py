@@ -24,9 +24,17 @@ TOOL = Tool(
     '{"type":"object","properties":{"note":{"type":"string"}},"required":["note"],"additionalProperties":false}',
 )
 
-
+# Why a trial failed, and what helps.
 TOO_LATE = f"no answer within {PATIENCE:g} seconds"
 NO_CALL = "it answered without calling the tool"
+USED_UP = "Wait until the quota is renewed, or use another backend."
+# By the error's code, what to do; anything else is tried again.
+_REMEDIES = {
+    "model_not_found": "Name a model that the backend has with --model NAME.",
+    "insufficient_quota": USED_UP,
+    "rate_limit_exceeded": "Wait a little, then try again.",
+    "backend_auth": "Log in anew, or give the key that is wanted, then try again: another model would not help.",
+}
 
 
 async def trial_turn(backend: TextBackend, model: str, options: TurnOptions) -> Finding:
@@ -55,15 +63,6 @@ async def trial_turn(backend: TextBackend, model: str, options: TurnOptions) -> 
     except TimeoutError:
         return failed(model, TOO_LATE)
     return failed(model, NO_CALL)
-
-
-USED_UP = "Wait until the quota is renewed, or use another backend."
-# By the error's code, what to do; anything else is tried again.
-_REMEDIES = {
-    "model_not_found": "Name a model that the backend has with --model NAME.",
-    "insufficient_quota": USED_UP,
-    "rate_limit_exceeded": "Wait a little, then try again.",
-}
 
 
 def passed(model: str, seconds: float, read: int, written: int) -> Finding:

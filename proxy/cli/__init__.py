@@ -1,4 +1,4 @@
-"""The commands. Each module here is one command; `main` picks it and turns a `UsageError` into one sentence.
+"""The commands, a module each; `main` runs one of the table in `commands` and turns a `UsageError` into one sentence.
 
 serve    the server
 login    log the private CODEX_HOME in, by codex's own login
@@ -13,7 +13,8 @@ eval     whether a model calls tools rightly, as a table
 demo     one whole tool loop on recorded answers
 
 command_line is what was typed and what is wrong with it,
-progress is what a terminal shows meanwhile, obsidian what there is to enter in a client.
+progress is what a terminal shows meanwhile, obsidian what there is to enter in a client,
+shaping the settings that a recording depends on.
 """
 
 from .main import main

@@ -60,6 +60,12 @@ def _near(word: str, known: Iterable[str]) -> str:
     return f": did you mean {near[0]}?" if near else ""
 
 
+def count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 on")
+    return int(text)
+
+
 def check_beginning(words: Sequence[str]) -> None:
     """Raises `UsageError` where the command is missing, or a flag stands before it."""
     if not words or (words[0].startswith("-") and words[0] not in {"-h", "--help", "--version"}):

@@ -15,7 +15,7 @@ from ..advice import command
 from ..backends import BackendKind, Finding, find_kind
 from ..contracts import StoredConversation, TextBackend
 from ..errors import ApiError, StoreError, UsageError
-from ..home import habits_file, read_habits
+from ..home import habits_file, read_habits, read_secret
 from ..logs import in_colour
 from ..quota import MAIN_LIMIT, Quota
 from ..server import SET_A_KEY, base_url, bind, read_keys, stands_open, turn_options
@@ -30,7 +30,7 @@ NEIGHBOUR_TIMEOUT = 2.0
 
 MARKS = {True: ("ok", "32"), False: ("no", "31"), None: ("--", "33")}
 # Before what an error's own sentence says is to be done; and what is left to do where it says nothing.
-NEXT_STEP = re.compile(r"(?:: |\. )(?=(?:choose|give|install|Is it|name|run|set|start|write)\b)")
+NEXT_STEP = re.compile(r"(?:: |\. )(?=(?i:choose|delete|give|install|is it|move|name|run|set|start|use|write)\b)")
 SEE_MORE = "serve --log-level debug"
 STATUS = {True: "ok", False: "failed", None: "note"}
 
@@ -177,7 +177,8 @@ async def _store(settings: Settings) -> Finding:
 
 def _call_keys(settings: Settings) -> Finding:
     try:
-        turn_options(settings)
+        if settings.key_mode != "off":
+            read_secret(settings.call_key_secret)
     except UsageError as error:
         return Finding("call key", False, str(error))
     if settings.key_mode != "auto":
@@ -222,7 +223,8 @@ async def _is_tagcall(settings: Settings) -> bool:
 async def _readiness(backend: TextBackend, kind: BackendKind) -> tuple[str | None, Finding]:
     health = await backend.health()
     if health.problem is not None:
-        return health.problem, Finding("backend", False, health.problem, kind.next_step)
+        next_step = None if NEXT_STEP.search(health.problem) else kind.next_step
+        return health.problem, Finding("backend", False, health.problem, next_step)
     return None, Finding("backend", True, f"answers and takes turns ({health.version or 'version unknown'})")
 
 

@@ -7,18 +7,19 @@ import os
 import secrets
 import signal
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from aiohttp.typedefs import Middleware
 
 from ..backends import find_kind, make_backend
 from ..contracts import TextBackend
 from ..ingress.inspect.inspection import PageOptions, SaveTurn
-from ..logs import tell
+from ..logs import discard_output, tell
 from ..server import SET_A_KEY, read_keys, running_server, stands_open
 from ..settings import Settings
-from ..turn import KeyHabits
+from ..sources import Sources
+from ..turn import KeyHabits, NoHabits
 from .obsidian import client_settings
+from .shaping import as_recorded
 
 # Exit status of a process that was told to stop a second time and did.
 INTERRUPTED = 130
@@ -30,8 +31,11 @@ FIRST_LOOK = 2.0
 STOP = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREAK") if hasattr(signal, name)]
 
 
-async def run_serve(settings: Settings) -> int:
-    return await serve(settings, make_backend(settings))
+async def run_serve(sources: Sources) -> int:
+    settings = as_recorded(sources)
+    # What is played teaches nothing of the model that once said it.
+    habits = None if find_kind(settings.backend).has_model else NoHabits()
+    return await serve(settings, make_backend(settings), habits=habits)
 
 
 async def serve(
@@ -41,7 +45,7 @@ async def serve(
     more: str | None = None,
     habits: KeyHabits | None = None,
 ) -> int:
-    """Serves until SIGINT or SIGTERM; running turns may finish. A second signal ends it at once.
+    """Serves until SIGINT, SIGTERM or SIGHUP; running turns may finish. A second of the first two ends it at once.
 
     `more` is what a recorder says behind what is always said at the beginning, `habits` as in `running_server`.
     """
@@ -55,6 +59,8 @@ async def serve(
 
     for number in STOP:
         _on(number, loop, on_signal)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as it is under `nohup`
+        _on(signal.SIGHUP, loop, stop.set)  # a terminal that closes may send it twice
     # Who records wants to know it before what there was gives way to an error.
     patience = FIRST_LOOK if more is not None or find_kind(settings.backend).may_want_login(settings) else 0.0
     keyed = bool(settings.api_key or settings.api_key_file)
@@ -74,8 +80,10 @@ async def serve(
         said += [client_settings(url, settings), page_notice(url, settings, page.link)]
         if more is not None:
             said.append(more)
-        with suppress(OSError):  # where nobody can read it, it serves all the same
+        try:
             print("\n".join(said), flush=True)
+        except OSError:  # where nobody can read it, it serves all the same
+            discard_output()
         if not look.done():
             await asyncio.wait({look, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if look.done() and (late := look.result()) is not None:

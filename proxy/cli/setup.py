@@ -17,7 +17,7 @@ from ..backends import Finding, find_kind
 from ..backends.codex.errors import not_logged_in
 from ..contracts import AnswerText, TextBackend, TurnFailed, TurnRequest
 from ..errors import UsageError
-from ..plugins import PLUGINS, Plugin, lines_for
+from ..plugins import GOOD_NAME, PLUGINS, Plugin, lines_for
 from ..server import base_url, turn_options
 from ..settings import SETTINGS, Settings
 from ..trial import PATIENCE, TOO_LATE
@@ -35,34 +35,46 @@ def run_setup(settings: Settings, arguments: Mapping[str, Any]) -> int:
 
     `arguments` are what was typed, by name: what is to be typed next is advised with the same flags.
     """
-    plugin = arguments["plugin"]
-    flags = subprocess.list2cmdline(typed(arguments))
-    chosen = None if plugin is None else _choose(plugin)  # what is no plugin is told before anything else
-    findings = asyncio.run(_look(settings, turn=False))
-    missing = with_next_step(Finding("backend", False, not_logged_in()))
-    if missing in findings:
+    flags = typed(arguments)
+    name = arguments["plugin"]
+    chosen = None if name is None else _choose(name)  # what is no plugin is told before anything else
+    findings = asyncio.run(_look(settings, until=with_next_step(Finding("backend", False, not_logged_in()))))
+    if findings is None:
         if status := run_login(settings, []):
             return status
-        findings = []
-    if is_well(findings):
-        findings = asyncio.run(_look(settings, turn=True))
-    for finding in findings:
-        show(finding)
+        findings = asyncio.run(_look(settings)) or []
     if not is_well(findings):
-        print(f"\nMend what is red, then run {command(f'setup {flags}'.strip())} again.")
+        print(f"\nMend what is red, then run {_command('setup', flags)} again.")
         return 1
-    model = next((finding.said for finding in findings if finding.name == "models"), "").split(", ")[0]
-    if find_kind(settings.backend).has_model and not asyncio.run(_ask(settings, model)):
-        return 1
+    models = [name for each in findings if each.name == "models" and each.good for name in each.said.split(", ")]
+    if find_kind(settings.backend).has_model:
+        if not models:
+            print(f"\nRun {_command('setup', [*flags, '--model', 'NAME'])} with the name of a model.")
+            return 1
+        if not asyncio.run(_ask(settings, models[0])):
+            return 1
     url = base_url(settings.host, settings.port, settings.base_path)
     keyed = settings.api_key or settings.api_key_file
     key = "the key that tagcall is started with" if keyed else "tagcall"
-    print()
-    print("\n".join(lines_for(chosen or _choose(None), url, key, model or None)))
+    plugin = chosen or _choose(None)
+    names = [*(name for name, _ in settings.alias), *models]  # as a plugin sees them
+    model = next((name for name in names if plugin.lacks(name) is None), None)
+    lacking = None
+    if model is None and models:
+        lacking, model = plugin.lacks(models[0]), GOOD_NAME
+        flags += ["--alias", f"{GOOD_NAME}={models[0]}"]
+    # Before the fields: plugins try the address as soon as it is entered.
+    print(f"\nStart it, and leave it running: {_command('serve', flags)}\n")
+    print("\n".join(lines_for(plugin, url, key, model)))
+    if lacking is not None:
+        print(f"{models[0]} is called {GOOD_NAME} there: under its own name {plugin.name} {lacking}.")
     if (told := from_elsewhere(url, settings)) is not None:
         print(told)
-    print(f"\nNow start it: {command(f'serve {flags}'.strip())}")
     return 0
+
+
+def _command(name: str, flags: Sequence[str]) -> str:
+    return command(subprocess.list2cmdline([name, *flags]))
 
 
 def typed(arguments: Mapping[str, Any]) -> list[str]:
@@ -80,8 +92,23 @@ def typed(arguments: Mapping[str, Any]) -> list[str]:
     return words
 
 
-async def _look(settings: Settings, *, turn: bool) -> list[Finding]:
-    return [finding async for finding in examine(settings, turn=turn)]
+async def _look(settings: Settings, *, until: Finding | None = None) -> list[Finding] | None:
+    """What is found, each shown as it is found once the backend has said how it is; None, and nothing shown, if it says
+    what `until` has.
+    """
+    found: list[Finding] = []
+    shown = 0
+    async for finding in examine(settings):
+        found.append(finding)
+        if until not in found and any(each.name == "backend" for each in found):
+            for each in found[shown:]:
+                show(each)
+            shown = len(found)
+    if until in found:
+        return None
+    for each in found[shown:]:
+        show(each)
+    return found
 
 
 async def _ask(settings: Settings, model: str) -> bool:

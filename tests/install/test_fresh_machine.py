@@ -102,7 +102,7 @@ async def test_setup_with_a_model_ends_with_what_to_paste(machine: Machine, mode
     said = await asyncio.to_thread(machine.make, "setup", more=more)
     assert "called a tool in" in said
     assert "It remembers for you." in said
-    assert "Now start it: `make serve`" in said
+    assert "Start it, and leave it running: `make serve`" in said
     assert "  no  " not in said
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.installation import ROOT, TOOLS, closed, opened, run
+from tests.support.installation import ROOT, TOOLS, Installation, closed, opened, run
 
 pytestmark = pytest.mark.install
 
@@ -34,6 +34,17 @@ def test_one_line_runs_the_demo(tool: str, wheel: Path, tmp_path: Path) -> None:
     advised = re.findall(r"^ +(/\S+/tagcall) (?:setup|serve)$", said, re.MULTILINE)
     assert len(advised) == 2
     assert "tagcall 0." in run([advised[0], "--version"], tmp_path, closed(tmp_path)), "it can be typed as it stands"
+
+
+def test_it_is_a_module_too(wheel: Path, tmp_path: Path) -> None:
+    environment = Installation.make(tmp_path / "environment")
+    environment.install(wheel)
+    env = closed(tmp_path, PATH="")
+    python = environment.program("python")
+    assert "tagcall 0." in run([python, "-m", "tagcall", "--version"], tmp_path, env)
+    said = run([python, "-m", "tagcall", "serve"], tmp_path, env, status=2)
+    assert f"`uv pip install --python {python} openai-codex-cli-bin`" in said, "there is no pip, nor a codex"
+    assert f"`{python} -m tagcall --help`" in run([python, "-m", "tagcall"], tmp_path, env, status=2)
 
 
 def test_a_single_file_runs_the_demo_and_knows_its_version(wheel: Path, tmp_path: Path) -> None:

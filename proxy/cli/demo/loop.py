@@ -43,9 +43,9 @@ class DemoError(TagcallError):
     """The loop did not end as it should; the message says where."""
 
 
-async def show_loop(view: View | None = None) -> int:
+async def show_loop() -> int:
     """Run the loop and show it. Returns the exit status."""
-    view = view or View()
+    view = View()
     begin = time.monotonic()
     try:
         async with asyncio.timeout(_DEMO_TIMEOUT):
@@ -132,13 +132,13 @@ def _show_request(view: View, hop: int, conversation: Sequence[dict[str, Any]]) 
 
 
 def _show_turn(view: View, turn: ModelTurn, before: ModelTurn | None) -> None:
-    developer = turn.prompt.developer or ""
-    if before is None or developer != before.prompt.developer:
+    developer = turn.prompt.head or ""
+    if before is None or developer != before.prompt.head:
         view.step("model", "is shown", "the tools, as text")
         view.excerpt(developer, head=8)
-        view.step("model", "is shown", "the conversation, as text")
+        view.step("model", "is shown", "the conversation, as messages")
     else:
-        view.step("model", "is shown", "the same tools, and the conversation, as text")
+        view.step("model", "is shown", "the same tools, and the conversation, as messages")
     view.excerpt(turn.conversation, head=6, tail=8, known=before.conversation if before else "")
     view.step("model", "writes", f"{len(turn.pieces)} pieces of text")
     view.quote("".join(turn.pieces))

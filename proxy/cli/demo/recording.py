@@ -21,7 +21,8 @@ class ModelTurn:
 
     @property
     def conversation(self) -> str:
-        return "\n".join(_shown(part) for part in self.prompt.parts)
+        """Its messages, as the thread of a conversation holds them, each behind its role."""
+        return "\n".join(f"{item.role}: " + "\n".join(map(_shown, item.parts)) for item in self.prompt.items)
 
 
 class RecordingBackend(WrappedBackend):

@@ -80,11 +80,11 @@ class View:
         for line in textwrap.wrap(text, self._width):
             self._line(line, style)
 
-    def quote(self, text: str, style: str = "") -> None:
+    def quote(self, text: str) -> None:
         """The whole of `text`, wrapped, with the tags of calls in another colour."""
         for line in text.splitlines():
             for part in self._wrapped(line) or [""]:
-                self._quoted(part, style)
+                self._quoted(part)
 
     def excerpt(self, text: str, *, head: int, tail: int = 0, known: str = "") -> None:
         """What is new in `text` since `known`: beginning and end, each line cut to fit, empty ones left out."""
@@ -95,8 +95,8 @@ class View:
     def _wrapped(self, line: str) -> list[str]:
         return textwrap.wrap(line, self._width - len(_GUTTER), break_on_hyphens=False, replace_whitespace=False)
 
-    def _quoted(self, text: str, style: str = "") -> None:
-        shown = self._styled(text, style) if style else _TAGS.sub(lambda tag: self._styled(tag[0], "tag"), text)
+    def _quoted(self, text: str) -> None:
+        shown = _TAGS.sub(lambda tag: self._styled(tag[0], "tag"), text)
         self._line(self._styled(_GUTTER, "dim") + shown)
 
     def _styled(self, text: str, style: str) -> str:

@@ -195,6 +195,28 @@ async def test_a_file_server_is_no_model_server(
     assert ("give --upstream" if kind == "upstream" else "is its path /v1?") in told
 
 
+async def test_a_missing_login_of_another_app_server_is_not_mended_here(
+    capsys: pytest.CaptureFixture[str], aiohttp_server: AiohttpServer, tmp_path: Path
+) -> None:
+    async def app_server(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        async for message in socket:
+            asked = message.json()
+            if "id" in asked:
+                told = {"account/read": {"account": None, "requiresOpenaiAuth": True}, "model/list": {"data": []}}
+                await socket.send_json({"id": asked["id"], "result": told.get(asked["method"], {})})
+        return socket
+
+    app = web.Application()
+    app.router.add_get("/", app_server)
+    server = await aiohttp_server(app)
+    given = settings(tmp_path, backend=f"ws://127.0.0.1:{server.port}")
+    status, checks = await diagnosis(capsys, given, turn=False)
+    assert status == 1
+    assert red(checks)["backend"].endswith("Run `codex login` where the app-server runs, and start it anew.")
+
+
 async def test_a_port_in_use_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         given = settings(tmp_path, port=taken.getsockname()[1], backend=f"replay:{ROOT / 'fixtures'}")
@@ -205,14 +227,36 @@ async def test_a_port_in_use_is_told(capsys: pytest.CaptureFixture[str], tmp_pat
     assert "Choose another with --port" in red(checks)["port"]
 
 
-async def test_an_expired_login_shows_in_the_turn(
+@pytest.mark.parametrize(
+    ("changes", "next_step"),
+    [
+        ({"store": "redis://127.0.0.1:9"}, "Start it, or choose another --store"),
+        ({"store": f"sqlite:{__file__}"}, "Move it away, or choose another --store."),
+        ({"store": "nothing"}, "Use sqlite:PATH"),
+        ({"backend": "nothing"}, "Use auto, codex, "),
+        ({"call_key_secret": Path(os.devnull)}, "Delete it, and a new one is made"),
+        ({"api_key_file": Path("/nowhere")}, "Name another file with --api-key-file."),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
+)
+async def test_what_is_to_be_done_is_the_next_step(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, changes: dict[str, Any], next_step: str
+) -> None:
+    given = settings(tmp_path, **{"backend": f"replay:{ROOT / 'fixtures'}", **changes})
+    status, checks = await diagnosis(capsys, given)
+    assert status == 1
+    (step,) = (check["next_step"] for check in checks.values() if check["status"] == "failed")
+    assert step.startswith(next_step)
+
+
+async def test_an_upstream_that_wants_a_login_is_told_from_one_that_has_expired(
     capsys: pytest.CaptureFixture[str], model: ScriptedModel, codex: str, tmp_path: Path
 ) -> None:
     model.default = Refusal(401, {"message": "Provided authentication token is expired.", "code": "token_expired"})
     status, checks = await diagnosis(capsys, settings(tmp_path, codex=codex, upstream=model.url))
     assert status == 1
     assert "refused codex's login" in red(checks)["turn"]
-    assert "login`" in red(checks)["turn"]
+    assert "name an --upstream that wants none" in red(checks)["turn"], "no login of ours would be sent to it"
 
 
 async def test_a_wrong_model_shows_in_the_turn(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from argparse import _AppendAction, _SubParsersAction
 from collections.abc import Iterator
 
 import pytest
 
 from proxy.cli import main
 from proxy.cli.command_line import wants_json
+from proxy.cli.commands import build_parser
 from proxy.logs import tell_as
 
 WRONG = [
@@ -116,3 +118,10 @@ def test_usage_is_a_line_and_says_what_stands_behind_the_flags(capsys: pytest.Ca
         with pytest.raises(SystemExit):
             main([command, "--help"])
         assert capsys.readouterr().out.startswith(f"usage: tagcall {command} {usage}\n\n")
+
+
+def test_help_says_which_flags_may_be_given_again() -> None:
+    (commands,) = (action for action in build_parser()._actions if isinstance(action, _SubParsersAction))
+    actions = [action for parser in commands.choices.values() for action in parser._actions]
+    given_again = {action.dest for action in actions if isinstance(action, _AppendAction)}
+    assert given_again == {action.dest for action in actions if "Repeatable" in str(action.help)} > {"alias", "only"}

@@ -110,8 +110,16 @@ def test_a_port_in_use_is_one_sentence_and_starts_nothing() -> None:
         (["serve", "--backend", "replay:/nowhere/at/all"], "is no folder of fixtures"),
         (["serve", "--codex", "/nowhere/codex"], "is not a program that can be started"),
         (["serve", "--host", "0.0.0.0"], "set a key"),
-        (["serve", "--api-key-file", "/nowhere/keys"], "cannot be read"),
-        (["serve", "--base-instructions", "/nowhere/text", "--codex", sys.executable], "cannot be read"),
+        (
+            ["serve", "--api-key-file", "/nowhere/keys"],
+            "(No such file or directory): name another file with --api-key-f",
+        ),
+        (
+            ["serve", "--base-instructions", "/nowhere/text", "--codex", sys.executable],
+            "(No such file or directory): name another file with --base-instructions.\n",
+        ),
+        (["serve", "--backend-key-file", "/nowhere/key", "--backend", "ollama"], "file with --backend-key-file.\n"),
+        (["serve", "--host", "nowhere.invalid", "--api-key", "x", "--backend", "ollama"], "): choose another with --h"),
         (["serve", "--port", "many"], "--port"),
         (["login", "--codex", "/nowhere/codex"], "is not a program that can be started"),
         (["login", "--codex", sys.executable, "--codex-home", f"{__file__}/home"], "--codex-home DIR"),
@@ -125,6 +133,7 @@ def test_what_a_person_must_change_is_one_sentence(
     assert said in told
     assert told.startswith("tagcall: ")
     assert told.count("\n") == 1
+    assert "[Errno" not in told
 
 
 def test_in_json_what_is_wrong_with_the_settings_is_a_json_line_too() -> None:
@@ -188,7 +197,7 @@ async def test_doctor_knows_a_running_tagcall_by_its_answer() -> None:
     assert "already running" in done.stdout
 
 
-async def test_behind_a_path_of_a_proxy_all_that_is_printed_has_it(tmp_path: Path) -> None:
+async def test_behind_a_path_of_a_proxy_all_that_is_printed_has_it() -> None:
     path = ["--base-path", "/llm"]
     with serve("--backend", f"replay:{FIXTURES}", *path) as (child, url):
         port = url.rpartition(":")[2].removesuffix("/llm/v1")

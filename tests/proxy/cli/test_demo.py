@@ -46,6 +46,15 @@ def test_every_hop_is_shown(output: str) -> None:
     assert re.findall(r"^The client runs: (\w+)", output, re.MULTILINE) == ["search_notes", "read_note", "read_note"]
 
 
+def test_the_model_is_shown_the_messages_of_its_thread(output: str) -> None:
+    """And not the one text that backends without threads are given."""
+    shown = re.findall(r"\n  \| (user|assistant): (.*)", output.split("-- Request ")[2])
+    assert [role for role, _ in shown] == ["user", "assistant", "user"]
+    assert shown[1][1] == "I'll look in your notes."
+    assert shown[2][1].startswith("[tool:call_")
+    assert "[user]" not in output
+
+
 def test_the_text_of_the_model_and_the_events_of_the_client_stand_side_by_side(output: str) -> None:
     unwrapped = " ".join(output.replace("\n  | ", " ").split())
     assert '<tool_call>{"name": "search_notes", "arguments": {"query": "north bed"}}</tool_call>' in unwrapped

@@ -13,8 +13,8 @@ from pytest_aiohttp import AiohttpServer
 
 from parser import write_call
 from proxy.backends.codex.program import bundled_program
+from proxy.cli.commands import build_parser
 from proxy.cli.login import CODEX_LOGIN, advised
-from proxy.cli.main import build_parser
 from proxy.cli.setup import _ask, _choose, typed
 from proxy.plugins import PLUGINS, Plugin, lines_for
 from proxy.settings import Settings
@@ -58,8 +58,42 @@ async def test_setup_goes_from_nothing_to_what_is_pasted(aiohttp_server: Aiohttp
     assert "called a tool in" in done.stdout
     assert "It remembers for you." in done.stdout
     assert re.search(r"API URL +http://127\.0\.0\.1:8790\n", done.stdout)
-    assert f"serve --port 8790 --backend {server.make_url('/v1')}`\n" in done.stdout, "with the flags of this"
+    assert re.search(r"Tool-Enabled Models +add a line: gpt-5\.2\n", done.stdout)
+    serve = f"serve --port 8790 --backend {server.make_url('/v1')} --alias gpt-5.2=gpt-5.5`\n"
+    assert serve in done.stdout, "with the flags of this, and a name that the plugin takes"
+    assert done.stdout.index(serve) < done.stdout.index("API URL"), "the plugin tries what is entered"
     assert done.stderr == ""
+    aliases = ("--alias", "notes=gpt-5.5", "--alias", "gpt-5.2=gpt-5.5")
+    again = await asyncio.to_thread(
+        run, "setup", "--backend", str(server.make_url("/v1")), "--plugin", "chatgpt-md", "--port", "8790", *aliases
+    )
+    assert again.stdout.count("gpt-5.2=") == 1, "it has such a name already"
+
+
+async def test_what_is_found_is_told_while_the_model_is_still_asked(aiohttp_server: AiohttpServer) -> None:
+    model, gate = ScriptedChat(), asyncio.Event()
+    model.default = Reply([Message("It is there.")], gate=gate)
+    server = await aiohttp_server(model.app)
+    words = ["-m", "proxy.cli", "setup", "--backend", str(server.make_url("/v1")), "--port", "0"]
+    setup = await asyncio.create_subprocess_exec(
+        sys.executable, *words, cwd=ROOT, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+    )
+    assert setup.stdout is not None
+    async with asyncio.timeout(PATIENCE):
+        while b" models " not in await setup.stdout.readline():
+            assert not setup.stdout.at_eof()
+        gate.set()
+        await setup.communicate()
+
+
+async def test_a_server_that_lists_no_model_is_asked_nothing_before_one_is_named(aiohttp_server: AiohttpServer) -> None:
+    model = ScriptedChat()
+    model.models = ()
+    server = await aiohttp_server(model.app)
+    done = await asyncio.to_thread(run, "setup", "--backend", str(server.make_url("/v1")), "--port", "0")
+    assert done.returncode == 1
+    assert model.requests == []
+    assert re.search(r"setup --port 0 --backend \S+ --model NAME`", done.stdout)
 
 
 def test_what_was_typed_is_typed_again_without_its_keys() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
-from proxy.cli.main import build_parser
+from proxy.cli.commands import build_parser
 from proxy.ingress.health import healthz
 from proxy.sources import load
 from tests.support.patience import PATIENCE

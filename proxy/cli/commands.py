@@ -1,0 +1,262 @@
+"""The commands as a table: what each takes, and how it is run. What only one needs is loaded when that one is."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .command_line import CommandLine
+
+if TYPE_CHECKING:
+    from ..sources import Sources
+
+SERVICE_ACTIONS = ("install", "status", "remove")
+
+# What was typed, by name.
+Arguments = Mapping[str, Any]
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """For the imports of a command that runs for long, each of which brings what only it needs.
+
+    What they make is not searched for garbage: it stays, and a tenth of a start went into that.
+    """
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        gc.enable()
+
+
+def _no_flags(parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One row. `settings`: whose flags it has in the table of settings; `flags` adds those besides, and operands.
+
+    `operands` stand behind the flags in its usage, `usage` in place of all that. `says_all`: it says itself what
+    others would log.
+    """
+
+    help: str
+    description: str
+    run: Callable[[Sources, Arguments], int]
+    settings: str | None = None
+    flags: Callable[[argparse.ArgumentParser], None] = _no_flags
+    operands: str = ""
+    usage: str | None = None
+    says_all: bool = False
+
+
+def _serve(sources: Sources, _: Arguments) -> int:
+    with loading():
+        from .serve import run_serve
+    return asyncio.run(run_serve(sources))
+
+
+def _login_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("codex_arguments", nargs="*", default=[], metavar="ARGUMENT", help="for `codex login`")
+
+
+def _login(sources: Sources, arguments: Arguments) -> int:
+    from .login import run_login
+
+    return run_login(sources.settings, arguments["codex_arguments"])
+
+
+def _doctor_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--no-turn", action="store_true", help="ask the model nothing, which may cost")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
+
+
+def _doctor(sources: Sources, arguments: Arguments) -> int:
+    from .doctor import run_doctor
+
+    return asyncio.run(run_doctor(sources.settings, turn=not arguments["no_turn"], as_json=arguments["json"]))
+
+
+def _setup_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--plugin", metavar="NAME", help="the page of docs/howto/obsidian, as `copilot`; else it asks")
+
+
+def _setup(sources: Sources, arguments: Arguments) -> int:
+    from .setup import run_setup
+
+    return run_setup(sources.settings, arguments)
+
+
+def _settings(sources: Sources, _: Arguments) -> int:
+    from .settings import run_settings
+
+    return run_settings(sources)
+
+
+def _record_flags(parser: argparse.ArgumentParser) -> None:
+    from .record.options import add_record_flags
+
+    add_record_flags(parser)
+
+
+def _record(sources: Sources, arguments: Arguments) -> int:
+    with loading():
+        from .record import run_record
+        from .record.options import record_options
+    return asyncio.run(run_record(sources.settings, record_options(arguments)))
+
+
+def _replay_flags(parser: argparse.ArgumentParser) -> None:
+    from .replay import add_replay_flags
+
+    parser.add_argument("folder", type=Path, metavar="DIR", help="a folder of fixtures, or one fixture")
+    add_replay_flags(parser)
+
+
+def _replay(_: Sources, arguments: Arguments) -> int:
+    from .replay import replay_options, run_replay
+
+    return asyncio.run(run_replay(arguments["folder"], replay_options(arguments)))
+
+
+def _demo(_: Sources, __: Arguments) -> int:
+    from .demo import run_demo  # needs the `demo` extra
+
+    return asyncio.run(run_demo())
+
+
+def _log_flags(parser: argparse.ArgumentParser) -> None:
+    from .log import add_log_flags
+
+    add_log_flags(parser)
+
+
+def _log(sources: Sources, arguments: Arguments) -> int:
+    from .log import log_options, run_log
+
+    return asyncio.run(run_log(sources.settings, log_options(arguments)))
+
+
+def _service_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", metavar="|".join(SERVICE_ACTIONS), choices=SERVICE_ACTIONS)
+    parser.add_argument("--start", action="store_true", help="with install: put it in force at once")
+    parser.add_argument("serve_flags", nargs="*", default=[], metavar="FLAG", help="for `tagcall serve`")
+
+
+def _service(sources: Sources, arguments: Arguments) -> int:
+    from .service import run_service
+
+    return run_service(arguments["action"], arguments["serve_flags"], sources.settings, start=arguments["start"])
+
+
+def _eval_flags(parser: argparse.ArgumentParser) -> None:
+    from .eval import add_eval_flags
+
+    add_eval_flags(parser)
+
+
+def _eval(sources: Sources, arguments: Arguments) -> int:
+    from .eval import eval_options, run_eval
+
+    return asyncio.run(run_eval(sources.settings, eval_options(arguments)))
+
+
+COMMANDS: Mapping[str, Command] = {
+    "serve": Command("start the server", "Start the server.", _serve, settings="serve"),
+    "login": Command(
+        "log in, by codex's own login",
+        "Log tagcall's private CODEX_HOME in, by codex's own login. What follows `--` is passed to it, for instance "
+        "`tagcall login -- --device-auth`.",
+        _login, settings="login", flags=_login_flags, operands=" [-- ARGUMENT ...]",
+    ),
+    "doctor": Command(
+        "say what works and what does not",
+        "Try everything that `serve` needs, with its flags, and one turn with one tool call.",
+        _doctor, settings="doctor", flags=_doctor_flags, says_all=True,
+    ),
+    "setup": Command(
+        "log in, look whether all is there, and say what to enter in a plugin",
+        "From nothing to a first answer, with the flags of `serve`.",
+        _setup, settings="serve", flags=_setup_flags, says_all=True,
+    ),
+    "settings": Command(
+        "say which settings are in force",
+        "Print each setting, and where it came from; the flags are those of `serve`.",
+        _settings, settings="serve",
+    ),
+    "record": Command(
+        "serve, and write each turn as a fixture",
+        "Start the server as `serve` does, and write each turn into DIR as a fixture that `replay` runs.",
+        _record, settings="serve", flags=_record_flags, operands=" DIR",
+    ),
+    "replay": Command(
+        "run fixtures and compare",
+        "Run the fixtures in DIR through the whole proxy and show where an answer is not as promised.",
+        _replay, flags=_replay_flags,
+    ),
+    "demo": Command("show one whole tool loop", "One whole tool loop on a sample vault, without a login.", _demo),
+    "log": Command(
+        "follow the turns of a running server",
+        "Print a line for each turn of the server on --host and --port, those that it still knows first.",
+        _log, settings="log", flags=_log_flags,
+    ),
+    "service": Command(
+        "run by itself, after each login",
+        "Have the system run `tagcall serve` after each login. What follows `--` are the flags of `serve`, for "
+        "instance `tagcall service install --start -- --port 8788`.",
+        _service, flags=_service_flags, usage="%(prog)s install|status|remove [--start] [-- FLAG ...]",
+    ),
+    "eval": Command(
+        "say whether a model calls tools rightly",
+        "Ask the backend's model questions that need tools, and show what came of it as a table.",
+        _eval, settings="eval", flags=_eval_flags,
+    ),
+}  # fmt: skip
+
+
+class _ShowVersion(argparse.Action):
+    """As argparse's own, which wants the version for every other command as well."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib import metadata
+
+        try:
+            version = metadata.version("tagcall")
+        except metadata.PackageNotFoundError:  # a checkout that is not installed
+            version = "(not installed)"
+        print(f"tagcall {version}")
+        parser.exit()
+
+
+def build_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """The parser of all commands. `only`: one of them, when the flags of no other are wanted.
+
+    Settings bring the tables with them whose names they offer, and these the server: too much for `--version`.
+    """
+    parser = CommandLine(
+        prog="tagcall",
+        description="Real OpenAI tool calling for LLM backends that only speak text.",
+        epilog="Begin with `tagcall setup`. `tagcall COMMAND --help` tells what each takes.",
+    )
+    parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and exit")
+    parsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, command in COMMANDS.items():
+        row = parsers.add_parser(name, help=command.help, description=command.description, usage=command.usage)
+        if only not in {None, name}:
+            continue
+        command.flags(row)
+        if command.settings is not None:
+            from ..settings import add_flags
+
+            add_flags(row, command.settings)
+            # The flags are too many for a line of usage.
+            row.usage = f"%(prog)s [FLAG ...]{command.operands}"
+    return parser

@@ -1,0 +1,67 @@
+"""Settings that change what is answered to the same words of a model: of a recording, and of a server that plays it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UsageError
+from ..settings import SETTINGS, Settings
+from ..sources import DEFAULT, Sources
+
+if TYPE_CHECKING:
+    from ..replay.fixture import Fixture
+
+# What they are where a fixture says nothing.
+SHAPING: Mapping[str, str | bool] = {
+    "calls": "whole",
+    "call_key": "off",  # there was none in fixtures of 0.1
+    "profile": "frontier",
+    "reasoning_content": False,
+}
+
+
+def shaping_settings(settings: Settings) -> dict[str, str | bool]:
+    """Those of `SHAPING` that a fixture has to say."""
+    named = replace(settings, call_key=settings.key_mode, profile=settings.profile_name)
+    return {name: value for name, usual in SHAPING.items() if (value := getattr(named, name)) != usual}
+
+
+def check_settings(fixture: Fixture, place: Path) -> None:
+    """Raises `UsageError` for a name or a value that no recorder writes."""
+    if unknown := set(fixture.settings) - set(SHAPING):
+        raise UsageError(f"{place}: no answer depends on the setting {min(unknown)}.")
+    for row in SETTINGS:
+        if (value := fixture.settings.get(row.name)) is None:
+            continue
+        if isinstance(value, bool) != row.is_switch:
+            kind = "true or false" if row.is_switch else "a text"
+            raise UsageError(f"{place}: the setting {row.name} is not {kind}.")
+        row.value(str(value), f"{place}: the setting {row.name}")
+
+
+def as_recorded(sources: Sources) -> Settings:
+    """The settings; of a server that plays fixtures those on which all of them agree, where nobody has chosen.
+
+    Raises `UsageError`.
+    """
+    settings = sources.settings
+    kind, _, address = settings.backend.partition(":")
+    folder = Path(address).expanduser()
+    if kind != "replay" or not address or not folder.is_dir():  # the backend says what is wrong
+        return settings
+    from ..replay.fixture import load_fixtures  # noqa: PLC0415 -- other kinds do without
+
+    fixtures = load_fixtures(folder)
+    for name, fixture in fixtures.items():
+        check_settings(fixture, folder / name)
+    said = {name: {fixture.settings.get(name) for fixture in fixtures.values()} for name in SHAPING}
+    # What a fixture leaves out is what such a server does anyway.
+    agreed: dict[str, Any] = {
+        name: values.pop()
+        for name, values in said.items()
+        if len(values) == 1 and None not in values and sources.origins[name] == DEFAULT
+    }
+    return replace(settings, **agreed)
