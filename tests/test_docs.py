@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from openai.types.responses.response_create_params import ResponseCreateParamsBase
 
+from proxy.cli.commands import build_parser
 from proxy.cli.eval.cases import CATEGORIES, load_cases
-from proxy.cli.main import build_parser
 from proxy.errors import RequestError
-from proxy.settings import SETTINGS, reference
+from proxy.settings import SETTINGS
 from proxy.wire.responses.input_items import ITEM_KINDS, SILENT_ITEMS
 from proxy.wire.responses.request import Echo, parse_responses_request
 from proxy.wire.tools import CALLABLE_TOOLS
+from tests.settings_page import settings_page
 from tests.support.responses_grammar import MEMBERS
 
 ROOT = Path(__file__).parent.parent
@@ -31,7 +32,7 @@ def page(name: str) -> str:
 
 
 def test_the_settings_page_is_made_from_the_table() -> None:
-    assert page("settings.md") == reference(), "run `make docs`"
+    assert page("settings.md") == settings_page(), "run `make docs`"
 
 
 def test_every_flag_of_the_commands_is_a_setting_or_on_the_page_of_its_command() -> None:
@@ -54,6 +55,7 @@ def test_the_set_that_is_documented_is_the_one_that_is_asked() -> None:
     asked = Counter(CATEGORIES[case.category] for case in load_cases())
     assert {name: int(count) for name, count in rows} == asked
     assert f"{asked.total()} cases" in page("prompts.md")
+    assert ", ".join(f"`{name}`" for name in CATEGORIES) in page("prompts.md")
 
 
 # The groups of the parameters -> what may become of one there.
@@ -188,6 +190,19 @@ def test_the_readme_names_every_command_and_reference_page() -> None:
         assert f"docs/reference/{name}" in readme
 
 
-@pytest.mark.parametrize("target", re.findall(r"\]\((?!http)([^)#]+)", (ROOT / "README.md").read_text("utf-8")))
-def test_the_readmes_links_lead_somewhere(target: str) -> None:
-    assert (ROOT / target).exists()
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def headings(path: Path) -> set[str]:
+    """The anchors that GitHub gives a page's headings."""
+    text = re.sub(r"```.*?```", "", path.read_text("utf-8"), flags=re.DOTALL)
+    titles = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title) for title in re.findall(r"(?m)^#+ (.+)$", text))
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path) -> None:
+    for target, heading in re.findall(r"\]\((?!http)([^)#]*)(?:#([^)]+))?\)", path.read_text("utf-8")):
+        page = path.parent / target if target else path
+        assert page.exists(), target
+        assert not heading or heading in headings(page), f"{target}#{heading}"

@@ -11,6 +11,7 @@ from proxy.turn import KeyMode, NoHabits, TurnReport
 from proxy.turn.call_key import TurnKey
 from proxy.turn.calls import CallGate
 from proxy.turn.reading import Reading
+from proxy.turn.reading_rules import ReadingRules
 from proxy.turn.strictness import ToolSchemas
 from proxy.wire.responses.builder import ResponsesBuilder
 from proxy.wire.responses.request import parse_responses_request
@@ -22,7 +23,7 @@ from .report import Row, ratio
 
 PIECES = cut(PROSE[:200_000], 4)
 TOOLS = ToolRegistry([Tool("read_note")])
-KEY = TurnKey(KeyMode.AUTO, "3b0f9c2d71e84a56", "m", NoHabits())
+KEY = TurnKey(KeyMode.AUTO, "7qhvxmrtbz", "m", NoHabits())
 
 
 def rows() -> Iterator[Row]:
@@ -36,7 +37,7 @@ def _ready() -> Callable[[str], object]:
 
 
 def _read() -> Callable[[str], object]:
-    builder, reading = _builder(), Reading(_gate(), TurnReport(), key=KEY.key)
+    builder, reading = _builder(), Reading(_gate(), TurnReport(), ReadingRules(key=KEY.key))
 
     def take(text: str) -> object:
         return encode_typed([made for event in reading.receive([TextPiece(text)]) for made in builder.handle(event)])

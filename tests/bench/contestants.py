@@ -86,7 +86,7 @@ def over_chat(folder: Path) -> Iterator[tuple[Contestant, Contestant]]:
 def _running(name: str, command: list[str], folder: Path) -> Iterator[Contestant]:
     # An installed program has its byte code; here the first start writes it.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    # Nor has it rich, which the demo brings and structlog loads wherever it is, with 3 MB.
+    # Nor has it rich, which the linters bring and structlog loads wherever it is, with 3 MB.
     missing = folder / "not installed"
     missing.mkdir(exist_ok=True)
     (missing / "rich.py").write_text("raise ImportError\n", "utf-8")

@@ -17,7 +17,7 @@ from parser import write_call
 from tests.support.codex_programs import ROOT, child_environment, installed_programs
 from tests.support.conversation import all_shown, results_shown
 from tests.support.node_clients import missing
-from tests.support.patience import PATIENCE
+from tests.support.processes import said_by
 from tests.support.scripted_model import Message, Reply, ScriptedModel
 from tests.support.tagcall_server import tagcall_server
 
@@ -148,13 +148,7 @@ async def test_a_coding_agent_reads_a_file_writes_one_and_answers(
             cwd=work,
             env={**child_environment(home), **agent.environment},
         )
-        try:
-            async with asyncio.timeout(PATIENCE):
-                out, err = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-    assert process.returncode == 0, err.decode()
-    assert ANSWER in out.decode(), err.decode()
+        out, err = await said_by(process)
+    assert process.returncode == 0, err
+    assert ANSWER in out, err
     assert (work / "start.txt").read_text("utf-8").strip() == STARTS
