@@ -135,7 +135,7 @@ def told(*parts: Part) -> Seen:
 
 
 def expected(transcript: Transcript) -> list[Seen]:
-    """What a reader should find, neighbouring texts of the assistant as one."""
+    """What a reader should find, neighbouring texts of the assistant as one, without a line break beside a call."""
     first = first_user(transcript.entries)
     seen: list[Seen] = []
     before: Entry | None = None
@@ -149,8 +149,12 @@ def expected(transcript: Transcript) -> list[Seen]:
                 text = normalise_newlines(text)
                 if isinstance(before, AssistantText):
                     text = f"{seen.pop()[1]}\n\n{text}"
+                if isinstance(before, PastCall):
+                    text = text.removeprefix("\n")
                 seen.append(("assistant", text))
             case PastCall(_, name, arguments):
+                if isinstance(before, AssistantText):
+                    seen.append(("assistant", seen.pop()[1].removesuffix("\n")))
                 seen.append(("call", name, canonical(arguments) or arguments))
             case UserTurn(parts):
                 seen.append(("user", *told(*parts)))
