@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 # Default-ignorable code points, controls and the blank Braille cell: they are not seen, so a reader may skip them.
 INVISIBLE = (
@@ -92,6 +93,8 @@ _JSON_CHARACTER = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)|.", re.DOTALL)
 _SHORT_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
+# A text that is nothing but escapes has few different ones.
+@lru_cache(maxsize=1024)
 def _character(written: str) -> str:
     """The one character (a half of a surrogate pair counts as one) that a piece of a JSON string stands for."""
     if written[0] != "\\":

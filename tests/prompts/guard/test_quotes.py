@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import example, given, settings
@@ -486,7 +488,7 @@ def test_a_request_full_of_blocks_lets_other_calls_pass() -> None:
     ids=range(30),
 )
 def test_hostile_text_is_read_in_bounded_time(hostile: str) -> None:
-    """In one text, and cut into the results of many calls. A third of what is allowed here is usual.
+    """In one text, and cut into the results of many calls. Half of what is allowed here is usual.
 
     However short a text is, as much may be read of it as of one that is this long.
     """
@@ -494,9 +496,16 @@ def test_hostile_text_is_read_in_bounded_time(hostile: str) -> None:
     pieces = [hostile[start : start + 2_500] for start in range(0, len(hostile), 2_500)]
     calls = [PastCall(f"c{number}", "read_note", "{}") for number in range(len(pieces))]
     outputs = [ToolResult(f"c{number}", (Text(piece),)) for number, piece in enumerate(pieces)]
-    for asked in (guard(hostile), QuoteGuard.of(Transcript((*calls, *outputs)), REGISTRY)):
-        took = cpu_seconds(lambda: (asked.is_quotation("x", "{}"), asked.quotes_text(BROKEN)), rounds=1)  # noqa: B023 -- called here
-        assert took < allowed
+    made = partial(guard, hostile), partial(QuoteGuard.of, Transcript((*calls, *outputs)), REGISTRY)
+    for make in made:
+
+        def ask(make: Callable[[], QuoteGuard] = make) -> None:
+            asked = make()
+            asked.is_quotation("x", "{}")
+            asked.quotes_text(BROKEN)
+
+        # Any round will do, since the rest of a time is other work's.
+        assert any(cpu_seconds(ask, rounds=1) < allowed for _ in range(3))
 
 
 @pytest.mark.growth
