@@ -4,6 +4,7 @@
     ```
     <tool_call>{...}</tool_call>
     ```
+    [tool:call_2] {"name": "read_note", "arguments": {"path": "a.md"}}
 
 Off unless `BareAnswerParser` is used in place of `SentinelParser`: an answer that shows JSON looks the same.
 A fence with a tagged call in it belongs here because only the end of the answer tells that nothing
@@ -21,6 +22,7 @@ from .block import MAX_CALL_CHARS
 from .call_shape import calls_of, check_arguments
 from .events import CallCompleted, CallStarted, ParserEvent, StrayCloser, Tier
 from .grammar import OPEN, OPEN_BEGUN
+from .headers import CALL_HEADER
 from .json_scan import BLANKS, ValueScanner
 from .json_text import decode_string
 from .live_call import Header, read_header
@@ -40,6 +42,8 @@ MAX_FRAME_CHARS = 1024
 
 _START = re.compile(r"[ \t\r\n]*(?:(`{3,}|~{3,})[\w-]*[ \t]*\r?\n[ \t\r\n]*)?")
 _START_BEGUN = re.compile(beginnings(_START.pattern))
+_HEADED_START = re.compile(rf"[ \t\r\n]*{CALL_HEADER}")
+_HEADED_START_BEGUN = re.compile(beginnings(_HEADED_START.pattern))
 # What may differ from the taught form: other words for the same members. Without arguments an object with a name is
 # anything, and a fault in JSON that is only shown must not be repaired into a call.
 HARMLESS = frozenset({Rule.ALIAS_KEYS, Rule.NESTED_CALL})
@@ -53,14 +57,23 @@ class BareAnswerParser:
     """Reads one answer as `SentinelParser` does, and as a call of `registry` when it is nothing else.
 
     Text is held back only while the answer can still be such a call: at most until a key that no call has
-    or a name that no tool has. A tagged call outside of a fence is read as ever.
+    or a name that no tool has. A tagged call outside of a fence is read as ever. `headed`: only a call behind a header
+    of ours is one.
     """
 
     receive_text: Callable[[str], list[ParserEvent]]
     """The events that this piece of the answer brings."""
 
-    def __init__(self, registry: ToolRegistry, *, arguments: bool = True, max_chars: int = MAX_CALL_CHARS) -> None:
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        *,
+        arguments: bool = True,
+        headed: bool = False,
+        max_chars: int = MAX_CALL_CHARS,
+    ) -> None:
         self._registry = registry
+        self._headed = headed
         self._tells = arguments
         self._parser = SentinelParser(arguments=arguments)
         self._max_chars = max_chars
@@ -87,7 +100,7 @@ class BareAnswerParser:
             self._candidate.feed(text)
             return
         self._start += text
-        found = _begin(self._start, self._registry, tells=self._tells)
+        found = _begin(self._start, self._registry, tells=self._tells, headed=self._headed)
         if found:
             self._candidate, rest = found
             self._candidate.feed(rest)
@@ -120,17 +133,17 @@ class BareAnswerParser:
             return None
 
 
-def _begin(text: str, registry: ToolRegistry, *, tells: bool) -> tuple[_BareCall | _FencedCalls, str] | None:
+def _begin(
+    text: str, registry: ToolRegistry, *, tells: bool, headed: bool
+) -> tuple[_BareCall | _FencedCalls, str] | None:
     """The call that begins with `text`, and what of the text is behind its beginning. None: too early to tell."""
-    start = _START.match(text)
-    if start is None:
-        raise _NoCallError
-    pos, fence = start.end(), start[1] or ""
-    begun = _START_BEGUN.match(text)
+    start = _HEADED_START.match(text) if headed else _START.match(text)
+    begun = _HEADED_START_BEGUN.match(text) if headed else _START_BEGUN.match(text)
+    pos, fence = start.end() if start else 0, (start and not headed and start[1]) or ""
     if pos > MAX_FRAME_CHARS or (begun and len(text) > MAX_FRAME_CHARS):
         raise _NoCallError
-    if text.startswith("{", pos):
-        return _BareCall(registry, fence, tells=tells), text[pos + 1 :]
+    if start and text.startswith("{", pos):
+        return _BareCall(registry, fence, tells=tells, headed=headed), text[pos + 1 :]
     if fence and OPEN.match(text, pos):
         return _FencedCalls(registry, fence, text[:pos], tells=tells), text[pos:]
     # Prose, most of all: nearly every answer is let go with its first character.
@@ -142,9 +155,10 @@ def _begin(text: str, registry: ToolRegistry, *, tells: bool) -> tuple[_BareCall
 class _BareCall:
     """An object behind its brace: strict JSON, none but the members of a call, and after it only its fence."""
 
-    def __init__(self, registry: ToolRegistry, fence: str, *, tells: bool) -> None:
+    def __init__(self, registry: ToolRegistry, fence: str, *, tells: bool, headed: bool) -> None:
         self._registry = registry
         self._tells = tells
+        self._headed = headed
         self._fence = fence
         self._text = ["{"]
         self._first = True
@@ -212,8 +226,8 @@ class _BareCall:
         # twice.
         if len(calls) != 1 or not HARMLESS.issuperset(calls[0].rules) or not self._registry.match(calls[0].name):
             raise _NoCallError
-        frame = [Rule.BARE_ANSWER, Rule.FENCED_ANSWER] if self._fence else [Rule.BARE_ANSWER]
-        call = calls[0].after(frame)
+        frame = [Rule.HEADED_ANSWER] if self._headed else [Rule.BARE_ANSWER]
+        call = calls[0].after([*frame, Rule.FENCED_ANSWER] if self._fence else frame)
         repairs = tuple(rule.value for rule in call.rules)
         return [
             CallStarted(0, call.name, call.id, call.extra, bare=True),

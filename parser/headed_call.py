@@ -21,7 +21,7 @@ from .call_shape import Call, calls_of
 from .coercion import read_parameter_types
 from .events import CallCompleted, CallMalformed, CallStarted, ParserEvent, Tier
 from .grammar import THINK_TAGS
-from .headers import RESULT_OPENER
+from .headers import CALL_HEADER, RESULT_OPENER
 from .json_scan import ValueScanner
 from .json_text import members_of
 from .markdown import CodeState
@@ -33,7 +33,7 @@ from .rules import Rule
 # it is a call as it is asked for, or the arguments of the tool that the header names and no others. What is anything
 # else is said unchanged, as soon as that is certain.
 
-_HEADER = r"\[tool(?:_call|:[^\]\n]{1,100})\][ \t]{0,4}(?:\r?\n)?[ \t]{0,4}\{"
+_HEADER = rf"{CALL_HEADER}\{{"
 _BEGUN = re.compile(beginnings(_HEADER))
 _WHOLE = re.compile(_HEADER)
 _BEHIND = r"[ \t]{0,16}(?:\[/tool_call\])?[ \t]{0,16}\r?\n"

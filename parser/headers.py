@@ -49,3 +49,7 @@ def named_result_header(tool: str, call_id: str) -> str:
 def named_result_like(gap: str) -> str:
     """As `header_like`, for what could be read as that one."""
     return rf"result{gap}of\b[^\n(]{{0,300}}+\([^\n)]{{0,300}}+\){gap}:"
+
+
+# What models put in front of a call's JSON in place of its tag: made of the tag and the header of a result.
+CALL_HEADER = r"\[tool(?:_call|:[^\]\n]{1,100})\][ \t]{0,4}(?:\r?\n)?[ \t]{0,4}"

@@ -2,7 +2,8 @@
 
 Models imitate what they are shown. At the start of a line stands
 
-    [assistant] It is 10.5.     a header, where the answer begins: the rest of the line is the answer
+    [assistant] It is 10.5.     a header, where the answer begins: the rest of the line is the answer;
+    [tool:call_2] 11            one of a result also behind such a beginning
     Result of t (c): 10.5       one that names a tool: so on any line
     If all parts ...            a line of ours, word for word or as it begins: it goes
     [get_weather: 10.5]         behind a call, a line that tells its result, as no tool can have done yet: it goes
@@ -17,7 +18,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from enum import Enum, StrEnum
 
 from parser.beginnings import beginnings
-from parser.headers import HEADER, NAMED_RESULT
+from parser.headers import HEADER, NAMED_RESULT, RESULT_OPENER
 from parser.markdown import CodeState
 
 _HEADER = re.compile(HEADER, re.IGNORECASE)
@@ -80,6 +81,8 @@ class OwnNotation:
         self._held = ""
         # Nothing but white space of this message was said.
         self._begins = True
+        # It began with a header.
+        self._headed = False
         # What was taken out takes the white space behind it along.
         self._eats = False
         # Whether a place behind a call is code; None in front of the first one.
@@ -104,11 +107,11 @@ class OwnNotation:
     @property
     def _reads_lines(self) -> bool:
         """Whether anything may be taken out at the start of a line, not of the answer alone."""
-        return bool(self.lines or self.said or self._code or self._named_results)
+        return bool(self.lines or self.said or self._code or self._named_results or self._headed)
 
     def begin(self) -> None:
         """What comes next is another message."""
-        self._place, self._begins, self._eats = _Place.START, True, False
+        self._place, self._begins, self._headed, self._eats = _Place.START, True, False, False
 
     def pass_by(self, block: str) -> None:
         """A block was shown as it is."""
@@ -158,6 +161,7 @@ class OwnNotation:
         if header and self._may_begin_so and not self._may_begin_so():
             if self._begins and header.re is _NAMED_RESULT and self._result_ids is not None:
                 self.makes_up = self.makes_up or header[2] not in self._result_ids
+            self._headed = self._headed or self._begins
             return self._take_out(text[header.end() :], TakenOut.HEADER)
         if own := next((line for line in (*self.lines, *self.said) if text.startswith(line)), None):
             self.repeats_line = True
@@ -184,11 +188,13 @@ class OwnNotation:
         named = _NAMED_RESULT.match(text) if self._named_results else None
         if self._begins:
             return _HEADER.match(text) or named
+        if self._headed and text[: len(RESULT_OPENER)].casefold() == RESULT_OPENER:
+            return _HEADER.match(text)
         return named if named and named[1].casefold() in self._names else None
 
     def _may_become_header(self, text: str) -> bool:
         return len(text) < _LONGEST_HEADER and bool(
-            (self._begins and _HEADER_BEGUN.fullmatch(text))
+            ((self._begins or self._headed) and _HEADER_BEGUN.fullmatch(text))
             or (self._named_results and _NAMED_RESULT_BEGUN.fullmatch(text))
         )
 

@@ -71,6 +71,18 @@ def test_arguments_that_are_not_wanted_are_not_told(text: str) -> None:
         assert not any(arguments_told(silent).values())
 
 
+@pytest.mark.parametrize("header", ["[tool_call] ", "[tool:call_2] ", "\n[tool:call_2]\n"])
+def test_where_only_a_header_makes_a_call_of_an_answer(header: str) -> None:
+    for size in (1, 3, 7, 0):
+        events = read(cut(f"{header}{BODY}\n", size), BareAnswerParser(REGISTRY, headed=True))
+        assert answer_of(events) == Answer("", [NOTE], "repaired")
+        [call] = completed(events)
+        assert (call.tier, call.repairs) == (Tier.BARE, ("headed-answer",))
+        for text in (BODY, f"```\n{BODY}\n```", f"{header}{BODY}\nSo.", f"So.\n{header}{BODY}", f"{header}off", header):
+            found = read(cut(text, size), BareAnswerParser(REGISTRY, headed=True))
+            assert merged(found) == merged(read([text]))
+
+
 def test_two_tagged_calls_in_a_fence_are_two_calls() -> None:
     text = f"```\n{TAGGED}\n{TAGGED}\n```\n"
     for events in every_size(text):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parser.bare_answer import _START
+from parser.bare_answer import _HEADED_START, _START
 from parser.beginnings import beginnings
 from parser.body import _FENCE
 from parser.foreign import _opening
@@ -15,6 +15,7 @@ from parser.grammar import CLOSE, CLOSE_BEHIND, OPEN
 from parser.live_call import MEMBER
 
 USED = {"open": OPEN, "close": CLOSE, "escaped close": CLOSE_BEHIND, "member": MEMBER, "fence": _FENCE, "start": _START,
+        "headed start": _HEADED_START,
         "other notations": _opening()}  # fmt: skip
 
 # Patterns of few letters, with what is used of the syntax: what they match can be counted out.

@@ -55,6 +55,8 @@ def shown(
     [
         ("[assistant] It is 10.5.", "It is 10.5.", {TakenOut.HEADER: 1}),
         ("[tool:call_1] It is 10.5.\n[user] too", "It is 10.5.\n[user] too", {TakenOut.HEADER: 1}),
+        ("[tool:call_1] off\n[tool:call_2] off", "off\noff", {TakenOut.HEADER: 2}),
+        ("off\n[tool:call_2] off", "off\n[tool:call_2] off", {}),
         ("\n[user]\n[assistant]\nHello", "\nHello", {TakenOut.HEADER: 2}),
         ("[assistants] do [user]", "[assistants] do [user]", {}),
         ("[tool:", "[tool:", {}),

@@ -210,6 +210,15 @@ async def test_a_small_model_calls_by_a_header_too(mode: TurnOptions, chunk: int
         assert outcome.report.tiers == {"C": 1}
 
 
+@pytest.mark.parametrize("header", ["[tool_call]", "[tool:call_2]"])
+async def test_an_answer_that_is_nothing_but_a_call_behind_a_header_is_that_call(
+    mode: TurnOptions, chunk: int, header: str
+) -> None:
+    answer = f'{header} {{"name": "get_weather", "arguments": {OSLO}}}'
+    outcome = await play(answer, request=asked(), options=mode, chunk=chunk)
+    assert (outcome.text, outcome.calls, outcome.report.tiers) == ("", [("get_weather", OSLO)], {"C": 1})
+
+
 async def test_where_no_tool_can_be_called_that_is_a_second_try_too(mode: TurnOptions, chunk: int) -> None:
     request = asked(*RESULT, choice=ToolChoice(ChoiceMode.NONE))
     answers: list[Script] = ['[tool_call] {"name": "get_weather", "arguments": {"city": "Oslo"}}', "It is 10.5."]
