@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import cache
 
 from parser import CLOSE_TAG, OPEN_TAG, CallCompleted, CallStarted, ParserEvent, SentinelParser
 
@@ -30,9 +31,19 @@ _LINE_BREAK = rf"[=\\]?[ \t]{{0,16}}+\n(?:{MARK}){{0,3}}"
 _FILL = rf"(?:{_LINE_BREAK}|[\s{INVISIBLE}])"
 _TAG_WORD = rf"(?:{_LINE_BREAK}[ \t]*+|[{INVISIBLE}])*+".join("tool_call")
 _ATTRIBUTE = rf"{_FILL}++((?:\w|{_LINE_BREAK}[ \t]*+)++){_FILL}*+={_FILL}*+(\"[^\"<>]*+\"|'[^'<>]*+'|[\w.:-]++)"
-_OPEN = re.compile(rf"<\\*+{_FILL}*+{_TAG_WORD}((?:{_ATTRIBUTE})*+){_FILL}*+>?", re.IGNORECASE)
-_CLOSE = re.compile(rf"<\\*+{_FILL}*+/(?:{_FILL}|/)*+{_TAG_WORD}{_FILL}*+>?", re.IGNORECASE)
-_WHOLE_CLOSE = re.compile(_CLOSE.pattern.removesuffix("?"), re.IGNORECASE)
+
+
+# A start would spend a twentieth of its time on these, and few requests hold a tag.
+@cache
+def _opening() -> re.Pattern[str]:
+    return re.compile(rf"<\\*+{_FILL}*+{_TAG_WORD}((?:{_ATTRIBUTE})*+){_FILL}*+>?", re.IGNORECASE)
+
+
+@cache
+def _closing(end: str = ">?") -> re.Pattern[str]:
+    return re.compile(rf"<\\*+{_FILL}*+/(?:{_FILL}|/)*+{_TAG_WORD}{_FILL}*+{end}", re.IGNORECASE)
+
+
 # JSON within JSON or HTML, where no key can stand like this. It is read when it is decoded; as it is, its quotes
 # would only make the reader go on to the end of the text.
 _ENCODED = re.compile(r"[\s\[`~\w]*+\{\s*+[\\&]")
@@ -83,12 +94,12 @@ class BlockReader:
             return
         # The two differ only where a `>` is missing, and most texts have none such: then they are one text.
         # Half a close tag may be one, or the end of a text in which there is none.
-        for closed in dict.fromkeys((_CLOSE.sub(CLOSE_TAG, text), _WHOLE_CLOSE.sub(CLOSE_TAG, text))):
+        for closed in dict.fromkeys((_closing().sub(CLOSE_TAG, text), _closing(">").sub(CLOSE_TAG, text))):
             yield from self._read_closed(closed, more)
 
     def _read_closed(self, text: str, more: int) -> Iterator[list[ParserEvent]]:
         self._budget.spend(len(text) // 2)
-        opens = list(_OPEN.finditer(text))
+        opens = list(_opening().finditer(text))
         ends = [match.start() for match in opens[1:]] + [len(text)]
         pieces = [(_tag(match[1]), text[match.end() : end]) for match, end in zip(opens, ends, strict=False)]
         self._budget.spend(_LOOK * len(pieces))
@@ -215,7 +226,7 @@ def tags_as_read(text: str) -> str:
     """`text` with each tag, and each half of one, as `BlockReader` reads it: in strings too, which changes them."""
     # So arguments have to go through here before they are compared with what was read: a call whose path holds a piece
     # of a tag would else never equal its own quotation.
-    return _CLOSE.sub(CLOSE_TAG, _OPEN.sub(lambda match: _tag(match[1]), text)) if "<" in text else text
+    return _closing().sub(CLOSE_TAG, _opening().sub(lambda match: _tag(match[1]), text)) if "<" in text else text
 
 
 def _hash(tag: str, piece: str, following: Sequence[tuple[str, str]], further: Callable[[str], str]) -> int:
