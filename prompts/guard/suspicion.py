@@ -23,11 +23,12 @@ def _letter(letter: str) -> str:
     return f"[{letter}{letter.upper()}{''.join(alike)}]"
 
 
+# Each character of a text is held against the first letter, and so against one range in place of thirty letters of
+# mathematics: that takes a quarter of the time, and nobody's word begins with an emoji.
+_FIRST = re.sub("[\U00010000-\U0010ffff]+", "\U00010000-\U0010ffff", _letter("t"))
 # The word alone, since its `<` may be written as `\u003c` or `&lt;`. What may follow its first letter is looked at
 # first: most words that begin with it are others.
-_WORD = re.compile(
-    rf"{_letter('t')}(?=[\n\r={INVISIBLE}\\&%]|{_letter('o')}){_GAP}{_GAP.join(map(_letter, 'ool_call'))}"
-)
+_WORD = re.compile(rf"{_FIRST}(?=[\n\r={INVISIBLE}\\&%]|{_letter('o')}){_GAP}{_GAP.join(map(_letter, 'ool_call'))}")
 
 _ESCAPED_LETTERS = (
     # Nobody escapes letters, but a letter of the word may be written like that.
