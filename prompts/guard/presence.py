@@ -17,7 +17,12 @@ _LEVELS = 3
 _PIECE = 65_536
 
 # Escapes of letters and digits in JSON, HTML and URLs. Hardly anybody writes one, so most requests are read just once.
-_ENCODED = re.compile(r"\\u00[3467]|&(?:amp;)*+#|%(?:25)*+[3467]", re.IGNORECASE)
+# One by one, as a search for a pattern's own first character is six times as fast as one for any of three.
+_ENCODED = (
+    re.compile(r"\\u00[3467]", re.IGNORECASE),
+    re.compile(r"&(?:amp;)*+#", re.IGNORECASE),
+    re.compile(r"%(?:25)*+[3467]"),
+)
 _UNSEEN = re.compile(f"[{INVISIBLE}]+")
 
 
@@ -28,7 +33,7 @@ def holds_word(word: str, strings: Iterable[str]) -> bool:
     for _ in range(_LEVELS):
         if word in _folded(text):
             return True
-        if not _ENCODED.search(text):
+        if not any(pattern.search(text) for pattern in _ENCODED):
             return False
         text = unquote(html.unescape(json_unescape(text)))
     return word in _folded(text)
