@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 
 from parser import ToolRegistry
 
@@ -94,9 +95,11 @@ def render_turn(
 
     def items() -> Iterable[Item]:
         said = [*conversation_items(transcript, key, named_results=profile.named_results)]
-        # Of a conversation without tools nobody asks how long it is.
-        length = sum(item.length for item in said) if len(tools) else 0
-        lines = closing(length=length, as_items=True)
+        # Of a conversation without tools nobody asks how long it is, and of a long one not how much: what stands behind
+        # that need not be written for it.
+        enough = profile.remind_after if len(tools) else None
+        long = enough is not None and any(length > enough for length in accumulate(item.length for item in said))
+        lines = closing(length=sys.maxsize if long else 0, as_items=True)
         return [*said, *(Item("user", (Text(text),), ours=ours) for ours, text in lines)]
 
     def lines() -> Sequence[str]:
