@@ -92,7 +92,7 @@ class HeldThread:
         self.characters += weight(items[self.count :]) + (usage - self.usage).output_tokens * _TOKEN
         if reminds:
             self.reminded_at = self.characters
-        *_, digest = beginnings(items)
+        *_, digest = beginnings(items[self.count :], self.held)
         # An empty answer is no item: nobody sends it back.
         self.held, self.count = chain(digest, answer), len(items) + bool(answer)
         self.effort = self.effort or prompt.effort is not None
@@ -118,9 +118,8 @@ def weight(items: Sequence[Item]) -> int:
     return sum(len(part.text if isinstance(part, Text) else part.url) for item in items for part in item.parts)
 
 
-def beginnings(items: Sequence[Item]) -> Iterator[bytes]:
-    """The rolling digest of each beginning of `items`, that of none first."""
-    digest = NOTHING
+def beginnings(items: Sequence[Item], digest: bytes = NOTHING) -> Iterator[bytes]:
+    """The rolling digest of each beginning of `items`, that of none first, behind a conversation of this `digest`."""
     yield digest
     for item in items:
         digest = chain(digest, item.meaning)
