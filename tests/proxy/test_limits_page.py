@@ -11,7 +11,7 @@ from prompts.guard import budget
 from proxy import logs
 from proxy import settings as proxy_settings
 from proxy.backends import event_queue, restart_policy, supervision
-from proxy.backends.codex import backend, errors, lanes, options, threads
+from proxy.backends.codex import backend, errors, lanes, options, reduction, threads
 from proxy.ingress import bodies, connections, event_stream
 from proxy.ingress.background import jobs, leases
 from proxy.ingress.inspect import access, feed
@@ -27,7 +27,7 @@ MODULES = {
     module.__name__.rpartition(".")[2]: module
     for module in (
         child_records, client, backend, connection, event_queue, proxy.server, restart_policy, options, stderr,
-        stdio, supervision, lanes, threads, aside,
+        stdio, supervision, lanes, reduction, threads, aside,
         jobs, leases, bodies, budget, check_budget, errors, connections, parameters, json_body, logs, proxy_settings,
         reader, redis_journal, socket, event_stream, tools, access, feed,
     )

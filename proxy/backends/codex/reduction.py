@@ -34,6 +34,9 @@ from ..answers import FAILED, NOT_TEXT_ONLY
 from .errors import Cut, turn_failure
 from .item_kinds import ACTING, HARMLESS
 
+# Parts of a summary, of which a client is told each, and each that is left out: codex writes a few.
+MOST_PARTS = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class AttemptFailed:
@@ -163,6 +166,8 @@ class TurnReduction:
             yield from self._begun_again("codex began its reasoning again")
         reasoning = self._open.setdefault(params["itemId"], _Reasoning())
         part, text = int(params["summaryIndex"]), str(params["delta"])
+        if not 0 <= part < MOST_PARTS:
+            raise ValueError(f"no part of a summary has the number {part}")
         if isinstance(reasoning, _Reasoning) and text:
             reasoning.told.setdefault(part, []).append(text)
             yield ReasoningPiece(part, text)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.backends.codex.item_kinds import HARMLESS
-from proxy.backends.codex.reduction import AttemptFailed, TurnReduction
+from proxy.backends.codex.reduction import MOST_PARTS, AttemptFailed, TurnReduction
 from proxy.contracts import (
     BackendEvent,
     MessageEnded,
@@ -170,6 +170,16 @@ def test_what_is_no_phase_is_not_told(phase: object) -> None:
 def test_summary_parts_that_had_no_deltas_are_told_at_the_end() -> None:
     events = told(item("started", "reasoning"), item("completed", "reasoning", summary=["one", "two"], content=["raw"]))
     assert events == [ReasoningPiece(0, "one"), ReasoningPiece(1, "two"), ReasoningEnded()]
+
+
+@pytest.mark.parametrize("number", [-1, MOST_PARTS, 10**9, 1e300])
+def test_a_part_of_a_summary_that_cannot_be_is_not_told(number: float) -> None:
+    """A client is told of every part before it, too."""
+    reduction = TurnReduction()
+    method, params = summary("so")
+    with pytest.raises(ValueError, match="no part of a summary"):
+        reduction.receive(method, {**params, "summaryIndex": number})
+    assert reduction.receive(method, params) == [ReasoningPiece(0, "so")]
 
 
 def test_harmless_and_allowed_items_are_passed_over() -> None:
