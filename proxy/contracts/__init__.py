@@ -25,6 +25,7 @@ from .backend import (
     TextPiece,
     TurnEnded,
     Usage,
+    token_count,
 )
 from .store import (
     Claim,
@@ -96,4 +97,5 @@ __all__ = [
     "TurnRequest",
     "Usage",
     "WireObject",
+    "token_count",
 ]

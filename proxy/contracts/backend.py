@@ -32,6 +32,15 @@ class Usage:
         return Usage(*map(sub, _counts(self), _counts(other)))
 
 
+# What is more is a mistake: every client can read this, and some sums of it.
+_MOST_TOKENS = 2**53 - 1
+
+
+def token_count(told: float | str) -> int:
+    """A count of tokens as a backend tells it. Raises `ValueError` or `TypeError` for what is none."""
+    return min(max(0, int(told)), _MOST_TOKENS)
+
+
 # `dataclasses.astuple` copies what it finds, which takes eight times as long.
 _counts = attrgetter(*(field.name for field in fields(Usage)))
 

@@ -13,7 +13,16 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ...contracts import BackendEvent, MessageEnded, ReasoningEnded, ReasoningPiece, TextPiece, TurnEnded, Usage
+from ...contracts import (
+    BackendEvent,
+    MessageEnded,
+    ReasoningEnded,
+    ReasoningPiece,
+    TextPiece,
+    TurnEnded,
+    Usage,
+    token_count,
+)
 from ...errors import BackendError
 from ..answers import DISCONNECTED, FAILED, NOT_TEXT_ONLY
 from .characters import CharacterReader, read_cut, read_whole
@@ -175,9 +184,9 @@ class ChatStream:
                 self._say(text, events)
             if delta.get("tool_calls") or delta.get("function_call"):
                 raise self._called()
-        if reason in _CALLED:
-            raise self._called()
         if isinstance(reason, str) and reason not in _NO_REASON:
+            if reason in _CALLED:
+                raise self._called()
             self._reason = reason
 
     def _say(self, text: str, events: list[BackendEvent]) -> None:
@@ -274,4 +283,4 @@ def _usage(told: Mapping[str, Any]) -> Usage:
 
 def _count(told: object, name: str) -> int:
     value = told.get(name) if isinstance(told, dict) else None
-    return value if isinstance(value, int) and value > 0 else 0
+    return token_count(value) if isinstance(value, int) else 0

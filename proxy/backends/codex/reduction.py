@@ -27,6 +27,7 @@ from ...contracts import (
     TextPiece,
     TurnEnded,
     Usage,
+    token_count,
 )
 from ...errors import BackendError
 from ...rpc import RpcObject
@@ -212,11 +213,11 @@ class TurnReduction:
         # What the thread has more than before is the turn's; `last` is zero, or an earlier turn's, after a cut answer.
         total = params["tokenUsage"]["total"]
         self.total = Usage(
-            input_tokens=int(total["inputTokens"]),
-            cached_tokens=int(total["cachedInputTokens"]),
-            output_tokens=int(total["outputTokens"]),
-            reasoning_tokens=int(total["reasoningOutputTokens"]),
-            cache_write_tokens=int(total.get("cacheWriteInputTokens") or 0),
+            input_tokens=token_count(total["inputTokens"]),
+            cached_tokens=token_count(total["cachedInputTokens"]),
+            output_tokens=token_count(total["outputTokens"]),
+            reasoning_tokens=token_count(total["reasoningOutputTokens"]),
+            cache_write_tokens=token_count(total.get("cacheWriteInputTokens") or 0),
         )
         self._usage = self.total - self._before
         yield from ()

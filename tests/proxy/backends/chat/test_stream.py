@@ -198,6 +198,14 @@ WAYS: dict[str, tuple[list[bytes], list[BackendEvent], str | None]] = {
         [event(choices=[{"delta": {"content": 1, "reasoning": {}}}], usage={"prompt_tokens": "x"}), DONE],
         [TurnEnded(Usage())], None,
     ),
+    "a reason in no words": (
+        [delta(content="Hi"), event(choices=[{"delta": {}, "finish_reason": ["stop"]}]), DONE],
+        [TextPiece("Hi"), *ENDED], None,
+    ),
+    "more tokens than there are": (
+        [event(choices=[], usage={"prompt_tokens": 2**64 - 1, "completion_tokens": -1}), DONE],
+        [TurnEnded(Usage(2**53 - 1))], None,
+    ),
     "words behind the end": ([delta(content="Hi"), DONE, delta(content="!")], [TextPiece("Hi"), *ENDED], None),
 }  # fmt: skip
 

@@ -182,6 +182,15 @@ def test_a_part_of_a_summary_that_cannot_be_is_not_told(number: float) -> None:
     assert reduction.receive(method, params) == [ReasoningPiece(0, "so")]
 
 
+@pytest.mark.parametrize("count", [2**64 - 1, 1e300, -5])
+def test_tokens_that_cannot_be_counted_are_told_as_a_number_of_json(count: float) -> None:
+    names = ("inputTokens", "cachedInputTokens", "outputTokens", "reasoningOutputTokens")
+    counted = {"turnId": "0", "tokenUsage": {"total": dict.fromkeys(names, count)}}
+    [end] = told(("thread/tokenUsage/updated", counted), completed())
+    most = 2**53 - 1 if count > 0 else 0
+    assert end == TurnEnded(Usage(most, most, most, most))
+
+
 def test_harmless_and_allowed_items_are_passed_over() -> None:
     reduction = TurnReduction(allowed=HARMLESS | {"aside"})
     lines = [item(state, kind) for kind in (*sorted(HARMLESS), "aside") for state in ("started", "completed")]
