@@ -339,7 +339,7 @@ async def _refuse_compressed(
     response = await handler(request)
     if (coding := response.headers.get("Content-Encoding", "identity")).strip().lower() not in {"", "identity"}:
         response.close()
-        raise _CompressedError(coding[:40])
+        raise _CompressedError(coding[:40].encode(errors="replace").decode())
     return response
 
 

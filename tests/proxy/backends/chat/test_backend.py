@@ -219,6 +219,18 @@ async def test_nothing_is_unpacked(aiohttp_server: AiohttpServer, coding: str) -
     assert wanted == ["identity"] * 2
 
 
+async def test_a_coding_in_bytes_that_are_no_text_is_told_as_any_other() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Encoding: x\xff\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server, ChatBackend(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1") as backend:
+        with pytest.raises(BackendError, match=r"compresses what it sends \(x\?\)"):
+            await read_turn(backend, prompt())
+
+
 async def test_a_server_that_does_not_stream_is_read_all_the_same(aiohttp_server: AiohttpServer) -> None:
     async def whole(_: web.Request) -> web.Response:
         body = {"choices": [{"message": {"role": "assistant", "content": "Hi\nthere"}, "finish_reason": "stop"}]}
