@@ -131,7 +131,7 @@ class TurnReduction:
             yield from self._begun_again("codex began its answer again")
         match item["type"]:
             case "agentMessage":
-                self._open[item_id] = _Message(str(item.get("text") or ""), _phase(item))
+                self._open[item_id] = _Message(_text(item.get("text") or ""), _phase(item))
             case "reasoning":
                 self._open[item_id] = _Reasoning()
             case "userMessage":
@@ -154,8 +154,8 @@ class TurnReduction:
     def _text_delta(self, params: RpcObject) -> Told:
         if params["itemId"] in self._done:
             yield from self._begun_again("codex began a message again")
+        text = _text(params["delta"])
         message = self._open.setdefault(params["itemId"], _Message(""))
-        text = str(params["delta"])
         if isinstance(message, _Message) and text:
             if message.phase and not message.told:
                 yield MessagePhase(message.phase)
@@ -166,7 +166,7 @@ class TurnReduction:
         if params["itemId"] in self._done:
             yield from self._begun_again("codex began its reasoning again")
         reasoning = self._open.setdefault(params["itemId"], _Reasoning())
-        part, text = int(params["summaryIndex"]), str(params["delta"])
+        part, text = int(params["summaryIndex"]), _text(params["delta"])
         if not 0 <= part < MOST_PARTS:
             raise ValueError(f"no part of a summary has the number {part}")
         if isinstance(reasoning, _Reasoning) and text:
@@ -177,7 +177,7 @@ class TurnReduction:
         item = params["item"]
         match item["type"]:
             case "agentMessage":
-                yield from self._message_completed(item["id"], str(item.get("text") or ""), _phase(item))
+                yield from self._message_completed(item["id"], _text(item.get("text") or ""), _phase(item))
             case "reasoning":
                 if item["id"] in self._done:
                     return
@@ -267,6 +267,12 @@ class TurnReduction:
         "error": _error_reported,
         "turn/completed": _turn_completed,
     }
+
+
+def _text(told: object) -> str:
+    if not isinstance(told, str):
+        raise TypeError(f"what should be text is {type(told).__name__}")
+    return told
 
 
 def _phase(item: RpcObject) -> str | None:

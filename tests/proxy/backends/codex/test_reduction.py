@@ -182,6 +182,19 @@ def test_a_part_of_a_summary_that_cannot_be_is_not_told(number: float) -> None:
     assert reduction.receive(method, params) == [ReasoningPiece(0, "so")]
 
 
+def test_what_is_no_text_is_no_text_of_the_answer() -> None:
+    reduction = TurnReduction()
+    (_, begun), (_, number), (_, whole) = delta("Hi"), delta("7"), item("completed", "agentMessage")
+    assert reduction.receive("item/agentMessage/delta", begun) == [TextPiece("Hi")]
+    for method, line in (
+        ("item/agentMessage/delta", {**number, "delta": None}),
+        ("item/completed", {**whole, "item": {**whole["item"], "text": {"a": 1}}}),
+    ):
+        with pytest.raises(TypeError, match="should be text"):
+            reduction.receive(method, line)
+    assert reduction.receive(*completed()) == [MessageEnded(), TurnEnded(None)]
+
+
 @pytest.mark.parametrize("count", [2**64 - 1, 1e300, -5])
 def test_tokens_that_cannot_be_counted_are_told_as_a_number_of_json(count: float) -> None:
     names = ("inputTokens", "cachedInputTokens", "outputTokens", "reasoningOutputTokens")
