@@ -17,6 +17,9 @@ from typing import TypedDict
 # OpenAI's words, by which clients are seen to know that a conversation is too long, whatever the code says.
 TOO_LONG = "Your input exceeds the context window of this model. Please adjust your input and try again."
 
+# Characters of a sentence: behind these it is a page of somebody's proxy, or a trace, which nobody reads to its end.
+LONGEST_SENTENCE = 2_000
+
 
 class ErrorObject(TypedDict):
     """The object under `error` in an OpenAI error body."""
@@ -62,6 +65,8 @@ class ApiError(TagcallError):
         retry_after: float | None = None,
         retryable: bool = True,
     ) -> None:
+        if len(message) > LONGEST_SENTENCE:
+            message = f"{message[:LONGEST_SENTENCE]}…"
         super().__init__(message)
         self.message = message
         self.status = self.default_status if status is None else status

@@ -107,8 +107,12 @@ def turn_failure(told: object, log_in: str | None = None) -> BackendError | Cut:
     message = str(error.get("message") or "The backend failed without a reason.")
     match error.get("codexErrorInfo"):
         case {"recorded": dict(fields)}:
-            # Fixtures are edited by hand: a member of another name must not leave the turn without its end.
-            return BackendError(message, **{name: fields[name] for name in RECORDED_FIELDS if name in fields})
+            # Fixtures are edited by hand: a member of another name must not leave the turn without its end, nor a
+            # status of no error the answer without its form.
+            known = {name: fields[name] for name in RECORDED_FIELDS if name in fields}
+            if known.get("status") not in range(400, 600):
+                known["status"] = FAILED["status"]
+            return BackendError(message, **known)
         case _:
             pass
     if cut := _INCOMPLETE.search(message):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.backends.codex.errors import Cut, rpc_failure, turn_failure
-from proxy.errors import BackendError
+from proxy.errors import LONGEST_SENTENCE, BackendError
 from proxy.rpc import RpcAnswerError, RpcClosedError, RpcDeadlineError, RpcError, RpcObject
 
 # codexErrorInfo and message as 0.89 and 0.169 send them, status and code of the answer.
@@ -115,6 +115,20 @@ def test_a_missing_login_is_not_the_clients_fault() -> None:
     assert isinstance(failure, BackendError)
     assert "tagcall login" in failure.message
     assert failure.headers() == {"x-should-retry": "false"}
+
+
+@pytest.mark.parametrize("status", [99, 200, 1000, "503", None])
+def test_a_recorded_status_that_is_none_of_an_error_is_that_of_a_failure(status: object) -> None:
+    failure = turn_failure({"message": "m", "codexErrorInfo": {"recorded": {"status": status, "code": "x"}}})
+    assert isinstance(failure, BackendError)
+    assert (failure.status, failure.code) == (502, "x")
+
+
+def test_a_page_in_place_of_a_sentence_is_not_told_to_its_end() -> None:
+    page = "<html>" + "<p>Blocked</p>" * 10_000
+    failure = turn_failure({"message": f"unexpected status 502 Bad Gateway: {page}", "codexErrorInfo": "other"})
+    assert isinstance(failure, BackendError)
+    assert failure.message == f"{page[:LONGEST_SENTENCE]}…"
 
 
 def test_a_recorded_error_is_read_by_the_members_it_has() -> None:
