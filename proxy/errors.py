@@ -12,7 +12,7 @@ TagcallError
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypedDict
+from typing import Self, TypedDict
 
 # OpenAI's words, by which clients are seen to know that a conversation is too long, whatever the code says.
 TOO_LONG = "Your input exceeds the context window of this model. Please adjust your input and try again."
@@ -75,6 +75,15 @@ class ApiError(TagcallError):
         self.param = param
         self.retry_after = retry_after
         self.retryable = retryable
+
+    def without_trace(self) -> Self:
+        """The error as a value that is kept.
+
+        Its trace has each frame that it came through, with the prompt and all else that was at hand there, and with
+        the error itself in one of them: a cycle that Python would take its time to find.
+        """
+        self.__traceback__ = self.__cause__ = self.__context__ = None
+        return self
 
     def error_object(self) -> ErrorObject:
         return {"message": self.message, "type": self.type, "param": self.param, "code": self.code}

@@ -101,6 +101,7 @@ class EventStream:
                 for task in alive:
                     task.cancel()
         except BaseExceptionGroup as errors:
+            errors.__traceback__ = None  # the frame that raised it holds it
             # A fault of ours does not hide behind a client that leaves.
             raise min(errors.exceptions, key=lambda error: isinstance(error, ConnectionError)) from None
 

@@ -56,7 +56,7 @@ class RequestLog:
         self.body = body
 
     def failed_with(self, error: ApiError) -> None:
-        self.failed = error
+        self.failed = error.without_trace()
 
     def client_left(self) -> None:
         self.client_gone = True

@@ -345,7 +345,7 @@ class Turn:
                     prompt.continuation.settle(None)
                     prompt = await self._ask(fault)
                 else:
-                    failure = error
+                    failure = error.without_trace()
         if events := await self._aside.finished(reading, failure):
             yield events
         # A turn that was left early is not counted by the backend, and costs all the same.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -15,7 +16,7 @@ from openai import APIError
 from structlog.testing import capture_logs
 
 from parser import write_call
-from proxy.contracts import BackendEvent, TextPiece, TurnEnded
+from proxy.contracts import BackendEvent, TextPiece, TurnEnded, TurnRequest
 from proxy.errors import ApiError, BackendError, StoreError
 from proxy.ingress import create_app
 from proxy.ingress.background import jobs
@@ -417,3 +418,21 @@ async def test_a_stream_has_its_live_calls_all_the_same() -> None:
         with pytest.raises(APIError, match="broke off a tool call"):
             async for _event in await openai.responses.create(model="m", input="hi", tools=TOOLS, stream=True):
                 pass
+
+
+@pytest.mark.parametrize(("stream", "late"), [(False, False), (True, False), (True, True)])
+async def test_nothing_holds_the_request_of_a_turn_that_failed(*, stream: bool, late: bool) -> None:
+    """Its prompt may be long, and Python looks for cycles after so many objects, not after so many bytes."""
+    backend = TroubledBackend(BackendError("No."), late=late)
+    async with running_server(Settings(port=0, store="none"), backend) as url, aiohttp.ClientSession() as http:
+        gc.collect()
+        gc.disable()
+        try:
+            async with http.post(f"{url}/responses", json={**BODY, "model": "its-own", "stream": stream}) as response:
+                assert "No." in await response.text()
+            async with http.get(f"{url}/models") as response:  # on the same connection, so the other one is over
+                await response.read()
+            there = [each for each in gc.get_objects() if isinstance(each, TurnRequest)]
+            assert "its-own" not in {each.model for each in there}
+        finally:
+            gc.enable()
