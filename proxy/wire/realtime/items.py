@@ -72,9 +72,10 @@ class Items:
         self.add(made, place)
         return made
 
-    def get(self, item_id: str) -> JsonObject:
+    def get(self, item_id: str, param: str = "item_id") -> JsonObject:
+        """The item that a client named in `param`."""
         if item_id not in self._items:
-            raise _not_found(item_id, "item_id")
+            raise _not_found(item_id, param)
         return self._items[item_id]
 
     def delete(self, item_id: str) -> None:
@@ -229,7 +230,7 @@ def chosen_items(conversation: Items, wanted: Reader) -> Items:
     chosen = Items()
     for item in wanted.objects("input", max_length=MAX_ITEMS):
         if item.get("type") == "item_reference":
-            found = conversation.get(item.required_string("id"))
+            found = conversation.get(item.required_string("id"), item.at("id"))
             chosen.create(Reader(found, item.path))
         else:
             chosen.create(item)

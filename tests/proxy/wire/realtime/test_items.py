@@ -251,8 +251,9 @@ def test_a_full_conversation_says_what_to_do(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_reference_is_named_where_it_is_wrong() -> None:
     wanted = Reader({"input": [user("x").raw, {"type": "item_reference", "id": "gone"}]}, "response")
-    with pytest.raises(RequestError, match="'gone' not found"):
+    with pytest.raises(RequestError, match="'gone' not found") as caught:
         chosen_items(Items(), wanted)
+    assert caught.value.param == "response.input[1].id"
     with pytest.raises(RequestError) as caught:
         chosen_items(Items(), Reader({"input": [user("x").raw, {"type": "video"}]}, "response"))
     assert caught.value.param == "response.input[1].type"
