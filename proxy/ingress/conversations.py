@@ -50,7 +50,7 @@ async def create_conversation(request: web.Request) -> web.StreamResponse:
             "This server keeps no conversations (--store none): send the whole conversation in 'input'.",
             code="unsupported_parameter",
         )
-    body = await read_json_object(request)
+    body = await read_json_object(request) if request.can_read_body else {}
     metadata = parse_metadata(Reader(body))
     items = await _added(request, body)
     conversation = StoredConversation(mint_id("conv"), owner_of(request), int(time.time()), metadata)

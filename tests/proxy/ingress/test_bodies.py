@@ -347,6 +347,8 @@ async def test_whatever_bytes_a_body_has_it_is_a_clear_400() -> None:
     async with client() as (session, url):
         for path in ("responses", "chat/completions", "responses/compact", "responses/input_tokens", "conversations"):
             for body in bodies:
+                if (path, body) == ("conversations", b""):
+                    continue  # no body is asked for there
                 headers = {"Content-Type": "application/json"}
                 async with asyncio.timeout(PATIENCE):
                     async with session.post(f"{url}/{path}", data=body, headers=headers) as response:

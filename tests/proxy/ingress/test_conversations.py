@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from openai import AsyncOpenAI, BadRequestError, NotFoundError
+from openai.types.conversations import Conversation
 
 from parser import write_call
 from proxy.contracts import TextPiece, TurnEnded
@@ -50,6 +51,12 @@ async def test_a_bare_conversation_is_empty() -> None:
         made = await client.conversations.create()
         page = await client.conversations.items.list(made.id)
         assert (made.metadata, page.data, page.has_more) == ({}, [], False)
+
+
+async def test_a_conversation_is_made_without_a_body() -> None:
+    async with talking() as (client, _):
+        made = await client.post("/conversations", cast_to=Conversation)
+        assert await client.conversations.retrieve(made.id) == made
 
 
 async def test_its_items_are_added_read_and_deleted_one_by_one() -> None:
