@@ -77,8 +77,10 @@ NO_HISTORY = History()
 class _Items:
     """Reads items one after the other and holds the pairing rules."""
 
-    def __init__(self, tools: ToolSet, history: History) -> None:
+    def __init__(self, tools: ToolSet, history: History, param: str = "input") -> None:
+        """`param` is the member of the request that has them."""
         self.entries: list[Entry] = []
+        self._param = param
         self._tools = tools
         self._referred = history.referred
         self._strict = history.strict
@@ -106,7 +108,7 @@ class _Items:
                 self._output(item, kind)
             case "item_reference":
                 identifier = shown(item.required_string("id"))
-                raise RequestError(f"Item with id '{identifier}' not found.", status=404, param="input")
+                raise RequestError(f"Item with id '{identifier}' not found.", status=404, param=self._param)
             case "compaction":
                 if (summary := read_summary(item.string("encrypted_content"))) is not None:
                     self.entries = [*compacted(self.entries, summary.text, whole=summary.whole)]
@@ -125,7 +127,7 @@ class _Items:
             raise RequestError(
                 f"Duplicate item found with id {identifier[:64]}. Remove duplicate items from your input and try "
                 "again.",
-                param="input",
+                param=self._param,
             )
         self._ids.add(identifier)
 
@@ -153,7 +155,7 @@ class _Items:
         call_id = shown_id(item.required_string("call_id"))
         name = SEARCH if kind == "tool_search_call" else item.required_string("name")
         if call_id in self._calls:
-            raise RequestError(f"Duplicate {CALL_NOUNS[kind]} found with call_id {call_id}.", param="input")
+            raise RequestError(f"Duplicate {CALL_NOUNS[kind]} found with call_id {call_id}.", param=self._param)
         self._calls[call_id] = CALL_NOUNS[kind]
         self.entries.append(PastCall(call_id, self._tools.model_name(name, item.string("namespace")), arguments))
 
@@ -169,12 +171,12 @@ class _Items:
         call_id = result.call_id
         if call_id not in self._calls:
             if self._strict:
-                raise _uncalled(call_id, noun)
+                raise self._without_call(call_id, noun)
             self._uncalled.setdefault(call_id, noun)
         elif self._strict and call_id in self._outputs:
             if self._outputs[call_id] == output:
                 return  # said twice in the same words: nothing to choose between
-            raise RequestError(f"Duplicate {noun} output found with call_id {call_id}.", param="input")
+            raise RequestError(f"Duplicate {noun} output found with call_id {call_id}.", param=self._param)
         self._outputs[call_id] = output
         self.entries.append(result)
 
@@ -202,7 +204,7 @@ class _Items:
         """Whether each output has a call. Raises `RequestError`."""
         for call_id, noun in self._uncalled.items():
             if call_id not in self._calls and noun in CALL_NOUNS.values():
-                raise _uncalled(call_id, noun)
+                raise self._without_call(call_id, noun)
 
     def finish(self) -> Paired:
         self.check_outputs()
@@ -210,12 +212,11 @@ class _Items:
             return paired(self.entries)
         for call_id, noun in self._calls.items():
             if call_id not in self._outputs:
-                raise RequestError(f"No tool output found for {noun} {call_id}.", param="input")
+                raise RequestError(f"No tool output found for {noun} {call_id}.", param=self._param)
         return Paired(tuple(self.entries))
 
-
-def _uncalled(call_id: str, noun: str) -> RequestError:
-    return RequestError(f"No tool call found for {noun} output with call_id {call_id}.", param="input")
+    def _without_call(self, call_id: str, noun: str) -> RequestError:
+        return RequestError(f"No tool call found for {noun} output with call_id {call_id}.", param=self._param)
 
 
 def _arguments(call: Reader, kind: str) -> str:
@@ -333,7 +334,7 @@ def _goes_on(request: Reader) -> bool:
 
 def check_added(request: Reader, history: History, *, max_length: int) -> None:
     """Checks that `items` may stand behind those of `history`. A call may still wait for its output."""
-    items = _Items(ToolSet(), history)
+    items = _Items(ToolSet(), history, "items")
     for index, stored in enumerate(history.items):
         items.add(Reader(dict(stored), f"conversation.items[{index}]"))
     for item in request.objects("items", max_length=max_length):

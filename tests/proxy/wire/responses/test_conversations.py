@@ -36,7 +36,8 @@ def test_items_are_kept_in_their_long_form() -> None:
 def test_a_call_may_be_added_before_its_output_and_an_output_behind_its_call() -> None:
     assert [item["type"] for item in added(CALL)] == ["function_call"]
     assert [item["type"] for item in added(OUTPUT, history=History((CALL,)))] == ["function_call_output"]
-    assert refusal(OUTPUT)[0] == "No tool call found for function call output with call_id call_1."
+    fault = "No tool call found for function call output with call_id call_1."
+    assert refusal(OUTPUT) == (fault, None, "items")
 
 
 def test_twenty_items_may_be_added_at_once() -> None:
