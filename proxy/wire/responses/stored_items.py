@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from ...contracts import WireObject
 from ...ids import MintId, mint_id
 from ..json_body import JsonObject, JsonValue
+from .foreign_items import CLIENT_CALLS, CLIENT_OUTPUTS
 from .input_items import OUTPUTS, referred_id
 
 # Of items that come without an id.
@@ -20,15 +21,16 @@ ID_PREFIXES = {
     "tool_search_output": "tso",
 }  # fmt: skip
 
-# Kinds that are listed with a status.
+# Kinds that are listed with a status. That of an `apply_patch_call_output` is what it says.
 KINDS_WITH_STATUS = frozenset({
     "custom_tool_call", "custom_tool_call_output", "function_call", "function_call_output", "message",
-    "tool_search_call", "tool_search_output",
-})  # fmt: skip
+    "tool_search_call", "tool_search_output", *CLIENT_CALLS, *CLIENT_OUTPUTS,
+}) - {"apply_patch_call_output"}  # fmt: skip
 
 # Members that they always have, as clients may leave them out.
 MEMBERS: Mapping[str, Mapping[str, JsonValue]] = {
-    "reasoning": {"summary": []}, "tool_search_call": {"execution": "client"},
+    "computer_call": {"pending_safety_checks": []}, "reasoning": {"summary": []}, "shell_call": {"environment": None},
+    "shell_call_output": {"max_output_length": None}, "tool_search_call": {"execution": "client"},
     "tool_search_output": {"execution": "client"},
 }  # fmt: skip
 

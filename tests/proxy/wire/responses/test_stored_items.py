@@ -79,6 +79,10 @@ PARTS: list[dict[str, Any]] = [
         {"type": "reasoning", "encrypted_content": "YQ=="},
         {"type": "tool_search_call", "call_id": "call_1", "arguments": {"query": "notes"}},
         {"type": "tool_search_output", "call_id": "call_1", "tools": []},
+        {"type": "computer_call", "call_id": "call_1", "action": {"type": "wait"}},
+        {"type": "shell_call", "call_id": "call_1", "action": {"commands": ["ls"]}},
+        {"type": "shell_call_output", "call_id": "call_1", "output": []},
+        {"type": "computer_call_output", "call_id": "call_1", "output": {"type": "computer_screenshot"}},
     ],
     ids=lambda item: item.get("type", item.get("role")),
 )
