@@ -263,13 +263,14 @@ def has_unread_summary(items: Iterable[Reader]) -> bool:
     return any(read_summary(item.string("encrypted_content")) is None for item in summaries)
 
 
+def is_trigger(item: JsonValue) -> bool:
+    """Whether it asks for a summary of what stands in front of it, and is no item of a conversation."""
+    return isinstance(item, dict) and item.get("type") == "compaction_trigger"
+
+
 def ends_with_trigger(value: JsonValue) -> bool:
     """Whether `input` asks for nothing but a summary of the conversation."""
-    match value:
-        case [*_, {"type": "compaction_trigger"}]:
-            return True
-        case _:
-            return False
+    return isinstance(value, list) and bool(value) and is_trigger(value[-1])
 
 
 def brought_tools(items: Iterable[Reader]) -> Iterator[Reader]:
@@ -283,14 +284,14 @@ def brought_tools(items: Iterable[Reader]) -> Iterator[Reader]:
                 pass
 
 
-def _check_trigger(request: Reader) -> None:
-    value = request.get("input")
-    for index, item in enumerate(value[:-1] if isinstance(value, list) else []):
-        if isinstance(item, dict) and item.get("type") == "compaction_trigger":
+def _check_triggers(items: Iterable[JsonValue], path: str) -> None:
+    """`items` are those of `path` that ask for no summary."""
+    for index, item in enumerate(items):
+        if is_trigger(item):
             raise RequestError(
                 "A 'compaction_trigger' must be the last item of 'input'.",
                 code="invalid_value",
-                param=f"input[{index}]",
+                param=f"{path}[{index}]",
             )
 
 
@@ -302,8 +303,8 @@ def parse_input(request: Reader, given: Iterable[Reader], tools: ToolSet, histor
     items = _Items(tools, history)
     for item in given:
         items.add(item)
-    _check_trigger(request)
     value = request.get("input")
+    _check_triggers(value[:-1] if isinstance(value, list) else (), "input")
     if value is None and not _goes_on(request):
         raise missing("input")
     if value in ("", []) and not _goes_on(request):
@@ -339,4 +340,5 @@ def check_added(request: Reader, history: History, *, max_length: int) -> None:
         items.add(Reader(dict(stored), f"conversation.items[{index}]"))
     for item in request.objects("items", max_length=max_length):
         items.add(item)
+    _check_triggers(request.array("items") or (), "items")
     items.check_outputs()

@@ -12,7 +12,7 @@ from ...contracts import WireObject
 from ...ids import MintId, mint_id
 from ..json_body import JsonObject, JsonValue
 from .foreign_items import CLIENT_CALLS, CLIENT_OUTPUTS
-from .input_items import OUTPUTS, referred_id
+from .input_items import OUTPUTS, is_trigger, referred_id
 
 # Of items that come without an id.
 ID_PREFIXES = {
@@ -42,7 +42,8 @@ def stored_input(
     if isinstance(value, str):
         value = [{"type": "message", "role": "user", "content": value}]
     found = referred or {}
-    items = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    given = value if isinstance(value, list) else []
+    items = [item for item in given if isinstance(item, dict) and not is_trigger(item)]
     resolved = [dict(found.get(referred_id(item) or "", item)) for item in items]
     return tuple(_stored(item, mint) for item in resolved)
 

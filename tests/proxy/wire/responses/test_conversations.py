@@ -67,6 +67,11 @@ def test_an_id_that_stands_there_is_refused_and_any_other_kept() -> None:
     assert [item["id"] for item in added({**CALL, "id": "fc_2"}, {**OUTPUT, "id": "any"})] == ["fc_2", "any"]
 
 
+def test_what_asks_for_a_summary_is_refused() -> None:
+    told = "A 'compaction_trigger' must be the last item of 'input'."
+    assert refusal(USER, {"type": "compaction_trigger"}) == (told, "invalid_value", "items[1]")
+
+
 def test_a_reference_brings_what_it_refers_to() -> None:
     answer = {"type": "message", "id": "other_1", "role": "assistant", "content": "Yes."}
     (item,) = added({"id": "other_1"}, history=History(referred={"other_1": answer}))

@@ -52,6 +52,11 @@ def test_a_reference_is_kept_as_what_it_stands_for() -> None:
         assert stored_input(value, {"fc_1": stored}) == (stored,)
 
 
+def test_what_asks_for_a_summary_is_no_item_of_the_conversation() -> None:
+    kept = stored_input([{"role": "user", "content": "Hello"}, {"type": "compaction_trigger"}])
+    assert [item["type"] for item in kept] == ["message"]
+
+
 def test_empty_content_is_no_part() -> None:
     (item,) = stored_input([{"role": "assistant", "content": None}], mint=lambda prefix: f"{prefix}_1")
     assert item["content"] == []
