@@ -29,6 +29,13 @@ _MAGIC_BASE64 = base64.b64encode(MAGIC + b"1").decode()[:7]
 _DATA_URL = "data:"
 _BEGINNINGS = (_DATA_URL, _MAGIC_BASE64)
 
+# What every PDF ends with. One without it was cut, and its last pages are gone.
+_END = b"%%EOF"
+
+# The word before the place of the table that says where a document's objects stand. Those written by hand may have
+# neither; pypdf looks for the objects itself where that place is wrong, but wants the word.
+_TABLE = b"startxref"
+
 # Documents whose text is kept: a conversation sends its own with each request.
 _KEPT = 4
 
@@ -58,6 +65,8 @@ def pdf_text(data: bytes) -> str:
         from pypdf import PdfReader  # noqa: PLC0415 -- an extra, and 0.2 s that only a PDF is worth
     except ImportError:
         raise PdfError("PDFs are read by pypdf, which is not installed here (the extra `pdf` of tagcall)") from None
+    if _TABLE not in data and data.rstrip().endswith(_END):
+        data += b"\n%b\n0\n%b" % (_TABLE, _END)
     try:
         text = "\n\n".join(filter(None, _pages(PdfReader(io.BytesIO(data)))))
     except PdfError:

@@ -35,6 +35,23 @@ def test_what_is_over_a_bound_is_refused(monkeypatch: pytest.MonkeyPatch, bound:
         pdf_text.__wrapped__(pdf("One", "Two more"))
 
 
+def without_table(document: bytes) -> bytes:
+    """As it is written by hand: nothing says where its objects stand."""
+    objects, _, end = document.partition(b"xref\n")
+    return objects + b"trailer" + end.partition(b"trailer")[2].partition(b"startxref")[0] + b"%%EOF"
+
+
+def test_one_that_does_not_say_where_its_objects_stand_is_read() -> None:
+    assert pdf_text(without_table(pdf("One page.", "Another"))) == "One page.\n\nAnother"
+
+
+def test_one_whose_end_is_missing_is_refused() -> None:
+    for document in (pdf("One page.", "Another"), without_table(pdf("One page.", "Another"))):
+        for end in range(len(document) - 6, 0, -50):
+            with pytest.raises(PdfError, match="cannot be read"):
+                pdf_text(document[:end])
+
+
 def test_pages_without_text_are_refused() -> None:
     with pytest.raises(PdfError, match="no text in it"):
         pdf_text(pdf(drawing=[b"0 0 m 10 10 l S"]))
