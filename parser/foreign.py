@@ -62,13 +62,16 @@ _PARAMETER = re.compile(r"<parameter(?: *= *| +name *= *)([\"']?)([\w$@-][\w$@.:
 _VALUE_END = re.compile(rf"</parameter>(?={_WS}<(?:parameter\b|/function>|/invoke>))")
 _ELEMENT_END = re.compile(r"</(?:function|invoke)>")
 # What no value may hold: a parameter that was not closed would take the next one, or the next call, for its text.
-_NESTED = re.compile(r"<(?:function|invoke|parameter)\b")
-_PAIR = re.compile(rf"<arg_key>([^<>]*)</arg_key>{_WS}<arg_value>((?:(?!</?arg_)[\s\S])*+)</arg_value>{_WS}")
+_NESTED = re.compile(r"<(?:function|invoke|parameter)\b|</parameter")
+_KEY = re.compile(rf"<arg_key>([^<>]*)</arg_key>{_WS}<arg_value>")
+_KEYED_END = re.compile(rf"</arg_value>{_WS}")
+_NESTED_KEYED = re.compile(r"</?arg_")
 # The tags stand on lines of their own, and the one that ends the value is indented: then that is how elements are
 # written here, and its indentation is none of the value.
 _INDENTED = re.compile(r"\r?\n(?:([\s\S]*?)\r?\n)?([ \t]+)")
 # As a page of XML keeps text from being read as elements.
 _CDATA = re.compile(rf"{_WS}<!\[CDATA\[((?:(?!\]\]>)[\s\S])*+)\]\]>{_WS}")
+_CDATA_OPEN = re.compile(rf"{_WS}<!\[CDATA\[")
 # Blanks, at the most, by which an element is indented further than the one that it stands in.
 _STEP = 4
 _KEYWORD = re.compile(rf"{_WS}([A-Za-z_]\w*)[ \t]*={_WS}")
@@ -108,13 +111,11 @@ def _element(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
         return call, _element_end(body, pos)
     members: list[tuple[str, str]] = []
     while parameter := _PARAMETER.match(body, pos):
-        end = _VALUE_END.search(body, parameter.end())
+        end = _VALUE_END.search(body, _behind_cdata(body, parameter.end()))
         if end is None:
             raise UnreadableError("a parameter does not end")
-        value = body[parameter.end() : end.start()]
-        if _NESTED.search(value) or "</parameter" in value:
-            raise UnreadableError("more than a value inside of a parameter")
-        members.append((parameter[2], json.dumps(_value(value), ensure_ascii=False)))
+        value = _value(body[parameter.end() : end.start()], _NESTED)
+        members.append((parameter[2], json.dumps(value, ensure_ascii=False)))
         pos = after_space(body, end.end())
     return _call(name, members), _element_end(body, pos)
 
@@ -126,10 +127,23 @@ def _element_end(body: str, pos: int) -> int:
     return end.end()
 
 
-def _value(written: str) -> str:
+def _behind_cdata(body: str, pos: int) -> int:
+    """Where the CDATA section ends that begins at `pos`, if any: no tag in it ends a value. Raises UnreadableError."""
+    section = _CDATA_OPEN.match(body, pos)
+    if section is None:
+        return pos
+    end = body.find("]]>", section.end())
+    if end < 0:
+        raise UnreadableError("a CDATA section does not end")
+    return end
+
+
+def _value(written: str, nested: re.Pattern[str]) -> str:
     """Values are written on lines of their own: one line end on either side is not theirs. Raises UnreadableError."""
     if verbatim := _CDATA.fullmatch(written):
         return verbatim[1]
+    if nested.search(written):
+        raise UnreadableError("more than a value inside of a parameter")
     indented = _INDENTED.fullmatch(written)
     if indented is None:
         written = written.removeprefix("\r\n") if written.startswith("\r\n") else written.removeprefix("\n")
@@ -150,9 +164,13 @@ def _indentation(line: str) -> str:
 
 def _keyed(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
     members: list[tuple[str, str]] = []
-    while pair := _PAIR.match(body, pos):
-        members.append((pair[1].strip(), json.dumps(_value(pair[2]), ensure_ascii=False)))
-        pos = pair.end()
+    while key := _KEY.match(body, pos):
+        end = _KEYED_END.search(body, _behind_cdata(body, key.end()))
+        if end is None:
+            raise UnreadableError("the call is cut off")
+        value = _value(body[key.end() : end.start()], _NESTED_KEYED)
+        members.append((key[1].strip(), json.dumps(value, ensure_ascii=False)))
+        pos = end.end()
     # A stray word before the next pair looks like the name of another call.
     if not closed or not members or begins_foreign(body, pos):
         # Nothing closes these but the block: cut between two pairs, the call would look whole.

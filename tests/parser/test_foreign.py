@@ -94,6 +94,9 @@ def test_one_line_end_on_either_side_is_not_of_the_value(end: str, value: str) -
         ("<![CDATA[a & <b>\n]]>", "a & <b>\n"),
         ("\n  <![CDATA[]]>\n  ", ""),
         ("<![CDATA[a]]> or <![CDATA[b]]>", "<![CDATA[a]]> or <![CDATA[b]]>"),
+        ("<![CDATA[a</parameter><parameter=b>c]]>", "a</parameter><parameter=b>c"),
+        ("<![CDATA[a</parameter></function> <function=w>]]>", "a</parameter></function> <function=w>"),
+        ("<![CDATA[a</arg_value><arg_key>b</arg_key><arg_value>c]]>", "a</arg_value><arg_key>b</arg_key><arg_value>c"),
         ("a\n  b\n  ", "a\n  b\n  "),
         ("\n  a.md\n", "  a.md"),
     ],
@@ -125,7 +128,12 @@ def test_a_parameter_has_any_name_that_a_schema_may_give_it(name: str) -> None:
         "<function=r><parameter=a>1</parameter><parameter=a>2</parameter></function>",
         "<function=r>\n  <parameter=a>\n    if x:\n      y\n  </parameter>\n</function>",
         "<function=r>\n  <parameter=a>\n        return x\n  </parameter>\n</function>",
+        "<function=r><parameter=a><![CDATA[x</parameter><parameter=b>y</parameter></function>",
+        "<function=r><parameter=a><![CDATA[x</parameter><parameter=b>y]]> z</parameter></function>",
         "r<arg_key>a</arg_key>",
+        "r<arg_key>a</arg_key><arg_value>1<arg_key>b</arg_key><arg_value>2</arg_value>",
+        "r<arg_key>a</arg_key><arg_value><![CDATA[x</arg_value>",
+        "r<arg_key>a</arg_key><arg_value><![CDATA[x</arg_value><arg_key>b</arg_key><arg_value>y]]> z</arg_value>",
         "r(path='a.md'",
         "r(path='a.md', 5)",
         "r(path=a)",
@@ -148,7 +156,8 @@ def test_keys_and_values_that_nothing_ends_may_go_on() -> None:
 
 PIECES = st.sampled_from(
     ["<function=r>", "<parameter=a>", "</parameter>", "</function>", "<invoke name='r'>", "</invoke>", "r", "(", ")",
-     "a=1", ",", " ", "\n", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", '{"a": 1}', "{", "}", '"', "x"]
+     "a=1", ",", " ", "\n", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "<![CDATA[",
+     "]]>", '{"a": 1}', "{", "}", '"', "x"]
 )  # fmt: skip
 
 

@@ -45,6 +45,10 @@ REASONS = [
         "<tool_call><function=r><parameter=a><function=w></function></parameter></function>",
         "more than a value inside of a parameter",
     ),
+    (
+        "<tool_call><function=r><parameter=a><![CDATA[x</parameter></function></tool_call>",
+        "a CDATA section does not end",
+    ),
     ("<tool_call>[", "the JSON is cut off"),
     ('<tool_call>{"name": "r", "arguments": "{} {}"}', "the arguments are a string that holds more than an object"),
     ('<tool_call>{"name": "r", "arguments": 5}', "the arguments are not an object"),
