@@ -12,18 +12,20 @@ import re
 _PIECE = re.compile(r"`+|~+|\n|[\x00-\x09\x0b-\x20]+|[^`~\n]+")
 
 _BLANKS = "".join(map(chr, range(0x21)))
-# What may stand before a fence on its line: an item of a list begins with it. It is looked for in so many characters.
-_ITEM = re.compile(r"(?:[ \t]*+(?:[-*+]|[0-9]{1,9}+[.)])[ \t]++)++")
+# What may stand before a fence on its line: an item of a list begins with it, or a quotation goes on. It is looked for
+# in so many characters.
+_ITEM = re.compile(r"(?:[ \t]*+(?:>|(?:[-*+]|[0-9]{1,9}+[.)])[ \t]))++[ \t]*+")
+_IN_QUOTATION = f"{_BLANKS}>"
 _MAX_ITEM = 32
 
 
 class CodeState:
     """Whether the text so far leaves a code fence or a code span open. How it was cut does not show.
 
-                  run of >= 3 at the start of a line, or of an item of a list
+                  run of >= 3 at the start of a line, of an item of a list or of a line of a quotation
         +---------------------------------------------> in a fence --+
-        |            (a backtick later on that line:       |   ^     | a line of nothing but
-    plain            it was a code span after all)         |   |     | an equal or longer run
+        |            (a backtick later on that line:       |   ^     | a line of nothing but an equal
+    plain            it was a code span after all)         |   |     | or longer run, or out of its quotation
         |                                                  v   |     |
         |<-------------------------------------------- closing line <+
         |  any other run of backticks
@@ -35,7 +37,9 @@ class CodeState:
     __slots__ = (
         "_closing",
         "_fence",
+        "_in_quotation",
         "_info",
+        "_leaves",
         "_line",
         "_run",
         "_run_blank",
@@ -49,6 +53,8 @@ class CodeState:
         self.blank = True  # nothing but white space on this line so far
         self._line = ""  # the beginning of this line
         self._fence = ("", 0)  # the run that opened the fence: its character and length
+        self._in_quotation = False  # the lines of the fence go on with a `>`
+        self._leaves = False  # and this one has not, so far
         self._info = False  # still on the line that opened the fence
         self._closing = False  # this line closes the fence unless more text follows on it
         self._span = 0  # length of the run that opened the code span
@@ -60,19 +66,28 @@ class CodeState:
     @property
     def quoted(self) -> bool:
         """True if what follows is code. To be asked after `end_run`."""
-        return self._fence[1] > 0 or self._span > 0
+        return (self._fence[1] > 0 and not self._leaves) or self._span > 0
 
     def feed(self, text: str) -> None:
-        if "`" not in text and "~" not in text:
-            self._pass_plain(text)
+        if not text:
             return
+        if "`" not in text and "~" not in text:
+            self.end_run()
+            if not self._in_quotation:
+                self._pass_plain(text)
+                return
         for piece in _PIECE.findall(text):
             first = piece[0]
+            if self._leaves and (first > " " or first == "\n"):
+                self._leaves = False
+                if first != ">":
+                    self._end_fence()
             if first in "`~":
                 if first != self._run_char:
                     self.end_run()
                 if not self._run:
-                    self._run_char, self._run_blank = first, self.blank
+                    self._run_char = first
+                    self._run_blank = self.blank or (self._in_quotation and not self._line.strip(_IN_QUOTATION))
                     is_item = len(self._line) < _MAX_ITEM and _ITEM.fullmatch(self._line)
                     self._run_opens = self.blank or bool(is_item)
                 self._run += len(piece)
@@ -95,9 +110,6 @@ class CodeState:
 
     def _pass_plain(self, text: str) -> None:
         """The short way for text without backticks and tildes: lines are looked at, not what is in them."""
-        if not text:
-            return
-        self.end_run()
         last = text.rfind("\n")
         if last >= 0:
             if self._closing and text[: text.find("\n")].strip(_BLANKS):
@@ -110,11 +122,15 @@ class CodeState:
 
     def _end_line(self) -> None:
         if self._closing:
-            self._fence = ("", 0)
+            self._end_fence()
+        self._leaves = self._in_quotation
         self._closing = self._info = False
         self._span = 0
         self._line = ""
         self.blank = True
+
+    def _end_fence(self) -> None:
+        self._fence, self._in_quotation = ("", 0), False
 
     def end_run(self) -> None:
         """A character follows that is no backtick or tilde: the run before it is whole."""
@@ -125,7 +141,8 @@ class CodeState:
         fence_char, fence_length = self._fence
         if self._info and char == fence_char == "`":
             # An info string holds no backtick: the run that looked like a fence opened a code span.
-            self._span, self._fence = fence_length, ("", 0)
+            self._span = fence_length
+            self._end_fence()
         if self._fence[1]:
             self._closing = self._run_blank and char == fence_char and length >= fence_length
         elif self._span:
@@ -133,5 +150,6 @@ class CodeState:
                 self._span = 0
         elif self._run_opens and length >= 3:
             self._fence, self._info = (char, length), True
+            self._in_quotation = ">" in self._line
         elif char == "`":
             self._span = length

@@ -22,11 +22,14 @@ def quotes(state: CodeState) -> bool:
 
 QUOTED = ["`", "a `b", "``a`b", "```", "```\n", "```py\nx\n", "  ```\nx", "~~~\n", "~~~\n```\n", "````\n```\n",
           "```\n``` x\n", "```\nx```\n", "```a`b", "~~~a`b\n", "```\n\n\n", "`a``",
-          "- ```\nx", "1. ```sh\n", " 12) * ~~~\n"]  # fmt: skip
+          "- ```\nx", "1. ```sh\n", " 12) * ~~~\n",
+          "> ```", "> ```\n> x", "> ```\n>", ">```\n> x\n> ", "> > ~~~\n> > ", "> - ```\n>   x", "- > ```\n  > x",
+          "> ```\n> a ```\n> ", "> ```\n> ~~~\n> ", "> ```\nx\n> ```\n> x", "```\n> ```\n", "> ```\n```\n"]  # fmt: skip
 FREE = ["", "a", "`a`", "``a`b``", "`a\n", "```\nx\n```\n", "```\nx\n``````  \n", "~~~\nx\n~~~\n", "~~~ x\n~~~\n", "~~",
         "a ~~~\n", "a ```\n", "A ```\n", "```a`b```", "```a```\n", "> a\n", "```\n```\n", "`` ` ``",
         "- ```sh\n  x\n  ```\n", "1. ```\nx\n```\n", "- ```x``` y\n",
-        "-```\n", "- a ```\n", "> ```\n> x\n", "1234567890. ```\n", "-" + " " * 40 + "```\n"]  # fmt: skip
+        "> ```\n> x\n> ```\n> ", "> ```\n> x\n", "> ```\nx", "> ```\n\n> x", "> a ```\n> ", "> ```a`b```\n> ",
+        "-```\n", "- a ```\n", "1234567890. ```\n", "-" + " " * 40 + "```\n"]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", QUOTED)
@@ -52,7 +55,7 @@ def test_a_line_is_blank_until_something_stands_on_it(text: str, blank: bool) ->
     assert state_after(text).blank is blank
 
 
-@given(st.lists(st.sampled_from(["`", "``", "```", "~~~", "\n", " ", "a", "é", "\r", "\x1f", "-", "1", ". "])))
+@given(st.lists(st.sampled_from(["`", "``", "```", "~~~", "\n", " ", "a", "é", "\r", "\x1f", "-", "1", ". ", "> "])))
 def test_how_the_text_is_cut_does_not_show(pieces: list[str]) -> None:
     whole, cut = state_after("".join(pieces)), state_after(*pieces)
     assert (quotes(whole), whole.blank) == (quotes(cut), cut.blank)

@@ -86,6 +86,7 @@ TEXT = {
     "a fence of four ticks": f"Like this:\n````\n```\n{CALL}\n```\n````\nDone.",
     "ticks do not close tildes": f"~~~\n```\n{CALL}\n~~~",
     "an indented fence": f"1. Like this:\n   ```\n   {CALL}\n   ```\n",
+    "a fence in a quotation": f"> [!example] Like this:\n> ```json\n> {CALL}\n> ```\nDone.",
     "a fence that does not end": f"Like this:\n```\n{CALL}",
     "a fence line with text does not close": f"```\n``` x\n{CALL}\n```",
     "a draft": f"<think>Perhaps {CALL}?</think> No.",
