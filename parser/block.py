@@ -306,6 +306,8 @@ class Block:
         # No reading. If a close tag stood in what looked like a string, the string may not have been meant as one (its
         # quote got lost), and the block ended there: so the answer is read on from that tag.
         if cut is None or self._resumes == MAX_RESUMES:
+            # An open tag that ended it may stand in a string, too.
+            self._wary = self._wary or not closed
             self._malformed(reading.reason, self._head + body + tag, events)
             return rest
         self._resumes += 1

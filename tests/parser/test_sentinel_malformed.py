@@ -221,3 +221,18 @@ def test_after_a_broken_string_nothing_is_repaired() -> None:
     text = block('{"name": "r", "arguments": {"p": "a.md}}')
     assert answer_of(read([f"{text}\n{block(BODY + '}')}"])).calls == []
     assert answer_of(read([f"{text}\n{CALL}"])).calls == [R]
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "after"),
+    [
+        (r'{"name": "w", "arguments": "{"p": "', r"{\"name\": \"r\", \"arguments\": {}}", '"}"}'),
+        (r"{\"name\": \"w\", \"arguments\": {\"p\": \"", "r()", r"\"}}"),
+        ('{"name": "w", "arguments": {"p": `', "{'name': 'r', 'arguments': {}}", "`}}"),
+        ("""{"name": "w", "arguments": {"p": '''""", '[{"name": "r", "arguments": {}}]', "'''}}"),
+    ],
+)
+def test_behind_a_broken_block_that_an_open_tag_ended_nothing_is_repaired(before: str, inside: str, after: str) -> None:
+    """That tag may stand in one of its strings: in the note that is to be written, say."""
+    for answer in every_size(block(before + block(inside) + after)):
+        assert answer.calls == []
