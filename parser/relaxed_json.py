@@ -68,6 +68,8 @@ _DECIMAL = re.compile(r"([-+]?)(0|[1-9][0-9]*|[1-9][0-9]{0,2}(?:_[0-9]{3})+)?(?:
 _COMMENT = re.compile(r"(?://|#)[^\n]*|/\*.*?\*/", re.DOTALL)
 _NO_COMMENT = re.compile(r'["{}\[\]]|,[ \t\r]*(?:\*/)?\Z')
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$-]*")
+# The languages that have strings in single quotes write characters so that one does not see, as `\xa0`.
+_LATIN_1 = re.compile(r"\\x([0-9a-fA-F]{2})")
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 # In prose and code a quotation opens behind one of these, close to what it quotes, and closes before one of those.
 _QUOTATION = re.compile(r"""(?:(?<=[\s(\[{<=>;/'-])|(?<=\A))"(?=\S)[^"]*(?<=\S)"(?=[\s)\]}>.,;:!?/'-]|\Z)""")
@@ -374,6 +376,9 @@ class _Writer:
                     raise UnreadableError("a key without a colon")
                 inner_quotes = True
                 self.out.append('\\"')
+            elif char == "\\" and Rule.SINGLE_QUOTES in self.rules and (code := _LATIN_1.match(self.text, self.pos)):
+                self.out.append(f"\\u00{code[1]}")
+                self.pos = code.end() - 1
             elif char == "\\" and ends is ENDS_KEY:
                 # As Markdown writes the `_` of a name. Before a letter it may be anything.
                 if self.text[self.pos + 1 : self.pos + 2].isalnum():
@@ -456,6 +461,7 @@ class _Writer:
         inner = re.sub(r'\\.|"', _double_quoted, self.text[start:end], flags=re.DOTALL)
         # Read again as what it now is, so that control characters and escapes in it are judged as everywhere.
         strict = _Writer(f'"{inner}"', 0, closed=self.closed)
+        strict.rules |= self.rules
         strict.value(ENDS_ANYWHERE)
         self.rules |= strict.rules
         self.out += strict.out

@@ -118,7 +118,9 @@ def test_raw_control_characters_are_escaped(value: dict[str, str]) -> None:
 
 
 @given(
-    st.dictionaries(st.text(alphabet="abc_"), st.none() | st.booleans() | st.integers() | st.text(alphabet="ab'\"\\\n"))
+    st.dictionaries(
+        st.text(alphabet="abc_"), st.none() | st.booleans() | st.integers() | st.text(alphabet="ab'\"\\\n\0\xa0")
+    )
 )
 def test_what_python_prints_is_read(value: dict[str, object]) -> None:
     assert json.loads(rewrite(repr(value)).text) == value
@@ -130,6 +132,12 @@ def test_what_python_prints_is_read(value: dict[str, object]) -> None:
         ("{“a”: „b”}", '{"a": "b"}', ["curly-quotes"]),
         ("[\u2018a\u2019, “b”]", '["a", "b"]', ["curly-quotes"]),
         ('{"a": """b "c" d"""}', r'{"a": "b \"c\" d"}', ["triple-quotes"]),
+        (
+            r"""{'a\x20b': 'caf\xe9', 'c': "it's\xa0"}""",
+            r"""{"a\u0020b": "caf\u00e9", "c": "it's\u00a0"}""",
+            ["single-quotes"],
+        ),
+        (r"""["\xa0", '\\xa0 \xag']""", r"""["\\xa0", "\\xa0 \\xag"]""", ["invalid-escapes", "single-quotes"]),
         ("{'a': '''it's'''}", '{"a": "it\'s"}', ["single-quotes", "triple-quotes"]),
         ("{a: .5, # half\n}", '{"a": 0.5 \n}', ["unquoted-keys", "number-spelling", "comments", "trailing-comma"]),
         ("{\u00a0}", "{ }", ["other-spaces"]),
