@@ -39,6 +39,7 @@ _INTEGER = re.compile(r"-?[1-9][0-9]{0,15}|0")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,30})(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?")
 # As JSON and Python write them. `yes` and `1` may be meant as words.
 _BOOLEANS = {"true": "true", "True": "true", "false": "false", "False": "false"}
+_NULLS = frozenset({"null", "None"})
 # Any string, its escapes unread: what is wrong in them is found when it is decoded.
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
@@ -65,6 +66,7 @@ class Coercion(StrEnum):
 
     NUMBER = "coerced_number"
     BOOLEAN = "coerced_boolean"
+    WORD_NULL = "coerced_null"
     OBJECT = "coerced_object"
     ARRAY = "coerced_array"
     NULL = "dropped_null"
@@ -344,6 +346,8 @@ def _scalar(inside: str, types: frozenset[str]) -> tuple[str, list[Coercion]] | 
         return inside, [Coercion.NUMBER]
     if "boolean" in types and inside in _BOOLEANS:
         return _BOOLEANS[inside], [Coercion.BOOLEAN]
+    if "null" in types and inside in _NULLS:
+        return "null", [Coercion.WORD_NULL]
     return None
 
 
