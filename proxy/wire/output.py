@@ -40,10 +40,13 @@ from ..contracts import (
 from ..errors import ApiError
 from ..ids import MintId
 from .builder import WireEvent
+from .json_body import JsonObject
 from .tools import CallKind, DeclaredName
 
 # In the words of the Responses API; the other APIs' are the same.
-ItemType = Literal["message", "reasoning", "function_call", "custom_tool_call", "tool_search_call", "compaction"]
+ItemType = Literal[
+    "message", "reasoning", "function_call", "custom_tool_call", "tool_search_call", "tool_search_output", "compaction"
+]
 
 CALL_ITEMS: Mapping[CallKind, ItemType] = {
     "function": "function_call", "custom": "custom_tool_call", "tool_search": "tool_search_call",
@@ -73,6 +76,8 @@ class OutputItem:
     """Of a message: `commentary` or `final_answer`, where the model said so."""
     content: str = ""
     """What a compaction holds, which has no parts."""
+    found: JsonObject | None = None
+    """What a hosted search has brought, of the two items that tell it."""
 
     @property
     def is_call(self) -> bool:

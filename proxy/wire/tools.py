@@ -71,6 +71,8 @@ class ToolSet:
     echo: tuple[JsonObject, ...] = ()
     declared: Mapping[str, DeclaredName] = field(default_factory=dict)
     hosted: frozenset[str] = frozenset()
+    unfound: Mapping[str, JsonObject] = field(default_factory=dict)
+    """By the model's name of a deferred tool what a hosted search brings of it: it, or its whole namespace."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -89,7 +91,8 @@ class ToolSet:
         for flat, declared in self.declared.items():
             if (declared.name, declared.namespace) == (name, namespace):
                 return flat
-        return _flat_name(namespace, name)
+        # What a search found is called in a namespace of its own name, also where this request does not declare it.
+        return name if namespace == name else _flat_name(namespace, name)
 
 
 def _flat_name(namespace: str, name: str) -> str:
@@ -111,21 +114,27 @@ def found_names(tools: Iterable[Reader]) -> list[str]:
 
 def _is_search(tool: Reader) -> bool:
     """Whether the client executes it. A hosted one has nothing to look for: deferred tools are offered at once."""
-    return tool.string("type") == SEARCH and tool.choice("execution", ("server", "client")) == "client"
+    return _is_any_search(tool) and tool.choice("execution", ("server", "client")) == "client"
+
+
+def _is_any_search(tool: Reader) -> bool:
+    return tool.string("type") == SEARCH
 
 
 class _Collector:
     """Gathers tools in order and keeps count of what they weigh.
 
-    `deferring`: what is declared as deferred is not offered before a search has found it.
+    `searched`: there is a search. `deferring`: what is declared as deferred is not offered before it has found it.
     """
 
-    def __init__(self, *, deferring: bool) -> None:
+    def __init__(self, *, searched: bool, deferring: bool) -> None:
+        self._searched = searched
         self._deferring = deferring
         self.tools: list[Tool] = []
         self.echo: list[JsonObject] = []
         self.declared: dict[str, DeclaredName] = {}
         self.hosted: set[str] = set()
+        self.unfound: dict[str, JsonObject] = {}
         self._schema_bytes = 0
 
     def add(self, tool: Reader, *, late: bool = False) -> None:
@@ -140,6 +149,7 @@ class _Collector:
                 for member in self._namespace_members(tool)
             ]
             echo = {**tool.raw, "description": tool.string("description") or "", "tools": members}
+            self.unfound |= {flat: echo for flat in self.unfound if self.declared[flat].namespace == namespace}
         elif _is_search(tool):
             self._offer(SEARCH, DeclaredName(SEARCH, kind="tool_search"), tool, tool.get("parameters"), late=late)
             echo = tool.raw
@@ -168,16 +178,24 @@ class _Collector:
         parameters = body.get("parameters") if form is None else input_schema(form)
         strict = body.boolean("strict")
         deferred = body.boolean("defer_loading") is True
+        flat = name if namespace is None else _flat_name(namespace, name)
         if late or not (deferred and self._deferring):
-            flat = name if namespace is None else _flat_name(namespace, name)
-            known = DeclaredName(name, namespace, "function" if form is None else "custom")
+            # At OpenAI a function that a search finds outside any namespace is called in one of its own name: SDKs
+            # look it up by that.
+            lone = deferred and self._searched and form is None and namespace is None
+            known = DeclaredName(name, name if lone else namespace, "function" if form is None else "custom")
             self._offer(flat, known, body, parameters, strict=strict is True and form is None, late=late)
         echo: JsonObject = {"type": kind, "name": name, "description": description}
         if form is None:
             echo |= {"parameters": body.get("parameters"), "strict": strict is True}
         else:
             echo["format"] = form
-        return echo | {key: body.get(key) for key in ECHOED_MEMBERS if body.get(key) is not None}
+        echo |= {key: body.get(key) for key in ECHOED_MEMBERS if body.get(key) is not None}
+        if late:
+            self.unfound.pop(flat, None)
+        elif deferred and self._searched and not self._deferring:
+            self.unfound[flat] = echo
+        return echo
 
     def _offer(
         self, flat: str, known: DeclaredName, body: Reader, parameters: JsonValue, *, late: bool, strict: bool = False
@@ -223,14 +241,15 @@ def parse_tools(request: Reader, late: Iterable[Reader] = ()) -> ToolSet:
 
 def collect_tools(tools: Iterable[Reader], late: Iterable[Reader] = ()) -> ToolSet:
     tools = list(tools)
-    collector = _Collector(deferring=any(map(_is_search, tools)))
+    collector = _Collector(searched=any(map(_is_any_search, tools)), deferring=any(map(_is_search, tools)))
     for tool in tools:
         collector.add(tool)
     for tool in late:
         collector.add(tool, late=True)
     return ToolSet(
-        ToolRegistry(collector.tools), tuple(collector.echo), collector.declared, frozenset(collector.hosted)
-    )
+        ToolRegistry(collector.tools), tuple(collector.echo), collector.declared, frozenset(collector.hosted),
+        collector.unfound,
+    )  # fmt: skip
 
 
 def _not_in_tools(what: str) -> RequestError:

@@ -71,6 +71,7 @@ KINDS = {
     "custom_tool_call": Kind("input", "ctc_", "custom_tool_call_input"),
     "compaction": Kind("encrypted_content", "cmp_", None),
     "tool_search_call": Kind("arguments", "tsc_", None),
+    "tool_search_output": Kind("tools", "tso_", None),
 }
 
 # As at OpenAI.
@@ -129,7 +130,9 @@ class _Reading:
             assert item["status"] == "in_progress"
         if item["type"] == "message":
             assert item["role"] == "assistant"
-        if "call_id" in item:
+        if item.get("execution") == "server":
+            assert item["call_id"] is None
+        elif "call_id" in item:
             self.take_id(item["call_id"])
         if kind.part is None and kind.text is not None:
             assert item["call_id"]

@@ -4,7 +4,7 @@
       message     added, content_part.added, output_text.delta*, .done, content_part.done, item.done
       call        added, function_call_arguments.delta+, .done, item.done
       custom call added, custom_tool_call_input.delta, .done, item.done
-      tool search added, item.done
+      tool search added, item.done (a hosted one: its call and its output, in front of the call of what it found)
       compaction  added, item.done
       reasoning   added, (summary_part.added, summary_text.delta+, .done, summary_part.done)*, item.done
     completed | incomplete | failed
@@ -26,6 +26,7 @@ from ...errors import ApiError
 from ...ids import MintId, mint_id
 from ..builder import WireEvent
 from ..custom_tools import unwrap_input
+from ..json_body import JsonObject
 from ..output import ItemStatus, ItemType, OutputBuilder, OutputItem
 from .compaction import Summary, write_summary
 from .request import ResponsesRequest
@@ -41,6 +42,9 @@ RESPONSE_ERROR_CODES = frozenset({
     "unsupported_image_media_type", "vector_store_timeout",
 })  # fmt: skip
 
+
+# What items of a search have that ran here.
+HOSTED_SEARCH: Mapping[str, str | None] = {"call_id": None, "execution": "server"}
 
 # Items beside which an answer is still expected.
 SILENT = frozenset({"compaction", "reasoning"})
@@ -107,9 +111,14 @@ def _item_object(item: OutputItem, status: ItemStatus, *, encrypted: bool = Fals
         case "custom_tool_call":
             text = unwrap_input(item.text) if status == "completed" else ""
             return {**head, "status": status, **called, "input": text, **namespace}
+        case "tool_search_call" if item.found is not None:
+            paths: WireEvent = {} if begun else {"paths": [item.found["name"]]}
+            return {**head, "status": status, **HOSTED_SEARCH, "arguments": paths}
         case "tool_search_call":
             found = {} if status != "completed" else search_arguments(item.text)
             return {**head, "status": status, "call_id": item.call_id, "execution": "client", "arguments": found}
+        case "tool_search_output":
+            return {**head, "status": status, **HOSTED_SEARCH, "tools": [] if begun else [item.found]}
         case "reasoning":  # without a status, as at OpenAI
             return {**head, "summary": []} if begun else {**head, **_summary(item.texts, encrypted=encrypted)}
         case "compaction":  # without one, too
@@ -152,6 +161,7 @@ class ResponsesBuilder(OutputBuilder):
         self._request = request
         self._clock = clock
         self._sequence = 0
+        self._found: list[JsonObject] = []
         self.id = mint("resp") if begun is None else begun.id
         self.created_at = int(clock()) if begun is None else begun.created_at
         self._head: WireEvent = {"id": self.id, "object": "response", "created_at": self.created_at}
@@ -203,6 +213,25 @@ class ResponsesBuilder(OutputBuilder):
         item = self._new("compaction")
         item.content = write_summary(Summary(event.summary, event.whole))
         return [*self._add(item), *self._close("completed")]
+
+    def _start_call(self, call_id: str, name: str) -> list[WireEvent]:
+        return [*self._find(name), *super()._start_call(call_id, name)]
+
+    def _find(self, name: str) -> list[WireEvent]:
+        """The hosted search that a client must have seen before a deferred tool is called, once for what it brings.
+
+        The model was offered the tool from the beginning, and has not searched.
+        """
+        found = self._request.tools.unfound.get(name)
+        if found is None or found in self._found:
+            return []
+        self._found.append(found)
+        events: list[WireEvent] = []
+        for kind in ("tool_search_call", "tool_search_output"):
+            item = self._new(kind)
+            item.found = found
+            events += self._add(item)
+        return [*events, *self._close("completed")]
 
     def _item_opened(self, item: OutputItem) -> list[WireEvent]:
         opened = self._item_object(item, "in_progress")

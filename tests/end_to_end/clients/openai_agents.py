@@ -15,6 +15,7 @@ from agents import (
     RunConfig,
     Runner,
     Tool,
+    ToolSearchTool,
     function_tool,
 )
 
@@ -30,34 +31,37 @@ MODELS: dict[str, type[OpenAIResponsesModel | OpenAIChatCompletionsModel]] = {
 QUIET = RunConfig(tracing_disabled=True)
 
 
-def tools_of(session: Session) -> list[Tool]:
-    @function_tool
+def tools_of(session: Session, *, deferred: bool = False) -> list[Tool]:
+    """`deferred`: the SDK calls them only if the server's own search has found them."""
+
+    @function_tool(defer_loading=deferred)
     def search_vault(query: str) -> str:
         """The paths of the notes that contain the query, one a line."""
         return session.call("search_vault", {"query": query})
 
-    @function_tool
+    @function_tool(defer_loading=deferred)
     def read_note(path: str) -> str:
         """The text of a note."""
         return session.call("read_note", {"path": path})
 
-    @function_tool
+    @function_tool(defer_loading=deferred)
     def list_tags() -> str:
         """All tags of the vault."""
         return session.call("list_tags", {})
 
-    return [search_vault, read_note, list_tags]
+    return [search_vault, read_note, list_tags, *([ToolSearchTool()] if deferred else [])]
 
 
 @asynccontextmanager
-async def agent_of(session: Session, api: str) -> AsyncIterator[Agent[None]]:
+async def agent_of(session: Session, api: str, *, deferred: bool = False) -> AsyncIterator[Agent[None]]:
     async with connected(session) as client:
         model = MODELS[api](MODEL, client)
-        yield Agent(name="librarian", instructions="Be brief.", tools=tools_of(session), model=model)
+        tools = tools_of(session, deferred=deferred)
+        yield Agent(name="librarian", instructions="Be brief.", tools=tools, model=model)
 
 
-async def run(session: Session, *, api: str) -> None:
-    async with agent_of(session, api) as agent:
+async def run(session: Session, *, api: str, deferred: bool = False) -> None:
+    async with agent_of(session, api, deferred=deferred) as agent:
         result = await Runner.run(agent, QUESTION, run_config=QUIET)
         for item in result.new_items:
             if isinstance(item, MessageOutputItem):
@@ -83,3 +87,4 @@ async def run_streamed(session: Session, *, api: str) -> None:
 WAYS: dict[str, dict[str, Way]] = {
     api: {"run": partial(run, api=api), "run_streamed": partial(run_streamed, api=api)} for api in MODELS
 }
+WAYS["responses"]["run_deferred"] = partial(run, api="responses", deferred=True)

@@ -11,7 +11,7 @@ from openai.types.responses.tool_param import ToolParam
 from prompts import ChoiceMode, PastCall, ToolChoice
 from proxy.errors import RequestError
 from proxy.wire.responses.request import ResponsesRequest, parse_responses_request
-from proxy.wire.tools import CALLABLE_TOOLS, HOSTED_TOOLS
+from proxy.wire.tools import CALLABLE_TOOLS, HOSTED_TOOLS, DeclaredName
 from tests.support.published_types import type_names
 
 READ: dict[str, Any] = {"type": "function", "name": "read", "parameters": {"type": "object"}}
@@ -190,6 +190,34 @@ def test_a_search_that_the_client_executes_is_offered() -> None:
 def test_with_a_hosted_search_deferred_tools_are_offered_at_once(execution: dict[str, Any]) -> None:
     request = parse(tools=[{"type": "tool_search", **execution}, {**READ, "defer_loading": True}])
     assert [tool.name for tool in request.turn.registry] == ["read"]
+
+
+DEFERRED = {**READ, "defer_loading": True}
+
+
+@pytest.mark.parametrize("search", [{"type": "tool_search"}, SEARCH])
+def test_a_deferred_function_of_its_own_is_called_in_a_namespace_of_its_name(search: dict[str, Any]) -> None:
+    found = {"type": "tool_search_output", "call_id": "c", "tools": [DEFERRED]}
+    call = {"type": "tool_search_call", "call_id": "c", "arguments": {}}
+    tools = parse(tools=[search, DEFERRED, PATCH], input=[call, found]).tools
+    assert tools.client_name("read") == DeclaredName("read", "read")
+    assert tools.client_name("patch") == DeclaredName("patch", kind="custom")
+    assert tools.model_name("read", "read") == tools.model_name("read", None) == "read"
+    assert parse(tools=[DEFERRED]).tools.client_name("read") == DeclaredName("read"), "nothing has searched"
+    assert parse(tools=[READ]).tools.model_name("read", "read") == "read", "it was found in an earlier request"
+
+
+def test_a_hosted_search_finds_what_the_input_has_not_brought_yet() -> None:
+    hosted = {"type": "tool_search"}
+    namespace = {**NOTES, "tools": [{"type": "function", "name": "find", "defer_loading": True}]}
+    tools = [hosted, DEFERRED, PATCH, namespace]
+    unfound = parse(tools=tools).tools.unfound
+    assert {flat: found["type"] for flat, found in unfound.items()} == {"read": "function", "notes__find": "namespace"}
+    assert unfound["notes__find"]["tools"]
+    brought = {"type": "tool_search_output", "call_id": None, "execution": "server", "tools": [namespace]}
+    assert parse(tools=tools, input=[brought]).tools.unfound.keys() == {"read"}
+    assert not parse(tools=[SEARCH, DEFERRED]).tools.unfound, "the client searches"
+    assert not parse(tools=[DEFERRED]).tools.unfound
 
 
 def test_beside_a_search_of_the_client_deferred_tools_are_offered_once_they_are_found() -> None:

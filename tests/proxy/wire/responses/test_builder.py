@@ -218,6 +218,26 @@ def test_a_custom_call_that_broke_off_has_no_input() -> None:
     assert (response["output"][0]["status"], response["output"][0]["input"]) == ("incomplete", "")
 
 
+def test_a_hosted_search_is_told_in_front_of_the_call_of_what_it_finds() -> None:
+    lone = {"type": "function", "name": "read_note", "parameters": {"type": "object"}, "defer_loading": True}
+    members = [{"type": "function", "name": name, "defer_loading": True} for name in ("find", "list")]
+    namespace = {"type": "namespace", "name": "notes", "description": "d", "tools": members}
+    called = ("read_note", "notes__find", "notes__list", "read_note")
+    turn: list[TurnEvent] = []
+    for number, name in enumerate(called):
+        turn += [ToolCallStarted(f"call_{number}", name), ToolCallArguments("{}"), ToolCallEnded()]
+    events, response = build([*turn, TurnFinished(USAGE)], tools=[{"type": "tool_search"}, lone, namespace])
+    check_published_events(events)
+    check_events(events)
+    search, output, call, *others = response["output"]
+    hosted = {"status": "completed", "call_id": None, "execution": "server"}
+    assert search == {"id": search["id"], "type": "tool_search_call", **hosted, "arguments": {"paths": ["read_note"]}}
+    assert output == {"id": output["id"], "type": "tool_search_output", **hosted, "tools": [response["tools"][1]]}
+    assert (call["name"], call["namespace"]) == ("read_note", "read_note")
+    assert [item["type"] for item in others] == [search["type"], output["type"], *["function_call"] * 3]
+    assert others[1]["tools"] == [response["tools"][2]]
+
+
 def test_a_namespaced_call_comes_back_with_name_and_namespace() -> None:
     _, response = build([*call("mcp__notes__find"), TurnFinished(USAGE)])
     item = response["output"][0]
