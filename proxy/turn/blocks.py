@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from parser import ParserEvent, SentinelParser
+from parser.foreign import begins_foreign
 from parser.grammar import OPEN, OPEN_BEGUN
 from parser.headers import RESULT_OPENER
 
@@ -29,10 +32,24 @@ def begun_arguments(block: str) -> str:
     return "".join(event for event in SentinelParser(arguments=True).receive_text(block) if isinstance(event, str))
 
 
-def is_half_a_tag(event: ParserEvent) -> bool:
-    """Whether that is the beginning of a call's tag, and not any `<`."""
-    tag = event.strip() if isinstance(event, str) else ""
-    return len(tag) > 1 and bool(OPEN_BEGUN.fullmatch(tag) or OPEN.fullmatch(tag))
+def half_a_block(events: Sequence[ParserEvent]) -> int:
+    """How many of the last `events` are nothing but the beginning of a block: of its tag, or of a tag behind that."""
+    begun = ""
+    texts = takewhile(lambda event: isinstance(event, str), reversed(events[-2:]))
+    for count, text in enumerate(texts, start=1):
+        begun = f"{text}{begun}"
+        if _is_half_a_block(begun.strip()):
+            return count
+    return 0
+
+
+def _is_half_a_block(text: str) -> bool:
+    tag = OPEN.match(text)
+    if tag is None:
+        # One character may be any.
+        return len(text) > 1 and bool(OPEN_BEGUN.fullmatch(text))
+    behind = text[tag.end() :].lstrip()
+    return not behind or (behind[0] == "<" and begins_foreign(behind, 0) is None)
 
 
 def is_markup(raw: str) -> bool:

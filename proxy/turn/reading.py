@@ -40,7 +40,7 @@ from ..contracts import (
     Usage,
 )
 from ..errors import BackendError
-from .blocks import UNREADABLE, is_half_a_tag
+from .blocks import UNREADABLE, half_a_block
 from .calls import CallGate
 from .json_stream import JsonStream
 from .leaving_call import LeavingCall
@@ -284,8 +284,9 @@ class Reading:
         # What the parser held back, for it might have become a tag, is decided here: a tag cut in two is none.
         if self._calls is not None and not self._over:
             events = self._parser.receive_eof()
-            if (self._incomplete or self._error) and events and is_half_a_tag(events[-1]):
-                self._said.take_out(str(events.pop()), UNREADABLE)
+            if (self._incomplete or self._error) and (begun := half_a_block(events)):
+                self._said.take_out("".join(map(str, events[-begun:])), UNREADABLE)
+                del events[-begun:]
             while (rest := self._obey(self._calls, events)) is not None:
                 self._parse(self._calls, rest)
                 events = self._parser.receive_eof()

@@ -117,7 +117,11 @@ def test_whether_a_model_goes_on_behind_the_one_call_is_known(behind: str, goes_
 CUT, GONE = TurnEnded(None, "content_filter"), BackendError("gone")
 
 
-@pytest.mark.parametrize(("tag", "is_half"), [("<", False), ("<t", True), ("<tool_c", True), ("<tool_call", True)])
+@pytest.mark.parametrize(
+    ("tag", "is_half"),
+    [("<", False), ("<t", True), ("<tool_c", True), ("<tool_call", True), ("<tool_call>", True),
+     ("<tool_call><func", True), ("<tool_call>\n<function=read_n", True), ("<tool_call> <b", False)],
+)  # fmt: skip
 @pytest.mark.parametrize("written", ["I use ", '{"a": 1} '])
 def test_half_a_tag_is_text_unless_the_answer_was_cut_in_it(tag: str, is_half: bool, written: str) -> None:
     """One character of it may be any."""
