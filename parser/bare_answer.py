@@ -14,7 +14,7 @@ follows which would make it an example.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from .beginnings import beginnings
@@ -42,7 +42,8 @@ MAX_FRAME_CHARS = 1024
 
 _START = re.compile(r"[ \t\r\n]*(?:(`{3,}|~{3,})[\w-]*[ \t]*\r?\n[ \t\r\n]*)?")
 _START_BEGUN = re.compile(beginnings(_START.pattern))
-_HEADED_START = re.compile(rf"[ \t\r\n]*{CALL_HEADER}")
+# Its group is the fence, as above, of which it has none.
+_HEADED_START = re.compile(rf"[ \t\r\n]*{CALL_HEADER}()")
 _HEADED_START_BEGUN = re.compile(beginnings(_HEADED_START.pattern))
 # What may differ from the taught form: other words for the same members. Without arguments an object with a name is
 # anything, and a fault in JSON that is only shown must not be repaired into a call.
@@ -139,11 +140,16 @@ def _begin(
     """The call that begins with `text`, and what of the text is behind its beginning. None: too early to tell."""
     start = _HEADED_START.match(text) if headed else _START.match(text)
     begun = _HEADED_START_BEGUN.match(text) if headed else _START_BEGUN.match(text)
-    pos, fence = start.end() if start else 0, (start and not headed and start[1]) or ""
-    if pos > MAX_FRAME_CHARS or (begun and len(text) > MAX_FRAME_CHARS):
+    if (begun and len(text) > MAX_FRAME_CHARS) or not (start or begun):
         raise _NoCallError
-    if start and text.startswith("{", pos):
-        return _BareCall(registry, fence, tells=tells, headed=headed), text[pos + 1 :]
+    if start is None:
+        return None
+    pos, fence = start.end(), start[1] or ""
+    if pos > MAX_FRAME_CHARS:
+        raise _NoCallError
+    if text.startswith("{", pos):
+        frame = [Rule.HEADED_ANSWER if headed else Rule.BARE_ANSWER, *([Rule.FENCED_ANSWER] if fence else [])]
+        return _BareCall(registry, fence, frame, tells=tells), text[pos + 1 :]
     if fence and OPEN.match(text, pos):
         return _FencedCalls(registry, fence, text[:pos], tells=tells), text[pos:]
     # Prose, most of all: nearly every answer is let go with its first character.
@@ -155,11 +161,12 @@ def _begin(
 class _BareCall:
     """An object behind its brace: strict JSON, none but the members of a call, and after it only its fence."""
 
-    def __init__(self, registry: ToolRegistry, fence: str, *, tells: bool, headed: bool) -> None:
+    def __init__(self, registry: ToolRegistry, fence: str, frame: Sequence[Rule], *, tells: bool) -> None:
+        """`frame` is what stands in place of its tags."""
         self._registry = registry
         self._tells = tells
-        self._headed = headed
         self._fence = fence
+        self._frame = frame
         self._text = ["{"]
         self._first = True
         self._held = ""
@@ -226,8 +233,7 @@ class _BareCall:
         # twice.
         if len(calls) != 1 or not HARMLESS.issuperset(calls[0].rules) or not self._registry.match(calls[0].name):
             raise _NoCallError
-        frame = [Rule.HEADED_ANSWER] if self._headed else [Rule.BARE_ANSWER]
-        call = calls[0].after([*frame, Rule.FENCED_ANSWER] if self._fence else frame)
+        call = calls[0].after(self._frame)
         repairs = tuple(rule.value for rule in call.rules)
         return [
             CallStarted(0, call.name, call.id, call.extra, bare=True),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
+from math import inf
 
 from parser import ToolRegistry
 
@@ -84,28 +84,28 @@ def render_turn(
     developer = head
     if profile.named_results or _guides_later(transcript):
         developer = _joined(_guidance(transcript, transcript.entries), _offer(tools, parallel), calls, answer_form)
+    # Of a conversation without tools nobody asks how long it is.
+    enough = profile.remind_after if len(tools) and profile.remind_after is not None else inf
     closing = partial(_closing_lines, transcript, tools, choice, profile, form=call_form(key), fault=fault, alone=alone)
 
     def parts() -> Iterable[Part]:
         page = PageWriter()
         write_conversation(page, transcript, key)
-        if lines := [text for _, text in closing(length=page.length)]:
+        if lines := [text for _, text in closing(is_long=page.length > enough)]:
             page.write(("\n\n" if visible(transcript) else "") + "\n".join(lines))
         return page.parts()
 
     def items() -> Iterable[Item]:
         said = [*conversation_items(transcript, key, named_results=profile.named_results)]
-        # Of a conversation without tools nobody asks how long it is, and of a long one not how much: what stands behind
-        # that need not be written for it.
-        enough = profile.remind_after if len(tools) else None
-        long = enough is not None and any(length > enough for length in accumulate(item.length for item in said))
-        lines = closing(length=sys.maxsize if long else 0, as_items=True)
+        # Of a long one nobody asks how long it is: what stands behind that need not be written for it.
+        is_long = enough < inf and any(length > enough for length in accumulate(item.length for item in said))
+        lines = closing(is_long=is_long, as_items=True)
         return [*said, *(Item("user", (Text(text),), ours=ours) for ours, text in lines)]
 
     def lines() -> Sequence[str]:
         # Both forms differ where results are named. Whatever its length: a line that was not shown is not repeated.
         forms = (False, True) if profile.named_results else (False,)
-        shown = [text for form in forms for _, text in closing(length=sys.maxsize, as_items=form)]
+        shown = [text for form in forms for _, text in closing(is_long=True, as_items=form)]
         told = request_told(transcript)
         return [*shown, told] if told and any(text.endswith(told) for text in shown) else shown
 
@@ -145,13 +145,16 @@ def _closing_lines(
     choice: ToolChoice,
     profile: PromptProfile,
     *,
-    length: int,
+    is_long: bool,
     form: str,
     fault: str | None,
     alone: bool,
     as_items: bool = False,
 ) -> Iterator[tuple[OwnLine, str]]:
-    """The lines of ours at the end of the conversation, `length` characters long, in which calls look like `form`."""
+    """The lines of ours at the end of the conversation, in which calls look like `form`.
+
+    `is_long`: it has more characters than `profile` leaves without a reminder.
+    """
     entries = visible(transcript)
     if not len(tools):
         if any(isinstance(entry, PastCall) for entry in entries) and not (alone and fault):
@@ -164,7 +167,7 @@ def _closing_lines(
         if profile.after_results and not (alone and fault) and entries and isinstance(entries[-1], ToolResult):
             named = as_items and profile.named_results
             yield OwnLine.AFTER_RESULTS, after_named_results(transcript) if named else line("after_results")
-        if profile.remind_after is not None and length > profile.remind_after:
+        if profile.remind_after is not None and is_long:
             yield OwnLine.REMINDER, line("reminder", form)
     if fault:
         yield OwnLine.FAULT, fault

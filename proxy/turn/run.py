@@ -169,10 +169,10 @@ class Turn:
         try:
             async with aclosing(self._run()) as batches:
                 async for batch in batches:
-                    if not (events := await self._parsable(batch)):
-                        continue
-                    self._lane_end.note(events)
-                    yield events
+                    events = batch if self._beside is None else await self._parsable(self._beside, batch)
+                    if events:
+                        self._lane_end.note(events)
+                        yield events
         finally:
             self._lane_end.settle("left")
 
@@ -293,12 +293,10 @@ class Turn:
     async def _held_to_format(self, answer: Answer) -> Answer:
         return await self._aside.held_to_format(answer, self._demands.output)
 
-    async def _parsable(self, events: list[TurnEvent]) -> list[TurnEvent]:
+    async def _parsable(self, beside: BesideCalls, events: list[TurnEvent]) -> list[TurnEvent]:
         """What of `events` clients can parse that asked for JSON."""
-        if self._beside is None:
-            return events
         told = self._newest is not None and self._newest.tells_json
-        return await self._aside.fitting(self._beside, events, told=told)
+        return await self._aside.fitting(beside, events, told=told)
 
     async def _ask(self, fault: Fault | None) -> Prompt:
         prompt = await self._aside.made(partial(self._prompts.prompt, fault, max_tokens=self._tokens_left))

@@ -138,25 +138,18 @@ def test_a_block_without_one_reading_stays_in_the_text(text: str) -> None:
         assert answer == Answer(f"So: {text}", [], "malformed")
 
 
-@pytest.mark.parametrize("rest", [" and so on.", ".", ", or `x`"])
-def test_a_call_without_arguments_in_a_sentence_is_text(rest: str) -> None:
-    begun = '<tool_call>{"name": "r"}'
-    for size in (1, 2, 3, 7, 0):
-        events = read(cut(f"As in {begun}{rest} {CALL}", size))
-        assert answer_of(events) == Answer(f"As in {begun}{rest} ", [R], "malformed")
-        [mention] = [event for event in events if isinstance(event, CallMalformed)]
-        assert (mention.raw, mention.meant) == (begun, False)
-
-
 @pytest.mark.parametrize(
     ("begun", "rest"),
     [
+        ('<tool_call>{"name": "r"}', " and so on."),
+        ('<tool_call>{"name": "r"}', "."),
+        ('<tool_call>{"name": "r"}', ", or `x`"),
         ("<tool_call> {then d", "escribe it} in your docs."),
         ("<tool_call>{name,", " arguments}."),
         ("<tool_call> {...", "}: so."),
     ],
 )
-def test_words_in_brackets_behind_a_tag_that_nobody_closed_are_a_mention(begun: str, rest: str) -> None:
+def test_what_stands_in_brackets_behind_a_tag_in_a_sentence_is_a_mention(begun: str, rest: str) -> None:
     for size in (1, 2, 3, 7, 0):
         events = read(cut(f"As in {begun}{rest} {CALL}", size))
         assert answer_of(events) == Answer(f"As in {begun}{rest} ", [R], "malformed")
