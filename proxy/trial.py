@@ -26,13 +26,20 @@ TOOL = Tool(
 
 # Why a trial failed, and what helps.
 TOO_LATE = f"no answer within {PATIENCE:g} seconds"
-NO_CALL = "it answered without calling the tool"
+# By what cut the answer.
+_CUT = {
+    "max_output_tokens": "its server cut the answer at a limit of tokens",
+    "content_filter": "a content filter cut the answer",
+}
 USED_UP = "Wait until the quota is renewed, or use another backend."
-# By the error's code, what to do; anything else is tried again.
+# By the error's code, or by what cut the answer, what to do; anything else is tried again.
 _REMEDIES = {
     "model_not_found": "Name a model that the backend has with --model NAME.",
     "insufficient_quota": USED_UP,
     "rate_limit_exceeded": "Wait a little, then try again.",
+    # A trial sets no limit of its own.
+    "max_output_tokens": "Raise the server's limit: the size of the context, or the length of an answer. "
+    "Or name another model with --model NAME.",
     "backend_auth": "Log in anew, or give the key that is wanted, then try again: another model would not help.",
 }
 
@@ -47,28 +54,36 @@ async def trial_turn(backend: TextBackend, model: str, options: TurnOptions) -> 
     )
     began = time.monotonic()
     called = False
+    incomplete: str | None = None
     try:
         async with asyncio.timeout(PATIENCE), aclosing(run_turn(request, backend, options, TurnReport())) as batches:
             async for events in batches:
                 for event in events:
                     match event:
-                        case ToolCallEnded():
+                        case ToolCallEnded(complete=True):
                             called = True
                         case TurnFailed(error):
                             return failed(model, error.message, error.code)
                         case TurnFinished(usage) if called:
                             return passed(model, time.monotonic() - began, usage.input_tokens, usage.output_tokens)
+                        case TurnFinished(incomplete=reason):
+                            incomplete = reason
                         case _:
                             pass
     except TimeoutError:
         return failed(model, TOO_LATE)
-    return failed(model, NO_CALL)
+    return cut(model, incomplete)
 
 
 def passed(model: str, seconds: float, read: int, written: int) -> Finding:
     return Finding(
         "turn", True, f"{model} called a tool in {seconds:.1f} s ({read:,} tokens read, {written:,} written)"
     )
+
+
+def cut(model: str, incomplete: str | None) -> Finding:
+    """No call of its answer is whole. One that was not cut has failed: a call is demanded."""
+    return failed(model, _CUT.get(incomplete or "", "its answer was cut"), incomplete)
 
 
 def failed(model: str, why: str, code: str | None = None, lacks: str = "call a tool") -> Finding:

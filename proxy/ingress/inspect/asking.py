@@ -17,7 +17,7 @@ from aiohttp import web
 from ...backends import Finding
 from ...errors import ApiError, RequestError
 from ...ids import mint_id
-from ...trial import NO_CALL, NOTE, PATIENCE, QUESTION, TOO_LATE, TOOL, failed, passed
+from ...trial import NOTE, PATIENCE, QUESTION, TOO_LATE, TOOL, cut, failed, passed
 from ...wire.json_body import JsonObject, JsonValue, parse_json_object
 from ..admission import OWNER
 from ..bodies import note_message
@@ -122,8 +122,8 @@ async def _loop(request: web.Request, model: str, turns: list[str]) -> Finding:
         answer = orjson.loads(orjson.dumps(asked.answer))
         read, written = read + answer["usage"]["input_tokens"], written + answer["usage"]["output_tokens"]
         calls = [item for item in answer["output"] if item["type"] == "function_call"]
-        if choice == "required" and not calls:
-            return failed(model, NO_CALL)
+        if choice == "required" and not any(call["status"] == "completed" for call in calls):
+            return cut(model, (answer["incomplete_details"] or {}).get("reason"))
         results = [{"type": "function_call_output", "call_id": call["call_id"], "output": NOTE} for call in calls]
         said = [*said, *answer["output"], *results]
     return passed(model, time.monotonic() - began, read, written)

@@ -8,11 +8,12 @@ import pytest
 from proxy.backends import Finding
 from proxy.backends.table import BACKENDS
 from proxy.cli.doctor import examine
-from proxy.contracts import Load
+from proxy.contracts import BackendEvent, Load, TextPiece, TurnEnded
 from proxy.home import KeptHabits, habits_file
 from proxy.quota import Quota, QuotaWindow
 from proxy.settings import Settings
 from proxy.turn import KeyHabit
+from tests.support.memory_backend import USAGE, MemoryBackend
 from tests.support.scripted_backend import SCRIPTED, ScriptedBackend
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -63,3 +64,29 @@ async def test_a_quota_is_red_only_when_it_is_used_up_and_is_the_main_one(
     settings = Settings(port=0, backend="scripted:a.md", store="memory", call_key="off")
     findings = [(finding.name, finding.good) async for finding in examine(settings)]
     assert [finding for finding in findings if finding[0] in {"quota", "turn"}] == seen
+
+
+HALF_A_CALL = TextPiece('<tool_call>{"name": "read", "arguments": {"note": "wel')
+UNCUT = "The model did not call a tool although 'tool_choice' demands it, also when asked again."
+
+
+@pytest.mark.parametrize("release", ["whole", "live"])
+@pytest.mark.parametrize(
+    ("answer", "why", "next_step"),
+    [
+        ([HALF_A_CALL, TurnEnded(USAGE, "max_output_tokens")], "its server cut the answer at a limit", "Raise"),
+        ([TurnEnded(USAGE, "content_filter")], "a content filter cut the answer", "Try again"),
+        ([TextPiece("I cannot read."), TurnEnded(USAGE)], UNCUT, "Try again"),
+    ],
+    ids=["limit", "filter", "uncut"],
+)
+async def test_a_turn_without_a_whole_call_says_whether_it_was_cut(
+    answer: list[BackendEvent], why: str, next_step: str, release: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BACKENDS, "scripted", replace(SCRIPTED, make=lambda _: MemoryBackend([answer, answer])))
+    settings = Settings(port=0, backend="scripted:a.md", store="memory", call_key="off", calls=release)
+    [turn] = [finding async for finding in examine(settings) if finding.name == "turn"]
+    assert turn.good is False
+    assert turn.said.startswith(f"scripted did not call a tool: {why}")
+    assert turn.remedy is not None
+    assert turn.remedy.startswith(next_step)

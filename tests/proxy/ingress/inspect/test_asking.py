@@ -8,13 +8,13 @@ import aiohttp
 import pytest
 
 from parser import write_call
-from proxy.contracts import Prompt
+from proxy.contracts import Prompt, TextPiece, TurnEnded
 from proxy.errors import BackendError
 from proxy.replay.call_key import key_of
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.http_client import client, error_of
-from tests.support.memory_backend import MemoryBackend
+from tests.support.memory_backend import USAGE, MemoryBackend
 from tests.support.sockets import talk
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -141,3 +141,12 @@ async def test_a_test_question_that_fails_says_what_to_do(error: BackendError, r
     assert told["good"] is False
     assert told["said"] == f"scripted did not call a tool: {error.message}"
     assert told["remedy"].startswith(remedy)
+
+
+async def test_a_test_question_whose_answer_is_cut_says_so() -> None:
+    half = TextPiece('<tool_call>{"name": "read", "arguments": {"note": "wel')
+    async with client([half, TurnEnded(USAGE, "max_output_tokens")]) as (session, url):
+        told = await press(session, url, "trial")
+    assert told["good"] is False
+    assert told["said"] == "scripted did not call a tool: its server cut the answer at a limit of tokens"
+    assert told["remedy"].startswith("Raise the server's limit")
