@@ -70,6 +70,8 @@ def main(model: str, *settings: str) -> None:
     wanted.endpoint_slots = True
     wanted.cpuparams.n_threads = wanted.cpuparams_batch.n_threads = 1
     wanted.warmup = False
+    # In each run a request has the same answer, whatever the temperature.
+    wanted.sampling.seed = 1
     wanted.verbosity = -1
     for setting in settings:
         name, _, value = setting.partition("=")
