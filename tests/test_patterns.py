@@ -6,7 +6,6 @@ import ast
 import importlib
 import pkgutil
 import re
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -22,6 +21,7 @@ from prompts.guard.quoted_blocks import _opening as _quoted_opening
 from proxy.turn.masking import _patterns
 
 from .support.adversaries import Adversary, adversaries
+from .support.cpu_time import any_round, cpu_seconds
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("parser", "prompts", "proxy")
@@ -68,7 +68,7 @@ MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
 # quadratic 16 times.
 LENGTHS = (24, 384, 6144)
 TOO_STEEP = 9.0
-# Seconds of this thread, below which a ratio says nothing. Nothing linear takes as long on so few characters.
+# CPU seconds, below which a ratio says nothing. Nothing linear takes as long on so few characters.
 FLOOR = 0.004
 EXPLODED = 0.25
 
@@ -188,21 +188,13 @@ def _all() -> dict[re.Pattern[Any], tuple[str, Use]]:
 PATTERNS = _all()
 
 
-def _seconds(use: Use, pattern: re.Pattern[Any], text: Any, rounds: int) -> float:
-    taken = []
-    for _ in range(rounds):
-        began = time.thread_time()
-        use(pattern, text)
-        taken.append(time.thread_time() - began)
-    return min(taken)
-
-
 def _too_steep(use: Use, pattern: re.Pattern[Any], adversary: Adversary) -> str | None:
     """How its time grows with the text, if it grows too fast."""
 
     def seconds(length: int, rounds: int = 1) -> float:
         text = adversary.text(length)
-        return _seconds(use, pattern, text if isinstance(pattern.pattern, str) else text.encode(), rounds)
+        read = text if isinstance(pattern.pattern, str) else text.encode()
+        return cpu_seconds(lambda: use(pattern, read), rounds)
 
     for length in LENGTHS:
         if seconds(length) > FLOOR:
@@ -216,18 +208,25 @@ def _too_steep(use: Use, pattern: re.Pattern[Any], adversary: Adversary) -> str 
 REACHED = {pattern: place for pattern, (place, _) in PATTERNS.items() if place not in OUT_OF_REACH}
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("pattern", REACHED, ids=REACHED.values())
 def test_time_grows_no_faster_than_the_text(pattern: re.Pattern[Any]) -> None:
     _, use = PATTERNS[pattern]
-    assert not [told for adversary in adversaries(pattern) if (told := _too_steep(use, pattern, adversary))]
+    for adversary in adversaries(pattern):
+        for each in any_round():
+            with each:
+                assert not _too_steep(use, pattern, adversary)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize(
     "pattern", [r"([a-z_]*token)=\w", r"^(a+)+$", r"\b[a-z][a-z-]*://", r"a*a*b", r"<x.*?>", r"(?:\s|\n)*;"]
 )
 def test_what_is_not_linear_is_found(pattern: str) -> None:
     made = re.compile(pattern)
-    assert any(_too_steep(_searched, made, adversary) for adversary in adversaries(made))
+    for each in any_round():
+        with each:
+            assert any(_too_steep(_searched, made, adversary) for adversary in adversaries(made))
 
 
 def test_every_place_that_makes_a_pattern_is_known() -> None:

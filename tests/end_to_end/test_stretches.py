@@ -15,14 +15,14 @@ from structlog.testing import capture_logs
 from parser import write_call
 from proxy.server import running_server
 from proxy.settings import Settings
-from tests.support.cpu_time import cpu_seconds
+from tests.support.cpu_time import any_round, cpu_seconds
 from tests.support.memory_backend import MemoryBackend
 from tests.support.patience import PATIENCE
 from tests.support.stretches import stretches
 
 MB = 10**6
-# Of these: some 50 ms where one takes 10. They were 500.
-MOMENTS = 5
+# Of these: some 100 ms where one takes 10. It is three at most, on a machine without other work, and was fifty.
+MOMENTS = 10
 TOOLS = [{"type": "function", "name": "read_note", "parameters": {"type": "object"}, "strict": False}]
 BODY: dict[str, Any] = {"model": "m", "input": "hi", "tools": TOOLS}
 # A call and its result are two of the 10,000 items that a request may have.
@@ -90,11 +90,17 @@ async def longest(answer: str, path: str, body: bytes) -> float:
     return max(took)
 
 
+async def is_brief(answer: str, path: str, body: bytes) -> None:
+    for each in any_round():
+        with each:
+            assert await longest(answer, path, body) < MOMENTS * moment()
+
+
 @pytest.mark.growth
 @pytest.mark.parametrize("name", REQUESTS)
 async def test_no_request_holds_the_loop_for_long(name: str) -> None:
     path, body = REQUESTS[name]
-    assert await longest("Hello.", path, body()) < MOMENTS * moment()
+    await is_brief("Hello.", path, body())
 
 
 @pytest.mark.growth
@@ -102,11 +108,11 @@ async def test_no_request_holds_the_loop_for_long(name: str) -> None:
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_no_answer_holds_the_loop_for_long(name: str, *, stream: bool) -> None:
     body = orjson.dumps({**BODY, "stream": stream})
-    assert await longest(ANSWERS[name], "responses", body) < MOMENTS * moment()
+    await is_brief(ANSWERS[name], "responses", body)
 
 
 @pytest.mark.growth
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_no_answer_in_json_holds_the_loop_for_long(*, stream: bool) -> None:
     body = orjson.dumps({"model": "m", "input": "hi", "stream": stream, "text": {"format": AS_JSON}})
-    assert await longest(ROWS, "responses", body) < MOMENTS * moment()
+    await is_brief(ROWS, "responses", body)

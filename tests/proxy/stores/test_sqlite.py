@@ -20,6 +20,7 @@ from proxy.stores.journal import LEASE
 from proxy.stores.key_value import Append, Drop, Put
 from proxy.stores.keyed import KeyedStore
 from proxy.stores.sqlite import SqliteKeyValue
+from tests.support.cpu_time import any_round
 from tests.support.patience import PATIENCE
 from tests.support.stored import CONVERSATION, ITEMS, RESPONSE, find_item
 
@@ -115,6 +116,7 @@ async def test_two_processes_share_a_file(tmp_path: Path) -> None:
     assert both[::2] == both[1::2]
 
 
+@pytest.mark.growth
 async def test_who_holds_the_file_holds_up_all_that_wait_only_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,11 +129,13 @@ async def test_who_holds_the_file_holds_up_all_that_wait_only_once(
     async with SqliteKeyValue(tmp_path / "r.db") as keys:
         with closing(sqlite3.connect(tmp_path / "r.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            begun = time.perf_counter()
-            await refused(keys)
-            one = time.perf_counter() - begun
-            await asyncio.gather(*(refused(keys) for _ in range(20)))
-            assert time.perf_counter() - begun - one < 5 * one
+            for each in any_round():
+                with each:
+                    begun = time.perf_counter()
+                    await refused(keys)
+                    one = time.perf_counter() - begun
+                    await asyncio.gather(*(refused(keys) for _ in range(20)))
+                    assert time.perf_counter() - begun - one < 5 * one
         assert await keys.commit([Put("a", b"1", 60)])
 
 
