@@ -1,6 +1,7 @@
 """Make arguments fit the tool's schema where that loses nothing: `"5"` for a number is 5.
 
-A repaired call that lacks what the schema requires is doubtful: it is rather the repair that lost it.
+A repaired call that lacks what the schema requires is doubtful: it is rather the repair that lost it. So is one with a
+member beside its arguments that nobody knows, unless that is a remark, which goes.
 
 Values change only where the schema asks for other types than a string, and says so by a plain `type`: `anyOf`, `$ref`
 and the like are left alone, and so is what fits already. An empty value of an optional member goes where the schema
@@ -48,6 +49,8 @@ _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array",
 _OURS = frozenset({"id", "call_id", "type", "key", "name"})
 _NO_PARAMETERS = frozenset(map(folded_key, _OURS))
 _IDLE = frozenset({"index", "toolcallid"})
+# Members in which models say, folded, why they call: words about the call and none of it.
+_REMARKS = frozenset({"thought", "reason", "reasoning", "explanation", "comment", "intent"})
 # What models write for what they leave out, with its type, and what asks for more than that where the type fits.
 _EMPTY: dict[str, tuple[object, str, str]] = {
     "null": (None, "null", ""),
@@ -72,6 +75,7 @@ class Coercion(StrEnum):
     NULL = "dropped_null"
     EMPTY = "dropped_empty"
     LIFTED = "lifted_member"
+    REMARK = "dropped_remark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,8 @@ class ParameterTypes:
     items: ParameterTypes | None = None
     # Of null, "", {} and [], each as written without blanks, those that nobody can mean there.
     refused: frozenset[str] = frozenset()
+    # What of `_REMARKS` is a parameter at any depth, so that it may have fallen out of its place.
+    meant: frozenset[str] = frozenset()
 
     @property
     def inside(self) -> bool:
@@ -106,9 +112,33 @@ class Coerced:
 def read_parameter_types(text: str) -> ParameterTypes:
     """The types that the schema in `text` asks for. What cannot be read allows everything; never raises."""
     try:
-        return _parameter_types(json.loads(text), MAX_SCHEMA_DEPTH)
+        schema = json.loads(text)
+        return replace(_parameter_types(schema, MAX_SCHEMA_DEPTH), meant=_meant(schema))
     except (ValueError, RecursionError):
         return _ANY
+
+
+def _meant(schema: object) -> frozenset[str]:
+    """What of `_REMARKS` may be a parameter."""
+    # Any name may be one where the schema says so in words. Most say nothing, and mean those that they list.
+    opened = isinstance(schema, dict) and (schema.get("additionalProperties") or "patternProperties" in schema)
+    return _REMARKS if opened else _REMARKS & _names_in(schema)
+
+
+def _names_in(schema: object) -> set[str]:
+    """All that could be the name of a parameter, folded: in choices and definitions, too."""
+    names: set[str] = set()
+    unread = [schema]
+    while unread:
+        match unread.pop():
+            case dict(members):
+                names.update(map(folded_key, members))
+                unread += members.values()
+            case list(values):
+                unread += values
+            case _:
+                pass
+    return names
 
 
 def _parameter_types(value: object, depth: int) -> ParameterTypes:
@@ -205,20 +235,31 @@ def fit(
     if not (strays or wanted.required):
         return coerce(arguments, wanted)
     written = {key for key, _ in members_of(arguments)}
+    left: list[tuple[str, str]] = []
     for key, value in strays:
         if key in wanted.members and key not in written:
             before = arguments.rstrip(BLANKS)[:-1] + (", " if written else "")
             arguments = f"{before}{json.dumps(key, ensure_ascii=False)}: {value}}}"
             written.add(key)
         elif folded_key(key) not in _IDLE:
-            return Doubtful(f"{key!r} stands beside the arguments")
+            left.append((key, value))
     missing = wanted.required - written
+    for key, value in left:
+        # With a gap in the arguments it may be what belongs there.
+        if missing or not _is_remark(key, value, wanted):
+            return Doubtful(f"{key!r} stands beside the arguments")
     # A parameter of such a name may be what stands beside the arguments, and nobody can tell.
     if missing if repaired else missing & _OURS:
         return Doubtful(f"the arguments have no {', '.join(map(repr, sorted(missing)))}")
-    lifted = tuple(Coercion.LIFTED for key, _ in strays if key in wanted.members)
+    lifted = (Coercion.LIFTED for key, _ in strays if key in wanted.members)
     coerced = coerce(arguments, wanted)
-    return replace(coerced, coercions=(*lifted, *coerced.coercions))
+    return replace(coerced, coercions=(*lifted, *(Coercion.REMARK for _ in left), *coerced.coercions))
+
+
+def _is_remark(key: str, value: str, wanted: ParameterTypes) -> bool:
+    """Whether a member beside the arguments only says something about the call."""
+    name = folded_key(key)
+    return name in _REMARKS and name not in wanted.meant and value.startswith('"')
 
 
 class _NotJsonError(Exception):

@@ -305,6 +305,61 @@ def test_members_of_every_call_are_no_parameters(name: str) -> None:
     assert isinstance(fit('{"path": "a"}', required, beside=beside), Doubtful)
 
 
+REMARKS = ["thought", "reason", "reasoning", "explanation", "comment", "intent"]
+
+
+@pytest.mark.parametrize("name", [*REMARKS, "Reasoning", "_comment"])
+@pytest.mark.parametrize("repaired", [False, True])
+def test_a_remark_beside_the_arguments_is_dropped(name: str, repaired: bool) -> None:
+    beside = [("key", '"k"'), (name, '"I look \\"it\\" up."')]
+    dropped = fit('{ "path":"a" } ', NOTE, beside=beside, repaired=repaired)
+    assert dropped == Coerced('{ "path":"a" } ', (Coercion.REMARK,))
+    assert fit("{}", read_parameter_types(""), beside=beside) == Coerced("{}", (Coercion.REMARK,))
+
+
+def test_remarks_are_counted_beside_what_is_lifted_and_coerced() -> None:
+    beside = [("thought", '"a"'), ("size", '"5"'), ("comment", '""')]
+    assert fit('{"path": "a"}', NOTE, beside=beside) == Coerced(
+        '{"path": "a", "size": 5}', (Coercion.LIFTED, Coercion.REMARK, Coercion.REMARK, Coercion.NUMBER)
+    )
+
+
+@pytest.mark.parametrize("value", ["5", "null", "{}", '["a"]', "true"])
+def test_a_remark_is_a_string(value: str) -> None:
+    assert isinstance(fit('{"path": "a"}', NOTE, beside=[("reason", value)]), Doubtful)
+
+
+@pytest.mark.parametrize("repaired", [False, True])
+def test_with_a_gap_in_the_arguments_nothing_is_a_remark(repaired: bool) -> None:
+    doubtful = fit('{"size": 5}', NOTE, beside=[("reason", '"a"')], repaired=repaired)
+    assert doubtful == Doubtful("'reason' stands beside the arguments")
+    assert isinstance(fit("{}", NOTE, beside=[("reason", '"a"'), ("path", '"a"')]), Coerced)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        '{"properties": {"Reason": {}}}',
+        '{"properties": {"step": {"properties": {"reason": {}}}}}',
+        '{"anyOf": [{"properties": {"reason": {}}}]}',
+        '{"$ref": "#/$defs/r", "$defs": {"r": {"properties": {"reason": {}}}}}',
+        '{"additionalProperties": {"type": "string"}}',
+        '{"patternProperties": {"^r": {}}, "additionalProperties": false}',
+    ],
+)
+def test_what_may_be_a_parameter_is_no_remark(schema: str) -> None:
+    """It may have fallen out of its place, and then the call would run without it."""
+    assert isinstance(fit("{}", read_parameter_types(schema), beside=[("reason", '"a"')]), Doubtful)
+
+
+def test_a_parameter_with_the_name_of_a_remark_is_lifted() -> None:
+    wanted = read_parameter_types('{"properties": {"reason": {}, "path": {}}}')
+    assert fit('{"path": "a"}', wanted, beside=[("reason", '"b"')]) == Coerced(
+        '{"path": "a", "reason": "b"}', (Coercion.LIFTED,)
+    )
+    assert isinstance(fit('{"reason": "a"}', wanted, beside=[("reason", '"b"')]), Doubtful)
+
+
 PLAIN = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers())
 
 

@@ -188,3 +188,39 @@ async def test_what_no_tool_knows_beside_the_arguments_is_asked_for_again() -> N
     said = BESIDE.replace('"line"', '"lines"')
     outcome = await play(said, write_call(*NOTE[0]), request=ask(registry=TOOLS))
     assert (outcome.text, outcome.calls, outcome.report.again) == ("", NOTE, ["malformed"])
+
+
+REMARK = '"thought": "I \\"look\\" at {a.md}."'
+IN_FRONT = f'<tool_call>{{{REMARK}, "name": "read_note", "arguments": {{"path": "a.md"}}}}</tool_call>'
+BEHIND = f'<tool_call>{{"name": "read_note", "arguments": {{"path": "a.md"}}, {REMARK}}}</tool_call>'
+
+
+@pytest.mark.parametrize("said", [IN_FRONT, BEHIND])
+@pytest.mark.parametrize("release", list(CallRelease))
+@pytest.mark.parametrize("chunk", [1, 7, 0])
+async def test_a_right_call_is_not_lost_for_a_remark(said: str, release: CallRelease, chunk: int) -> None:
+    outcome = await play(said, request=ask(registry=TOOLS), options=TurnOptions(release), chunk=chunk)
+    assert (outcome.text, outcome.calls, outcome.report.again) == ("", NOTE, [])
+    assert (outcome.finished, dict(outcome.report.tiers)) == (True, {"A": 1})
+    assert [event for event in outcome.events if isinstance(event, ToolCallEnded)] == [ToolCallEnded()]
+
+
+@pytest.mark.parametrize(
+    ("said", "repairs"),
+    [
+        (IN_FRONT, set[str]()),
+        (BEHIND, set[str]()),
+        (IN_FRONT.replace('"name"', '"tool"').replace('"arguments"', '"args"'), {"alias-keys"}),
+        (BEHIND.replace("}</tool_call>", ",}"), {"trailing-comma", "unclosed"}),
+    ],
+)
+async def test_the_remark_is_counted(said: str, repairs: set[str]) -> None:
+    outcome = await play(said, request=ask(registry=TOOLS))
+    assert (outcome.calls, outcome.report.again) == (NOTE, [])
+    assert dict(outcome.report.repairs) == dict.fromkeys({*repairs, "dropped_remark"}, 1)
+
+
+@pytest.mark.parametrize("said", [IN_FRONT, BEHIND])
+async def test_a_call_with_a_remark_and_a_gap_is_asked_for_again(said: str) -> None:
+    outcome = await play(said.replace('"path"', '"line"'), write_call(*NOTE[0]), request=ask(registry=TOOLS))
+    assert (outcome.text, outcome.calls, outcome.report.again) == ("", NOTE, ["malformed"])
