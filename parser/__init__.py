@@ -18,6 +18,7 @@ repair    body           a block that is not well-formed, collected up to its en
           relaxed_json   how its JSON may be written
           call_shape     which members its object may have
           foreign        other notations
+          placeholders   what stands in the form of a call where a call has something
           bare_answer    another parser, for answers that are nothing but a call without its tags
           headed_call    a third one, for calls that have a header in place of the tags, too
           held_answer    a fourth one, for answers that a decoder was held to

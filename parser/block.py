@@ -133,6 +133,7 @@ class Block:
         self._head = ""  # the open tag and what else stands before the JSON
         self._openers = 1
         self._unclosed = False  # the call before has no close tag
+        self._in_sentence = False  # words stand before the block on its line
         self._pieces: list[str] = []  # what follows, in a well-formed block
         self._body = Body(0, None)  # what follows, in any other
         # Read, but a second close tag may still belong to them.
@@ -159,7 +160,7 @@ class Block:
         found = OPEN_OBJECT.match(text)
         if found and (start := found.end()) <= MAX_OPENING_CHARS:
             self._head, self._openers, self._unclosed = text[:start], 1, False
-            self.call = LiveCall(self._next_index, tells=self.tells)
+            self._begin_call()
             self._pieces, self.size = ["{"], 1
             self.state = LIVE
             return text[start + 1 :]
@@ -173,10 +174,14 @@ class Block:
                 return self._end_opened(text, end, events)
             case BlockOpening(start, openers, markup):
                 self._head, self._openers, self._unclosed = text[:start], openers, False
-                self.call = LiveCall(self._next_index, tells=self.tells)
+                self._begin_call()
                 self._body = Body(self.max_chars, None, markup=markup)
                 self.state = BODY
                 return text[start:]
+
+    def _begin_call(self) -> None:
+        self._in_sentence = self._prose.in_sentence
+        self.call = LiveCall(self._next_index, tells=self.tells, in_sentence=self._in_sentence)
 
     def _end_opened(self, text: str, end: int, events: list[ParserEvent]) -> str:
         """No block begins there: the tag up to `end` is text, or in place of the close tag of the call before."""
@@ -188,7 +193,7 @@ class Block:
         return text[end:]
 
     def _end_without_call(self, block: NoCall, text: str, events: list[ParserEvent]) -> str:
-        self.call = LiveCall(self._next_index, tells=self.tells)
+        self._begin_call()
         self._malformed(block.reason, text[: block.end], events)
         self.state = CLOSED
         return text[block.end :]
@@ -278,7 +283,8 @@ class Block:
         frame = _spelling(self._head, tag) if closed else (*_spelling(self._head), Rule.UNCLOSED)
         if self._openers > 1:
             frame = (Rule.DOUBLED_OPENER, *frame)
-        reading = continuing(self.call, read_block(body, closed=closed, tag=self._head))
+        found = read_block(body, closed=closed, tag=self._head, in_sentence=self._in_sentence)
+        reading = continuing(self.call, found)
         # Where a block broke, what follows may stand inside of one of its strings: a note's text, say. Well-formed
         # calls are read there, as a lost quote must not cost all calls behind it; to repair one would be a guess upon a
         # guess.
@@ -308,12 +314,12 @@ class Block:
         if cut is None or self._resumes == MAX_RESUMES:
             # An open tag that ended it may stand in a string, too.
             self._wary = self._wary or not closed
-            self._malformed(reading.reason, self._head + body + tag, events)
+            self._malformed(reading.reason, self._head + body + tag, events, meant=reading.meant)
             return rest
         self._resumes += 1
         self._wary = True
         whole = body + tag + rest
-        self._malformed(reading.reason, self._head + whole[:cut], events)
+        self._malformed(reading.reason, self._head + whole[:cut], events, meant=reading.meant)
         return whole[cut:]
 
     def read_closed(self, text: str, events: list[ParserEvent]) -> str:

@@ -16,6 +16,7 @@ from .grammar import KEY
 from .json_scan import MAX_HELD, STRING_RUN, ValueScanner, after_space
 from .json_text import StringDecoder, ambiguity, decode_string
 from .members import ARGUMENTS, IDS, NAME, PARALLEL, is_reserved
+from .placeholders import is_placeholder
 
 _RUN = STRING_RUN.pattern
 _WS = r"[ \t\r\n]*+"
@@ -124,6 +125,7 @@ def read_header(text: str, *, first: bool) -> Header | NoHeader | None:
 
 class LiveCall:
     """One call from behind the `{` on. `feed` appends what became known to `events`; `tells`: arguments, too.
+    `in_sentence`: one whose name is a placeholder is broken.
 
     `in_string` says that more characters of the same string would only be reported as they are. `arguments` is
     what was reported of them, or would be, and before the name is known what will be. Once the call is `done`,
@@ -135,6 +137,7 @@ class LiveCall:
     __slots__ = (
         "_at",
         "_encoded",
+        "_in_sentence",
         "_key",
         "_patience",
         "_scanner",
@@ -154,8 +157,9 @@ class LiveCall:
         "tells",
     )
 
-    def __init__(self, index: int, *, tells: bool = True) -> None:
+    def __init__(self, index: int, *, tells: bool = True, in_sentence: bool = False) -> None:
         self.index = index
+        self._in_sentence = in_sentence
         self.tells = tells
         self.done = False
         self.broken = False
@@ -278,8 +282,8 @@ class LiveCall:
         return self._set_name(decode_string(match.group(1)), text[match.end() :], events)
 
     def _set_name(self, name: str, rest: str, events: list[ParserEvent]) -> str:
-        # Not the name of a call: it only holds some.
-        if name == PARALLEL or not name.strip():
+        # Not the name of a call: it only holds some, or stands for any.
+        if name == PARALLEL or not name.strip() or (self._in_sentence and is_placeholder(name)):
             return self._break()
         self.name = name
         self._at, self.quotes = _IN_MEMBER, _MEMBER_QUOTES

@@ -47,10 +47,12 @@ class CodeState:
         "_run_opens",
         "_span",
         "blank",
+        "has_words",
     )
 
     def __init__(self) -> None:
         self.blank = True  # nothing but white space on this line so far
+        self.has_words = False  # no mark of an item or of a quotation alone
         self._line = ""  # the beginning of this line
         self._fence = ("", 0)  # the run that opened the fence: its character and length
         self._in_quotation = False  # the lines of the fence go on with a `>`
@@ -67,6 +69,12 @@ class CodeState:
     def quoted(self) -> bool:
         """True if what follows is code. To be asked after `end_run`."""
         return (self._fence[1] > 0 and not self._leaves) or self._span > 0
+
+    def behind_block(self) -> CodeState:
+        """The state behind a block of text. Code in it says nothing; the words in front of it stay there."""
+        state = CodeState()
+        state.blank, state.has_words = False, self.has_words
+        return state
 
     def feed(self, text: str) -> None:
         if not text:
@@ -102,6 +110,9 @@ class CodeState:
             if first > " ":
                 self.blank = False
                 self._closing = False
+                # Up to the first letter of a line; behind it nothing is searched.
+                if not self.has_words:
+                    self.has_words = first.isalpha() or any(map(str.isalpha, piece))
 
     def _go_on(self, text: str) -> None:
         """`text` goes on with the line."""
@@ -119,6 +130,7 @@ class CodeState:
         self._go_on(rest)
         if rest.strip(_BLANKS):
             self.blank = self._closing = False
+            self.has_words = self.has_words or any(map(str.isalpha, rest))
 
     def _end_line(self) -> None:
         if self._closing:
@@ -127,7 +139,7 @@ class CodeState:
         self._closing = self._info = False
         self._span = 0
         self._line = ""
-        self.blank = True
+        self.blank, self.has_words = True, False
 
     def _end_fence(self) -> None:
         self._fence, self._in_quotation = ("", 0), False

@@ -307,6 +307,11 @@ class Prose:
         """Where a tag was found: whether nothing but white space stands before it on its line."""
         return self._segment.blank or self._code.blank
 
+    @property
+    def in_sentence(self) -> bool:
+        """Where a tag was found: whether words stand before it on its line."""
+        return not self._segment.blank and self._code.has_words
+
     def take_blank(self) -> str:
         """The white space that is held at the start of this stretch of text and will not be said."""
         return self._segment.take()
@@ -326,8 +331,7 @@ class Prose:
     def pass_text_block(self) -> str:
         """A block stood here that is text after all. Gives the white space before it, which is text, too."""
         self.unread.clear()
-        self._code = CodeState()
-        self._code.blank = False
+        self._code = self._code.behind_block()
         return self._segment.pass_text()
 
     def end(self, events: list[ParserEvent]) -> None:

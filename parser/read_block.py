@@ -22,6 +22,7 @@ from .grammar import ATTRIBUTE, CLOSE, KEY, KEY_IN_FRONT, OPEN
 from .json_scan import BLANKS, after_space
 from .json_text import decode_string, members_of, nested_objects
 from .members import NAME, NEUTRAL, PARALLEL, folded_key
+from .placeholders import end_of_placeholder, is_placeholder
 from .relaxed_json import WS, UnreadableError, rewrite
 from .rules import Rule
 
@@ -118,11 +119,11 @@ class _EndedError(UnreadableError):
         self.meant = meant
 
 
-def read_block(body: str, *, closed: bool, tag: str = "") -> Calls | Malformed:
+def read_block(body: str, *, closed: bool, tag: str = "", in_sentence: bool = False) -> Calls | Malformed:
     """The reading of what stands between two tags, or of what follows an opener that was never closed.
 
     Without a close tag nothing that is cut off is completed, and text may follow the calls. `tag` is the
-    open tag, which may name the call.
+    open tag, which may name the call. `in_sentence`: words stand in front of the block on its line.
     """
     try:
         calls = _read_named(body, tag, closed=closed) if "=" in tag else _read_keyed(body, closed=closed)
@@ -131,9 +132,28 @@ def read_block(body: str, *, closed: bool, tag: str = "") -> Calls | Malformed:
     except _EndedError as error:
         return Malformed(str(error), error.end, error.meant)
     except UnreadableError as error:
-        mention = None if closed else _MENTION.match(body)
-        return Malformed(str(error), mention.end(), meant=False) if mention else Malformed(str(error))
+        return _unread(str(error), body, closed=closed, in_sentence=in_sentence)
+    if in_sentence and any(is_placeholder(call.name) for call in calls.calls):
+        return Malformed("the name is a placeholder", None if closed else calls.end, meant=False)
     return calls
+
+
+def _unread(reason: str, body: str, *, closed: bool, in_sentence: bool) -> Malformed:
+    """What a block without a reading is: a call that was meant, or the mention of one."""
+    if not closed and (mention := _MENTION.match(body)):
+        return Malformed(reason, mention.end(), meant=False)
+    # Words behind the block would tell as much as those in front of it, but come when it is over: its end would have to
+    # wait for them. So a block that begins its line is one that was meant, as it is where it holds no JSON.
+    # A tag in the block stands in a string, as in a note that is to be written: no form has that.
+    if in_sentence and not OPEN.search(body) and (end := end_of_placeholder(body if closed else _first_line(body))):
+        return Malformed(reason, None if closed else end, meant=False)
+    return Malformed(reason)
+
+
+def _first_line(body: str) -> str:
+    """What a block that nobody closed holds for sure: it may have ended with its line."""
+    line_end = body.find("\n", after_space(body, 0))
+    return body if line_end < 0 else body[:line_end]
 
 
 def _read_named(body: str, tag: str, *, closed: bool) -> Calls:

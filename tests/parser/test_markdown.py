@@ -58,15 +58,39 @@ def test_a_line_is_blank_until_something_stands_on_it(text: str, blank: bool) ->
 @given(st.lists(st.sampled_from(["`", "``", "```", "~~~", "\n", " ", "a", "é", "\r", "\x1f", "-", "1", ". ", "> "])))
 def test_how_the_text_is_cut_does_not_show(pieces: list[str]) -> None:
     whole, cut = state_after("".join(pieces)), state_after(*pieces)
-    assert (quotes(whole), whole.blank) == (quotes(cut), cut.blank)
+    assert (quotes(whole), whole.blank, whole.has_words) == (quotes(cut), cut.blank, cut.has_words)
     whole.feed("x\n")
     cut.feed("x\n")
-    assert (quotes(whole), whole.blank) == (quotes(cut), cut.blank)
+    assert (quotes(whole), whole.blank, whole.has_words) == (quotes(cut), cut.blank, cut.has_words)
 
 
 @given(st.sampled_from(QUOTED + FREE), st.text(alphabet="a \n\t\r"), st.sampled_from(["", "```", "~~~"]))
 def test_lines_without_marks_are_read_as_well_at_once_as_one_by_one(before: str, text: str, after: str) -> None:
     at_once, one_by_one = state_after(before, text, after), state_after(before, *text, after)
     assert (quotes(at_once), at_once.blank) == (quotes(one_by_one), one_by_one.blank)
+    assert at_once.has_words == one_by_one.has_words
     # Beside a backtick that changes nothing, the short way is not taken.
     assert quotes(state_after(before, text + "\n")) == quotes(state_after(f"{before}{text}\n``\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", False),
+        ("So", True),
+        ("So\n", False),
+        ("So\n- ", False),
+        ("> 12. ** ", False),
+        ("- `x` ", True),
+        ("\u5199", True),
+    ],
+)
+def test_a_line_begins_with_words_behind_its_marks(text: str, words: bool) -> None:
+    state = state_after(text)
+    assert state.has_words == words
+    behind = state.behind_block()
+    assert (behind.has_words, behind.blank) == (words, False)
+    behind.feed("```")
+    assert quotes(behind)
+    behind.feed("\n")
+    assert (behind.has_words, behind.blank, quotes(behind)) == (False, True, False)

@@ -157,6 +157,105 @@ def test_what_stands_in_brackets_behind_a_tag_in_a_sentence_is_a_mention(begun: 
         assert (mention.raw, mention.meant) == (begun, False)
 
 
+# Blocks that nobody can read or run, each with a placeholder.
+FORMS = [
+    '{"name": "...", "arguments": {...}}',
+    '{"name": "...", "arguments": {}}',
+    '{"name": "<name>", "arguments": {"path": "<path>"}}',
+    '{"arguments": {"path": "a"}, "key": "k", "name": "{{ .Name }}"}',
+    '{"name": <name>, "arguments": {{ .X }}}',
+    '{"name": "read_note", "arguments": {...}}',
+    '{"name": "read_note", "arguments": {"path": "a.md", ...}}',
+    '{"name": "read_note", "arguments": "{...}"}',
+    "{'name': '...', 'args': {'path': '...'}}",
+    '[{"name": "r", "arguments": {}}, ...]',
+    "{...}",
+    "{{ .ToolCall }}",
+    "read_note(path=...)",
+    '\n{"name": "...", "arguments": {...}}\n',
+]
+IN_FRONT = ["So: ", "One.\n- A call is ", "> Write `x`, then ", f"{CALL} So: ", "<think>a</think> Ja: ", "\u5199 "]
+
+
+@pytest.mark.parametrize("body", FORMS)
+@pytest.mark.parametrize("before", IN_FRONT)
+def test_a_form_of_placeholders_in_a_sentence_is_a_mention(before: str, body: str) -> None:
+    form = f"<tool_call>{body}</tool_call>"
+    whole = merged(read([f"{before}{form}, as the docs say."]))
+    assert isinstance(mention := whole[-2], CallMalformed)
+    assert (mention.raw, mention.meant, whole[-1]) == (form, False, ", as the docs say.")
+    for size in (1, 2, 3, 7):
+        assert merged(read(cut(f"{before}{form}, as the docs say.", size))) == whole
+
+
+@pytest.mark.parametrize("body", FORMS)
+@pytest.mark.parametrize(
+    "before", ["", "So:\n", "So:\n- ", "1. ", "> ", f"So: {CALL}\n", "So: <tool_call>{]}</tool_call>\n"]
+)
+def test_on_a_line_of_its_own_it_is_as_any_other_block(before: str, body: str) -> None:
+    for size in (1, 3, 0):
+        events = read(cut(f"{before}<tool_call>{body}</tool_call> is the form.", size))
+        assert all(event.meant for event in events if isinstance(event, CallMalformed))
+
+
+def test_each_form_in_a_sentence_is_a_mention() -> None:
+    first, second = (f"<tool_call>{body}</tool_call>" for body in FORMS[:2])
+    text = f"Write {first}, {second}.\n{first}"
+    for size in (1, 3, 0):
+        blocks = [event for event in read(cut(text, size)) if isinstance(event, CallMalformed)]
+        assert [block.meant for block in blocks] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"name": "search", "arguments": {"query": "..."}}',
+        '{"name": "search", "arguments": {"query": "<name>", "text": "{{ .X }}"}}',
+        '{"name": "tool_name", "arguments": {}}',
+    ],
+)
+def test_a_well_formed_call_whose_arguments_hold_a_placeholder_may_be_meant(body: str) -> None:
+    for answer in every_size(f"So: <tool_call>{body}</tool_call>"):
+        assert (answer.text, len(answer.calls), answer.status) == ("So: ", 1, "ok")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"name": "w", "arguments": {"p": "a, ..., "b"}}',
+        '{"name": "w", "arguments": {"p": [1}}',
+        '{"name": "w", "arguments"}',
+        '{"name": "w", "arguments": {"p": ..., "q": "as <tool_call>"}}',
+    ],
+)
+def test_a_broken_call_in_a_sentence_is_one_all_the_same(body: str) -> None:
+    for size in (1, 3, 0):
+        [broken] = [event for event in read(cut(f"So: {block(body)}", size)) if isinstance(event, CallMalformed)]
+        assert broken.meant
+
+
+@pytest.mark.parametrize(
+    ("begun", "rest"),
+    [
+        ('<tool_call>{"name": <name>', ', "arguments": {...}} and so on.'),
+        ('<tool_call>{"name": "...", "arguments": {}}', " and so on."),
+        ('<tool_call>{"name": "..."', ', "arguments": {...}} and so on.\nIt is: ..., or "more"'),
+        ('<tool_call>{"name": "read_note", "arguments": {...', "}} and so on."),
+    ],
+)
+def test_what_follows_a_form_that_nobody_closed_is_text(begun: str, rest: str) -> None:
+    for size in (1, 2, 3, 7, 0):
+        events = read(cut(f"As in {begun}{rest}\n{CALL}", size))
+        assert answer_of(events) == Answer(f"As in {begun}{rest}\n", [R], "malformed")
+        [mention] = [event for event in events if isinstance(event, CallMalformed)]
+        assert (mention.raw, mention.meant) == (begun, False)
+
+
+def test_a_call_in_a_string_of_a_form_that_nobody_closed_is_none() -> None:
+    for answer in every_size(f'As in <tool_call>{{"name": ..., "arguments": {{"p": "{CALL}'):
+        assert answer.calls == []
+
+
 def test_an_answer_that_ends_with_its_open_tag_has_lost_its_call() -> None:
     for text in ("<tool_call>", "I look.\n<tool_call>\n", f"{block(BODY + ',')}\n<tool_call>"):
         for size in (1, 7, 0):

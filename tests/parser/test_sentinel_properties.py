@@ -34,6 +34,7 @@ FRAGMENTS = st.sampled_from(
         "<tool_response>", "[tool:call_1] x", "\n", "\r\n", " ", "   ", "`", "```", "~~~", "````json\n", "\\", '"', "'",
         "{", "}", "[", "]", ",", ":", "//", "/*", "*/", "1", "-0.5e+3", "9" * 40, "true", "True", "None", "nul",
         '"name"', '"arguments"', '"parameters"', '"id": "c1"', '{"name": "x", "arguments": ', '{"a": "b"}',
+        "...", "<name>", "{{ .X }}", '{"name": "...", "arguments": {...}}', "So: ",
         CALL, f"<tool_call>{CALL}</tool_call>", f"<tool_call>\n[{CALL}, {CALL}]\n</tool_call>", "'k': 'v'", "\\u00e9",
         "\\ud83d\\ude00", "\\ud83d", '\\"', "\x00", "\t", "é", "😀", "plain words ", "Now a < b.",
         '{"name": "x", "arguments": "{\\"a\\": \\"b\\\\n\\"}"}', "</tool>", "{{", "}}",
@@ -60,8 +61,12 @@ def cut_texts(draw: st.DrawFn, texts: st.SearchStrategy[str] = TEXTS) -> tuple[s
     return text, [text[start:end] for start, end in itertools.pairwise(bounds)]
 
 
+FAR_IN = " " * 40 + '<tool_call>"<tool_call>{{ .X }}'
+
+
 @given(cut_texts(TEXTS | NEAR_CALLS))
 @settings(max_examples=5 * settings().max_examples)
+@example((FAR_IN, [FAR_IN]))
 def test_how_the_text_is_cut_does_not_show(case: tuple[str, list[str]]) -> None:
     text, pieces = case
     whole = merged(read([text]))

@@ -131,6 +131,19 @@ async def test_beside_a_good_call_it_is_taken_out(mode: TurnOptions, chunk: int,
     assert outcome.report.taken_out == {"block": 1}
 
 
+@pytest.mark.parametrize("tool", ["get_weather", "read_note"])
+async def test_in_front_of_a_good_call_it_is_not_asked_for_either(mode: TurnOptions, chunk: int, tool: str) -> None:
+    broken = BROKEN.replace("read_note", tool)
+    outcome = await play(f"I look.\n{broken}\nOnce more:\n{WEATHER}", request=asked(), options=mode, chunk=chunk)
+    assert not outcome.report.again
+    if mode.release is CallRelease.LIVE and tool == "get_weather":
+        assert outcome.error.code == "tool_call_broken", "it was leaving already"
+        return
+    assert outcome.calls == [("get_weather", OSLO)]
+    assert outcome.text.split() == ["I", "look.", "Once", "more:"]
+    assert (outcome.report.taken_out, len(outcome.report.warnings)) == ({"block": 1}, 1)
+
+
 async def test_a_mention_of_both_tags_is_text(mode: TurnOptions, chunk: int) -> None:
     answer = "Put it between <tool_call></tool_call> tags."
     outcome = await play(answer, request=asked(), options=mode, chunk=chunk)

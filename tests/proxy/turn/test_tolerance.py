@@ -159,6 +159,32 @@ async def test_a_call_that_a_sentence_mentions_is_not_asked_for() -> None:
     assert (outcome.text, outcome.calls, outcome.report.again) == (said, [], [])
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        '{"name": "...", "arguments": {...}}',
+        '{"name": "...", "arguments": {}}',
+        '{"key": "<key>", "name": "<name>", "arguments": {"path": "<path>"}}',
+        '{"name": <name>, "arguments": {{ .X }}}',
+        "{{ .ToolCall }}",
+        "...",
+    ],
+)
+@pytest.mark.parametrize("release", list(CallRelease))
+@pytest.mark.parametrize("chunk", [1, 0])
+async def test_the_form_of_a_call_in_a_sentence_is_shown(form: str, release: CallRelease, chunk: int) -> None:
+    said = f"You write <tool_call>{form}</tool_call> to call a tool."
+    outcome = await play(said, request=ask(registry=TOOLS), options=TurnOptions(release), chunk=chunk)
+    assert (outcome.text, outcome.calls, outcome.report.again) == (said, [], [])
+    assert (outcome.finished, dict(outcome.report.taken_out)) == (True, {})
+
+
+async def test_on_a_line_of_its_own_it_is_asked_for_again() -> None:
+    said = 'I look.\n<tool_call>{"name": "read_note", "arguments": {...}}</tool_call>'
+    outcome = await play(said, write_call(*NOTE[0]), request=ask(registry=TOOLS))
+    assert (outcome.text, outcome.calls, outcome.report.again) == ("I look.\n", NOTE, ["malformed"])
+
+
 BESIDE = (
     '<tool_call>{"id": "k", "name": "read_note", "arguments": {"path": "<\\\\tool_call>"}, "line": "3"}</tool_call>'
 )
