@@ -43,6 +43,8 @@ PRAGMA user_version = {VERSION};
 
 # Milliseconds that a statement waits for another process on the same file.
 BUSY_TIMEOUT = 5_000
+# Milliseconds between two attempts where SQLite does not wait by itself.
+_PAUSE = 10
 
 
 def _create(path: Path) -> None:
@@ -88,13 +90,30 @@ def _make(path: Path) -> bool:
     """Brings the file into its form. False when it is damaged."""
     with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT / 1000, isolation_level=None)) as database:
         try:
-            database.execute("PRAGMA journal_mode = WAL")
+            _write_ahead(database)
             database.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
             return bool(database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
         except sqlite3.DatabaseError as error:
             if _is_damage(error):
                 return False
             raise
+
+
+def _write_ahead(database: sqlite3.Connection) -> None:
+    """Switches to the write-ahead log. Raises `sqlite3.OperationalError`.
+
+    SQLite does not wait here for another process that does the same at this moment, whatever its timeout says.
+    """
+    deadline = time.monotonic() + BUSY_TIMEOUT / 1000
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE / 1000)
+        else:
+            return
 
 
 def _set_aside(path: Path) -> Path:

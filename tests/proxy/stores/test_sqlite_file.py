@@ -5,8 +5,10 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -15,7 +17,9 @@ from proxy.stores.sqlite_file import prepare
 
 CRASH = """
 import os, sqlite3, sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from proxy.stores.sqlite_file import prepare
 prepare(Path(sys.argv[1]))
 database = sqlite3.connect(sys.argv[1])
@@ -30,6 +34,21 @@ def test_a_new_file_and_an_empty_one_are_made_into_stores(tmp_path: Path) -> Non
     (tmp_path / "empty.db").touch()
     assert prepare(tmp_path / "empty.db") is None
     assert prepare(tmp_path / "empty.db") is None
+
+
+def test_servers_that_start_at_the_same_moment_make_one_store(tmp_path: Path) -> None:
+    """Each of some hundred times, as one in thirty was refused: SQLite does not wait for who switches to its log."""
+    servers = 6
+    with ThreadPoolExecutor(servers) as pool:
+        for number in range(150):
+            together = Barrier(servers)
+
+            def start(path: Path = tmp_path / f"{number}.db", together: Barrier = together) -> Path | None:
+                together.wait()
+                return prepare(path)
+
+            started = [pool.submit(start) for _ in range(servers)]
+            assert [each.result() for each in started] == [None] * servers
 
 
 def test_a_file_whose_process_was_killed_is_ours_and_whole(tmp_path: Path) -> None:
