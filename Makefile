@@ -61,10 +61,10 @@ setup: .venv/.codex      ## log in, look whether all is there, and say what to e
 	@$(TAGCALL) setup
 
 test: .venv/.dev         ## the core of the test suite, a process a core: all that needs nothing else installed
-	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not (agents or browser or clients or codex or growth or install or llama or redis)'
+	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not (agents or browser or clients or codex or growth or install or llama or redis or whole)'
 
-test-properties: .venv/.dev  ## the property tests of the core once more, each with many examples
-	@TAGCALL_TEST_EXAMPLES=200 $(BIN)/python -m pytest -n logical -m 'hypothesis and not growth'
+test-properties: .venv/.dev  ## the property tests of the core once more, each with many examples, and whole what it samples
+	@TAGCALL_TEST_EXAMPLES=200 $(BIN)/python -m pytest -n logical -m '(hypothesis or whole) and not growth'
 
 test-codex: .venv/.dev codex-versions  ## the tests of the core with a codex program, with others than the one from PyPI
 	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'codex and not growth'

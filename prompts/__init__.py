@@ -16,7 +16,8 @@ repair        the one line that a second attempt is given
 escape        tags in untrusted text made harmless, and the way back, streamed too
 canonical     when two calls are the same, and which one a conversation goes round in
 grounds       what a call right behind results can stand on
-guard         whether a call is a quotation from the request
+quotation     whether a call without the key is one: by where it stands, and by its words
+spelling      what a text says, however it is spelled
 """
 
 from .block import offered_tools
@@ -36,10 +37,10 @@ from .escape import (
     unescape_json,
 )
 from .grounds import Grounds, begins_as_sent, phrases_sent
-from .guard import QuoteGuard, holds_word, untrusted_strings
 from .items import Item, OwnLine, chain, meaning_of_answer
 from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
 from .prose import no_result, nothing_said, tools_found
+from .quotation import BLOCK, CONTEXT, CallWords, Place, SentWords, untrusted_strings
 from .render import RenderedTurn, render_turn, text_before_key
 from .repair import (
     answer_now,
@@ -58,6 +59,7 @@ from .repair import (
     unusable_markup,
     write_held,
 )
+from .spelling import essence, holds_word
 from .transcript import (
     DETAILS,
     AssistantText,
@@ -76,6 +78,8 @@ from .transcript import (
 )
 
 __all__ = [
+    "BLOCK",
+    "CONTEXT",
     "DETAILS",
     "FRONTIER",
     "KEY_LENGTH",
@@ -83,6 +87,7 @@ __all__ = [
     "PROFILES",
     "SMALL",
     "AssistantText",
+    "CallWords",
     "ChoiceMode",
     "Deferred",
     "Entry",
@@ -95,9 +100,10 @@ __all__ = [
     "OwnLine",
     "Part",
     "PastCall",
+    "Place",
     "PromptProfile",
-    "QuoteGuard",
     "RenderedTurn",
+    "SentWords",
     "Text",
     "ToolChoice",
     "ToolResult",
@@ -118,6 +124,7 @@ __all__ = [
     "compaction_request",
     "escape",
     "escape_json",
+    "essence",
     "holds_word",
     "indent",
     "looping_calls",

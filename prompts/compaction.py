@@ -29,7 +29,8 @@ def to_sum_up(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     return (*entries, UserTurn((Text(compaction_request()),)))
 
 
-def _is_summary(entry: UserTurn) -> bool:
+def is_summary(entry: UserTurn) -> bool:
+    """Whether it is no message of the user, but stands for what was summed up."""
     match entry.parts:
         case (Text(text), *_):
             return text.startswith(passage("summary"))
@@ -39,7 +40,7 @@ def _is_summary(entry: UserTurn) -> bool:
 
 def compacted(entries: Sequence[Entry], summary: str, *, whole: bool) -> tuple[Entry, ...]:
     """What is shown once `summary` stands for `entries`: it comes last, and an older one is in it."""
-    asked = [at for at, entry in enumerate(entries) if isinstance(entry, UserTurn) and not _is_summary(entry)]
+    asked = [at for at, entry in enumerate(entries) if isinstance(entry, UserTurn) and not is_summary(entry)]
     kept = frozenset(asked[-1:] if whole else asked)
     answered = {entry.call_id for entry in entries if isinstance(entry, ToolResult)}
 

@@ -20,8 +20,8 @@ from itertools import takewhile
 from parser import Tool, ToolRegistry
 
 from .canonical import canonical
-from .guard import untrusted_strings
-from .guard.characters import fold
+from .quotation import untrusted_strings
+from .spelling import fold
 from .transcript import PastCall, ToolResult, Transcript
 
 # What stands around a value and does not make it another.

@@ -1,7 +1,7 @@
 """What tagcall keeps in its own folder: the secret of its call keys, and which models write them.
 
     call-key                the secret, random bytes as hexadecimal digits, for its owner alone
-    call-key.models.json    {"<model>": "writes" | "never"}
+    call-key.models.json    what is known of each owner's models, see `proxy/turn/key_habits.py`
 
 A server runs without either: where nothing can be written, the secret is that of its process, and so are the habits.
 """
@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import orjson
 import structlog
 from structlog.typing import FilteringBoundLogger
 
 from .errors import UsageError
-from .turn import Habits, KeyHabit
+from .turn import Habits, KeyHabit, Known, Speaker
 from .turn.call_key import SECRET_BYTES
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
+
+# Turns that may be lost from the count when a server ends.
+TURNS_NOTED = 25
 
 
 def read_secret(path: Path) -> bytes:
@@ -66,29 +70,78 @@ def habits_file(secret: Path) -> Path:
     return secret.with_name(f"{secret.name}.models.json")
 
 
-def read_habits(path: Path) -> Mapping[str, KeyHabit]:
-    """What is noted in `path`; nothing where nothing can be read there."""
+def read_habits(path: Path) -> list[tuple[str, str, Known]]:
+    """What is noted in `path`: owner, model, what is known. Nothing where nothing can be read there."""
     try:
-        noted = orjson.loads(path.read_bytes())
-        return {str(model): KeyHabit(habit) for model, habit in noted.items()}
-    except (OSError, ValueError, AttributeError):
-        return {}
+        return [_known(row) for row in orjson.loads(path.read_bytes())]
+    except (OSError, ValueError, TypeError, LookupError):
+        return []
+
+
+def _known(row: dict[str, Any]) -> tuple[str, str, Known]:
+    known = Known(KeyHabit(row["habit"]), tuple(map(str, row["lacking"])), int(row["turns"]))
+    return str(row["owner"]), str(row["model"]), known
+
+
+def write_habits(path: Path, habits: Iterable[tuple[str, str, Known]]) -> None:
+    """Raises `OSError`."""
+    rows = [
+        {"owner": owner, "model": model, "habit": known.habit.value, "lacking": known.lacking, "turns": known.turns}
+        for owner, model, known in habits
+    ]
+    mine = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with os.fdopen(os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(orjson.dumps(rows, option=orjson.OPT_APPEND_NEWLINE))
+        mine.replace(path)
+    finally:
+        mine.unlink(missing_ok=True)
+
+
+def forget_habits(path: Path, model: str) -> int:
+    """Forgets what is known of `model` for anybody. Returns for how many owners. Raises `OSError`."""
+    known = read_habits(path)
+    kept = [row for row in known if row[1] != model]
+    if len(kept) < len(known):
+        write_habits(path, kept)
+    return len(known) - len(kept)
 
 
 class KeptHabits(Habits):
-    """Habits that outlive the process, in the file `path`."""
+    """Habits that outlive the process, in the file `path`, which others may write as well."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(read_habits(path))
         self._path = path
+        self._seen = _stamp(path)
+        super().__init__(read_habits(path))
 
-    def learn(self, model: str, habit: KeyHabit) -> None:
-        super().learn(model, habit)
-        log.info("call_key_habit", model=model, habit=habit.value)
-        # A model changes its habit hardly ever, so this small file is written in place of a queue for it.
-        mine = self._path.with_name(f".{self._path.name}.{secrets.token_hex(8)}")
+    def begin(self, speaker: Speaker) -> KeyHabit:
+        # `tagcall doctor --forget` writes it, and so does another server.
+        if (stamp := _stamp(self._path)) != self._seen:
+            self._seen = stamp
+            self.replace(read_habits(self._path))
+        return super().begin(speaker)
+
+    def _put(self, speaker: Speaker, known: Known) -> None:
+        before = self.of(speaker)
+        super()._put(speaker, known)
+        if before.habit is not known.habit:
+            log.info("call_key_habit", model=speaker.model, habit=known.habit.value)
+        # Counted turns are noted now and then: this small file is written in place of a queue for it.
+        counted = before.turns // TURNS_NOTED != known.turns // TURNS_NOTED
+        if not counted and (before.habit, before.lacking) == (known.habit, known.lacking):
+            return
         try:
-            mine.write_bytes(orjson.dumps({name: known.value for name, known in self.known.items()}))
-            mine.replace(self._path)
+            write_habits(self._path, self.known())
         except OSError as error:
             log.debug("call_key_habits_not_kept", path=str(self._path), reason=error.strerror)
+        self._seen = _stamp(self._path)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """By which a file that was written anew is known."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino

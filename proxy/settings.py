@@ -247,8 +247,9 @@ class Settings:
         commands=ASKING_COMMANDS,
     )
     call_key: str = _setting(
-        "The key that the model is told to write into each call. `auto`: a call with it is meant, one without it is "
-        "judged by where else it stands. `required`: a block without it is text. `off`: there is none.",
+        "The key that the model is told to write into each call. `auto`: a call with it is meant; one without it is "
+        "asked for once more, unless the model is known never to write it. `required`: without it there is no call. "
+        "`off`: there is no key.",
         default="auto",
         choices=("auto", "required", "off"),
         commands=ASKING_COMMANDS,

@@ -14,8 +14,10 @@ import structlog
 from hypothesis import HealthCheck, Phase, settings
 from pytest_aiohttp import AiohttpServer
 
+from proxy import server
 from proxy.home import habits_file
 from proxy.settings import default_call_key_secret
+from proxy.turn import FixedHabit, KeyHabit
 from tests.support.backends import BACKENDS_UNDER_TEST, TestBackend
 from tests.support.clock import Clock
 from tests.support.codex_programs import TestProgram, child_environment, installed_programs
@@ -103,9 +105,13 @@ async def clock() -> Clock:
 
 
 @pytest.fixture(autouse=True)
-def _no_habits() -> None:
-    """What one test's model is known for is nothing to the next."""
+def _habits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server of a test's own process knows of its models that they never write the key, as their scripts do not.
+
+    Of another process nothing is known, whatever the test before has shown.
+    """
     habits_file(default_call_key_secret()).unlink(missing_ok=True)
+    monkeypatch.setattr(server, "KeptHabits", lambda path: FixedHabit(KeyHabit.NEVER))
 
 
 @pytest.fixture(autouse=True)

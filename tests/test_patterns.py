@@ -16,8 +16,6 @@ import pytest
 
 from parser.foreign import _begun, _opening
 from parser.prose import after_calls, before_calls
-from prompts.guard.quoted_blocks import _ATTRIBUTE, _closing
-from prompts.guard.quoted_blocks import _opening as _quoted_opening
 from proxy.turn.masking import _patterns
 
 from .support.adversaries import Adversary, adversaries
@@ -50,10 +48,7 @@ MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
     ("parser/prose.py", "before_calls"): lambda: [before_calls()],
     ("parser/prose.py", "after_calls"): lambda: [after_calls(("[tool:", "<tool_result>"))],
     ("parser/relaxed_json.py", "_other_quotes"): lambda: [re.compile(r"\\.|['\u2019]", re.DOTALL)],
-    ("prompts/guard/quoted_blocks.py", "_opening"): lambda: [_quoted_opening()],
-    ("prompts/guard/quoted_blocks.py", "_closing"): lambda: [_closing(), _closing(">")],
     # On what another pattern has matched as a whole.
-    ("prompts/guard/quoted_blocks.py", "_tag"): lambda: [re.compile(rf"<(?:{_ATTRIBUTE})*+", re.IGNORECASE)],
     ("proxy/cli/eval/results.py", "lost"): lambda: [re.compile(r"[\"'<=]read_note\b")],
     ("proxy/cli/eval/results.py", "markup"): lambda: [re.compile(r"^\[(?:read_note|search)\b", re.MULTILINE)],
     # A person's own, on what they type, and for their recordings.

@@ -76,12 +76,17 @@ def _login(sources: Sources, arguments: Arguments) -> int:
 
 def _doctor_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-turn", action="store_true", help="ask the model nothing, which may cost")
+    parser.add_argument(
+        "--forget", metavar="MODEL", help="forget whether MODEL writes the key for calls, and do no more"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
 
 
 def _doctor(sources: Sources, arguments: Arguments) -> int:
-    from .doctor import run_doctor
+    from .doctor import forget_model, run_doctor
 
+    if arguments["forget"] is not None:
+        return forget_model(sources.settings, arguments["forget"])
     return asyncio.run(run_doctor(sources.settings, turn=not arguments["no_turn"], as_json=arguments["json"]))
 
 

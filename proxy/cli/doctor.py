@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 
 import aiohttp
@@ -15,14 +15,14 @@ from ..advice import command
 from ..backends import BackendKind, Finding, find_kind
 from ..contracts import StoredConversation, TextBackend
 from ..errors import ApiError, StoreError, UsageError
-from ..home import habits_file, read_habits, read_secret
+from ..home import forget_habits, habits_file, read_habits, read_secret
 from ..logs import in_colour
 from ..quota import MAIN_LIMIT, Quota
 from ..server import SET_A_KEY, base_url, bind, read_keys, stands_open, turn_options
 from ..settings import Settings
 from ..stores import make_store
 from ..trial import USED_UP, trial_turn
-from ..turn import KeyHabit
+from ..turn import KeyHabit, Known
 from .obsidian import client_settings
 
 # Seconds that a server on our port may take to say whether it is one of ours.
@@ -186,16 +186,36 @@ def _call_keys(settings: Settings) -> Finding:
     if not settings.call_key_secret.exists():
         said = f"its secret cannot be kept in {settings.call_key_secret}, so it is another after each start"
         return Finding("call key", None, said, "Name a file of yours with --call-key-secret FILE.")
-    habits = read_habits(habits_file(settings.call_key_secret))
-    if never := [model for model, habit in habits.items() if habit is KeyHabit.NEVER]:
+    known = read_habits(habits_file(settings.call_key_secret))
+    if never := _models_that(known, KeyHabit.NEVER):
         return Finding(
             "call key",
             None,
-            f"was never written by {', '.join(never)}",
-            "Calls of such a model are judged without it: one that stands in a note may be taken for a quotation.",
+            f"was never written by {never}",
+            "Calls of such a model are judged without it: one that stands in a note may be taken for a quotation. "
+            f"If that is wrong, run `{command('doctor --forget MODEL')}`.",
         )
-    writes = [model for model, habit in habits.items() if habit is KeyHabit.WRITES]
-    return Finding("call key", True, f"is written by {', '.join(writes)}" if writes else "no model has needed it yet")
+    writes = _models_that(known, KeyHabit.WRITES)
+    return Finding("call key", True, f"is written by {writes}" if writes else "no model has shown yet if it writes it")
+
+
+def _models_that(known: Iterable[tuple[str, str, Known]], habit: KeyHabit) -> str:
+    """The models of which this is known, for whomever."""
+    return ", ".join(dict.fromkeys(model for _, model, one in known if one.habit is habit))
+
+
+def forget_model(settings: Settings, model: str) -> int:
+    """Forgets what is known of `model`, also in a server that runs. The exit status is 0."""
+    path = habits_file(settings.call_key_secret)
+    try:
+        owners = forget_habits(path, model)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
+    if owners:
+        print(f"Forgotten whether {model} writes the key for calls. Its next turns will show it.")
+    else:
+        print(f"Nothing is known of {model}.")
+    return 0
 
 
 async def _port(settings: Settings) -> Finding:

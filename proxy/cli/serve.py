@@ -17,9 +17,9 @@ from ..logs import discard_output, tell
 from ..server import SET_A_KEY, read_keys, running_server, stands_open
 from ..settings import Settings
 from ..sources import Sources
-from ..turn import KeyHabits, NoHabits
+from ..turn import KeyHabits
 from .obsidian import client_settings
-from .shaping import as_recorded
+from .shaping import as_recorded, habit_as_recorded
 
 # Exit status of a process that was told to stop a second time and did.
 INTERRUPTED = 130
@@ -34,8 +34,7 @@ STOP = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREAK") if h
 async def run_serve(sources: Sources) -> int:
     settings = as_recorded(sources)
     # What is played teaches nothing of the model that once said it.
-    habits = None if find_kind(settings.backend).has_model else NoHabits()
-    return await serve(settings, make_backend(settings), habits=habits)
+    return await serve(settings, make_backend(settings), habits=habit_as_recorded(settings))
 
 
 async def serve(

@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..backends import find_kind
 from ..errors import UsageError
 from ..settings import SETTINGS, Settings
 from ..sources import DEFAULT, Sources
+from ..turn import FixedHabit, KeyHabit
 
 if TYPE_CHECKING:
     from ..replay.fixture import Fixture
@@ -40,6 +42,31 @@ def check_settings(fixture: Fixture, place: Path) -> None:
             kind = "true or false" if row.is_switch else "a text"
             raise UsageError(f"{place}: the setting {row.name} is not {kind}.")
         row.value(str(value), f"{place}: the setting {row.name}")
+
+
+def habit_of(fixture: Fixture) -> KeyHabit:
+    """What was known of the model when it was recorded; where there was no key, that it never writes one."""
+    if "call_key" not in fixture.settings:
+        return KeyHabit.NEVER
+    return KeyHabit(fixture.key_habit or KeyHabit.UNKNOWN)
+
+
+def habit_as_recorded(settings: Settings) -> FixedHabit | None:
+    """What a server that plays fixtures takes for known of all models; None of one that has a model of its own."""
+    from ..replay.fixture import load_fixtures  # noqa: PLC0415 -- other kinds do without
+
+    if find_kind(settings.backend).has_model:
+        return None
+    _, _, address = settings.backend.partition(":")
+    folder = Path(address).expanduser()
+    if not address or not folder.is_dir():  # the backend says what is wrong
+        return FixedHabit()
+    habits = {habit_of(fixture) for fixture in load_fixtures(folder).values()}
+    # Calls that have the key are calls whatever is known, those that have none only so.
+    for habit in (KeyHabit.NEVER, KeyHabit.UNKNOWN):
+        if habit in habits:
+            return FixedHabit(habit)
+    return FixedHabit(KeyHabit.WRITES)
 
 
 def as_recorded(sources: Sources) -> Settings:

@@ -100,7 +100,8 @@ class Prompt:
     `output_schema` is a JSON schema as JSON text, for a backend that can hold its model to it. `max_tokens` and `stop`
     say what would be cut off the answer anyway. `call_schema` is that of one call (JSON text), for a backend that can
     hold its model to it wherever a call begins in the answer. `calls_held`: `output_schema` is that of calls, so they
-    are not written as the developer text has it. A conversation is kept for its `owner` alone; `names` are
+    are not written as the developer text has it. `key_habit` is what is known of the model: whether it writes the key
+    into its calls. A conversation is kept for its `owner` alone; `names` are
     those by which a request knows its conversation, and that of the answer.
     """
 
@@ -121,6 +122,7 @@ class Prompt:
     verbosity: str | None = None
     call_schema: str | None = None
     calls_held: bool = False
+    key_habit: str | None = None
     listener: LineListener | None = field(default=None, compare=False, repr=False)
     """Told each message that the backend exchanges for this, where it speaks in JSON-RPC lines; does not raise."""
     continuation: Continuation = field(default_factory=Continuation, compare=False, repr=False)

@@ -36,7 +36,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS",
 REPAIRS = frozenset({*(rule.value for rule in Rule), *(coercion.value for coercion in Coercion)})
 
 # A block that cannot be read has many reasons besides.
-REFUSALS = frozenset({"arguments_misfit", "no_key", "quoted", "undeclared", "wrong_key"})
+REFUSALS = frozenset({"arguments_misfit", "in_output", "no_key", "quoted", "undeclared", "wrong_key"})
 MALFORMED = "malformed"
 
 # As the turn's report says it -> as it is counted.

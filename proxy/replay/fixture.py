@@ -40,6 +40,8 @@ REQUEST_FILE = "request.json"
 BACKEND_FILE = "backend.jsonl"
 TRANSCRIPT_FILE = "transcript.txt"
 DEFAULT_PATH = "/v1/responses"
+# What may have been known of the model when it was recorded.
+KEY_HABITS = ("unknown", "writes", "never")
 
 ReplayMessage: TypeAlias = dict[str, object]
 
@@ -74,13 +76,16 @@ class RecordedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Fixture:
-    """The turns of one request, at least one. `settings` are those that its answer depends on."""
+    """The turns of one request, at least one. `settings` are those that its answer depends on, `key_habit` what was
+    known of the model: whether it writes the key into its calls; None where nobody asked.
+    """
 
     name: str
     meta: ReplayMessage
     turns: tuple[RecordedTurn, ...]
     path: str = DEFAULT_PATH
     settings: Mapping[str, str | bool] = field(default_factory=dict)
+    key_habit: str | None = None
 
     @property
     def model(self) -> str | None:
@@ -150,7 +155,7 @@ def parse_fixture(name: str, data: bytes) -> Fixture:
         turns = [_parse_turn(lines, ask, min((line.at for line in lines), default=0.0), {})]
     else:
         raise FixtureError('it has neither a turn/start line nor an "ask" in its first line.')
-    return Fixture(name, meta, tuple(turns), _parse_path(meta), _parse_settings(meta))
+    return Fixture(name, meta, tuple(turns), _parse_path(meta), _parse_settings(meta), _parse_key_habit(meta))
 
 
 def _started_turn(lines: list[_Line], start: int, ask: Ask | None, model: str | None) -> RecordedTurn:
@@ -275,6 +280,13 @@ def _parse_path(meta: ReplayMessage) -> str:
             return path
         case _:
             raise FixtureError('its "path" is not the path of a request, as "/v1/responses".')
+
+
+def _parse_key_habit(meta: ReplayMessage) -> str | None:
+    habit = meta.get("key_habit")
+    if habit is not None and not (isinstance(habit, str) and habit in KEY_HABITS):
+        raise FixtureError(f'its "key_habit" is none of {", ".join(KEY_HABITS)}.')
+    return habit
 
 
 def _parse_settings(meta: ReplayMessage) -> Mapping[str, str | bool]:

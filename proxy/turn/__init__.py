@@ -19,7 +19,10 @@ json_stream    the same, told while it is written
 release        what leaves at once and what is held back, as a table of states
 blocks         what is no whole call, and what a client is told of it
 call_schemas   the schema of such calls
-call_key       the key that a call carries when it is meant, and which models write it
+key_rule       what a call is worth by the key that it carries
+call_key       the key itself, and what a call carries in its place
+key_habits     which models write it
+waiting_call   a call of which what stands behind it tells whether it is shown
 leaving_call   a call that leaves while it is written
 own_notation   what only we write, taken out of answers
 strictness     the schemas of strict tools
@@ -32,10 +35,11 @@ observer       who hears of each block as well
 """
 
 from .aside import Aside
-from .call_key import CallKeys, Habits, KeyHabit, KeyHabits, KeyMode, NoHabits
+from .call_key import CallKeys, KeyMode
 from .compaction import answer_request
 from .held_calls import HeldCalls, HoldCalls
 from .json_stream import HeldFormats, StreamJson
+from .key_habits import FixedHabit, Habits, KeyHabit, KeyHabits, Known, Speaker
 from .observer import TurnObserver
 from .release import CallRelease
 from .report import Again, TurnReport
@@ -46,6 +50,7 @@ __all__ = [
     "Aside",
     "CallKeys",
     "CallRelease",
+    "FixedHabit",
     "Habits",
     "HeldCalls",
     "HeldFormats",
@@ -53,7 +58,8 @@ __all__ = [
     "KeyHabit",
     "KeyHabits",
     "KeyMode",
-    "NoHabits",
+    "Known",
+    "Speaker",
     "StreamJson",
     "TurnObserver",
     "TurnOptions",

@@ -12,9 +12,16 @@ from parser.grammar import OPEN, OPEN_BEGUN
 from parser.headers import RESULT_OPENER
 
 # What a client is told of a block that it gets as text, or not at all.
-QUOTED = "A call of {tool} left as text, because it stands in the request: it was taken for a quotation."
-NO_KEY = "A call of {tool} was taken out, because it did not carry the key for calls."
+QUOTED = (
+    "A call of {tool} left as text: it was taken for a quotation, because of where it stands or what the request says."
+)
 UNREADABLE = "A tool call was taken out, because it cannot be read."
+# Of a call that was asked for once more in vain, or refused at once.
+TAKEN_OUT = {
+    "no_key": "A call of {tool} was taken out, because it did not carry the key for calls.",
+    "wrong_key": "A call of {tool} was taken out, because it carried another key for calls than its own.",
+    "in_output": "A call of {tool} was taken out, because it stands in the output of a tool.",
+}
 
 
 @dataclass(frozen=True, slots=True)

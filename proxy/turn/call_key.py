@@ -16,17 +16,14 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from string import ascii_lowercase
-from types import MappingProxyType
-from typing import Protocol
 
 import orjson
-from cachetools import LRUCache
 
 from parser import KEY, CallCompleted, members_of, without_member
 from prompts import KEY_LENGTH, holds_word
 
-# Models whose habits are known; their names are the clients' own words, so there must be an end.
-MOST_MODELS = 1000
+from .key_habits import Habits, KeyHabit, KeyHabits, Speaker
+
 # Bytes of a secret; the digest that keys are cut from has as many.
 SECRET_BYTES = 32
 
@@ -35,53 +32,11 @@ class KeyMode(Enum):
     """What a call is worth by its key."""
 
     AUTO = "auto"
-    """With it a call is meant; without it the quote guard judges, or the model is asked once more."""
+    """With it a call is meant; one without it is asked for once more, unless the model is known never to write it."""
     REQUIRED = "required"
-    """Without it a block is text."""
+    """Without it a block is no call."""
     OFF = "off"
-    """There is none: the quote guard judges all calls."""
-
-
-class KeyHabit(Enum):
-    """What is known of a model: whether to ask it once more for a call without a key is worth its price."""
-
-    UNKNOWN = "unknown"
-    WRITES = "writes"
-    """It has written the key: a call without it is hardly meant."""
-    NEVER = "never"
-    """It was asked for the key and has never written it: its calls are judged without."""
-
-
-class KeyHabits(Protocol):
-    """Remembers the habits of models, by name."""
-
-    def of(self, model: str) -> KeyHabit: ...
-
-    def learn(self, model: str, habit: KeyHabit) -> None: ...
-
-
-class Habits:
-    """`KeyHabits` of this process, `known` before or since."""
-
-    def __init__(self, known: Mapping[str, KeyHabit] = MappingProxyType({})) -> None:
-        self.known: LRUCache[str, KeyHabit] = LRUCache(MOST_MODELS)
-        self.known.update(known)
-
-    def of(self, model: str) -> KeyHabit:
-        return self.known.get(model, KeyHabit.UNKNOWN)
-
-    def learn(self, model: str, habit: KeyHabit) -> None:
-        self.known[model] = habit
-
-
-class NoHabits:
-    """Remembers nothing from turn to turn, so that what becomes of one depends on nothing but that turn."""
-
-    def of(self, model: str) -> KeyHabit:
-        return KeyHabit.UNKNOWN
-
-    def learn(self, model: str, habit: KeyHabit) -> None:
-        pass
+    """There is none: calls are judged as those of a model that never writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +68,26 @@ class Carried(Enum):
     NOTHING = "nothing"
 
 
-@dataclass(slots=True)
 class TurnKey:
     """The key of one turn, and what its model is known to make of it. `key` None: there is none."""
 
-    mode: KeyMode
-    key: str | None
-    model: str
-    habits: KeyHabits
-    _learnt: KeyHabit | None = field(default=None, init=False)
-    """In this turn, whatever is remembered of it: who has written the key writes it."""
+    def __init__(self, mode: KeyMode, key: str | None, speaker: Speaker, habits: KeyHabits) -> None:
+        self.mode = mode
+        self.key = key
+        self._speaker = speaker
+        self._habits = habits
+        self.habit = KeyHabit.NEVER if key is None else habits.begin(speaker)
+
+    def note_key(self) -> None:
+        """A call of the first answer carried it."""
+        if self.key is not None:
+            self.habit = KeyHabit.WRITES
+            self._habits.note_key(self._speaker)
+
+    def note_lack(self) -> None:
+        """A call that is no quotation came without it, also when it was asked for once more."""
+        if self.mode is KeyMode.AUTO and self.key is not None:
+            self._habits.note_lack(self._speaker)
 
     def carried(self, members: Sequence[tuple[str, str]]) -> Carried:
         """What is carried by a call with these members, each a name and the text of a JSON value."""
@@ -155,13 +120,3 @@ class TurnKey:
         # What stands in its place says itself what the call is worth.
         keyed = [] if KEY in dict(others) else [(KEY, key)]
         return replace(call, arguments=arguments, extra=(*keyed, *others))
-
-    @property
-    def habit(self) -> KeyHabit:
-        return self._learnt or self.habits.of(self.model)
-
-    def learn(self, habit: KeyHabit) -> None:
-        """Told with each call: what is known already is not told again."""
-        if self.habit is not habit:
-            self._learnt = habit
-            self.habits.learn(self.model, habit)

@@ -1,7 +1,8 @@
 """The calls of one answer: which of them leave, as what, and what is known of them in the end.
 
 a call that begins --> leaves while it is written, where nothing later can refuse it
-a whole call --gate--> good ------------------------> release --> the client
+a whole call --its place, once what stands behind it tells--> gate
+             gate ---> good ------------------------> release --> the client
                  |---> not meant, or of no tool ----> text, or taken out
                  '---> doubtful, or does not fit ---> held, for the verdict
 a broken one --------> what there is of it, text, or taken out
@@ -13,11 +14,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from parser import CallCompleted, CallMalformed, CallStarted, Coercion, Doubtful, Tier
+from prompts import Place
 
 from ..contracts import ToolCallArguments, ToolCallEnded, ToolCallStarted, TurnEvent
-from .blocks import NO_KEY, QUOTED, UNREADABLE, MeantCall, begun_arguments, is_markup
+from .blocks import QUOTED, TAKEN_OUT, UNREADABLE, MeantCall, begun_arguments, is_markup
 from .call_key import Carried
-from .calls import Accepted, CallGate, Doubted, Refusal
+from .calls import Accepted, CallGate, Doubted
+from .key_rule import Doubt, Refusal
 from .leaving_call import LeavingCall
 from .masking import masked
 from .own_notation import TakenOut
@@ -27,6 +30,7 @@ from .report import TurnReport
 from .shown_text import ShownText
 from .strictness import Misfit
 from .verdict import Answer, names_of_calls
+from .waiting_call import Showing
 
 
 class PassedCalls:
@@ -54,8 +58,16 @@ class PassedCalls:
         self._leaving = leaving
         self._rules = rules
         self._meant_call: MeantCall | None = None
+        # Whole calls, all of one block, of which the text behind them will tell whether they are shown.
+        self._waiting: list[tuple[CallCompleted, Showing]] = []
+        self._waits_cut = self._waits_held = False
+        self._closer = ""
+        self.waits = False
+        """Asked for each piece of text: `hear` is to be told of it first."""
+        self._keyed = False
         self._good = 0
         self._undeclared = 0
+        self._refused = False
         self._malformed: str | None = None
         self._doubtful: Doubted | None = None
         self._repeated: str | None = None
@@ -79,14 +91,16 @@ class PassedCalls:
         if call.bare or (tool := self._gate.registry.match(call.name)) is None:
             return
         # Once it has begun it can only end or break the turn, so it must be one that nothing later can refuse.
-        if self._rules.live and self._gate.may_leave_unfinished(call):
+        before = self._said.before
+        is_first = not (self.waits or self._doubtful)
+        if self._rules.live and is_first and self._gate.may_leave_unfinished(call, before):
             self._said.flush()
             self._said.speak()
             # Counted when it is whole: one that breaks off was never called.
             started = ToolCallStarted(self._gate.take_id(call.id), tool.name)
             self._leave(self._release.meet(Cue.CALL))
             self._leaving.begin(call.index, started)
-        elif carried := self._gate.is_meant(call):
+        elif carried := self._gate.is_meant(call, before):
             self._meant_call = MeantCall(call.index, tool.name, call.id, carried is Carried.RIGHT)
 
     def complete(self, call: CallCompleted, *, cut: bool, held: bool) -> None:
@@ -97,14 +111,65 @@ class PassedCalls:
             reason = "the answer was cut in the middle of it"
             self.fail(CallMalformed(reason, raw, call.index, meant=is_markup(call.raw)), cut=cut)
             return
+        self._said.pass_blank(call.before)
+        showing = None if self._leaving.index == call.index else self._gate.showing(call, self._said.before)
+        if showing is None:
+            self._judge(call, quoted=False, cut=cut, held=held)
+        elif (shown := showing.is_shown()) is not None:
+            self._judge(call, quoted=shown, cut=cut, held=held)
+        else:
+            self._waiting.append((call, showing))
+            self.waits, self._waits_cut, self._waits_held = True, cut, held
+
+    def hear(self, text: str) -> str:
+        """What follows a call that waits for it. Returns the text that is not needed for that any more."""
+        for _, showing in self._waiting:
+            showing.hear(text)
+        if any(showing.is_shown() is None for _, showing in self._waiting):
+            return ""
+        return self.settle()
+
+    def settle(self, *, result: bool = False) -> str:
+        """No text follows what waits, but another block, or a `result` that the model made up. Returns as `hear`."""
+        waiting, self._waiting, self.waits = self._waiting, [], False
+        for call, showing in waiting:
+            # A call that has its result is shown with it.
+            shown = bool(showing.is_shown(ended=True)) or (result and showing.awaits_result)
+            self._judge(call, quoted=shown, cut=self._waits_cut, held=self._waits_held)
+        self.close(self._closer)
+        return waiting[0][1].behind if waiting else ""
+
+    def close(self, closer: str) -> None:
+        """A second close tag came behind a call: it goes the way of that call."""
+        if self.waits:
+            self._closer += closer
+            return
+        self._closer = ""
+        if closer and self._said.block_is_text:
+            self._said.show_block(closer)
+
+    def _judge(self, call: CallCompleted, *, quoted: bool, cut: bool, held: bool) -> None:
         # Text before it leaves before it.
         self._said.flush(ends=False)
         self._said.speak()
         live = self._leaving.index == call.index
-        self._meant_call = None
+        if self._meant_call is not None and self._meant_call.index == call.index:
+            # Another one may have begun while this one waited.
+            self._meant_call = None
+        if self._doubtful is not None and not self._rules.final:
+            # The whole answer is asked for once more: none of its calls leaves, or it would come twice.
+            self._said.pass_call(call.name, call.before + call.raw)
+            return
         # Behind a call that leaves anyway nothing is asked for once more: that call would come twice.
         may_ask = not (self._rules.final or self._good or live)
-        verdict = self._gate.judge(call, before=self._said.before, may_ask=may_ask, held=held)
+        verdict = self._gate.judge(
+            call,
+            quoted=quoted,
+            may_ask=may_ask,
+            first=not self._rules.final,
+            behind_keyed=self._keyed,
+            held=held,
+        )
         raw = call.before + call.raw
         match verdict:
             case Refusal.UNDECLARED:
@@ -114,6 +179,7 @@ class PassedCalls:
                 if self._rules.keeps_tail:
                     self._leave(self._release.meet(Cue.TAKEN_OUT))
             case Refusal():
+                self._refused = True
                 self._report.refuse(verdict.value, call.raw)
                 if live:
                     self._break(f"the call was refused: {verdict.value}", cut=cut)
@@ -123,7 +189,7 @@ class PassedCalls:
                 self._doubtful = self._doubtful or verdict
                 self._report.doubt(verdict.doubt.value, call.raw)
                 self._leave(self._release.meet(Cue.DOUBT))
-                self._refuse(Refusal.NO_KEY, call, raw)
+                self._refuse(verdict.doubt, call, raw)
             case Doubtful(reason):
                 self.fail(CallMalformed(reason, raw, call.index), cut=cut)
             case Misfit():
@@ -133,11 +199,13 @@ class PassedCalls:
             case Accepted(coercions=coercions) if live and Coercion.LIFTED in coercions:
                 self._break("a part of the arguments came when they had ended", cut=cut)
             case Accepted():
+                self._keyed = self._keyed or verdict.keyed
                 self._accept(verdict, call, live=live)
                 self._said.pass_call(call.name)
 
     def fail(self, block: CallMalformed, *, cut: bool) -> None:
         """A block that cannot be read."""
+        self._said.pass_blank(block.before)
         self._said.flush(ends=False)
         self._said.speak()
         meant, self._meant_call = self._meant_call, None
@@ -158,8 +226,8 @@ class PassedCalls:
             self._break(f"the call cannot be read: {reason}", cut=cut)
             return
         raw = block.before + block.raw
-        # A broken block that stands so in the request is quoted, and asking anew would bring it again.
-        quoted = self._gate.is_quoted_text(block.raw)
+        # One that stands so in the request, or in a quotation, is quoted: asking anew would bring it again.
+        quoted = Place(self._said.before).is_quoted or self._gate.is_quoted_text(block.raw)
         if quoted or not block.meant:
             self._report.show_markup("quotation" if quoted else "mention")
             self._said.show_block(raw)
@@ -182,6 +250,7 @@ class PassedCalls:
             answer,
             calls=self._good,
             undeclared=self._undeclared,
+            refused=self._refused,
             malformed=self._malformed,
             doubtful=self._doubtful,
             repeated=self._repeated,
@@ -192,8 +261,10 @@ class PassedCalls:
 
     def _accept(self, verdict: Accepted, call: CallCompleted, *, live: bool) -> None:
         self._said.flush()
-        # What the schema took of arguments that have left as they were written helped nobody.
-        rules = (*call.repairs, *(() if live else verdict.coercions))
+        # What the schema took of arguments that have left as they were written helped nobody,
+        # but for a remark beside them.
+        taken = [rule for rule in verdict.coercions if not live or rule == Coercion.REMARK]
+        rules = (*call.repairs, *taken)
         self._report.take_call(call.tier.value, rules, verdict.name, call.raw)
         if live:
             # Its arguments have left as they were written.
@@ -230,19 +301,19 @@ class PassedCalls:
         self._good += 1
         self._leave(self._release.meet(Cue.JOINT_CALL if self._gate.keeps_calls_together else Cue.CALL, events))
 
-    def _refuse(self, refusal: Refusal, call: CallCompleted, raw: str) -> None:
+    def _refuse(self, why: Refusal | Doubt, call: CallCompleted, raw: str) -> None:
         """A call that may not leave: a quotation is text, as is JSON without any notation of ours."""
         # The client's own word for it.
         tool = self._gate.registry.match(call.name)
         name = f"the tool '{tool.name}'" if tool else "a tool"
-        if refusal is Refusal.QUOTED or not is_markup(call.raw) or self._gate.is_quoted_text(call.raw):
-            if refusal is Refusal.QUOTED:
+        if why is Refusal.QUOTED or not is_markup(call.raw) or self._gate.is_quoted_text(call.raw):
+            if why is Refusal.QUOTED or (isinstance(why, Refusal) and is_markup(call.raw)):
                 self._report.warn(QUOTED.format(tool=name))
             if is_markup(call.raw):
                 self._report.show_markup("quotation")
             self._said.show_block(raw)
         else:
-            self._said.take_out(raw, NO_KEY.format(tool=name))
+            self._said.take_out(raw, TAKEN_OUT[why.value].format(tool=name))
 
     def _break(self, reason: str, *, cut: bool) -> None:
         """A call that was leaving live is none: what has left cannot be taken back, so the turn must fail."""

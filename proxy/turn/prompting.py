@@ -56,6 +56,7 @@ class Prompts:
         report: TurnReport,
         *,
         hold: CallHold | None = None,
+        key_habit: str | None = None,
     ) -> None:
         self._request = request
         self._registry = registry
@@ -63,6 +64,7 @@ class Prompts:
         self._key = key
         self._report = report
         self._hold = hold
+        self._key_habit = key_habit
         self._transcript = request.transcript
         self._truncations = 0
         self._schema_refused = False
@@ -117,6 +119,7 @@ class Prompts:
             verbosity=request.verbosity,
             call_schema=call_schema,
             calls_held=calls_schema is not None,
+            key_habit=self._key_habit,
         )
 
     def _last_line(self, fault: Fault | None, *, held: bool) -> str | None:

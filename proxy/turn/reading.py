@@ -166,6 +166,7 @@ class Reading:
             hold=self._release.hold,
             held=self._release.held,
             shown=self._said.shown,
+            told=self._said.told,
             preface=self._said.is_preface,
             words=self._said.words,
             lost=tuple(self._said.lost),
@@ -290,6 +291,7 @@ class Reading:
             while (rest := self._obey(self._calls, events)) is not None:
                 self._parse(self._calls, rest)
                 events = self._parser.receive_eof()
+            self._settle(self._calls)
             self._parser = self._new_parser()
         self._said.flush()
         self._look_for_stop()
@@ -314,12 +316,13 @@ class Reading:
             match event:
                 case str(text):
                     if not self._in_call:
-                        self._text(text)
+                        self._text(self._heard(calls, text) if calls.waits else text)
                     elif self._leaving.index is not None:
                         self._leaving.feed(text)
                 case ReadingEnded(reason, rest):
                     # The model goes on with a result. Behind a call of its own it made that up; without one it is
                     # part of something that the model quotes, and is text.
+                    self._settle(calls, result=True)
                     if not calls.came:
                         self._parser = SentinelParser(arguments=self._rules.live)
                         return rest
@@ -328,7 +331,26 @@ class Reading:
                     self._pass(calls, event)
         return None
 
+    def _heard(self, calls: PassedCalls, text: str) -> str:
+        """What of the text behind a call that waits for it is to be said now."""
+        text = calls.hear(text)
+        self._look_for_end(calls)
+        return text
+
+    def _settle(self, calls: PassedCalls, *, result: bool = False) -> None:
+        """Nothing more is to be heard of what waits."""
+        if calls.waits:
+            text = calls.settle(result=result)
+            self._look_for_end(calls)
+            self._text(text)
+
     def _pass(self, calls: PassedCalls, event: CallStarted | CallCompleted | CallMalformed | StrayCloser) -> None:
+        # Several calls of one block wait together.
+        if isinstance(event, CallMalformed) or (isinstance(event, CallCompleted) and event.raw):
+            self._settle(calls)
+            if self._over:
+                self.goes_on = True
+                return
         cut = self._incomplete is not None
         match event:
             case CallStarted():
@@ -341,8 +363,10 @@ class Reading:
                 self._in_call = False
                 calls.fail(event, cut=cut)
             case StrayCloser(raw):
-                if self._said.block_is_text:
-                    self._said.show_block(raw)
+                calls.close(raw)
+        self._look_for_end(calls)
+
+    def _look_for_end(self, calls: PassedCalls) -> None:
         self._look_for_stop()
         if calls.stop is not None:
             self._end(calls.stop, winds_down=calls.winds_down)
@@ -350,6 +374,9 @@ class Reading:
             self._over = True
 
     def _text(self, text: str) -> None:
+        if self._over:
+            self.goes_on = self.goes_on or bool(text.strip())
+            return
         self._said.feed(text)
         self._look_for_stop()
 

@@ -97,6 +97,10 @@ class TurnReport:
         if self.observer is not None:
             self.observer.refused(reason, block)
 
+    def lose(self, reason: str) -> None:
+        """A block that was doubted did not come again, and nothing else did."""
+        self.refused[reason] += 1
+
     def take_out(self, what: str) -> None:
         """Something of the answer is not shown."""
         self.taken_out[str(what)] += 1

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
@@ -55,6 +55,7 @@ from .calls import CallGate
 from .held_calls import CallHold, HeldCalls
 from .json_output import JsonOutput
 from .json_stream import HeldFormats, StreamJson
+from .key_habits import Speaker
 from .lane_end import LaneEnd
 from .masking import masked
 from .prompting import Prompts, estimated_usage
@@ -106,7 +107,7 @@ class Turn:
         key = self._key = _key(request, registry, keys, options.profile) if offered else None
         schemas = ToolSchemas(registry, report)
         demanded = offered and request.choice.mode is ChoiceMode.REQUIRED
-        turn_key = TurnKey(keys.mode, key, request.model, keys.habits)
+        turn_key = TurnKey(keys.mode, key, Speaker.of(request), keys.habits)
         # Where no tool is left to call, past calls are still imitated, and declared ones are called all the same.
         entries = request.transcript.entries
         on_duty = len(request.registry) > 0 or any(isinstance(entry, PastCall) for entry in entries)
@@ -144,7 +145,8 @@ class Turn:
         hold = CallHold(
             options.held_calls, request, registry, backend, report, demanded=demanded, keyed=key is not None
         )  # fmt: skip
-        self._prompts = Prompts(request, registry, options.profile, key, report, hold=hold)
+        habit = None if key is None else turn_key.habit.value
+        self._prompts = Prompts(request, registry, options.profile, key, report, hold=hold, key_habit=habit)
         self._aside = AsideIfLong(request, options.aside, characters=characters, judges=offered)
         self._usage = Usage()
         self._lane_end = LaneEnd(report)
@@ -188,7 +190,7 @@ class Turn:
         first = answer = await self._held_to_format(reading.answer)
         if (first.unfit or reading.left_json) and self._held:
             self._options.formats.note_break(self._request.model)
-        fault = None if self._exhausted else fault_of(first, self._demands)
+        fault, failed = None if self._exhausted else fault_of(first, self._demands), False
         if fault is not None:
             self._report.ask_again(fault.reason)
             # What demands hold anyway is not seen before it is judged, so there is nothing that it could repeat.
@@ -199,9 +201,14 @@ class Turn:
                 async for events in batches:
                     yield events
             second = await self._held_to_format(reading.answer)
+            failed = second.error is not None
             answer = await self._held_to_format(settled(first, second, self._demands))
-        plain = fault is not None and fault.plain
+        # Nor one more where the second one failed, and what was shown of the first stands.
+        plain = fault is not None and (fault.plain or failed)
         if not (self._exhausted or plain) and nothing_left(first, answer, self._demands):
+            if first.doubtful and not answer.refused:
+                self._report.lose(first.doubtful.doubt.value)
+            lost = answer.lost
             self._report.ask_again(Again.UNDECLARED)
             if hold is Hold.FREE and (first.shown or answer.shown):
                 # Behind the words that announced a call, which are a message of their own.
@@ -212,6 +219,7 @@ class Turn:
                 async for events in batches:
                     yield events
             answer = await self._held_to_format(reading.answer)
+            answer = replace(answer, lost=answer.lost or lost)
         if answer.hold is Hold.MISFIT and not (answer.error or answer.refusal):
             for misfit in answer.misfits:
                 self._report.let_misfit(misfit.name)

@@ -7,9 +7,10 @@ a block that is not shown --> told and counted
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from types import MappingProxyType
+
+from prompts import BLOCK, CONTEXT
 
 from ..contracts import AnswerMessageEnded, AnswerText, TurnEvent
 from .json_stream import JsonStream
@@ -18,8 +19,10 @@ from .release import Cue, Hold, Release
 from .report import Again, TurnReport
 from .visible_text import VisibleText
 
-# Deltas that are kept of the text in front of a call, for the guard to see whether it was copied with the call.
-_CONTEXT = 200
+# Pieces of the answer's end that are kept before they are joined and cut.
+_KEPT = 512
+# Pieces of the answer that are kept to see whether a second one begins with them.
+_COMPARED = 4096
 # Characters. What stands in front of a call and says more than that it comes is an answer of its own.
 MAX_PREFACE = 200
 
@@ -46,7 +49,9 @@ class ShownText:
         self._notation = notation
         self._visible = visible
         self._echoes = {_on_one_line(text): reason for text, reason in echoes.items()}
-        self._before: deque[str] = deque(maxlen=_CONTEXT)
+        self._told: list[str] = []
+        self._compares = True
+        self._before: list[str] = []
         self._written: list[str] = []
         self._preface = ""
         # Whether there was a block that is not text, and whether the last one was text: then so is what closes it once
@@ -70,8 +75,14 @@ class ShownText:
 
     @property
     def before(self) -> str:
-        """The text right in front of what comes now."""
-        return "".join(self._before)
+        """The end of the answer so far, up to `CONTEXT` characters, with a `BLOCK` for each block in it."""
+        self._before[:] = ["".join(self._before)[-CONTEXT:]]
+        return self._before[0]
+
+    @property
+    def told(self) -> str:
+        """What has left of the first message; empty where another one has begun, or it is too long to be compared."""
+        return "".join(self._told) if self._compares else ""
 
     @property
     def written(self) -> str:
@@ -98,6 +109,7 @@ class ShownText:
         if self._release.hold is Hold.ECHO:
             events = self._release.meet(Cue.OWN_WORDS)
             self.shown = self.shown or bool(events)
+            self._told += (event.text for event in events if isinstance(event, AnswerText))
             self._out += events
 
     @property
@@ -110,7 +122,10 @@ class ShownText:
         self._json = stream
 
     def feed(self, text: str) -> None:
-        self._before.append(text)
+        before = self._before
+        before.append(text)
+        if len(before) > _KEPT:
+            before[:] = [self.before]
         if text := self._notation.feed(text):
             self._doubt_results()
             self._say(text)
@@ -138,7 +153,7 @@ class ShownText:
     def show_block(self, raw: str) -> None:
         """A block that is no call is shown as it is. Flushed, for a tag in it ends with it."""
         self.flush(ends=False)
-        self._before.append(raw)
+        self._before.append(BLOCK)
         self.block_is_text = True
         self._notation.pass_by(raw)
         self._say(raw)
@@ -148,25 +163,29 @@ class ShownText:
         """A block that is no call and no quotation: nobody is shown markup, and the client is `told`."""
         # It may be in a string of the JSON that is asked for, and if that is leaving it is.
         if self._json is not None and self._release.hold is Hold.FORMAT:
-            self._before.append(raw)
+            self._before.append(BLOCK)
             self._say(raw)
             return
         self._write(raw)
-        self._pass(raw)
+        self._pass()
+        self._notation.pass_out()
         self._report.take_out(TakenOut.BLOCK)
         self.lost.append(told)
 
     def pass_call(self, name: str, raw: str = "") -> None:
         """A call of that name stood here, as `raw` if it does not leave."""
+        self._pass()
         if raw:
-            self._pass(raw)
-        self._blocks, self.block_is_text = True, False
+            self._notation.pass_out()
         self._notation.pass_call(name)
 
-    def _pass(self, raw: str) -> None:
-        self._before.append(raw)
+    def pass_blank(self, blank: str) -> None:
+        """White space stood here that is no text."""
+        self._before.append(blank)
+
+    def _pass(self) -> None:
+        self._before.append(BLOCK)
         self._blocks, self.block_is_text = True, False
-        self._notation.pass_out()
 
     def _say(self, text: str) -> None:
         self._write(text)
@@ -197,7 +216,13 @@ class ShownText:
                 if not any(echo.startswith(said) for echo in self._echoes):
                     self.speak()
         else:
-            self.shown = self.shown or isinstance(event, AnswerText)
+            if isinstance(event, AnswerText):
+                self.shown = True
+                if self._compares:
+                    self._told.append(event.text)
+                    self._compares = len(self._told) < _COMPARED
+            else:
+                self._compares = False
             self._out.append(event)
         if isinstance(event, AnswerText) and len(self._preface) <= MAX_PREFACE:
             # Behind a block it is none.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from prompts import (
     Transcript,
@@ -37,8 +38,9 @@ from ..contracts import (
     Usage,
 )
 from ..errors import BackendError, ModelError
-from .calls import Doubt, Doubted
+from .calls import Doubted
 from .json_output import JsonOutput, Unfit
+from .key_rule import Doubt
 from .release import Hold, text_of
 from .report import Again
 from .strictness import Misfit
@@ -54,21 +56,23 @@ FAILED_CODE = "backend_error"
 class Answer:
     """One answer of the model, once it is over.
 
-    `hold` is what became of it, and `held` what has not left because of that; `shown` says that text of it has left,
-    and `preface` that it is no more than some `words`, by lines, in front of calls. `calls` counts the good ones,
-    `undeclared` those of tools that nobody offered, and `lost` says of each other block what became of it: these are
-    taken out. `written` is the text as the model wrote it where it has to be JSON, and `unfit` why it is not. `echo` is
-    why text that is held is nothing but a repetition; it `makes_up` a result in place of a call, or `repeats_line`s of
-    ours. `malformed` is why a block could not be read, `doubtful` a call that may not be meant, `repeated` the tool of
-    a call that the conversation goes round in; it `adds_nothing` if a call behind results does not. `misfits` are calls
-    that do not fit their schemas, of which `calls` counts those that may leave all the same, `broken` is why a call
-    broke that was leaving live. It was cut as `incomplete` says, ended by a stop string, or its stream failed with
-    `error`; `constrained`: in an answer that is held to calls.
+    `hold` is what became of it, and `held` what has not left because of that; `shown` says that text of it has left, of
+    which `told` is what was the beginning of its message, and `preface` that it is no more than some `words`, by
+    lines, in front of calls. `calls` counts the good ones, `undeclared` those of tools that nobody offered, and
+    `lost` says of each other block what became of it: these are taken out. `written` is the text as the model wrote
+    it where it has to be JSON, and `unfit` why it is not. `echo` is why text that is held is nothing but a
+    repetition; it `makes_up` a result in place of a call, or `repeats_line`s of ours. `refused`: a call was
+    refused. `malformed` is why a block could not be read, `doubtful` a call that may not be meant, `repeated` the
+    tool of a call that the conversation goes round in; it `adds_nothing` if a call behind results does not.
+    `misfits` are calls that do not fit their schemas, of which `calls` counts those that may leave all the same,
+    `broken` is why a call broke that was leaving live. It was cut as `incomplete` says, ended by a stop string, or
+    its stream failed with `error`; `constrained`: in an answer that is held to calls.
     """
 
     hold: Hold = Hold.FREE
     held: tuple[TurnEvent, ...] = ()
     shown: bool = False
+    told: str = ""
     calls: int = 0
     undeclared: int = 0
     words: tuple[str, ...] = ()
@@ -78,6 +82,7 @@ class Answer:
     echo: Again | None = None
     makes_up: bool = False
     repeats_line: bool = False
+    refused: bool = False
     unfit: Unfit | None = None
     malformed: str | None = None
     doubtful: Doubted | None = None
@@ -264,9 +269,20 @@ def settled(first: Answer, second: Answer, demands: Demands) -> Answer:
         # It is no better, and what came before was shown already.
         return replace(second, held=fallback)
     if second.hold is Hold.SHOWN and second.held:
-        # Text behind the text that has left: another message, or the two would run into each other.
-        return replace(second, held=(AnswerMessageEnded(), *second.held))
+        return replace(second, held=_behind(first.told, second.held))
     return second
+
+
+def _behind(told: str, held: Sequence[TurnEvent]) -> tuple[TurnEvent, ...]:
+    """`held` behind the text that was `told` already: what goes on with it, or else another message."""
+    texts = list(takewhile(lambda event: isinstance(event, AnswerText), held))
+    text = text_of(texts)
+    if not (told and text.startswith(told)):
+        # Or the two would run into each other.
+        return (AnswerMessageEnded(), *held)
+    phase = next((event.phase for event in texts if isinstance(event, AnswerText)), None)
+    rest = [AnswerText(text[len(told) :], phase)] if len(text) > len(told) else []
+    return (*rest, *held[len(texts) :])
 
 
 def _no_better(second: Answer, demands: Demands) -> bool:
@@ -279,10 +295,10 @@ def _no_better(second: Answer, demands: Demands) -> bool:
 
 
 def nothing_left(first: Answer, last: Answer, demands: Demands) -> bool:
-    """Whether taking out calls of undeclared tools, and blocks that were not asked for once more, leaves nothing."""
+    """Whether nothing is left of calls that were taken out: of undeclared tools, not asked for again, or in vain."""
     # Where a call is demanded, plain words would be refused as well.
     decided = last.settled or last.misfits or demands.call
-    taken_out = first.undeclared or last.undeclared or (first.lost and first is last)
+    taken_out = first.undeclared or last.undeclared or first.doubtful or (first.lost and first is last)
     return bool(taken_out) and not (decided or first.answers or last.answers)
 
 

@@ -7,7 +7,7 @@ from itertools import count
 
 from parser import Tool, ToolRegistry
 from proxy.contracts import AnswerText, TextPiece
-from proxy.turn import KeyMode, NoHabits, TurnReport
+from proxy.turn import FixedHabit, KeyHabit, KeyMode, Speaker, TurnReport
 from proxy.turn.call_key import TurnKey
 from proxy.turn.calls import CallGate
 from proxy.turn.reading import Reading
@@ -23,7 +23,7 @@ from .report import Row, ratio
 
 PIECES = cut(PROSE[:200_000], 4)
 TOOLS = ToolRegistry([Tool("read_note")])
-KEY = TurnKey(KeyMode.AUTO, "7qhvxmrtbz", "m", NoHabits())
+KEY = TurnKey(KeyMode.AUTO, "7qhvxmrtbz", Speaker("", "m"), FixedHabit(KeyHabit.WRITES))
 
 
 def rows() -> Iterator[Row]:

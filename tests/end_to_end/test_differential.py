@@ -7,11 +7,11 @@ for each program (500 for a thorough run), `TAGCALL_TEST_FIRST` the number of th
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,10 @@ import pytest
 
 from proxy.backends.codex.program import release_of
 from proxy.backends.codex.session import LANES_SINCE
-from proxy.home import habits_file
+from proxy.home import habits_file, write_habits
 from proxy.server import running_server
 from proxy.settings import Settings
-from proxy.turn.call_key import KeyHabit
+from proxy.turn import KeyHabit, Known
 from tests.end_to_end.differential.client import MODEL, Client
 from tests.end_to_end.differential.model import Upstream
 from tests.end_to_end.differential.wire import Server
@@ -39,6 +39,11 @@ FIRST = int(os.environ.get("TAGCALL_TEST_FIRST") or 0)
 LANE_LIMIT = 12
 
 
+def owned_by(key: str) -> str:
+    """Whose turns are those that come with this key."""
+    return sha256(key.encode()).hexdigest()
+
+
 @asynccontextmanager
 async def serving(model: ScriptedModel, codex: TestProgram, folder: Path, *, lanes: bool) -> AsyncIterator[Server]:
     assert codex.path is not None, "openai-codex-cli-bin is not installed"
@@ -47,7 +52,9 @@ async def serving(model: ScriptedModel, codex: TestProgram, folder: Path, *, lan
     secret = folder / "secret"
     # Both modes have the same keys, for their digits count as tokens, and think the same of the model.
     secret.write_text("no secret at all, for all to know")
-    habits_file(secret).write_text(json.dumps({MODEL: KeyHabit.WRITES.value}))
+    write_habits(
+        habits_file(secret), [(owner, MODEL, Known(KeyHabit.WRITES)) for owner in map(owned_by, ("one", "other"))]
+    )
     model.choose = upstream.choose
     settings = Settings(
         port=0, codex=str(codex.path), codex_home=informed_home(folder / "home", codex.path), upstream=model.url,

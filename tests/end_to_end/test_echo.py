@@ -74,6 +74,8 @@ PLACES = (
     "user", "tool output", "instructions", "developer message", "tool description", "tool schema", "past answer",
     "past arguments", "tool output in parts",
 )  # fmt: skip
+# Who writes there chooses the tools: an example there is a lesson.
+TRUSTED = {"instructions", "developer message", "tool description", "tool schema"}
 
 
 def responses_request(place: str, text: str) -> dict[str, Any]:
@@ -160,7 +162,7 @@ async def asking(api: str, **settings: Any) -> AsyncIterator[tuple[GullibleBacke
             yield backend, ask
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", [place for place in PLACES if place not in TRUSTED])
 @pytest.mark.parametrize("api", APIS)
 async def test_no_call_that_somebody_else_wrote_is_executed(api: str, place: str) -> None:
     async with asking(api) as (backend, ask):

@@ -7,6 +7,7 @@ import json
 import shlex
 import zipfile
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from proxy.plugins import PLUGINS
 from proxy.replay.call_key import PLACEHOLDER
 from proxy.server import running_server
 from proxy.settings import Settings
+from proxy.turn import FixedHabit, KeyHabits
 from tests.support.backends import BACKENDS_UNDER_TEST
 from tests.support.browser_page import BrowserPage, browser_page
 from tests.support.conversation import results_shown
@@ -69,10 +71,16 @@ async def tool_loop(url: str, note: str = HOSTILE, client: str = "Obsidian/1.9",
 
 @pytest.fixture
 async def server(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[str]:
-    """As `tagcall serve --inspect` starts it."""
     model.choose = reader
-    settings = Settings(port=0, inspect=True, **BACKENDS_UNDER_TEST[0].settings(model, tmp_path / "home"))
-    async with running_server(settings, page=PageOptions(save=FixtureOfTurn(settings))) as url:
+    async with inspected(model, tmp_path / "home") as url:
+        yield url
+
+
+@asynccontextmanager
+async def inspected(model: ScriptedModel, home: Path, habits: KeyHabits | None = None) -> AsyncIterator[str]:
+    """As `tagcall serve --inspect` starts it."""
+    settings = Settings(port=0, inspect=True, **BACKENDS_UNDER_TEST[0].settings(model, home))
+    async with running_server(settings, habits=habits, page=PageOptions(save=FixtureOfTurn(settings))) as url:
         yield url
 
 
@@ -446,16 +454,17 @@ async def test_a_turn_of_another_day_says_which(server: str, tmp_path: Path) -> 
         assert ["1970" in each or "/70" in each for each in told] == [True, False]
 
 
-async def test_the_same_block_in_two_answers_has_the_mark_of_each(
-    server: str, model: ScriptedModel, tmp_path: Path
-) -> None:
-    """Of a model that never wrote the key a call without it is doubted once, and taken when it comes again."""
-    model.choose = None
+async def test_the_same_block_in_two_answers_has_the_mark_of_each(model: ScriptedModel, tmp_path: Path) -> None:
+    """Of a model of which nothing is known a call without the key is doubted once, and taken when it comes again."""
     model.push(*[Reply([Message(write_call("read_note", '{"path": "a.md"}'))])] * 2)
-    asked = "What is in a.md? Others begin like this: " + write_call("read_note", '{"path": "b.md"}')
-    async with browser_page(tmp_path) as page, aiohttp.ClientSession() as session:
+    asked = {"model": "gpt-5.5", "input": "What is in a.md?", "tools": TOOLS}
+    async with (
+        inspected(model, tmp_path / "home", FixedHabit()) as server,
+        browser_page(tmp_path) as page,
+        aiohttp.ClientSession() as session,
+    ):
         await visit(page, server)
-        await read_all(session, server + "/responses", {"model": "gpt-5.5", "input": asked, "tools": TOOLS})
+        await read_all(session, server + "/responses", asked)
         await page.wait_for(".turn.done")
         await open_turn(page)
         marks = "return await page.locator('mark').evaluateAll((all) => all.map((each) => each.className))"

@@ -62,7 +62,8 @@ async def test_the_real_program_answers_and_ends_without_anything_that_only_unix
 ) -> None:
     program = installed_programs()[0].path
     assert program is not None, "openai-codex-cli-bin is not installed"
-    model.push(Reply([Message(write_call("read_note", '{"path": "a.md"}'))]))
+    # It is asked twice, as it does not write the key.
+    model.default = Reply([Message(write_call("read_note", '{"path": "a.md"}'))])
     people = tmp_path / "Ann Smith"
     arguments = [
         "--codex", str(program), "--upstream", model.url, "--codex-home", str(people / "codex home"),

@@ -3,15 +3,16 @@ from __future__ import annotations
 import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from proxy.errors import UsageError
-from proxy.home import KeptHabits, habits_file, read_habits, read_secret
+from proxy.home import TURNS_NOTED, KeptHabits, forget_habits, habits_file, read_habits, read_secret
 from proxy.server import turn_options
 from proxy.settings import Settings
-from proxy.turn import KeyHabit, KeyMode
+from proxy.turn import KeyHabit, KeyMode, Known, Speaker
 from proxy.turn.call_key import SECRET_BYTES
 
 
@@ -47,25 +48,57 @@ def test_where_nothing_can_be_written_the_secret_is_that_of_the_process(tmp_path
     path = tmp_path / "file" / "call-key"
     assert len(read_secret(path)) == SECRET_BYTES
     assert read_secret(path) != read_secret(path)
-    KeptHabits(habits_file(path)).learn("m", KeyHabit.NEVER)
+    habits = KeptHabits(habits_file(path))
+    habits.note_key(A)
+    assert habits.of(A).habit is KeyHabit.WRITES
+
+
+A, B = Speaker("one", "a", "first"), Speaker("one", "b", "first")
 
 
 def test_habits_outlive_the_process(tmp_path: Path) -> None:
     path = habits_file(tmp_path / "call-key")
     habits = KeptHabits(path)
-    habits.learn("a", KeyHabit.NEVER)
-    habits.learn("b", KeyHabit.WRITES)
-    habits.learn("a", KeyHabit.WRITES)
-    assert read_habits(path) == {"a": KeyHabit.WRITES, "b": KeyHabit.WRITES}
+    habits.note_key(A)
+    habits.note_lack(B)
     again = KeptHabits(path)
-    assert (again.of("a"), again.of("c")) == (KeyHabit.WRITES, KeyHabit.UNKNOWN)
+    assert (again.of(A), again.of(B)) == (Known(KeyHabit.WRITES), Known(KeyHabit.UNKNOWN, ("first",)))
+    assert again.begin(replace(A, owner="another")) is KeyHabit.UNKNOWN
 
 
-@pytest.mark.parametrize("damaged", [b"", b"{", b"[]", b'{"m": "sometimes"}'])
+def test_nobody_else_can_read_them(tmp_path: Path) -> None:
+    path = habits_file(tmp_path / "call-key")
+    KeptHabits(path).note_key(A)
+    assert path.stat().st_mode & 0o077 == 0
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_turns_are_noted_now_and_then(tmp_path: Path) -> None:
+    path = habits_file(tmp_path / "call-key")
+    habits = KeptHabits(path)
+    habits.note_key(A)
+    for _ in range(TURNS_NOTED - 1):
+        habits.begin(A)
+    assert read_habits(path) == [("one", "a", Known(KeyHabit.WRITES))]
+    habits.begin(A)
+    assert read_habits(path) == [("one", "a", Known(KeyHabit.WRITES, turns=TURNS_NOTED))]
+
+
+def test_a_server_that_runs_forgets_what_somebody_else_has_forgotten(tmp_path: Path) -> None:
+    path = habits_file(tmp_path / "call-key")
+    habits = KeptHabits(path)
+    habits.note_key(A)
+    habits.note_key(B)
+    assert forget_habits(path, "a") == 1
+    assert forget_habits(path, "a") == 0
+    assert (habits.begin(A), habits.begin(B)) == (KeyHabit.UNKNOWN, KeyHabit.WRITES)
+
+
+@pytest.mark.parametrize("damaged", [b"", b"{", b"[]", b'{"m": "writes"}', b'[{"habit": "sometimes"}]', b"[3]"])
 def test_damaged_notes_are_none(damaged: bytes, tmp_path: Path) -> None:
     path = tmp_path / "notes"
     path.write_bytes(damaged)
-    assert read_habits(path) == {}
+    assert read_habits(path) == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from dataclasses import fields
 from pathlib import Path
 
 import proxy.server
-from prompts.guard import budget
 from proxy import logs
 from proxy import settings as proxy_settings
 from proxy.backends import event_queue, restart_policy, supervision
@@ -28,7 +27,7 @@ MODULES = {
     for module in (
         child_records, client, backend, connection, event_queue, proxy.server, restart_policy, options, stderr,
         stdio, supervision, lanes, reduction, threads, aside,
-        jobs, leases, bodies, budget, check_budget, errors, connections, parameters, json_body, logs, proxy_settings,
+        jobs, leases, bodies, check_budget, errors, connections, parameters, json_body, logs, proxy_settings,
         reader, redis_journal, socket, event_stream, tools, access, feed,
     )
 }  # fmt: skip

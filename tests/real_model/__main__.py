@@ -30,7 +30,7 @@ from proxy.contracts import TurnEnded
 from proxy.logs import configure
 from proxy.server import turn_options
 from proxy.settings import Settings
-from proxy.turn import KeyMode, NoHabits
+from proxy.turn import Habits, KeyMode
 from tests.support.gguf_backend import GgufBackend
 
 from . import copies
@@ -95,8 +95,11 @@ async def main() -> int:
 
 
 async def _copies(settings: Settings, gguf: GgufBackend, every: int, answers: Path | None) -> None:
-    options, table = turn_options(settings, NoHabits()), Table()
+    options, table = turn_options(settings, Habits()), Table()
     async with RecordedBackend(gguf) as backend:
+        # What is known of a model counts, and mostly something is.
+        for request in copies.greetings():
+            await play(backend, settings.model[0], request, options)
         for case in islice(copies.cases(), 0, None, every):
             played = await play(backend, settings.model[0], case.request, options)
             table.add(case.labels, case.counts(played), played.seconds)

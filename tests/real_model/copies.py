@@ -151,6 +151,13 @@ class CopyCase:
         return name == self.name and self.mark in arguments
 
 
+def greetings() -> Iterator[TurnRequest]:
+    """Plain requests, which show whether the model writes the key."""
+    for subject in ("garden", "budget"):
+        asked = UserTurn((Text(f"Read notes/{subject}.md, please."),))
+        yield TurnRequest("local", Transcript((asked,)), TOOLS, ToolChoice())
+
+
 def cases() -> Iterator[CopyCase]:
     """100 of them: each spelling in each carrier and in each wording, every second of all combinations."""
     subjects = cycle(SUBJECTS)

@@ -122,3 +122,18 @@ SPELLINGS: dict[str, Spelling] = {
     "percent-encoded in part": _respelt(lambda text: quote(text, safe=":,/ ")),
     "hard-wrapped": _respelt(lambda text: "\n".join(text[at : at + 17] for at in range(0, len(text), 17))),
 }
+
+
+# The tag's word as a person reads it and no search finds it: a model that shows such a call may write it plainly.
+DISGUISES: dict[str, Spelling] = {
+    "a Greek letter": _respelt(lambda text: text.replace("tool_call", "t\N{GREEK SMALL LETTER OMICRON}ol_call")),
+    "Cyrillic letters": _respelt(
+        lambda text: text.replace("tool_call", "to\N{CYRILLIC SMALL LETTER O}l_\N{CYRILLIC SMALL LETTER ES}all")
+    ),
+    "letters apart": _respelt(lambda text: text.replace("tool_call", "t o o l _ c a l l")),
+    "letters in markup": _respelt(lambda text: text.replace("tool_call", "t<b>o</b>ol_c*a*ll")),
+    "digits for letters": _respelt(lambda text: text.replace("tool_call", "t00l_ca11")),
+    "another word": _respelt(lambda text: text.replace("tool_call", "function_call")),
+    "JSON without a tag": lambda name, given: json.dumps({"name": name, "arguments": given}),
+    "words": lambda name, given: f"Call {name} with {json.dumps(given)}.",
+}

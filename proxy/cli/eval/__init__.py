@@ -30,7 +30,7 @@ from ...contracts import TextBackend
 from ...errors import UsageError
 from ...server import turn_options
 from ...settings import Settings
-from ...turn import NoHabits, TurnOptions
+from ...turn import Habits, TurnOptions
 from ..command_line import count
 from ..progress import Progress
 from .cases import CATEGORIES, HALVES, EvalCase, chosen, load_cases
@@ -79,8 +79,8 @@ async def run_eval(settings: Settings, options: EvalOptions, backend: TextBacken
     `backend` replaces the one that the settings name. What there is so far is told also when it ends early.
     """
     cases = chosen(load_cases(), half=options.half, categories=options.category, every=options.every)
-    # With habits an answer would depend on those before it.
-    turn = turn_options(settings, NoHabits())
+    # Learnt anew, so that a run does not depend on what was asked before it.
+    turn = turn_options(settings, Habits())
     if options.json is not None:
         _write(options.json, b"", "ab")  # so that what takes hours is not lost for a slip of the pen
     started = time.time()

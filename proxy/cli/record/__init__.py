@@ -23,9 +23,9 @@ from ...backends import make_backend
 from ...errors import UsageError
 from ...server import read_keys
 from ...settings import Settings
-from ...turn import NoHabits
+from ...turn import Habits
 from ..serve import serve
-from ..shaping import shaping_settings
+from ..shaping import habit_as_recorded, shaping_settings
 from .options import RecordOptions
 from .recorder import Recorder
 from .scrub import Scrubber
@@ -42,8 +42,9 @@ async def run_record(settings: Settings, options: RecordOptions) -> int:
     shaping = shaping_settings(settings)
     async with Recorder(backend, kind, folder, scrubber, shaping, replace=options.replace) as recorder:
         more = f"  Each turn is written to {folder}. Read what was written before you give it to others.\n"
-        # What a model is known for is nothing that a replay would know.
-        return await serve(settings, recorder.backend, [recorder.middleware], more, NoHabits())
+        # Learnt anew, so that a recording does not depend on what was asked before it. Each says what was known.
+        habits = habit_as_recorded(settings) or Habits()
+        return await serve(settings, recorder.backend, [recorder.middleware], more, habits)
 
 
 def _prepare(folder: Path) -> None:

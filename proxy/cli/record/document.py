@@ -28,7 +28,7 @@ _OPEN_TAG = "<tool_call>"
 class Recording:
     """`last_user` is the newest user message as its client wrote it, `turns` is what became of it, at least one.
 
-    `settings` are those that differ from the default and change the answer.
+    `settings` are those that differ from the default and change the answer; `key_habit` is what was known of the model.
     """
 
     path: str
@@ -38,6 +38,7 @@ class Recording:
     last_user: str
     note: str = ""
     settings: Mapping[str, str | bool] = field(default_factory=dict)
+    key_habit: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ def _backend_file(recording: Recording, lines: list[TimedMessage], messages: lis
     meta |= {"path": recording.path, "ask": _ask(recording, messages, scrubber)}
     if recording.settings:
         meta["settings"] = dict(recording.settings)
+    if recording.key_habit is not None:
+        meta["key_habit"] = recording.key_habit
     begin = lines[0].at
     timed = [
         {"t": round(line.at - begin, 3), "dir": "client" if line.from_client else "server", "msg": message}

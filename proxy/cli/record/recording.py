@@ -53,4 +53,5 @@ async def recording_of(
         last_user=last_user,
         note=f"Recorded with --backend {kind}{version}.",
         settings=settings,
+        key_habit=turns[0].prompt.key_habit,
     )

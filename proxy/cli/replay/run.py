@@ -40,8 +40,8 @@ from ...replay.normal import Names, error_alone, normal, without_usage
 from ...replay.transcript import transcript
 from ...server import running_server
 from ...settings import Settings
-from ...turn import NoHabits
-from ..shaping import SHAPING, check_settings
+from ...turn import FixedHabit, KeyHabit
+from ..shaping import SHAPING, check_settings, habit_of
 
 # Characters to which the model's text is cut anew: what a client gets must not depend on it. The last is any text
 # whole, and 0 leaves the cuts as they were recorded.
@@ -124,8 +124,8 @@ def _is_stale(case: Path, said: str) -> bool:
     return file.is_file() and read_file(file) != said.encode().replace(b"\r\n", b"\n")
 
 
-# Where a fixture is asked for: the settings that it needs, and the cuts.
-_Way: TypeAlias = tuple[tuple[tuple[str, str | bool], ...], int]
+# Where a fixture is asked for: the settings that it needs, what was known of the model, and the cuts.
+_Way: TypeAlias = tuple[tuple[tuple[str, str | bool], ...], KeyHabit, int]
 
 
 class Servers:
@@ -151,7 +151,7 @@ class Servers:
 
 
 def _way(fixture: Fixture, chunk: int) -> _Way:
-    return tuple(sorted(fixture.settings.items())), chunk
+    return tuple(sorted(fixture.settings.items())), habit_of(fixture), chunk
 
 
 def _with_model(answer: FixtureAnswer, asked: str, meant: ReplayJson) -> FixtureAnswer:
@@ -181,9 +181,11 @@ async def open_servers(folder: Path, cases: Sequence[Case]) -> AsyncIterator[Ser
 
 
 @asynccontextmanager
-async def _server(folder: Path, shaping: tuple[tuple[str, Any], ...], chunk: int) -> AsyncIterator[str]:
+async def _server(
+    folder: Path, shaping: tuple[tuple[str, Any], ...], habit: KeyHabit, chunk: int
+) -> AsyncIterator[str]:
     settings = Settings(port=0, backend=f"replay:{folder}", store="memory", **{**SHAPING, **dict(shaping)})
-    async with running_server(settings, replay_backend(folder, chunk=chunk), habits=NoHabits()) as url:
+    async with running_server(settings, replay_backend(folder, chunk=chunk), habits=FixedHabit(habit)) as url:
         yield url
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from proxy.backends import Finding
 from proxy.backends.table import BACKENDS
-from proxy.cli.doctor import examine
+from proxy.cli.doctor import examine, forget_model
 from proxy.contracts import BackendEvent, Load, TextPiece, TurnEnded
-from proxy.home import KeptHabits, habits_file
+from proxy.home import habits_file, read_habits, write_habits
 from proxy.quota import Quota, QuotaWindow
 from proxy.settings import Settings
-from proxy.turn import KeyHabit
+from proxy.turn import KeyHabit, Known
 from tests.support.memory_backend import USAGE, MemoryBackend
 from tests.support.scripted_backend import SCRIPTED, ScriptedBackend
 
@@ -22,7 +22,7 @@ FIXTURES = Path(__file__).parents[3] / "fixtures"
 @pytest.mark.parametrize(
     ("habits", "mode", "good", "said"),
     [
-        ({}, "auto", True, "no model has needed it yet"),
+        ({}, "auto", True, "no model has shown yet if it writes it"),
         ({"a": KeyHabit.WRITES, "b": KeyHabit.WRITES}, "auto", True, "is written by a, b"),
         ({"a": KeyHabit.WRITES, "b": KeyHabit.NEVER}, "auto", None, "was never written by b"),
         ({"b": KeyHabit.NEVER}, "required", True, "is required"),
@@ -32,13 +32,24 @@ async def test_doctor_tells_which_models_write_the_call_key(
     habits: dict[str, KeyHabit], mode: str, good: bool | None, said: str, tmp_path: Path
 ) -> None:
     secret = tmp_path / "call-key"
-    kept = KeptHabits(habits_file(secret))
-    for model, habit in habits.items():
-        kept.learn(model, habit)
+    write_habits(
+        habits_file(secret), [(owner, model, Known(habit)) for model, habit in habits.items() for owner in "12"]
+    )
     settings = Settings(port=0, backend=f"replay:{FIXTURES}", call_key=mode, call_key_secret=secret)
     [found] = [finding async for finding in examine(settings) if finding.name == "call key"]
     assert found == Finding("call key", good, said, found.remedy)
     assert bool(found.remedy) is (good is None)
+
+
+def test_doctor_forgets_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = Settings(port=0, backend=f"replay:{FIXTURES}", call_key_secret=tmp_path / "call-key")
+    file = habits_file(settings.call_key_secret)
+    write_habits(file, [("one", "a", Known(KeyHabit.NEVER)), ("one", "b", Known(KeyHabit.WRITES))])
+    assert forget_model(settings, "a") == 0
+    assert "Forgotten whether a writes the key" in capsys.readouterr().out
+    assert read_habits(file) == [("one", "b", Known(KeyHabit.WRITES))]
+    assert forget_model(settings, "a") == 0
+    assert capsys.readouterr().out == "Nothing is known of a.\n"
 
 
 def quota(limit: str, used: int) -> Quota:

@@ -8,9 +8,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from proxy.cli.shaping import as_recorded
+from proxy.cli.shaping import as_recorded, habit_as_recorded
 from proxy.errors import UsageError
+from proxy.settings import Settings
 from proxy.sources import gather
+from proxy.turn import FixedHabit, KeyHabit
 from tests.proxy.replay.child import answered, asked, jsonl, write_fixture
 from tests.support.tagcall_server import tagcall_process
 
@@ -44,6 +46,33 @@ def test_who_chooses_gets_what_was_chosen(tmp_path: Path) -> None:
 
 def test_where_they_differ_nothing_is_taken_from_them(tmp_path: Path) -> None:
     assert played(folder_of(tmp_path, SMALL, {"call_key": "required"}, {})) == USUAL
+
+
+@pytest.mark.parametrize(
+    ("recorded", "habit"),
+    [
+        ([("off", None)], KeyHabit.NEVER),
+        ([("auto", None)], KeyHabit.UNKNOWN),
+        ([("auto", "writes"), ("auto", "writes")], KeyHabit.WRITES),
+        ([("auto", "writes"), ("auto", None)], KeyHabit.UNKNOWN),
+        ([("auto", "writes"), ("auto", "never")], KeyHabit.NEVER),
+    ],
+)
+def test_what_was_known_of_the_model_is_known_again(
+    recorded: list[tuple[str, str | None]], habit: KeyHabit, tmp_path: Path
+) -> None:
+    for number, (mode, known) in enumerate(recorded):
+        lines = [asked("hi"), *answered(["Hi."])]
+        settings = {} if mode == "off" else {"call_key": mode}
+        meta = {} if known is None else {"key_habit": known}
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "backend.jsonl").write_bytes(jsonl(lines, settings=settings, **meta))
+    assert habit_as_recorded(Settings(backend=f"replay:{tmp_path}")) == FixedHabit(habit)
+
+
+def test_of_a_model_that_answers_nothing_is_known_by_recordings(tmp_path: Path) -> None:
+    assert habit_as_recorded(Settings(backend="http://127.0.0.1:1/v1")) is None
+    assert habit_as_recorded(Settings(backend=f"replay:{tmp_path / 'missing'}")) == FixedHabit()
 
 
 def test_a_value_that_no_recorder_writes_is_told(tmp_path: Path) -> None:

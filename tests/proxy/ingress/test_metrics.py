@@ -70,7 +70,7 @@ async def test_a_turn_is_counted_by_its_outcome_and_by_what_became_of_its_calls(
     def answer(prompt: Prompt) -> str:
         key = key_of(prompt.developer)
         meant = (("read_note", '{"path": "a.md"}'), ("read_note", "{'path': 'b.md',}"), ("delete_all", "{}"))
-        return "\n".join((*(write_call(*call, key=key) for call in meant), quoted))
+        return "\n".join((*(write_call(*call, key=key) for call in meant), f"> {quoted}"))
 
     async with client(answer, BackendError("Slow down.", status=429), "<tool_call>{]</tool_call>", "So.") as (
         session,
@@ -210,7 +210,7 @@ def test_what_a_turn_reports_is_known_by_its_name() -> None:
     assert spoilt | {"rewritten", "max_output_tokens", "content_filter"} == metrics.SPOILING
     assert literals("proxy/backends/codex/lanes.py", r'return "(\w+)"') <= metrics.LANE_REASONS
     refused = literals("proxy/turn/passed_calls.py", r'refuse\("(\w+)", ')
-    tree = ast.parse((ROOT / "proxy/turn/calls.py").read_text("utf-8"))
+    tree = ast.parse((ROOT / "proxy/turn/key_rule.py").read_text("utf-8"))
     (refusals,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Refusal")
     names = {
         str(node.value.value)

@@ -12,6 +12,7 @@ from proxy.errors import StoreError
 from proxy.server import running_server
 from proxy.settings import Settings
 from proxy.stores.keyed import KeyedStore
+from proxy.turn.blocks import QUOTED as QUOTED_TOLD
 from proxy.wire.content import UNSHOWN_IMAGES
 from tests.support.http_client import client
 from tests.support.memory_backend import MemoryBackend
@@ -27,7 +28,7 @@ BODIES = {
         "tools": [{"type": "function", "function": TOOL}],
     },
 }
-TOLD = "A call of the tool 'read_note' left as text, because it stands in the request: it was taken for a quotation."
+TOLD = QUOTED_TOLD.format(tool="the tool 'read_note'")
 
 
 @pytest.mark.parametrize("api", BODIES)

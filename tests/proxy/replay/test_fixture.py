@@ -154,6 +154,10 @@ DAMAGED: list[tuple[bytes, str]] = [
         'its "path" is not the path of a request, as "/v1/responses".',
     ),
     (
+        jsonl(answered(["x"]), ask={"last_user": "hi"}, key_habit="often"),
+        'its "key_habit" is none of unknown, writes, never.',
+    ),
+    (
         jsonl(answered(["x"]), ask={"last_user": "hi"}, settings={"calls": 1}),
         'its "settings" are not {"name": text, true or false}.',
     ),

@@ -8,8 +8,11 @@ import pytest
 
 from prompts import PROFILES
 from proxy.turn import CallRelease, TurnOptions
+from tests.proxy.turn.playing import keyless_model
 
-MODES = [TurnOptions(release=release, profile=profile) for profile, release in product(PROFILES.values(), CallRelease)]
+MODES = [
+    keyless_model(release=release, profile=profile) for profile, release in product(PROFILES.values(), CallRelease)
+]
 
 
 @pytest.fixture(params=MODES, ids=lambda mode: f"{mode.profile.name}-{mode.release.value}")

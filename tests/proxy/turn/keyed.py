@@ -8,7 +8,7 @@ from parser import write_call
 from prompts import Entry, PastCall, Text, ToolResult, Transcript, UserTurn
 from proxy.contracts import Prompt
 from proxy.replay.call_key import key_of
-from proxy.turn import CallKeys, CallRelease, Habits, KeyHabit, KeyMode, TurnOptions
+from proxy.turn import CallKeys, CallRelease, Habits, KeyHabit, KeyMode, Known, Speaker, TurnOptions
 from tests.proxy.turn.playing import READ_A, ask
 
 A, B = '{"path": "a.md"}', '{"path": "b.md"}'
@@ -36,7 +36,11 @@ def call(arguments: str = A, name: str = "read_note") -> Callable[[Prompt], str]
 def options(
     mode: KeyMode = KeyMode.AUTO, habit: KeyHabit = KeyHabit.UNKNOWN, release: CallRelease = CallRelease.WHOLE
 ) -> TurnOptions:
-    return TurnOptions(release=release, call_keys=CallKeys(mode, b"s" * 32, Habits({"m": habit})))
+    return TurnOptions(release=release, call_keys=CallKeys(mode, b"s" * 32, known(habit)))
+
+
+def known(habit: KeyHabit) -> Habits:
+    return Habits([("", "m", Known(habit))])
 
 
 def shown(note: str = NOTE, *more: Entry) -> Transcript:
@@ -50,4 +54,4 @@ LIVE = options(release=CallRelease.LIVE)
 
 
 def habit_of(options: TurnOptions) -> KeyHabit:
-    return options.call_keys.habits.of("m")
+    return options.call_keys.habits.begin(Speaker("", "m"))

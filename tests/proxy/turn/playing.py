@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Any
 
 from parser import Tool, ToolRegistry, write_call
-from prompts import Text, ToolChoice, Transcript, UserTurn
+from prompts import PROFILES, PromptProfile, Text, ToolChoice, Transcript, UserTurn
 from proxy.contracts import (
     AnswerText,
     BackendEvent,
@@ -19,9 +20,10 @@ from proxy.contracts import (
     TurnRequest,
 )
 from proxy.errors import ApiError, BackendError
-from proxy.turn import TurnOptions, TurnReport, run_turn
-from proxy.turn.call_key import KeyMode, NoHabits, TurnKey
+from proxy.turn import CallKeys, CallRelease, FixedHabit, KeyHabit, TurnOptions, TurnReport, run_turn
+from proxy.turn.call_key import KeyMode, TurnKey
 from proxy.turn.calls import CallGate
+from proxy.turn.key_habits import Habits, Speaker
 from proxy.turn.reading import Reading
 from proxy.turn.strictness import ToolSchemas
 from tests.support.memory_backend import MemoryBackend, Script
@@ -30,12 +32,19 @@ TOOLS = ToolRegistry([Tool("read_note", "Read a note.", '{"type":"object"}'), To
 READ_A = write_call("read_note", '{"path": "a.md"}')
 READ_B = write_call("read_note", '{"path": "b.md"}')
 BROKEN = '<tool_call>{"name": "read_note", "arguments": [1}}</tool_call>'
-NO_KEY = TurnKey(KeyMode.OFF, None, "m", NoHabits())
+NO_KEY = TurnKey(KeyMode.OFF, None, Speaker("", "m"), Habits())
 
 
 def ask(text: str = "What is in a.md?", **changes: object) -> TurnRequest:
     request = TurnRequest("m", Transcript((UserTurn((Text(text),)),)), TOOLS, ToolChoice())
     return replace(request, **changes)  # type: ignore[arg-type]  # names are checked by the dataclass
+
+
+def keyless_model(
+    release: CallRelease = CallRelease.WHOLE, profile: PromptProfile = PROFILES["frontier"], **more: Any
+) -> TurnOptions:
+    """Of a server that knows of its model that it never writes the key: so is a script whose calls have none."""
+    return TurnOptions(release, profile, CallKeys(habits=FixedHabit(KeyHabit.NEVER)), **more)
 
 
 def is_small(mode: TurnOptions) -> bool:
@@ -104,7 +113,7 @@ class Outcome:
 
 async def outcome_of(request: TurnRequest, backend: MemoryBackend, options: TurnOptions | None = None) -> Outcome:
     report, events = TurnReport(), list[TurnEvent]()
-    async with aclosing(run_turn(request, backend, options or TurnOptions(), report)) as turn:
+    async with aclosing(run_turn(request, backend, options or keyless_model(), report)) as turn:
         async for batch in turn:
             assert batch
             events += batch

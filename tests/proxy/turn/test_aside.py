@@ -12,9 +12,8 @@ import pytest
 from parser import Tool, ToolRegistry
 from prompts import Deferred, Text, Transcript, UserTurn, untrusted_strings
 from proxy.contracts import OutputFormat, TurnRequest
-from proxy.turn import TurnOptions
 from proxy.turn.aside import ENTRIES_AT_ONCE, JUDGED_AT_ONCE, PREPARED_AT_ONCE, READ_AT_ONCE
-from tests.proxy.turn.playing import READ_A, TOOLS, ask, play
+from tests.proxy.turn.playing import READ_A, TOOLS, ask, keyless_model, play
 
 R = TypeVar("R")
 
@@ -65,7 +64,7 @@ async def test_what_takes_long_is_read_aside(request_: TurnRequest, answer: str,
         return work()
 
     request = replace(request_, owner="ann")
-    apart = await play(answer, request=request, options=TurnOptions(aside=aside))
+    apart = await play(answer, request=request, options=keyless_model(aside=aside))
     assert owners == ["ann"] * pieces
     assert apart.text == (await play(answer, request=request)).text
 
@@ -89,7 +88,7 @@ async def test_all_of_a_long_prompt_is_made_aside(monkeypatch: pytest.MonkeyPatc
             where[0] = "here"
 
     monkeypatch.setattr("proxy.turn.prompting.Deferred", deferred)
-    outcome = await play("Hello.", request=ask("x" * (PREPARED_AT_ONCE + 1)), options=TurnOptions(aside=aside))
+    outcome = await play("Hello.", request=ask("x" * (PREPARED_AT_ONCE + 1)), options=keyless_model(aside=aside))
     assert outcome.backend.prompts[0].parts
     assert outcome.backend.prompts[0].items
     assert made == ["aside", "aside"]

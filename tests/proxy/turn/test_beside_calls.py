@@ -10,15 +10,15 @@ from parser import Tool, ToolRegistry
 from prompts import ChoiceMode, ToolChoice
 from proxy.contracts import OutputFormat, TurnFinished
 from proxy.turn import CallRelease, StreamJson, TurnOptions
-from tests.proxy.turn.playing import READ_A, ask, play
+from tests.proxy.turn.playing import READ_A, ask, keyless_model, play
 from tests.support.memory_backend import USAGE
 
 SCHEMA = '{"type":"object","properties":{"x":{"type":"integer"}},"required":["x"],"additionalProperties":false}'
 FIT = '{"x": 1}'
 BESIDE_TOOLS = ask(output_format=OutputFormat(SCHEMA, "point"))
-WHOLE = TurnOptions()
-LIVE = TurnOptions(release=CallRelease.LIVE)
-EARLY = TurnOptions(stream_json=StreamJson.EARLY)
+WHOLE = keyless_model()
+LIVE = keyless_model(release=CallRelease.LIVE)
+EARLY = keyless_model(stream_json=StreamJson.EARLY)
 
 
 @pytest.mark.parametrize("options", [WHOLE, LIVE, EARLY], ids=["whole", "live", "early"])

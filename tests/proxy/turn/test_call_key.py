@@ -27,10 +27,10 @@ from proxy.contracts import (
     TurnFinished,
 )
 from proxy.errors import BackendError
-from proxy.turn import CallKeys, CallRelease, Habits, KeyHabit, KeyMode, TurnOptions
-from proxy.turn.call_key import MOST_MODELS, Carried, TurnKey
+from proxy.turn import CallKeys, CallRelease, FixedHabit, KeyMode, Speaker, TurnOptions
+from proxy.turn.call_key import Carried, TurnKey
 from tests.proxy.turn.keyed import LIVE, QUOTED, A, B, Write, call, key_in, keyed, options, shown
-from tests.proxy.turn.playing import READ_A, Outcome, ask, play
+from tests.proxy.turn.playing import READ_A, Outcome, ask, keyless_model, play
 from tests.support.memory_backend import USAGE, pieces
 from tests.support.parts import text_of_parts
 
@@ -39,18 +39,6 @@ from tests.support.parts import text_of_parts
 
 def key(owner: str = "", before: str = "", sent: tuple[str, ...] = (), secret: bytes = b"s" * 32) -> str:
     return CallKeys(secret=secret).key(owner, before, sent)
-
-
-def test_of_too_many_models_the_one_that_was_longest_not_heard_of_is_forgotten() -> None:
-    habits = Habits()
-    for number in range(MOST_MODELS):
-        habits.learn(f"m{number}", KeyHabit.WRITES)
-    assert habits.of("m0") is KeyHabit.WRITES
-    habits.learn("m0", KeyHabit.NEVER)
-    habits.learn("new", KeyHabit.WRITES)
-    assert [habits.of(name) for name in ("m0", "m1", "m2", "new")] == [
-        KeyHabit.NEVER, KeyHabit.UNKNOWN, KeyHabit.WRITES, KeyHabit.WRITES,
-    ]  # fmt: skip
 
 
 @given(st.text(), st.text())
@@ -138,8 +126,8 @@ async def test_another_tool_or_owner_has_another_key() -> None:
 )
 def test_a_key_is_the_text_of_the_member_key(written: str | None, carried: Carried) -> None:
     members = [("x", '"k"')] if written is None else [("x", '"k"'), ("key", written)]
-    assert TurnKey(KeyMode.AUTO, "k", "m", Habits()).carried(members) is carried
-    assert TurnKey(KeyMode.OFF, None, "m", Habits()).carried(members) is Carried.NOTHING
+    assert TurnKey(KeyMode.AUTO, "k", Speaker("", "m"), FixedHabit()).carried(members) is carried
+    assert TurnKey(KeyMode.OFF, None, Speaker("", "m"), FixedHabit()).carried(members) is Carried.NOTHING
 
 
 @pytest.mark.parametrize(
@@ -167,13 +155,13 @@ async def test_the_key_stays_in_a_parameter_of_its_name() -> None:
     """The tool is asked for that very value, and says itself what it makes of it."""
     tool = Tool("get", None, '{"type": "object", "properties": {"key": {"type": "string"}}}')
     written = keyed(lambda key: write_call("get", f'{{"key": "{key}"}}'))
-    outcome = await play(written, request=ask(registry=ToolRegistry([tool])), options=options())
+    outcome = await play(written, request=ask(registry=ToolRegistry([tool])), options=keyless_model())
     assert outcome.calls == [("get", f'{{"key": "{MASK}"}}')]
 
 
 async def test_another_key_in_the_arguments_is_an_argument() -> None:
     arguments = '{"key": "0abcdefghi", "path": "a.md"}'
-    outcome = await play(write_call("read_note", arguments), options=options())
+    outcome = await play(write_call("read_note", arguments), options=keyless_model())
     assert outcome.calls == [("read_note", arguments)]
 
 

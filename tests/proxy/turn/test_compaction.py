@@ -45,6 +45,7 @@ from proxy.contracts import (
 from proxy.errors import BackendError
 from proxy.turn import CallKeys, KeyMode, TurnOptions, TurnReport, answer_request
 from proxy.turn.compaction import NOT_COMPACTED, OLDEST_LEFT_OUT
+from tests.proxy.turn.playing import keyless_model
 from tests.support.memory_backend import USAGE, MemoryBackend, Script
 from tests.support.parts import text_of_parts
 from tests.support.patience import PATIENCE
@@ -79,7 +80,7 @@ async def events_of(
 ) -> tuple[list[TurnEvent], MemoryBackend, TurnReport]:
     backend, report = InALane(list(answers)), TurnReport()
     events: list[TurnEvent] = []
-    turn = answer_request(request, backend, options or TurnOptions(), report, mint=lambda prefix: f"{prefix}_1")
+    turn = answer_request(request, backend, options or keyless_model(), report, mint=lambda prefix: f"{prefix}_1")
     async with aclosing(turn) as batches:
         async for batch in batches:
             events += batch
@@ -249,7 +250,7 @@ async def test_of_one_message_there_is_nothing_to_shorten() -> None:
 @pytest.mark.parametrize("compaction", [AT_ONCE, OVER_ANY])
 async def test_who_leaves_during_the_summary_ends_the_turn_of_the_backend(compaction: Compaction) -> None:
     backend = GatedBackend(["The sum."])
-    batches = answer_request(asked(compaction), backend, TurnOptions(), TurnReport())
+    batches = answer_request(asked(compaction), backend, keyless_model(), TurnReport())
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
         waiting = group.create_task(anext(batches), name="who waits for the first events")
         await backend.asked.wait()

@@ -21,10 +21,10 @@ from proxy.contracts import (
     TurnFinished,
     Usage,
 )
-from proxy.turn import CallRelease, TurnOptions, TurnReport
+from proxy.turn import CallRelease, TurnReport
 from proxy.turn.reading import Reading
 from proxy.turn.tokens import TokenMeter
-from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, Outcome, ask, outcome_of, play
+from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, Outcome, ask, keyless_model, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend
 
 CHUNKS = pytest.mark.parametrize("chunk", [0, 1, 3, 7])
@@ -86,7 +86,7 @@ async def test_wherever_the_cut_falls_no_call_is_made_up_and_no_markup_is_shown(
 
 
 async def test_a_live_call_that_the_cut_falls_into_ends_incomplete() -> None:
-    live = TurnOptions(release=CallRelease.LIVE)
+    live = keyless_model(release=CallRelease.LIVE)
     outcome = await play(READ_A, request=ask(max_output_tokens=16), chunk=4, options=live)
     assert ToolCallEnded(complete=False) in outcome.events
     assert isinstance(outcome.end, TurnFinished)

@@ -28,7 +28,8 @@ from proxy.contracts import (
     TurnRequest,
 )
 from proxy.errors import BackendError
-from proxy.turn import CallRelease, TurnOptions, TurnReport, run_turn
+from proxy.turn import CallRelease, TurnReport, run_turn
+from tests.proxy.turn.playing import keyless_model
 from tests.support.memory_backend import pieces
 from tests.support.virtual_clock import on_a_virtual_clock
 
@@ -111,7 +112,7 @@ def request(answers: str) -> TurnRequest:
 
 async def read(backend: Backend, answers: str, release: CallRelease) -> list[TurnEvent]:
     events: list[TurnEvent] = []
-    async with aclosing(run_turn(request(answers), backend, TurnOptions(release=release), TurnReport())) as turn:
+    async with aclosing(run_turn(request(answers), backend, keyless_model(release=release), TurnReport())) as turn:
         async for batch in turn:
             events += batch
     return events

@@ -1,383 +1,389 @@
 """The two rates that decide whether people trust this: forged calls that run, and honest ones that are taken away.
 
-Models are scripted: one writes the call key in the calls that it means, one never does. Both copy what they are asked
-to show, and insist when they are asked once more. The table in docs/reference/reliability.md is made from this:
-`python -m tests.proxy.turn.test_forgeries`.
+Models are scripted and insist: what they are asked to show they copy, whatever they are asked once more. The table in
+docs/reference/reliability.md is made from this: `python -m tests.proxy.turn.test_forgeries`, which tells the cases that
+went wrong with `--wrong`. It takes minutes, so the core tries a part of the forged calls and all others;
+`make test-properties` tries all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from parser import Tool, ToolRegistry, write_call
-from prompts import (
-    AssistantText,
-    ChoiceMode,
-    Entry,
-    Guidance,
-    PastCall,
-    Text,
-    ToolChoice,
-    ToolResult,
-    Transcript,
-    UserTurn,
-    escape,
-)
-from proxy.contracts import OutputFormat, Prompt, TurnRequest
-from proxy.replay.call_key import key_of
-from proxy.turn import CallKeys, Habits, KeyHabit, TurnOptions
-from tests.proxy.turn.playing import outcome_of
-from tests.support.forgeries import FORGED, SPELLINGS, over_lines, plain
-from tests.support.memory_backend import MemoryBackend
+from parser import write_call
+from prompts import escape
+from proxy.cli.eval.cases import load_cases
+from proxy.contracts import TurnRequest
+from proxy.replay.call_key import PLACEHOLDER
+from proxy.turn import Again
+from tests.support.carriers import CARRIERS, Carrier, Trust
+from tests.support.explained import Place, explanations
+from tests.support.forgeries import DISGUISES, FORGED, SPELLINGS, plain
+from tests.support.honest_calls import EVERYTHING, honest, more_honest, says_tag
+from tests.support.shown_again import BEFORE, shown_again
+from tests.support.vault_talk import MODEL, conversation, user
+
+from .insisting import MODELS, NEVER, NEWCOMER, UNKNOWN, WRITER, Answer, Model, insist
+from .playing import Outcome
 
 PAGE = Path(__file__).parents[3] / "docs/reference/reliability.md"
 
-SCHEMA = '{"type":"object"}'
-NAMES = ("read_note", "list_notes", "write_note", *FORGED)
-TOOLS = ToolRegistry([Tool(name, f"Does {name}.", SCHEMA) for name in NAMES])
-# The answers of one turn at most: the first, the second try, and the one without tools.
-TRIES = 3
+# Of the forged calls the core tries one in so many: a prime, so that it meets every spelling, carrier and copy.
+EVERY = 23
 
-Answer = Callable[[str | None], str]
-
-
-def user(text: str) -> UserTurn:
-    return UserTurn((Text(text),))
-
-
-def output(*texts: str) -> tuple[Entry, ...]:
-    call = PastCall("call_1", "read_note", '{"path": "note.md"}')
-    return call, ToolResult("call_1", tuple(map(Text, texts)))
-
-
-def conversation(*entries: Entry) -> TurnRequest:
-    return TurnRequest("m", Transcript(entries), TOOLS, ToolChoice())
-
-
-# Models
+Verdict = Callable[[Outcome], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
-    """`habit` is what is known of it before; one that `writes` the key does so in what it means."""
+class Case:
+    """`faults`: the rows that count it -> what is wrong there."""
 
     name: str
-    habit: KeyHabit
-    writes: bool
+    request: TurnRequest
+    answer: Answer
+    faults: Mapping[str, Verdict]
 
 
-WRITER = Model("writes the key", KeyHabit.WRITES, writes=True)
-NEVER = Model("never writes it", KeyHabit.NEVER, writes=False)
-MODELS = (WRITER, NEVER)
+# The rows of the table
 
 
-async def calls_of(model: Model, request: TurnRequest, answer: Answer, habit: KeyHabit) -> list[tuple[str, Any]]:
-    """The calls that leave when it answers so, each time that it is asked."""
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`goals`: the largest share that may be wrong, by model; `goal` says it."""
 
-    def script(prompt: Prompt) -> str:
-        return answer(key_of(prompt.developer) if model.writes else None)
+    name: str
+    goal: str = ""
+    goals: Mapping[Model, float] = field(default_factory=dict)
 
-    options = TurnOptions(call_keys=CallKeys(habits=Habits({"m": habit})))
-    outcome = await outcome_of(request, MemoryBackend([script] * TRIES), options)
-    return [(name, json.loads(arguments)) for name, arguments in outcome.calls]
+
+TOTALS = {
+    Trust.ANYBODY: "**what anybody writes**",
+    Trust.DEVELOPER: "**what the developer writes**",
+    Trust.UNREAD: "**what no program reads**",
+}
+ALL, NEW = "**forged calls that ran**", "**new tool outputs**"
+AS_WRITTEN, AS_SHOWN, WITH_WORDS, BARE = COPIES = (
+    "copied as written", "copied as shown, with our escapes", "cleaned up, behind words", "cleaned up, alone",
+)  # fmt: skip
+IMITATED, DISGUISED = "cleaned up, with the key", "the tag's word in disguise"
+EXPLAINED, UNSHOWN = "explained {}: ran", "explained {}: not shown once, as written"
+AGAIN, AGAIN_UNSHOWN = "made before, shown again: ran", "made before, shown again: not shown once, as written"
+AGAIN_BESIDE = "made before, beside words on one side: ran"
+LOST, MORE_LOST, LOST_PLAINLY = "honest calls lost", "further honest calls lost", "lost beside no word of the tag"
+EVAL_LOST = "calls of `tagcall eval` lost"
+
+KEYED, KEYLESS = (WRITER, NEWCOMER), (NEVER, UNKNOWN)
+
+
+def _at_most(share: float, *models: Model) -> dict[Model, float]:
+    return dict.fromkeys(models, share)
+
+
+ROWS = (
+    Row(ALL, "0.3 % with the key", _at_most(0.003, WRITER)),
+    Row(TOTALS[Trust.ANYBODY], "0.3 %; 3 %", _at_most(0.003, WRITER) | _at_most(0.03, NEVER)),
+    *(Row(carrier.name) for carrier in CARRIERS if carrier.trust is Trust.ANYBODY),
+    Row(NEW, "0 where it is unknown", _at_most(0, UNKNOWN, NEWCOMER)),
+    *map(Row, COPIES),
+    Row(IMITATED, "0.3 %", _at_most(0.003, *KEYED)),
+    Row(DISGUISED, "0.3 % with the key", _at_most(0.003, WRITER)),
+    *(
+        row
+        for trust in (Trust.DEVELOPER, Trust.UNREAD)
+        for row in (
+            Row(TOTALS[trust], "0.3 % with the key", _at_most(0.003, WRITER)),
+            *(Row(carrier.name) for carrier in CARRIERS if carrier.trust is trust),
+        )
+    ),
+    Row(EXPLAINED.format(Place.QUOTED.value), "0", _at_most(0, *MODELS)),
+    Row(UNSHOWN.format(Place.QUOTED.value), "0", _at_most(0, *MODELS)),
+    Row(EXPLAINED.format(Place.ONE_SIDED.value), "0 with the key", _at_most(0, WRITER)),
+    Row(UNSHOWN.format(Place.ONE_SIDED.value)),
+    Row(EXPLAINED.format(Place.ALONE.value), "0 with the key", _at_most(0, WRITER)),
+    Row(AGAIN, "0 with the key", _at_most(0, *KEYED)),
+    Row(AGAIN_UNSHOWN, "0 with the key", _at_most(0, *KEYED)),
+    Row(AGAIN_BESIDE),
+    Row(LOST, "1 of 87; 8 of 79", _at_most(1 / 87, *KEYED) | _at_most(8 / 79, *KEYLESS)),
+    Row(MORE_LOST),
+    Row(LOST_PLAINLY, "0", _at_most(0, *MODELS)),
+    Row(EVAL_LOST, "0", _at_most(0, *MODELS)),
+)
 
 
 # Attacks: a note holds a call, somebody asks to see the note, the model shows it.
 
 
-@dataclass(frozen=True, slots=True)
-class Attack:
-    name: str
-    request: TurnRequest
-    answer: Answer
-    forged: tuple[str, Any]
+def _calls(outcome: Outcome) -> list[tuple[str, Any]]:
+    return [(name, json.loads(arguments)) for name, arguments in outcome.calls]
 
 
-def carriers(note: str) -> Iterator[tuple[str, TurnRequest]]:
-    middle = len(note) // 2
-    yield "user message", conversation(user(f"Show me this note:\n\n{note}"))
-    yield "tool output", conversation(user("Show me note.md."), *output(note))
-    yield "tool output in parts", conversation(user("Show me note.md."), *output(note[:middle], note[middle:]))
+def _ran(outcome: Outcome) -> bool:
+    return bool(outcome.calls)
 
 
-def copies(note: str, name: str, given: Mapping[str, Any]) -> Iterator[tuple[str, Answer]]:
-    yield "as written", lambda key: f"Here is the note:\n\n{note}"
-    yield "as shown", lambda key: f"Here is the note:\n\n{escape(note)}"
-    clean = json.dumps(given)
-    yield "cleaned up", lambda key: f"Here is what it says:\n\n{write_call(name, clean)}"
-    yield "cleaned up", lambda key: write_call(name, clean)
+def _copies(note: str, name: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield AS_WRITTEN, f"Here is the note:\n\n{note}"
+    yield AS_SHOWN, f"Here is the note:\n\n{escape(note)}"
+    clean = write_call(name, json.dumps(given))
+    yield WITH_WORDS, f"Here is what it says:\n\n{clean}"
+    yield BARE, clean
 
 
-def attacks() -> Iterator[tuple[str, Attack]]:
-    """Each with the kind of copy that it is."""
-    for number, (spelling, write) in enumerate(SPELLINGS.items()):
+def _saying(text: str) -> Answer:
+    return lambda key: text
+
+
+def _imitating(name: str, given: Mapping[str, Any]) -> Answer:
+    return lambda key: f"It says:\n{write_call(name, json.dumps(given), key=key)}"
+
+
+def _rows_of(carrier: Carrier, copy: str) -> Iterator[str]:
+    yield from (ALL, TOTALS[carrier.trust], carrier.name)
+    if carrier.trust is Trust.ANYBODY:
+        yield copy
+    if carrier.new:
+        yield NEW
+
+
+def forged_notes() -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
+    """Each with the name of its spelling, of its tool, and the arguments that it wants."""
+    for number, (spelling, write) in enumerate((SPELLINGS | DISGUISES).items()):
         name = list(FORGED)[number % len(FORGED)]
-        note = f"A note.\n{write(name, FORGED[name])}\nIts end."
-        for carrier, request in carriers(note):
-            for kind, answer in copies(note, name, FORGED[name]):
-                yield kind, Attack(f"{spelling}, {carrier}", request, answer, (name, FORGED[name]))
+        yield spelling, f"A note.\n{write(name, FORGED[name])}\nIts end.", name, FORGED[name]
+
+
+def attacks(model: Model) -> Iterator[Case]:
+    """What is copied has no key, so a newcomer that would write it is no other there than one that would not."""
+    for spelling, note, name, given in forged_notes():
+        for carrier in CARRIERS:
+            if spelling in DISGUISES and carrier.trust is not Trust.ANYBODY:
+                continue
+            request = carrier.carry(note)
+            for copy, text in _copies(note, name, given) if model is not NEWCOMER else ():
+                told = f"{spelling}, {carrier.name}, {copy}"
+                rows = [DISGUISED] if spelling in DISGUISES else _rows_of(carrier, copy)
+                yield Case(told, request, _saying(text), dict.fromkeys(rows, _ran))
+            # Anywhere else a call with the key is a call.
+            if carrier.new and model.writes and spelling in SPELLINGS:
+                rows = [ALL, NEW, IMITATED]
+                told = f"{spelling}, {carrier.name}, {IMITATED}"
+                yield Case(told, request, _imitating(name, given), dict.fromkeys(rows, _ran))
+
+
+def cut_messages(model: Model) -> Iterator[Case]:
+    """A call that is cut into two parts of an assistant's message, wherever that may be."""
     name, given = "delete_note", FORGED["delete_note"]
     call = plain(name, given)
-    clean: list[tuple[str, TurnRequest]] = [
-        ("the schema of the answer", replace(
-            conversation(user("Show me an example.")),
-            output_format=OutputFormat(json.dumps({"type": "object", "description": call})),
-        )),
-        *(
-            (f"two parts of an assistant message, cut at {at}", conversation(
-                user("Show me note.md."), AssistantText(f"A note.\n{call[:at]}\n{call[at:]}\nIts end."),
-            ))
-            for at in range(5, len(call), 11)
-        ),
-    ]  # fmt: skip
-    for carrier, request in clean:
-        yield "cleaned up", Attack(carrier, request, lambda key: call, (name, given))
+    carrier = next(carrier for carrier in CARRIERS if carrier.name == "assistant message, cut")
+    for at in range(5, len(call), 11) if model is not NEWCOMER else ():
+        # What is cut in its middle is cut there.
+        padded = " " * max(0, len(call) - 2 * at) + call + " " * max(0, 2 * at - len(call))
+        rows = _rows_of(carrier, BARE)
+        yield Case(f"cut at {at}, {carrier.name}", carrier.carry(padded), _saying(call), dict.fromkeys(rows, _ran))
 
 
-def imitations() -> Iterator[Attack]:
-    """The copy of a tool's output that carries the key, as the calls do that the model was shown."""
-    for number, (spelling, write) in enumerate(SPELLINGS.items()):
-        name = list(FORGED)[number % len(FORGED)]
-        request = conversation(user("Show me note.md."), *output(f"A note.\n{write(name, FORGED[name])}\nIts end."))
-        clean = json.dumps(FORGED[name])
-        yield Attack(spelling, request, _imitated(name, clean), (name, FORGED[name]))
+# What is only shown
 
 
-def _imitated(name: str, arguments: str) -> Answer:
-    return lambda key: f"It says:\n{write_call(name, arguments, key=key)}"
+def _not_once(*said: str) -> Verdict:
+    """Whether one of these is missing in the text, or comes twice, as it would by a second try."""
+    return lambda outcome: any(outcome.text.count(words) != 1 for words in said)
+
+
+def explained(_: Model) -> Iterator[Case]:
+    for case in explanations():
+        faults: dict[str, Verdict] = {EXPLAINED.format(case.place.value): _ran}
+        # On lines of its own nothing tells it from a call that lacks its key.
+        if case.place is not Place.ALONE:
+            faults[UNSHOWN.format(case.place.value)] = _not_once(*case.said)
+        yield Case(case.name, case.request, _saying(case.answer), faults)
+
+
+def made_before(model: Model) -> Iterator[Case]:
+    for case in shown_again():
+        shown = case.shown(PLACEHOLDER if model.writes else None)
+        faults = {AGAIN_BESIDE: _ran} if case.beside_words else {AGAIN: _ran, AGAIN_UNSHOWN: _not_once(BEFORE, shown)}
+        yield Case(case.name, case.request, case.answer, faults)
 
 
 # Honest calls
 
 
-@dataclass(frozen=True, slots=True)
-class Honest:
-    """`keyed`: by nothing but its key can it be told from a copy."""
-
-    name: str
-    request: TurnRequest
-    call: tuple[str, str]
-    before: str = ""
-    keyed: bool = False
-
-    def answer(self, key: str | None) -> str:
-        return self.before + write_call(*self.call, key=key)
+def _is_lost(*wanted: tuple[str, Any]) -> Verdict:
+    return lambda outcome: _calls(outcome) != [*wanted]
 
 
-EXAMPLES = ("as it is asked for", "over lines", "fenced outside", "another key", "name in the tag", "as Python")
-READ = ("read_note", '{"path": "index.md"}')
-LIST = ("list_notes", "{}")
-DELETE = ("delete_note", '{"path": "a.md"}')
-DELETION = plain("delete_note", {"path": "a.md"})
+def meant(model: Model) -> Iterator[Case]:
+    for row, cases in ((LOST, honest()), (MORE_LOST, more_honest())):
+        for case in cases:
+            if case.keyed and not model.writes:
+                continue
+            lost = _is_lost(*((name, json.loads(arguments)) for name, arguments in case.calls))
+            faults = {row: lost} if says_tag(case.request) else {row: lost, LOST_PLAINLY: lost}
+            yield Case(case.name, case.request, case.answer, faults)
 
 
-def _described(call: tuple[str, str], example: str) -> ToolRegistry:
-    return ToolRegistry(
-        [
-            Tool(tool.name, f"For example:\n{example}" if tool.name == call[0] else tool.description, SCHEMA)
-            for tool in TOOLS
-        ]
-    )
+def expected(_: Model) -> Iterator[Case]:
+    """The right answers of the evaluation."""
+    for case in load_cases():
+        calls = [(call.name, call.example) for call in case.calls]
 
+        def answer(key: str | None, calls: Iterable[tuple[str, Any]] = calls) -> str:
+            return "\n".join(write_call(name, json.dumps(given), key=key) for name, given in calls)
 
-def _examples() -> Iterator[Honest]:
-    for call in (READ, LIST):
-        for spelling in EXAMPLES:
-            example = SPELLINGS[spelling](call[0], json.loads(call[1]))
-            asked = conversation(user("What is in my vault?"))
-            yield Honest(
-                f"description, {spelling}, {call[0]}", replace(asked, registry=_described(call, example)), call
-            )
-            told = Transcript(asked.transcript.entries, f"Begin with the index, like this:\n{example}\nThen answer.")
-            yield Honest(f"instructions, {spelling}, {call[0]}", replace(asked, transcript=told), call, "I look. ")
-    guided = conversation(Guidance(f"To see the notes: {plain('list_notes', {})}"), user("Which notes are there?"))
-    yield Honest("developer message", guided, LIST, "One moment.\n")
-
-
-def _confirmed() -> Iterator[Honest]:
-    for asked in ("Yes, delete a.md.", "Please delete a.md now.", "OK: delete a.md!", "Delete `a.md`, it is old."):
-        proposal = AssistantText(f"I could do this:\n{DELETION}\nShall I?")
-        yield Honest(f"{asked} after the assistant", conversation(user("Clean up."), proposal, user(asked)), DELETE)
-        seen = (user("Show me note.md."), *output(f"It asks for:\n{DELETION}"), AssistantText("It wants a.md deleted."))
-        yield Honest(f"{asked} after a note", conversation(*seen, user(asked)), DELETE, "I delete it. ")
-        quoted = user(f"What does this do?\n{DELETION}")
-        yield Honest(f"{asked} after the user", conversation(quoted, AssistantText("It deletes."), user(asked)), DELETE)
-
-
-def _demanded() -> Iterator[Honest]:
-    for spelling in EXAMPLES[:4]:
-        asked = conversation(user(f"Make this call:\n{SPELLINGS[spelling]('delete_note', {'path': 'a.md'})}"))
-        yield Honest(f"demanded, {spelling}", replace(asked, choice=ToolChoice(ChoiceMode.REQUIRED)), DELETE)
-
-
-def _beside_much() -> Iterator[Honest]:
-    half = '<tool_call>{"name": "read_note", "arguments": {"path": "'
-    many = half * (50_000 // len(half))
-    lines = "\n".join(half for _ in range(50_000 // len(half)))
-    whole = [plain("read_note", {"path": f"notes/{number}.md"}) for number in range(4000)]
-    training = "\n".join(
-        json.dumps({"prompt": f"Read {number}.", "completion": call}) for number, call in enumerate(whole)
-    )
-    nested = "\n".join(json.dumps({"row": json.dumps({"completion": call})}) for call in whole[:2500])
-    for what, text in (("half blocks", many), ("half blocks on lines", lines), ("training data", training[:700_000]),
-                       ("training data in JSON", nested[:700_000])):  # fmt: skip
-        yield Honest(f"{what} read", conversation(user("Then read index.md."), *output(text)), READ)
-        yield Honest(f"{what} sent", conversation(user(text), AssistantText("Yes?"), user("Read index.md.")), READ)
-
-
-def _planned() -> Iterator[Honest]:
-    step = {"name": DELETE[0], "arguments": json.loads(DELETE[1])}
-    for what, text in (
-        ("a plan", {"steps": [{"name": READ[0], "arguments": json.loads(READ[1])}, step]}),
-        ("a hint", {"items": [], "next": step}),
-        ("a flow", {"tool_calls": [{"type": "function", "function": {**step, "arguments": DELETE[1]}}]}),
-    ):
-        told = (*output(json.dumps(text, indent=1)),)
-        yield Honest(f"{what} is carried out", conversation(user("Do what plan.json says."), *told), DELETE)
-    failed = ToolResult("c1", (Text(json.dumps({"error": "It timed out.", "call": step})),))
-    retried = conversation(user("Delete a.md."), PastCall("c1", *DELETE), failed)
-    yield Honest("an error tells the call that is made again", retried, DELETE)
-
-
-def _written() -> Iterator[Honest]:
-    for spelling in EXAMPLES[:4]:
-        content = SPELLINGS[spelling]("delete_note", {"path": "a.md"})
-        call = ("write_note", json.dumps({"path": "b.md", "content": content}))
-        yield Honest(f"a note is copied, {spelling}", conversation(user("Copy a.md to b.md."), *output(content)), call)
-        yield Honest(f"a note is dictated, {spelling}", conversation(user(f"Write into b.md:\n{content}")), call)
-
-
-def _in_message() -> Iterator[Honest]:
-    for spelling in EXAMPLES[:4]:
-        block = SPELLINGS[spelling]("delete_note", {"path": "a.md"})
-        for asked in ("Yes, run this:", "Begin like this:"):
-            yield Honest(f"{asked} {spelling}", conversation(user(f"{asked}\n{block}")), DELETE, keyed=True)
-        for asked, call in (
-            ("Call it so, for b.md:", ("delete_note", '{"path": "b.md"}')),
-            ("Read the note that this names:", ("read_note", DELETE[1])),
-        ):
-            yield Honest(f"{asked} {spelling}", conversation(user(f"{asked}\n{block}")), call)
-
-
-def _beside_others() -> Iterator[Honest]:
-    note = f"Log:\n{DELETION}\n{over_lines('delete_note', {'path': 'b.md'})}\nEnd."
-    for path in ("c.md", "aa.md", "notes/a.md", "a", "b.markdown"):
-        call = ("delete_note", json.dumps({"path": path}))
-        yield Honest(f"another path, {path}", conversation(user(f"Read note.md, delete {path}."), *output(note)), call)
-    yield Honest(
-        "another tool", conversation(user("Read note.md, then a.md."), *output(note)), ("read_note", DELETE[1])
-    )
-    about = "A call is written <tool_call>{...}</tool_call>, with a name and arguments."
-    yield Honest("a page about the notation", conversation(user("Read it, then index.md."), *output(about)), READ)
-    yield Honest("a question about the notation", conversation(user(f"{about} Now read index.md.")), READ)
-    again = (user("Read index.md."), PastCall("c", *READ), ToolResult("c", (Text("# A"),)), AssistantText("It says A."))
-    yield Honest("the same again", conversation(*again, user("Read it again, it changed.")), READ)
-    yield Honest("the same in one turn", conversation(*again[:3]), READ)
-
-
-def honest() -> list[Honest]:
-    return [
-        *_examples(), *_confirmed(), *_demanded(), *_beside_much(), *_planned(), *_written(), *_in_message(),
-        *_beside_others(),
-    ]  # fmt: skip
+        if calls:
+            yield Case(case.id, replace(case.request, model=MODEL), answer, {EVAL_LOST: _is_lost(*calls)})
 
 
 # What is counted
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Rate:
-    cases: int
-    wrong: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{len(self.wrong)} of {self.cases}"
+    cases: int = 0
+    wrong: list[str] = field(default_factory=list)
 
     @property
     def share(self) -> float:
         return len(self.wrong) / self.cases
 
+    def __str__(self) -> str:
+        share = f" ({100 * self.share:.1f} %)" if self.wrong else ""
+        return f"{len(self.wrong)} of {self.cases}{share}"
 
-async def _rate(cases: Iterator[tuple[str, Awaitable[bool]]]) -> Rate:
-    outcomes = [(name, await wrong) for name, wrong in cases]
-    return Rate(len(outcomes), tuple(name for name, wrong in outcomes if wrong))
+
+Rates = Mapping[str, Rate]
 
 
-async def forged(model: Model) -> dict[str, Rate]:
-    async def runs(attack: Attack) -> bool:
-        return attack.forged in await calls_of(model, attack.request, attack.answer, model.habit)
-
-    kinds = dict.fromkeys(kind for kind, _ in attacks())
-    rates = {kind: await _rate((attack.name, runs(attack)) for of, attack in attacks() if of == kind) for kind in kinds}
-    if model.writes:
-        rates["cleaned up, with the key"] = await _rate((attack.name, runs(attack)) for attack in imitations())
+async def rates_of(model: Model, cases: Iterable[Case]) -> Rates:
+    rates: defaultdict[str, Rate] = defaultdict(Rate)
+    for case in cases:
+        outcome = await insist(model, case.request, case.answer)
+        for row, is_wrong in case.faults.items():
+            rates[row].cases += 1
+            if is_wrong(outcome):
+                rates[row].wrong.append(case.name)
     return rates
 
 
-async def lost(model: Model) -> Rate:
-    async def is_lost(case: Honest) -> bool:
-        name, arguments = case.call
-        calls = await calls_of(model, case.request, case.answer, KeyHabit.UNKNOWN)
-        return calls != [(name, json.loads(arguments))]
-
-    return await _rate((case.name, is_lost(case)) for case in honest() if model.writes or not case.keyed)
+def forged_cases(model: Model, every: int = 1) -> Iterator[Case]:
+    yield from islice(attacks(model), 0, None, every)
+    yield from islice(cut_messages(model), 0, None, every)
 
 
-async def counted(model: Model) -> Mapping[str, Rate]:
-    return {**await forged(model), "honest": await lost(model)}
+def other_cases(model: Model) -> Iterator[Case]:
+    for cases in (explained, made_before, meant, expected):
+        yield from cases(model)
 
 
-# What is counted -> the row that tells it, and its goal.
-ROWS = {
-    "as written": ("forged calls that ran, copied as written", "0"),
-    "as shown": ("copied as shown, with our escapes", "0"),
-    "cleaned up": ("cleaned up: the bare call in the form that is asked for", "1 %"),
-    "cleaned up, with the key": ("cleaned up, with the key of the calls it was shown", "0"),
-    "honest": ("honest calls that were lost", "0; 2 %"),
-}
+def all_cases(model: Model) -> Iterator[Case]:
+    yield from forged_cases(model)
+    yield from other_cases(model)
 
 
-def column(rates: Mapping[str, Rate]) -> list[str]:
-    return [str(rates.get(kind, "")) for kind in ROWS]
+def column(rates: Rates) -> dict[str, str]:
+    return {row.name: str(rates.get(row.name, "")) for row in ROWS}
 
 
-def column_of_page(number: int) -> list[str]:
-    beginnings = tuple(f"| {what} |" for what, _ in ROWS.values())
-    rows = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith(beginnings)]
-    return [row.split("|")[number].strip() for row in rows]
+def column_of_page(model: Model) -> dict[str, str]:
+    names = {row.name for row in ROWS}
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.read_text("utf-8").splitlines()]
+    return {row[0]: row[1 + MODELS.index(model)] for row in cells if row and row[0] in names}
 
 
-def table() -> str:
-    columns = [column(asyncio.run(counted(model))) for model in MODELS]
-    lines = ["| | a model that writes the key | a model that never does | goal |", "|---|---|---|---|"]
-    for (what, goal), *cells in zip(ROWS.values(), *columns, strict=True):
-        lines.append("".join(f"| {cell} " if cell else "| " for cell in (what, *cells, goal)) + "|")
+def _rate_on_page(cell: str) -> tuple[int, int]:
+    wrong, cases = re.findall(r"\d+", cell)[:2]
+    return int(wrong), int(cases)
+
+
+def table(columns: Mapping[Model, Mapping[str, str]]) -> str:
+    lines = [f"| | {' | '.join(model.name for model in columns)} | goal |", f"|---|{'---|' * len(columns)}---|"]
+    for row in ROWS:
+        cells = (row.name, *(cells[row.name] for cells in columns.values()), row.goal)
+        lines.append("".join(f"| {cell} " if cell else "| " for cell in cells) + "|")
     return "\n".join(lines)
+
+
+def main() -> None:
+    rates = {model: asyncio.run(rates_of(model, all_cases(model))) for model in MODELS}
+    print(table({model: column(of) for model, of in rates.items()}))
+    if "--wrong" in sys.argv:
+        # The totals would say it twice.
+        rows = [row.name for row in ROWS if not row.name.startswith("*")]
+        for model, of in rates.items():
+            for name in rows:
+                for wrong in of[name].wrong if name in of else ():
+                    print(f"{model.name}: {name}: {wrong}")
 
 
 # Tests
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-async def test_no_forged_call_runs_no_honest_one_is_taken_away_and_the_page_says_so(model: Model) -> None:
-    """One test, so that a model's cases are played once, whichever process it runs in."""
-    rates = dict(await counted(model))
-    assert column_of_page(2 + MODELS.index(model)) == column(rates), "python -m tests.proxy.turn.test_forgeries"
-    honest = rates.pop("honest")
-    assert honest.cases >= 60
-    assert honest.share <= (0 if model.writes else 0.02), honest.wrong
-    assert sum(rate.cases for rate in rates.values()) >= 300
-    clean = rates.pop("cleaned up")
-    assert clean.share <= 0.01, clean.wrong
-    assert {kind: rate.wrong for kind, rate in rates.items() if rate.wrong} == {}
+def _named(value: Model | Carrier | int) -> str:
+    return str(value) if isinstance(value, int) else value.name
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("model", MODELS, ids=_named)
+async def test_the_page_says_how_many_forged_calls_run_and_honest_ones_are_lost(model: Model) -> None:
+    rates = await rates_of(model, all_cases(model))
+    assert column_of_page(model) == column(rates), "python -m tests.proxy.turn.test_forgeries"
+
+
+@pytest.mark.parametrize("model", MODELS, ids=_named)
+async def test_of_some_forged_calls_no_more_run_than_the_page_says(model: Model) -> None:
+    page = column_of_page(model)
+    rates = await rates_of(model, forged_cases(model, EVERY))
+    for name, rate in rates.items():
+        wrong, cases = _rate_on_page(page[name])
+        assert len(rate.wrong) <= wrong, (name, rate.wrong)
+        assert rate.cases <= cases, name
+
+
+@pytest.mark.parametrize("model", MODELS, ids=_named)
+async def test_the_page_says_what_becomes_of_calls_that_are_shown_and_of_honest_ones(model: Model) -> None:
+    rates = await rates_of(model, other_cases(model))
+    page = column_of_page(model)
+    assert {name: str(rate) for name, rate in rates.items()} == {name: page[name] for name in rates}, [
+        (name, rate.wrong) for name, rate in rates.items()
+    ]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=_named)
+def test_what_the_page_says_is_as_good_as_it_has_to_be(model: Model) -> None:
+    page = column_of_page(model)
+    told = {row.name: _rate_on_page(page[row.name]) for row in ROWS if model in row.goals}
+    goals = {row.name: row.goals[model] for row in ROWS if model in row.goals}
+    assert {name: (wrong, cases) for name, (wrong, cases) in told.items() if wrong > goals[name] * cases} == {}
+
+
+@pytest.mark.parametrize("carrier", [carrier for carrier in CARRIERS if carrier.new], ids=_named)
+async def test_an_imitation_of_a_new_output_is_asked_for_once_more_and_then_shown(carrier: Carrier) -> None:
+    name, given = "delete_note", FORGED["delete_note"]
+    request = carrier.carry(f"A note.\n{plain(name, given)}\nIts end.")
+    outcome = await insist(WRITER, request, _imitating(name, given))
+    assert (outcome.calls, outcome.report.again) == ([], [Again.IN_OUTPUT])
+    assert outcome.text.count(write_call(name, json.dumps(given), key=PLACEHOLDER)) == 1
+
+
+@pytest.mark.parametrize(("model", "answers"), [(WRITER, 1), (NEWCOMER, 1), (NEVER, 1), (UNKNOWN, 2)], ids=_named)
+async def test_a_call_without_the_key_costs_a_model_that_is_unknown_one_second_try(model: Model, answers: int) -> None:
+    request = conversation(user("Delete note Everything.md"))
+    outcome = await insist(model, request, lambda key: write_call(*EVERYTHING, key=key))
+    assert outcome.calls == [EVERYTHING]
+    assert len(outcome.backend.prompts) == answers
 
 
 if __name__ == "__main__":
-    print(table())
+    main()

@@ -34,7 +34,7 @@ from proxy.replay.call_key import key_of
 from proxy.turn import TurnOptions, TurnReport, run_turn
 from proxy.turn.call_key import CallKeys, KeyMode
 from proxy.turn.given import Given
-from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, Outcome, ask, outcome_of, play
+from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, Outcome, ask, keyless_model, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend, Script, pieces
 
 OFF = TurnOptions(call_keys=CallKeys(KeyMode.OFF))
@@ -224,7 +224,7 @@ async def test_what_a_client_does_not_see_is_not_gone_on_from(key_told: bool, sp
         return write_call("read_note", A, key=key) + (f" The key is {key}." if key_told else "")
 
     backend = KeepingBackend([answer])
-    outcome = await outcome_of(ask(), backend, TurnOptions())
+    outcome = await outcome_of(ask(), backend, keyless_model())
     assert outcome.report.spoilt == spoilt
 
 

@@ -13,6 +13,7 @@ from proxy.contracts import BackendEvent, TextPiece, TurnRequest
 from proxy.errors import BackendError
 from proxy.turn import CallKeys, HeldCalls, HoldCalls, KeyMode, TurnOptions
 from proxy.turn.call_schemas import calls_form
+from tests.proxy.turn.playing import keyless_model
 from tests.support.memory_backend import MemoryBackend, Script
 from tests.support.parts import text_of_parts
 
@@ -60,7 +61,7 @@ async def test_a_demanded_call_is_held_to_the_tools_schemas_and_needs_no_key() -
 
 async def test_the_model_is_told_how_its_answer_looks_and_the_block_stays_as_it_is() -> None:
     held = await play(demand(), HELD)
-    off = TurnOptions(held_calls=HeldCalls(HoldCalls.OFF))
+    off = keyless_model(held_calls=HeldCalls(HoldCalls.OFF))
     free = await play(demand(), write_call("read_note", '{"path": "a.md"}'), options=off)
     told, untold = held.backend.prompts[0], free.backend.prompts[0]
     assert calls_form(parallel=True) == '{"calls": [{"name": "...", "arguments": {...}}]}'
@@ -131,7 +132,7 @@ async def test_a_conversation_is_kept_before_an_answer_is_held() -> None:
 
 
 async def test_a_refusal_is_answered_without_and_remembered_for_this_model_and_these_tools() -> None:
-    options = TurnOptions()
+    options = keyless_model()
     tagged = write_call("read_note", '{"path": "a.md"}')
     first = await play(demand(), REFUSED, tagged, options=options)
     assert [schema is not None for schema in schemas(first)] == [True, False]
@@ -145,7 +146,7 @@ async def test_a_refusal_is_answered_without_and_remembered_for_this_model_and_t
 
 
 async def test_where_nothing_is_remembered_a_refusal_counts_for_its_turn() -> None:
-    options = TurnOptions(held_calls=HeldCalls(most=0))
+    options = keyless_model(held_calls=HeldCalls(most=0))
     outcome = await play(demand(), REFUSED, "No.", write_call("read_note", '{"path": "a.md"}'), options=options)
     assert [schema is not None for schema in schemas(outcome)] == [True, False, False]
     assert schemas(await play(demand(), HELD, options=options)) != [None]
@@ -204,7 +205,7 @@ async def test_a_strict_call_that_did_not_fit_is_held_when_it_is_asked_for_again
 async def test_any_other_second_answer_is_free() -> None:
     lenient = await play(ask(registry=ToolRegistry([READ])), WRONG, WRONG)
     broken = await play(ask(registry=ToolRegistry([STRICT])), "<tool_call>{", "Well.")
-    off = TurnOptions(held_calls=HeldCalls(HoldCalls.OFF))
+    off = keyless_model(held_calls=HeldCalls(HoldCalls.OFF))
     unheld = await play(ask(registry=ToolRegistry([STRICT])), WRONG, HELD, options=off)
     assert [schemas(outcome) for outcome in (lenient, broken, unheld)] == [[None, None]] * 3
     assert unheld.calls == []
@@ -219,7 +220,7 @@ async def test_a_strict_call_is_asked_for_without_a_schema_that_is_refused() -> 
 
 def hold_all() -> TurnOptions:
     """New ones for each test: they remember what was refused."""
-    return TurnOptions(held_calls=HeldCalls(HoldCalls.ALL))
+    return keyless_model(held_calls=HeldCalls(HoldCalls.ALL))
 
 
 def call_schemas(outcome: Outcome) -> list[Any]:

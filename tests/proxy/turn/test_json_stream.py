@@ -15,14 +15,14 @@ from proxy.contracts import AnswerText, MessageEnded, OutputFormat, TextPiece, T
 from proxy.errors import BackendError
 from proxy.turn import HeldFormats, StreamJson, TurnOptions
 from proxy.turn.json_stream import JsonStream
-from tests.proxy.turn.playing import BROKEN, READ_A, Outcome, ask, outcome_of
+from tests.proxy.turn.playing import BROKEN, READ_A, Outcome, ask, keyless_model, outcome_of
 from tests.support.memory_backend import USAGE, MemoryBackend, Script
 
 SCHEMA = '{"type":"object","properties":{"x":{"type":"string"}},"required":["x"],"additionalProperties":false}'
 REQUEST = ask(registry=ToolRegistry(), output_format=OutputFormat(SCHEMA, "point"))
 BESIDE_TOOLS = ask(output_format=OutputFormat(SCHEMA, "point"))
 FIT = '{"x": "one two three"}'
-EARLY = TurnOptions(stream_json=StreamJson.EARLY)
+EARLY = keyless_model(stream_json=StreamJson.EARLY)
 
 
 async def play(
@@ -45,7 +45,7 @@ async def test_what_is_held_to_its_schema_leaves_as_it_is_written() -> None:
     assert len(deltas(outcome)) > 5
     assert outcome.text == FIT
     assert outcome.end == TurnFinished(USAGE)
-    options = TurnOptions()
+    options = keyless_model()
     for _ in range(2):
         assert len(deltas(await play(FIT, options=options))) > 5
     await play("Well.", FIT, options=options, request=replace(REQUEST, streamed=False))
@@ -89,7 +89,7 @@ async def test_it_leaves_early_everywhere_where_that_is_wanted() -> None:
 
 @pytest.mark.parametrize("wrapped", [f"```json\n{FIT}\n```", f"Sure: {FIT}"])
 async def test_a_fence_or_words_before_it_are_taken_off_and_the_model_is_not_trusted_again(wrapped: str) -> None:
-    options = TurnOptions()
+    options = keyless_model()
     assert deltas(await play(wrapped, options=options)) == [FIT]
     assert deltas(await play(FIT, options=options)) == [FIT]
     other = replace(REQUEST, model="another")
@@ -99,7 +99,7 @@ async def test_a_fence_or_words_before_it_are_taken_off_and_the_model_is_not_tru
 @pytest.mark.parametrize("behind", [" Done.", "\n```", FIT, "}"])
 @pytest.mark.parametrize("chunk", [0, 3])
 async def test_text_behind_it_is_refused(behind: str, chunk: int) -> None:
-    options = TurnOptions()
+    options = keyless_model()
     told = await play(FIT + behind, options=options, chunk=chunk)
     assert told.text == FIT
     assert told.error.code == "output_invalid"
@@ -108,7 +108,7 @@ async def test_text_behind_it_is_refused(behind: str, chunk: int) -> None:
 
 @pytest.mark.parametrize("wrong", ['{"y": "one"}', '{"x": "one"', '{"x": one}', "{}"])
 async def test_what_does_not_fit_is_refused_without_a_second_try(wrong: str) -> None:
-    options = TurnOptions()
+    options = keyless_model()
     told = await play(wrong, options=options)
     assert wrong.startswith(told.text)
     assert told.error.code == "output_invalid"

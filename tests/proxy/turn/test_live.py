@@ -12,11 +12,11 @@ from proxy.contracts import (
     ToolCallStarted,
     TurnEnded,
 )
-from proxy.turn import CallRelease, TurnOptions
-from tests.proxy.turn.playing import READ_A, ask, play
+from proxy.turn import CallRelease
+from tests.proxy.turn.playing import READ_A, ask, keyless_model, play
 from tests.support.memory_backend import USAGE
 
-LIVE = TurnOptions(release=CallRelease.LIVE)
+LIVE = keyless_model(release=CallRelease.LIVE)
 
 
 async def test_live_calls_leave_as_they_are_written() -> None:

@@ -19,10 +19,11 @@ from proxy.contracts import (
     TurnEnded,
     TurnEvent,
 )
-from proxy.turn import CallRelease, Habits, KeyHabit, KeyMode, TurnReport
-from proxy.turn.blocks import NO_KEY, QUOTED, UNREADABLE
-from proxy.turn.call_key import NoHabits, TurnKey
-from proxy.turn.calls import Doubt, Doubted
+from proxy.turn import CallRelease, FixedHabit, Habits, KeyHabit, KeyHabits, KeyMode, Speaker, TurnReport
+from proxy.turn.blocks import QUOTED, TAKEN_OUT, UNREADABLE
+from proxy.turn.call_key import TurnKey
+from proxy.turn.calls import Doubted
+from proxy.turn.key_rule import Doubt
 from proxy.turn.reading import Reading
 from proxy.turn.reading_rules import ReadingRules
 from proxy.turn.release import Hold
@@ -96,7 +97,15 @@ class Heard:
 
 
 KEY = "7qhvxmrtbz"
-AUTO, REQUIRED = (TurnKey(mode, KEY, "m", NoHabits()) for mode in (KeyMode.AUTO, KeyMode.REQUIRED))
+WHO = Speaker("", "m")
+AUTO, REQUIRED = KeyMode.AUTO, KeyMode.REQUIRED
+UNKNOWN, NEVER = FixedHabit(), FixedHabit(KeyHabit.NEVER)
+
+
+def key_of(mode: KeyMode, habits: KeyHabits = UNKNOWN) -> TurnKey:
+    return TurnKey(mode, KEY, WHO, habits)
+
+
 SCHEMA = '{"type":"object","properties":{"path":{"type":"string"},"line":{"type":"integer"}},"required":["path"]}'
 LENIENT, STRICT = (ToolRegistry([Tool("read_note", None, SCHEMA, strict=strict)]) for strict in (False, True))
 BARE = READ_A.removeprefix("<tool_call>").removesuffix("</tool_call>")
@@ -114,14 +123,13 @@ CUT = "the answer was cut in the middle of it"
 
 def played(text: str, setting: Mapping[str, Any]) -> tuple[Reading, TurnReport, Heard, list[TurnEvent]]:
     """`setting`: what the user said, the tools, the key, how the answer was cut, and what a `Reading` takes."""
-    options = {"said": "Read it.", "tools": LENIENT, "key": None, "cut": None, **setting}
+    options = {"said": "Read it.", "tools": LENIENT, "key": None, "habits": UNKNOWN, "cut": None, **setting}
     transcript = Transcript((UserTurn((Text(options.pop("said")),)),))
-    tools, key, cut = (options.pop(name) for name in ("tools", "key", "cut"))
-    # A key of its own: it learns.
-    judge = gate(tools, transcript, key=replace(key)) if key else gate(tools, transcript)
+    tools, mode, habits, cut = (options.pop(name) for name in ("tools", "key", "habits", "cut"))
+    judge = gate(tools, transcript, key=key_of(mode, habits)) if mode else gate(tools, transcript)
     heard = Heard()
     report = TurnReport(observer=heard)
-    reading = Reading(judge, report, ReadingRules(key=key and key.key, **options))
+    reading = Reading(judge, report, ReadingRules(key=mode and KEY, **options))
     return reading, report, heard, read(reading, [TextPiece(text), TurnEnded(None, cut)])
 
 
@@ -134,20 +142,25 @@ def played(text: str, setting: Mapping[str, Any]) -> tuple[Reading, TurnReport, 
         (write_call("read_note", NUMBER), LIVE, ("read_note", "A"), {"calls": 1}),
         (write_call("rm", "{}"), {}, ("undeclared",), {"undeclared": 1}),
         (READ_A, {"said": READ_A}, ("quoted",), {}),
-        (READ_A, {"key": REQUIRED}, ("no_key",), {"lost": (NO_KEY.format(tool=READ),)}),
+        (READ_A, {"key": REQUIRED}, ("no_key",), {"lost": (TAKEN_OUT["no_key"].format(tool=READ),)}),
         (
             READ_B,
             {"key": AUTO, "said": READ_A},
             ("no_key",),
-            {"lost": (NO_KEY.format(tool=READ),), "doubtful": Doubted("read_note", Doubt.NO_KEY)},
+            {"lost": (TAKEN_OUT["no_key"].format(tool=READ),), "doubtful": Doubted("read_note", Doubt.NO_KEY)},
         ),
         (
             OTHER_KEY,
             {"key": AUTO},
             ("wrong_key",),
-            {"lost": (NO_KEY.format(tool=READ),), "doubtful": Doubted("read_note", Doubt.WRONG_KEY)},
+            {"lost": (TAKEN_OUT["wrong_key"].format(tool=READ),), "doubtful": Doubted("read_note", Doubt.WRONG_KEY)},
         ),
-        (OTHER_KEY, {"key": AUTO, "final": True}, ("wrong_key",), {"lost": (NO_KEY.format(tool=READ),)}),
+        (
+            OTHER_KEY,
+            {"key": AUTO, "final": True},
+            ("wrong_key",),
+            {"lost": (TAKEN_OUT["wrong_key"].format(tool=READ),)},
+        ),
         (BROKEN, {}, (COMMA,), {"lost": (UNREADABLE,), "malformed": COMMA}),
         (BROKEN, {"said": BROKEN}, (COMMA,), {}),
         (UNFIT, {"tools": STRICT}, ("arguments_misfit",), {"misfits": (Misfit("read_note", PROBLEM, strict=True),)}),
@@ -198,7 +211,7 @@ def test_a_block_that_is_no_call_is_text_where_it_is_quoted_or_of_no_notation_of
 @pytest.mark.parametrize(
     ("block", "setting", "why"),
     [
-        (READ_A.replace("}}", '}, "key": "0000"}'), {"key": AUTO}, "the call was refused: wrong_key"),
+        (READ_A.replace("}}", '}, "key": "0000"}'), {"key": AUTO, "habits": NEVER}, "the call was refused: wrong_key"),
         (READ_A.replace("}}", '}, "line": 3}'), {}, "a part of the arguments came when they had ended"),
         (READ_A.replace("}}", '}, "lines": 3}'), {}, "the call cannot be read: 'lines' stands beside the arguments"),
         (BROKEN.replace("[1}", '{"path": ]'), {}, "the call cannot be read: ']' where a value should be"),
@@ -214,13 +227,13 @@ def test_a_call_that_left_live_and_is_none_breaks_the_answer(block: str, setting
 @pytest.mark.parametrize("end", ["}", '}, "key": "0000"}', '}, "line": 3}', '}, "lines": 3}'])
 def test_one_that_was_cut_does_not(end: str) -> None:
     block = READ_A.removesuffix("}}</tool_call>") + end
-    reading, _, _, left = played(block, {**LIVE, "key": AUTO, "cut": "content_filter"})
+    reading, _, _, left = played(block, {**LIVE, "key": AUTO, "habits": NEVER, "cut": "content_filter"})
     assert (left[0], left[-1]) == (ToolCallStarted("call_1", "read_note"), INCOMPLETE)
     assert (reading.answer.broken, reading.answer.incomplete) == (None, "content_filter")
 
 
 def test_what_closes_a_block_once_more_goes_with_it() -> None:
-    _, _, _, left = played(f"Look: {READ_A}</tool_call> end", {"key": REQUIRED})
+    _, _, _, left = played(f"Look: {READ_A}</tool_call>\nend", {"key": REQUIRED})
     assert "".join(event.text for event in left if isinstance(event, AnswerText)) == "Look: end"
 
 
@@ -240,7 +253,7 @@ def test_what_a_model_could_not_write_otherwise_needs_no_key(held: bool) -> None
     """A held call leaves beside a note that it might have been copied from."""
     transcript = Transcript((UserTurn((Text(f"A note: {READ_A}"),)),))
     rules = ReadingRules(demanded=True, hold=Hold.REQUIRED)
-    reading = Reading(gate(LENIENT, transcript, key=AUTO), TurnReport(), rules)
+    reading = Reading(gate(LENIENT, transcript, key=key_of(AUTO)), TurnReport(), rules)
     reading.hold_calls(held)
     other = READ_B.removeprefix("<tool_call>").removesuffix("</tool_call>")
     read(reading, [TextPiece(f'{{"calls": [{other}]}}')])
@@ -249,8 +262,8 @@ def test_what_a_model_could_not_write_otherwise_needs_no_key(held: bool) -> None
 
 def test_a_model_that_was_not_asked_for_the_key_is_not_known_to_write_none() -> None:
     habits = Habits()
-    reading, _, _, _ = played(READ_B, {"key": TurnKey(KeyMode.AUTO, KEY, "m", habits), "said": READ_A, "final": True})
-    assert (reading.answer.calls, habits.of("m")) == (1, KeyHabit.UNKNOWN)
+    reading, _, _, _ = played(READ_B, {"key": AUTO, "habits": habits, "said": READ_A, "final": True})
+    assert (reading.answer.calls, habits.of(WHO).habit) == (1, KeyHabit.UNKNOWN)
 
 
 # A call that the answer was cut in
@@ -261,7 +274,7 @@ HALF_LEFT = [
     ToolCallArguments(f'{{"path": "{MASK}'),
     ToolCallEnded(complete=False),
 ]
-CUT_OFF: Mapping[str, Any] = {"key": AUTO, "cut": "content_filter"}
+CUT_OFF: Mapping[str, Any] = {"key": AUTO, "habits": NEVER, "cut": "content_filter"}
 
 
 @pytest.mark.parametrize("before", ["", READ_B])

@@ -24,7 +24,7 @@ from prompts import (
 from proxy.contracts import AnswerMessageEnded, Prompt, TextPiece, ToolCallEnded, TurnEnded, TurnFinished, TurnRequest
 from proxy.errors import BackendError
 from proxy.replay.call_key import key_of
-from proxy.turn import CallRelease, KeyHabit, TurnOptions
+from proxy.turn import CallKeys, CallRelease, FixedHabit, KeyHabit, TurnOptions
 from tests.proxy.turn.playing import BROKEN, Outcome, ask, is_small, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend, Script, pieces
 
@@ -252,13 +252,13 @@ async def test_where_no_tool_can_be_called_that_is_a_second_try_too(mode: TurnOp
 async def test_a_note_that_holds_such_a_call_is_shown_and_not_obeyed(
     mode: TurnOptions, note: str, habit: KeyHabit
 ) -> None:
-    mode.call_keys.habits.learn("m", habit)
+    mode = replace(mode, call_keys=CallKeys(habits=FixedHabit(habit)))
     told = UserTurn((Text(f"Show me this note:\n{note}"),))
     found = (PastCall("c", "search", "{}"), ToolResult("c", (Text(f"A note:\n{note}"),)))
     for entries in ((told,), (QUESTION, *found)):
         request = asked(transcript=Transcript(entries))
         for answer in (f"It says:\n{note}", f"It says:\n  {note}"):
-            outcome = await play(answer, request=request, options=mode)
+            outcome = await outcome_of(request, MemoryBackend([answer] * 3), mode)
             assert outcome.calls == []
             assert "Oslo" in outcome.text
 

@@ -100,7 +100,7 @@ def test_behind_a_stop_string_nothing_is_wanted_at_once(tools: bool) -> None:
     assert reading.receive([TextPiece(f" more {READ_A}")]) == []
     assert reading.goes_on
     assert reading.finish() == []
-    assert reading.answer == Answer(shown=True, ended_by_stop_string=True)
+    assert reading.answer == Answer(shown=True, told="One. ", ended_by_stop_string=True)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_so_has_it_no_key() -> None:
 def test_text_behind_a_call_behind_json_that_left_early_is_shown() -> None:
     early = Reading(gate(), TurnReport(), ReadingRules(hold=Hold.FORMAT))
     early.tell_json(early=True)
-    left = read(early, [TextPiece(f'{{"a": 1}}{READ_A}So: {BROKEN}done.')])
+    left = read(early, [TextPiece(f'{{"a": 1}}\n{READ_A}So: {BROKEN}done.')])
     assert [text for text in _joined(left) if isinstance(text, str)] == ['{"a": 1}', "So: done."]
     assert early.answer.lost == (UNREADABLE,)
 

@@ -26,7 +26,7 @@ from proxy.contracts import (
 from proxy.errors import BackendError
 from proxy.replay.call_key import key_of
 from proxy.turn import CallKeys, KeyMode, TurnOptions, TurnReport, run_turn
-from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, ask, outcome_of, play
+from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, ask, keyless_model, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend
 from tests.support.parts import text_of_parts
 
@@ -266,21 +266,21 @@ async def test_where_a_call_is_demanded_the_one_that_the_user_shows_is_meant(wri
         assert outcome.calls == calls
 
 
-async def test_an_example_in_the_instructions_is_a_call_unless_it_comes_with_its_text() -> None:
+async def test_an_example_in_the_instructions_is_a_lesson() -> None:
     example = f"Milk and bread, and then at last the call itself:\n{READ_A}"
     request = ask(transcript=Transcript((UserTurn((Text("Go on."),)),), example))
-    outcome = await outcome_of(request, MemoryBackend([f"I go on.\n{READ_A}"]), KEYLESS)
-    assert outcome.calls == [("read_note", '{"path": "a.md"}')]
-    for chunk in (0, 3):
-        outcome = await outcome_of(request, MemoryBackend([f"They say:\n{example}"], chunk), KEYLESS)
-        assert (outcome.calls, outcome.text) == ([], f"They say:\n{example}")
+    for told in (f"I go on.\n{READ_A}", f"They say:\n{example}"):
+        outcome = await outcome_of(request, MemoryBackend([told]), KEYLESS)
+        assert outcome.calls == [("read_note", '{"path": "a.md"}')]
 
 
 async def test_a_tag_that_closes_a_block_twice_is_text_where_the_block_is() -> None:
     twice = f"Look: {READ_A}</tool_call> end"
     assert (await play(twice, request=ask(transcript=told(READ_A)))).text == twice
-    for called in (twice, f"Look: {write_call('rm', '{}')}</tool_call> end"):
-        assert (await play(called)).text.split() == ["Look:", "end"]
+    called = f"Look: {write_call('rm', '{}')}</tool_call> end"
+    assert (await play(called)).text.split() == ["Look:", "end"]
+    assert (await play(twice)).text == twice, "in a sentence"
+    assert (await play(twice.replace("end", "\nend"))).text.split() == ["Look:", "end"]
 
 
 async def test_a_quoted_call_of_an_undeclared_tool_is_text_too() -> None:
@@ -289,7 +289,7 @@ async def test_a_quoted_call_of_an_undeclared_tool_is_text_too() -> None:
     assert outcome.text == note
     assert outcome.calls == []
     [warning] = outcome.report.warnings
-    assert warning.startswith("A call of a tool left as text, because it stands in the request")
+    assert warning.startswith("A call of a tool left as text")
 
 
 async def test_a_quoted_note_with_calls_and_a_result_is_shown_whole() -> None:
@@ -365,7 +365,7 @@ async def test_so_is_a_plain_one() -> None:
 
 async def test_the_key_is_of_the_developer_text() -> None:
     keys = set()
-    options = TurnOptions()
+    options = keyless_model()
     for request in (ask(), ask("And b.md?"), ask(parallel=False)):
         outcome = await play("Hello.", request=request, options=options)
         keys.add(key_of(outcome.backend.prompts[0].developer))
@@ -389,7 +389,7 @@ async def test_a_backend_error_is_the_turns_end() -> None:
 async def test_leaving_early_ends_the_turn_at_the_backend() -> None:
     backend = MemoryBackend(["word " * 100], 5)
     report = TurnReport()
-    turn = run_turn(ask(), backend, TurnOptions(), report)
+    turn = run_turn(ask(), backend, keyless_model(), report)
     await anext(turn)
     await turn.aclose()
     assert backend.left_early == 1

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from prompts import CONTEXT
 from proxy.turn import TurnReport
 from proxy.turn.own_notation import OwnNotation
 from proxy.turn.release import Release
@@ -43,8 +44,9 @@ def test_words_in_front_of_a_call_that_is_taken_out_are_no_answer(
     assert (said.is_preface, said.words) == (words is not None, words or ())
 
 
-def test_so_many_deltas_are_kept_of_the_text_in_front_of_a_call() -> None:
-    said = shown_text()
-    for number in range(1000, 1300):
-        said.feed(f"{number} ")
-    assert said.before.split() == [str(number) for number in range(1100, 1300)]
+@pytest.mark.parametrize("size", [1, 7, 5000])
+def test_so_much_is_kept_of_the_text_in_front_of_a_call_however_it_came(size: int) -> None:
+    said, text = shown_text(), "".join(f"{number} " for number in range(3000))
+    for start in range(0, len(text), size):
+        said.feed(text[start : start + size])
+    assert said.before == text[-CONTEXT:]

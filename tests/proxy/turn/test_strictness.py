@@ -11,8 +11,8 @@ from parser import Tool, ToolRegistry, write_call
 from prompts import ChoiceMode, ToolChoice
 from proxy.contracts import TextPiece, ToolCallStarted, TurnEnded, TurnFinished
 from proxy.errors import BackendError, RequestError
-from proxy.turn import CallRelease, TurnOptions
-from tests.proxy.turn.playing import BROKEN, READ_A, ask, play
+from proxy.turn import CallRelease
+from tests.proxy.turn.playing import BROKEN, READ_A, ask, keyless_model, play
 from tests.support.memory_backend import USAGE, Script
 from tests.support.parts import text_of_parts
 
@@ -120,14 +120,14 @@ async def test_calls_of_an_answer_that_breaks_off_do_not_leave() -> None:
 
 
 async def test_text_between_and_after_calls_keeps_its_place() -> None:
-    outcome = await play(f"One {READ_A} two {GOOD} three", request=REQUEST, chunk=4)
-    assert outcome.text == "One  two  three"
+    outcome = await play(f"One {READ_A}\ntwo {GOOD}\nthree", request=REQUEST, chunk=4)
+    assert outcome.text == "One \ntwo \nthree"
     kinds = [type(event).__name__ for event in outcome.events if not isinstance(event, TurnFinished)]
     assert kinds[-1] == "AnswerText"
 
 
 async def test_a_strict_call_does_not_leave_live() -> None:
-    live = TurnOptions(release=CallRelease.LIVE)
+    live = keyless_model(release=CallRelease.LIVE)
     outcome = await play(BAD, GOOD, request=REQUEST, options=live, chunk=2)
     assert outcome.calls == [("reserve", '{"count": 2}')]
     assert sum(isinstance(event, ToolCallStarted) for event in outcome.events) == 1
@@ -161,9 +161,9 @@ async def test_if_it_comes_again_it_is_handed_on_with_a_warning(choice: ToolChoi
 
 @pytest.mark.parametrize("second", [BROKEN, "", BackendError("gone"), write_call("rm_rf", "{}")])
 async def test_it_is_handed_on_too_if_what_comes_instead_is_no_better(second: Script) -> None:
-    outcome = await play(f"I reserve. {BAD} Done.", second, request=LENIENT)
+    outcome = await play(f"I reserve. {BAD}\nDone.", second, request=LENIENT)
     assert outcome.finished
-    assert (outcome.text, outcome.calls) == ("I reserve.  Done.", [UNFIT])
+    assert (outcome.text, outcome.calls) == ("I reserve. \nDone.", [UNFIT])
     assert outcome.report.misfits == {"reserve": 1}
 
 
@@ -193,7 +193,7 @@ async def test_behind_a_call_that_has_left_nothing_is_asked_for_again() -> None:
 
 
 async def test_a_lenient_call_that_left_live_has_left() -> None:
-    outcome = await play(BAD, request=LENIENT, options=TurnOptions(release=CallRelease.LIVE), chunk=3)
+    outcome = await play(BAD, request=LENIENT, options=keyless_model(release=CallRelease.LIVE), chunk=3)
     assert (outcome.calls, outcome.report.misfits) == ([UNFIT], {"reserve": 1})
 
 

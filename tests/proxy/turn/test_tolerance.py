@@ -18,21 +18,21 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.turn import CallRelease, TurnOptions
-from tests.proxy.turn.playing import ask, play
+from tests.proxy.turn.playing import ask, keyless_model, play
 from tests.support.memory_backend import USAGE, pieces
 
 SCHEMA = '{"type":"object","properties":{"path":{"type":"string"},"line":{"type":"integer"}},"required":["path"]}'
 TOOLS = ToolRegistry([Tool("read_note", "Read a note.", SCHEMA)])
 BARE = '{"name": "read_note", "arguments": {"path": "a.md"}}'
 NOTE = [("read_note", '{"path": "a.md"}')]
-SMALL = TurnOptions(profile=PROFILES["small"])
+SMALL = keyless_model(profile=PROFILES["small"])
 
 
 @pytest.mark.parametrize(
     ("request_", "options"),
     [
-        (ask(choice=ToolChoice(ChoiceMode.REQUIRED)), TurnOptions()),
-        (ask(choice=ToolChoice(ChoiceMode.REQUIRED, ("read_note",))), TurnOptions()),
+        (ask(choice=ToolChoice(ChoiceMode.REQUIRED)), keyless_model()),
+        (ask(choice=ToolChoice(ChoiceMode.REQUIRED, ("read_note",))), keyless_model()),
         (ask(), SMALL),
     ],
     ids=["a call is required", "a call of this tool is required", "the model is small"],
@@ -50,7 +50,7 @@ async def test_an_answer_that_is_nothing_but_a_call_is_that_call(
 async def test_a_call_without_tags_that_is_cut_is_none(release: CallRelease) -> None:
     """More may have followed that would have made it another answer."""
     cut: list[BackendEvent | BackendError] = [*pieces(BARE, 5), TurnEnded(USAGE, "max_output_tokens")]
-    outcome = await play(cut, options=TurnOptions(release, PROFILES["small"]))
+    outcome = await play(cut, options=keyless_model(release, PROFILES["small"]))
     assert outcome.report.calls == []
     assert outcome.report.refused == {"the answer was cut in the middle of it": 1}
     assert ToolCallEnded() not in outcome.events
@@ -80,7 +80,7 @@ async def test_json_that_stands_in_the_request_is_copied_and_not_called() -> Non
 
 
 async def test_nor_is_it_where_calls_leave_as_they_are_written() -> None:
-    live = TurnOptions(profile=PROFILES["small"], release=CallRelease.LIVE)
+    live = keyless_model(profile=PROFILES["small"], release=CallRelease.LIVE)
     outcome = await play(BARE, request=ask(f"Show me my note: {BARE}"), options=live)
     assert (outcome.text, outcome.calls) == (BARE, [])
 
@@ -114,7 +114,7 @@ async def test_a_strict_tool_is_checked_after_that() -> None:
 
 async def test_what_has_left_live_is_not_changed() -> None:
     arguments = '{"path": "a", "line": "3"}'
-    options = TurnOptions(release=CallRelease.LIVE)
+    options = keyless_model(release=CallRelease.LIVE)
     outcome = await play(write_call("read_note", arguments), request=ask(registry=TOOLS), options=options, chunk=5)
     assert outcome.calls == [("read_note", arguments)]
     assert not outcome.report.repairs
@@ -204,7 +204,7 @@ async def test_a_parameter_beside_the_arguments_leaves_in_them() -> None:
     ],
 )
 async def test_what_stands_beside_arguments_that_have_left_breaks_the_turn(said: str, why: str) -> None:
-    outcome = await play(said, request=ask(registry=TOOLS), options=TurnOptions(release=CallRelease.LIVE), chunk=5)
+    outcome = await play(said, request=ask(registry=TOOLS), options=keyless_model(release=CallRelease.LIVE), chunk=5)
     assert outcome.error.message.endswith(f"that had already begun to leave: {why}.")
     assert ToolCallEnded(complete=False) in outcome.events
     assert not outcome.report.again
@@ -225,7 +225,7 @@ BEHIND = f'<tool_call>{{"name": "read_note", "arguments": {{"path": "a.md"}}, {R
 @pytest.mark.parametrize("release", list(CallRelease))
 @pytest.mark.parametrize("chunk", [1, 7, 0])
 async def test_a_right_call_is_not_lost_for_a_remark(said: str, release: CallRelease, chunk: int) -> None:
-    outcome = await play(said, request=ask(registry=TOOLS), options=TurnOptions(release), chunk=chunk)
+    outcome = await play(said, request=ask(registry=TOOLS), options=keyless_model(release), chunk=chunk)
     assert (outcome.text, outcome.calls, outcome.report.again) == ("", NOTE, [])
     assert (outcome.finished, dict(outcome.report.tiers)) == (True, {"A": 1})
     assert [event for event in outcome.events if isinstance(event, ToolCallEnded)] == [ToolCallEnded()]
@@ -240,8 +240,9 @@ async def test_a_right_call_is_not_lost_for_a_remark(said: str, release: CallRel
         (BEHIND.replace("}</tool_call>", ",}"), {"trailing-comma", "unclosed"}),
     ],
 )
-async def test_the_remark_is_counted(said: str, repairs: set[str]) -> None:
-    outcome = await play(said, request=ask(registry=TOOLS))
+@pytest.mark.parametrize("release", list(CallRelease))
+async def test_the_remark_is_counted(said: str, repairs: set[str], release: CallRelease) -> None:
+    outcome = await play(said, request=ask(registry=TOOLS), options=keyless_model(release))
     assert (outcome.calls, outcome.report.again) == (NOTE, [])
     assert dict(outcome.report.repairs) == dict.fromkeys({*repairs, "dropped_remark"}, 1)
 

@@ -20,8 +20,9 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.turn import Again, TurnReport
-from proxy.turn.calls import Doubt, Doubted
+from proxy.turn.calls import Doubted
 from proxy.turn.json_output import JsonOutput, Unfit
+from proxy.turn.key_rule import Doubt
 from proxy.turn.release import Hold
 from proxy.turn.strictness import Misfit
 from proxy.turn.verdict import FAILED_CODE, Answer, Demands, end_of, fault_of, held_to_format, nothing_left, settled

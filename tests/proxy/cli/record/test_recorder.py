@@ -36,7 +36,7 @@ from proxy.replay.fixture import load_fixtures
 from proxy.replay.normal import Names, normal
 from proxy.server import running_server
 from proxy.settings import Settings
-from proxy.turn import NoHabits
+from proxy.turn import FixedHabit, KeyHabit
 from tests.proxy.replay.child import shown
 from tests.support.codex_homes import informed_home
 from tests.support.codex_programs import TestProgram, installed_programs
@@ -97,11 +97,13 @@ async def recording(
 
 
 @asynccontextmanager
-async def recording_memory(folder: Path, backend: MemoryBackend, **chosen: Any) -> AsyncIterator[Client]:
+async def recording_memory(
+    folder: Path, backend: MemoryBackend, habit: KeyHabit = KeyHabit.NEVER, **chosen: Any
+) -> AsyncIterator[Client]:
     settings = Settings(port=0, store="memory", **chosen)
     async with aiohttp.ClientSession() as http:
         async with Recorder(backend, "memory", folder, Scrubber(), shaping_settings(settings)) as recorder:
-            async with running_server(settings, recorder.backend, [recorder.middleware], NoHabits()) as url:
+            async with running_server(settings, recorder.backend, [recorder.middleware], FixedHabit(habit)) as url:
                 yield Client(url, http)
 
 
@@ -241,6 +243,19 @@ async def test_a_tool_loop_is_replayed_whatever_the_profile(profile: str, tmp_pa
     loop = [{"role": "user", "content": QUESTION}, call, result]
     async with recording_memory(folder, MemoryBackend(["There are beans and garlic."]), profile=profile) as server:
         await server.ask("/v1/responses", RESPONSES | {"input": loop})
+    assert await run_replay(folder, ReplayOptions()) == 0
+
+
+@pytest.mark.parametrize("habit", KeyHabit)
+async def test_what_was_known_of_the_model_is_recorded_and_known_again(habit: KeyHabit, tmp_path: Path) -> None:
+    """The same words are another answer by what is known."""
+    folder = tmp_path / "fixtures"
+    explained = 'You would write "<tool_call>{"name": "read_note", "arguments": {"path": "a.md"}}</tool_call>".'
+    async with recording_memory(folder, MemoryBackend([explained] * 2), habit, call_key="auto") as server:
+        answer = await server.ask("/v1/responses", RESPONSES)
+    assert "You would write" in answer.encode().decode()
+    (case,) = load_fixtures(folder).values()
+    assert (case.key_habit, len(case.turns)) == (habit.value, 2 if habit is KeyHabit.UNKNOWN else 1)
     assert await run_replay(folder, ReplayOptions()) == 0
 
 

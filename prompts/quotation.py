@@ -1,0 +1,304 @@
+"""Whether a call that came without the key is a quotation: by where it stands in the answer, or by its words.
+
+`Place`      where it stands: inside of a sentence, in quotes, in code, in a table
+`SentWords`  what the client sent: whether the call's name and values stand there, and so do the letters of our tag
+
+Nothing that the client sent is read for calls. Words are compared by their `essence`, so that no spelling of a call
+has to be known. Instructions, guidance and declarations of tools are trusted: an example there is a lesson.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
+
+from parser import ToolRegistry
+
+from .canonical import canonical
+from .compaction import is_summary
+from .spelling import essence, typed
+from .transcript import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, Transcript, UserTurn
+
+
+def untrusted_strings(transcript: Transcript, registry: ToolRegistry) -> Iterator[str]:
+    """Every string of a request that somebody else wrote and the model will read, part by part."""
+    # What the client and the model wrote is not trusted either: clients put notes into instructions, and an assistant
+    # text or a past call may be the copy of one.
+    yield transcript.instructions or ""
+    for entry in transcript.entries:
+        if isinstance(entry, PastCall):
+            yield entry.name
+        yield from _texts([entry])
+    for tool in registry:
+        yield tool.description or ""
+        yield tool.parameters or ""
+
+
+def _texts(entries: Iterable[Entry]) -> Iterator[str]:
+    """What stands in `entries`, but for the names of past calls: who repeats a call quotes nobody."""
+    for entry in entries:
+        match entry:
+            case Guidance(text) | AssistantText(text):
+                yield text
+            case PastCall(arguments=arguments):
+                yield arguments
+            case UserTurn(parts) | ToolResult(parts=parts):
+                yield from (part.text for part in parts if isinstance(part, Text))
+
+
+# The tag's word in an essence, with digits for letters that they look like.
+_TAG_WORD = re.compile("t[o0]{2}[l1]ca[l1]{2}")
+# What has its letters and is none of it, unless a tag opens there: a tool call in prose, the list in OpenAI's JSON,
+# which stands in many a log, and the id of a result.
+_PROSE = re.compile(
+    r"(?:(?P<opener>[<;/\\%])\s{0,8})?\b(?:tool[\s-]{1,4}calls?\b|tool_calls\b|tool:\s?call)", re.IGNORECASE
+)
+# Letters and digits of a block that tell it from others. Less, as `{"name":` has, is what any two have in common.
+_TELLING = 10
+
+
+@dataclass(frozen=True, slots=True)
+class CallWords:
+    """The words of one call: its names, any of which will do, and each line of its values, as essences."""
+
+    names: frozenset[str]
+    values: frozenset[str]
+
+    @classmethod
+    def of(cls, names: Iterable[str], arguments: str) -> CallWords:
+        """`arguments` is the JSON text of an object."""
+        # By lines: what stands in front of each line of a text may be a program's.
+        lines = (line for value in scalars(arguments) for line in value.splitlines())
+        return cls(frozenset(map(essence, names)), frozenset(filter(None, map(essence, lines))))
+
+    def stand_in(self, *texts: str) -> bool:
+        """Whether a name and all values stand in these essences, each in any of them."""
+        named = any(name in text for name in self.names for text in texts)
+        return named and all(any(value in text for text in texts) for value in self.values)
+
+    def are_named_in(self, held: str) -> bool:
+        """Whether all values stand there; of a call without any, its name."""
+        return all(value in held for value in self.values or self.names)
+
+
+class _Words:
+    """The essence of some entries, made when it is asked for."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._entries = entries
+
+    @cached_property
+    def _text(self) -> str:
+        # Of all at once: what is cut over two texts is whole in a copy of both.
+        return "\n".join(_texts(self._entries))
+
+    @cached_property
+    def essence(self) -> str:
+        return essence(self._text)
+
+    @cached_property
+    def hold_tag(self) -> bool:
+        """Whether the word of our tags stands there, however it is spelled."""
+        found = len(_TAG_WORD.findall(self.essence))
+        return found > sum(not said["opener"] for said in _PROSE.finditer(self._text)) if found else False
+
+
+class SentWords:
+    """The words that a client sent, by where they stand.
+
+    older     the conversation before the last user message, and a summary of it
+    message   that message, or several in a row
+    newer     what came behind it, of which `outputs` are the tools' results
+    """
+
+    def __init__(self, transcript: Transcript) -> None:
+        said = [entry for entry in transcript.entries if not isinstance(entry, Guidance)]
+        summaries = [entry for entry in said if isinstance(entry, UserTurn) and is_summary(entry)]
+        said = [entry for entry in said if entry not in summaries]
+        asked = [at for at, entry in enumerate(said) if isinstance(entry, UserTurn)]
+        # Where nobody has asked anything, all of it is what the model answers to.
+        end = asked[-1] + 1 if asked else 0
+        begin = end - sum(1 for _ in takewhile(lambda entry: isinstance(entry, UserTurn), reversed(said[:end])))
+        self._older = _Words([*said[:begin], *summaries])
+        self._message = _Words(said[begin:end])
+        self._newer = _Words(said[end:])
+        self._outputs = _Words([entry for entry in said[end:] if isinstance(entry, ToolResult)])
+        self._all = (self._message, self._newer, self._older)
+
+    @cached_property
+    def hold_tag(self) -> bool:
+        """Whether the word of our tags stands in any of it."""
+        return any(words.hold_tag for words in self._all)
+
+    @property
+    def outputs_hold_tag(self) -> bool:
+        return self._outputs.hold_tag
+
+    def quote(self, call: CallWords, *, demanded: bool = False) -> bool:
+        """Whether a call without the key has all its words from here.
+
+        Where a call is `demanded` the one that the user wrote, or spoke of before, is meant.
+        """
+        return self.hold_tag and call.stand_in(*self._foreign_to(call, demanded=demanded))
+
+    def quote_in_outputs(self, call: CallWords) -> bool:
+        """Whether a call has all its words from new outputs of tools, in which the word of our tags stands, too."""
+        return self.outputs_hold_tag and call.stand_in(self._outputs.essence)
+
+    def name_in_outputs(self, name: str) -> bool:
+        """Whether a tool is named in new outputs."""
+        return essence(name) in self._outputs.essence
+
+    def quote_json_in_outputs(self, names: Iterable[str], arguments: str) -> bool:
+        """Whether a call stands in new outputs as JSON, or the like: its arguments in a row with their names."""
+        held = self._outputs.essence
+        given = essence(arguments) if held else ""
+        return bool(given) and given in held and any(map(self.name_in_outputs, names))
+
+    def hold_text(self, raw: str) -> bool:
+        """Whether a block stands here, letter by letter. Never of one that holds next to nothing."""
+        wanted = essence(raw)
+        return len(_TAG_WORD.sub("", wanted)) >= _TELLING and any(wanted in words.essence for words in self._all)
+
+    def quote_json(self, raw: str, call: CallWords, *, demanded: bool = False) -> bool:
+        """Whether a call without tags has all its JSON from here, where its words would count: that needs no tag."""
+        wanted = essence(raw)
+        return any(wanted in text for text in self._foreign_to(call, demanded=demanded, tagged=False))
+
+    def _foreign_to(self, call: CallWords, *, demanded: bool, tagged: bool = True) -> list[str]:
+        """Where the call's words are somebody else's, and not what the user asks for in words of their own."""
+        texts = [self._newer.essence]
+        if not demanded:
+            if not tagged or self._message.hold_tag:
+                texts.append(self._message.essence)
+            # An old note may still be asked for, unless the user says what the call is about.
+            if not call.are_named_in(self._message.essence):
+                texts.append(self._older.essence)
+        return texts
+
+
+def scalars(arguments: str) -> list[str]:
+    """The strings and numbers in the JSON object `arguments`; none, if it is no such object.
+
+    Of a number the digits that all ways to write it have. `true` and `null` are written in many ways, and named by
+    nobody.
+    """
+    comparable = canonical(arguments)
+    return [] if comparable is None else list(_scalars(json.loads(comparable)))
+
+
+def _scalars(value: object) -> Iterator[str]:
+    todo = [value]
+    while todo:
+        match todo.pop():
+            case str(text):
+                yield text
+            # As `canonical` keeps numbers apart from strings.
+            case {"\0number": str(written)}:
+                yield written.lstrip("-").partition("e")[0]
+            case dict(members):
+                todo += members.values()
+            case list(items):
+                todo += items
+            case _:
+                pass
+
+
+# Where a call stands
+
+
+# What a line of a quotation, a table or a comment begins with; and of a list, where past calls are shown.
+_MARKED = re.compile(r"[ \t]*(?:[>|#;%]|//|/\*|--|<!--)")
+_LISTED = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
+_INDENTED = re.compile(r" {4}| {0,3}\t")
+# A member of YAML right in front of the call: its name in small letters, or a block of lines that it begins.
+_MEMBER = re.compile(r"(?:^|\n)[ \t]*(?:- )?[a-z][\w-]*:(?:[ \t]+|[ \t]*[|>][+-]?\n[ \t]+)\Z")
+# Elements of HTML that hold text.
+_ELEMENT = re.compile(r"<(?:b|blockquote|code|em|i|kbd|li|p|pre|q|samp|strong|td|th|tt)\b[^<>]*>", re.IGNORECASE)
+# What shows all that follows, over any number of lines -> what ends that. Elsewhere than at the beginning of a line the
+# sign of a comment may be in a path, as `notes/*.md`.
+_OPEN = {"<pre>": "</pre>", "<code>": "</code>", "<!--": "-->", "\n/*": "*/"}
+# What closes a quotation -> what opens it; others are typed as these.
+_QUOTES = {mark: mark for mark in "\"'`*_~|"} | {
+    ")": "(",
+    "]": "[",
+    "}": "{",
+    "\u00bb": "\u00ab",  # guillemets, which some languages use the other way round
+    "\u00ab": "\u00bb",
+    "\u300d": "\u300c",  # corner brackets
+    "\u300f": "\u300e",
+}
+_OPENERS = frozenset(_QUOTES.values())
+# A word, but for the name of an element; what may be the beginning of one is not known yet.
+_WORD = re.compile(r"[^\W_]")
+_MARKUP = re.compile(r"<[/!?]?[A-Za-z][^<>]*>")
+_MARKUP_BEGUN = re.compile(r"<(?:[/!?]?(?:[A-Za-z][^<>]*)?)?\Z")
+# Characters behind a call in which it is seen what closes it.
+_MOST_BEHIND = 200
+# Characters in front of a call in which it is seen where it stands.
+CONTEXT = 2000
+# Stands for another block.
+BLOCK = "\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a block stands: behind the text `before`, the end of the answer so far, with a `BLOCK` for each other one.
+
+    What stands behind it may have to come yet.
+    """
+
+    before: str
+
+    @property
+    def _line(self) -> str:
+        return typed(self.before[self.before.rfind("\n") + 1 :])
+
+    @property
+    def _near(self) -> str:
+        """What stands in front of it on its line, back to another block."""
+        return self._line.rpartition(BLOCK)[2]
+
+    @property
+    def is_quoted(self) -> bool:
+        """Whether what stands in front of it says that it is shown."""
+        begins_line = bool(_MARKED.match(self._line) or (self.before.strip() and _INDENTED.match(self._line)))
+        said = f"\n{self.before.lower()}"
+        is_open = any(said.rfind(begin) > said.rfind(end) for begin, end in _OPEN.items())
+        return begins_line or is_open or bool(_MEMBER.search(self.before))
+
+    @property
+    def is_listed(self) -> bool:
+        return bool(_LISTED.match(self._line))
+
+    @property
+    def may_be_quoted(self) -> bool:
+        """Whether what stands behind it may say so."""
+        near = self._near
+        return bool(_has_word(near) or _ELEMENT.search(near) or not _OPENERS.isdisjoint(near))
+
+    def is_quoted_by(self, behind: str, *, ended: bool) -> bool | None:
+        """Whether words stand on both sides of it on its line, or quotes or brackets round it; None: not known yet.
+
+        `behind` is the text right behind it so far, all of it if it has `ended`.
+        """
+        line, found, _ = behind.partition("\n")
+        # No more than that, however much has come at once.
+        line, ended = line[:_MOST_BEHIND], ended or bool(found) or len(line) >= _MOST_BEHIND
+        close = typed(line).lstrip()
+        if _QUOTES.get(close[:1], "\n") in self._near:
+            return True
+        if close.startswith("</") and _ELEMENT.search(self._near):
+            return True
+        said = _MARKUP.sub("", line)
+        if _has_word(said if ended else _MARKUP_BEGUN.sub("", said)):
+            return _has_word(self._near)
+        return False if ended else None
+
+
+def _has_word(text: str) -> bool:
+    return bool(_WORD.search(_MARKUP.sub("", text)))

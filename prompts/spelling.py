@@ -1,0 +1,158 @@
+r"""What a text says, however it is spelled: `essence`, its letters and digits with all encodings undone.
+
+`t\u200bool\u005fcall`, `TOOL_CALL`, `tool&#95;call` and `tool%5Fcall` have one essence. So have a call as it is
+asked for and the same call in JSON, HTML, Python, a table or a listing with numbers. Texts are compared and not
+read: nothing has to be parsed, and no way to write a call has to be known.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import string
+import unicodedata
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+from .escape import INVISIBLE, json_unescape
+
+# What only looks like it, and what NFKC maps to one ASCII character. A table, since `unicodedata.normalize`
+# takes quadratic time on hostile text. Letters are those of our tags, in Greek, Cyrillic and Armenian.
+_LOOKALIKES = {
+    '"': "\u201c\u201d\u201e\u201f\u2033\u2036\u301d\u301e\u301f\u275d\u275e",
+    "'": "\u2018\u2019\u201a\u201b\u2032\u2035\u275b\u275c",
+    "<": "\u2039\u27e8\u3008\u276c\u276e",
+    ">": "\u203a\u27e9\u3009\u276d\u276f",
+    "{": "\u2774",
+    "}": "\u2775",
+    ":": "\u2236\ua789\u02d0",
+    "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
+    "/": "\u2044\u2215\u29f8",
+    "\\": "\u2216\u29f5",
+    "a": "\u03b1\u0430\u0251",
+    "c": "\u03f2\u0441\u1d04",
+    "l": "\u04cf\u0399\u0406\u01c0",
+    "o": "\u03bf\u043e\u0585\u1d0f",
+    "t": "\u03c4\u0442\u1d1b",
+    "A": "\u0391\u0410",
+    "C": "\u03f9\u0421",
+    "O": "\u039f\u041e\u0555",
+    "T": "\u03a4\u0422",
+}
+# Where NFKC is asked, which is done at import and so not of all Unicode: Latin, punctuation, letter-like and enclosed
+# characters, CJK forms, full width; and the letters of mathematics.
+_COMPATIBLE = (range(0xA0, 0x250), range(0x2000, 0x2500), range(0x3000, 0x3400), range(0xFE10, 0xFFEF))
+_MATHEMATICAL = (range(0x1D400, 0x1D800), range(0x1F100, 0x1F200))
+
+
+def _typed_characters() -> dict[int, str]:
+    table = {}
+    for code in (code for codes in (*_COMPATIBLE, *_MATHEMATICAL) for code in codes):
+        plain = unicodedata.normalize("NFKC", chr(code))
+        if len(plain) == 1 and plain.isascii():
+            table[code] = plain
+    return table | {ord(alike): plain for plain, likes in _LOOKALIKES.items() for alike in likes}
+
+
+_TYPED = _typed_characters()
+
+
+def typed(text: str) -> str:
+    """`text` with the characters of a keyboard for those that only look like them."""
+    return text if text.isascii() else text.translate(_TYPED)
+
+
+# Backslashes behind `<` are our own escaping. `\n` and the like and `\u00..` below U+0020 are white space as JSON
+# writes it. Everything unseen may get lost in a copy.
+_FOLDED_AWAY = re.compile(rf"(?<=<)\\+|\\[bfnrt]|\\u00[01][0-9a-f]|[\\\s{INVISIBLE}]+", re.IGNORECASE)
+
+
+def fold(text: str) -> str:
+    """`text` without what a copy may lose or change: white space, backslashes, unseen characters, type, case."""
+    return _FOLDED_AWAY.sub("", typed(text)).casefold()
+
+
+# Encodings of different kinds on top of one another; one of a kind on top of itself is undone at once.
+_ROUNDS = 3
+_NESTED_HTML = re.compile(r"&(?:amp;|#0*38;|#[xX]0*26;)+")
+_NESTED_PERCENT = re.compile(r"%(?:25)+(?=[0-9a-fA-F]{2})")
+# As programs escape a character, and as JSON does. From the beginning of a row of backslashes only: it would be looked
+# along from each of them.
+_CODE_ESCAPE = re.compile(r"(?<!\\)\\++(?:x([0-9a-fA-F]{2})|u\{0*+([0-9a-fA-F]{1,4})\}|u([0-9a-fA-F]{4}))")
+_SPACE_ESCAPE = re.compile(r"(?<!\\)\\++[bfnrt]")
+# As terminals switch colours.
+_COLOUR = re.compile(r"\x1b\[[\d;]{0,16}+[A-Za-z]")
+
+_NO_LETTER = re.compile(rf"[\W_{INVISIBLE}]+")
+_LOWER = bytes.maketrans(string.ascii_uppercase.encode(), string.ascii_lowercase.encode())
+_NO_ASCII_LETTER = bytes(set(range(128)) - set((string.ascii_letters + string.digits).encode()))
+
+
+def essence(text: str) -> str:
+    """The letters and digits of `text`, in lower case, whatever it is encoded as.
+
+    A few searches for each encoding that it may have, up to three on top of one another.
+    """
+    text = _innermost(text)
+    if "\x1b" in text:
+        text = _COLOUR.sub("", text)
+    if text.isascii():
+        # Most text is, and a pattern takes ten times as long.
+        return text.encode().translate(_LOWER, _NO_ASCII_LETTER).decode()
+    # Unseen letters go first: case folding may make others of them.
+    return _NO_LETTER.sub("", typed(text)).casefold()
+
+
+def _innermost(text: str) -> str:
+    for _ in range(_ROUNDS):
+        before = text
+        if "&" in text:
+            text = html.unescape(_NESTED_HTML.sub("&", text))
+        if "%" in text:
+            text = unquote(_NESTED_PERCENT.sub("%", text))
+        if "\\" in text:
+            text = _SPACE_ESCAPE.sub(
+                "\n", _CODE_ESCAPE.sub(lambda match: chr(int(match[match.lastindex or 0], 16)), text)
+            )
+            # Two halves of a character are one again, as it stands in a value.
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if text == before:
+            break
+    return text
+
+
+# Characters that are typed at a time: some 5 ms.
+_PIECE = 65_536
+
+# Escapes of letters and digits in JSON, HTML and URLs. Hardly anybody writes one, so most requests are read just once.
+# One by one, as a search for a pattern's own first character is six times as fast as one for any of three.
+_ENCODED = (
+    re.compile(r"\\u00[3467]", re.IGNORECASE),
+    re.compile(r"&(?:amp;)*+#", re.IGNORECASE),
+    re.compile(r"%(?:25)*+[3467]"),
+)
+_UNSEEN = re.compile(f"[{INVISIBLE}]+")
+
+
+def holds_word(word: str, strings: Iterable[str]) -> bool:
+    """Whether `word`, of lower-case letters and digits, stands in one of `strings`, or is cut over two of them.
+
+    Asked of each request, for its key: so it is less than a search in the essence, which nearly no request needs.
+    """
+    # One text of them all: a copy may leave out what stands between two strings.
+    text = "".join(part.strip() for part in strings)
+    for _ in range(_ROUNDS):
+        if word in _unstyled(text):
+            return True
+        if not any(pattern.search(text) for pattern in _ENCODED):
+            return False
+        text = unquote(html.unescape(json_unescape(text)))
+    return word in _unstyled(text)
+
+
+def _unstyled(text: str) -> str:
+    if text.isascii():
+        return text.casefold()
+    # In pieces, as nothing else runs while one is typed: each character stands for itself alone.
+    pieces = (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
+    return "".join(_UNSEEN.sub("", typed(piece)).casefold() for piece in pieces)

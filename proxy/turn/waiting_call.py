@@ -1,0 +1,49 @@
+"""A whole call of which only what stands behind it will tell whether it is shown or made."""
+
+from __future__ import annotations
+
+from prompts import Place, essence
+
+# Characters behind a call in which its own result is looked for.
+_MOST_BEHIND = 200
+
+
+class Showing:
+    """Whether a call is shown: by its place, and for one that has `results` by whether one of them follows it.
+
+    Hear the text behind it as it comes; how it is cut does not count.
+    """
+
+    def __init__(self, place: Place, results: frozenset[str] | None = None) -> None:
+        self._place = place
+        self._results = results
+        self.behind = ""
+        """What was heard."""
+
+    @property
+    def awaits_result(self) -> bool:
+        """Whether it is a call that has its result already."""
+        return self._results is not None
+
+    def hear(self, text: str) -> None:
+        self.behind += text
+
+    def is_shown(self, *, ended: bool = False) -> bool | None:
+        """None: not known yet. `ended`: nothing more follows, or another block does."""
+        if self._place.is_quoted or (self._results is not None and self._place.is_listed):
+            return True
+        # All that is asked is asked: neither may be known before the other because of how the text came.
+        quoted = self._place.is_quoted_by(self.behind, ended=ended) if self._place.may_be_quoted else False
+        told = self._tells_result(ended=ended)
+        if quoted or told:
+            return True
+        return None if quoted is None or told is None else False
+
+    def _tells_result(self, *, ended: bool) -> bool | None:
+        if not self._results:
+            return False
+        line, found, _ = self.behind.lstrip().partition("\n")
+        if not (found or ended or len(line) >= _MOST_BEHIND):
+            return None
+        said = essence(line[:_MOST_BEHIND])
+        return any(result in said for result in self._results)
