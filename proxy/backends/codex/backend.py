@@ -21,9 +21,8 @@ from ..answers import shutting_down
 from ..restart_policy import RestartPolicy
 from ..supervision import START_FAILURES, Supervisor
 from .config import Provider
-from .home import KeptCatalog, empty_folder, prepare_home
+from .home import LOGIN_FILE, KeptCatalog, empty_folder, prepare_home
 from .item_kinds import HARMLESS
-from .kind import LOGIN_FILE
 from .options import LaneBounds, SessionOptions
 from .output_schema import output_schema
 from .program import locate_program

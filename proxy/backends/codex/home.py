@@ -32,6 +32,9 @@ from .program import CodexProgram, printed_by, read_version
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
+# Where codex keeps its login.
+LOGIN_FILE = "auth.json"
+
 # Seconds after which nobody writes on in a conversation that is not archived, as another tagcall might.
 _ABANDONED_AFTER = 24 * 3600.0
 # Raised when catalogs that were made by an older tagcall must be made anew.

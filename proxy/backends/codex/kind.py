@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from ...contracts import TextBackend
 from ..kind import BackendKind, BackendSettings, Finding
 
-# Where codex keeps its login, in its home.
-LOGIN_FILE = "auth.json"
-
 
 def _make(settings: BackendSettings) -> TextBackend:
     from .backend import codex_backend  # noqa: PLC0415 -- other kinds do without
@@ -42,6 +39,8 @@ async def _check_after(settings: BackendSettings) -> Sequence[Finding]:
 
 
 def _may_want_login(settings: BackendSettings) -> bool:
+    from .home import LOGIN_FILE  # noqa: PLC0415 -- likewise
+
     return settings.upstream is None and not (settings.codex_home / LOGIN_FILE).exists()
 
 
