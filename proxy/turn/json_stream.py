@@ -3,8 +3,8 @@
     BEGINNING --"{" or "["--> TELLING --the value is whole, or no JSON--> OVER   nothing more is told
         '-------a code fence, prose----> HELD                                    all is given back: it is held as it was
 
-What has left cannot be asked for once more, so what is trusted is only what a backend holds its model to, and of
-those models that broke it once nothing any more (`HeldFormats`).
+What has left cannot be asked for once more, so what is trusted is only what a backend holds its model to, and not the
+next answers of a model that broke it (`HeldFormats`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ from cachetools import LRUCache
 from parser import BLANKS, ValueScanner
 from prompts import JsonUnescaper
 
+from .key_habits import Speaker
 from .masking import Mask
 
-# Models whose broken formats are remembered: their names are the clients'.
+# Owners' models whose broken formats are remembered: their names are the clients'.
 MOST_MODELS = 256
+# Answers that fit, one after the other, after which a model is trusted again.
+FORGIVEN_AFTER = 10
 
 
 class StreamJson(Enum):
@@ -30,17 +33,29 @@ class StreamJson(Enum):
 
 
 class HeldFormats:
-    """The models that wrote something else than the schema which their backend should hold them to; `most` of them."""
+    """Each owner's models that wrote something else than the schema which their backend should hold them to.
+
+    At most `most` of them, each until so many of its answers fit again.
+    """
 
     def __init__(self, most: int = MOST_MODELS) -> None:
-        self._broken: LRUCache[str, None] = LRUCache(most)
+        self._broken: LRUCache[tuple[str, str], int] = LRUCache(most)
+        """By owner and model, how many answers fitted since."""
 
-    def broken_by(self, model: str) -> bool:
-        return model in self._broken
+    def broken_by(self, speaker: Speaker) -> bool:
+        return (speaker.owner, speaker.model) in self._broken
 
-    def note_break(self, model: str) -> None:
+    def note_break(self, speaker: Speaker) -> None:
         if self._broken.maxsize:
-            self._broken[model] = None
+            self._broken[speaker.owner, speaker.model] = 0
+
+    def note_fit(self, speaker: Speaker) -> None:
+        """A whole answer fits."""
+        if self.broken_by(speaker):
+            known = speaker.owner, speaker.model
+            self._broken[known] += 1
+            if self._broken[known] == FORGIVEN_AFTER:
+                del self._broken[known]
 
 
 class _State(Enum):

@@ -107,7 +107,8 @@ class Turn:
         key = self._key = _key(request, registry, keys, options.profile) if offered else None
         schemas = ToolSchemas(registry, report)
         demanded = offered and request.choice.mode is ChoiceMode.REQUIRED
-        turn_key = TurnKey(keys.mode, key, Speaker.of(request), keys.habits)
+        self._speaker = Speaker.of(request)
+        turn_key = TurnKey(keys.mode, key, self._speaker, keys.habits)
         # Where no tool is left to call, past calls are still imitated, and declared ones are called all the same.
         entries = request.transcript.entries
         on_duty = len(request.registry) > 0 or any(isinstance(entry, PastCall) for entry in entries)
@@ -189,7 +190,9 @@ class Turn:
                 yield events
         first = answer = await self._held_to_format(reading.answer)
         if (first.unfit or reading.left_json) and self._held:
-            self._options.formats.note_break(self._request.model)
+            self._options.formats.note_break(self._speaker)
+        elif self._held and first.hold is Hold.FREE:
+            self._options.formats.note_fit(self._speaker)
         fault, failed = None if self._exhausted else fault_of(first, self._demands), False
         if fault is not None:
             self._report.ask_again(fault.reason)
@@ -285,7 +288,7 @@ class Turn:
     @property
     def _tells_json(self) -> bool:
         """Whether text that must be JSON leaves while it is written, where it can."""
-        trusted = self._held and not self._options.formats.broken_by(self._request.model)
+        trusted = self._held and not self._options.formats.broken_by(self._speaker)
         return trusted or self._options.stream_json is StreamJson.EARLY
 
     @property

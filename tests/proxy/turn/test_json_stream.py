@@ -13,8 +13,8 @@ from parser import Tool, ToolRegistry, write_call
 from prompts import MASK, escape_json
 from proxy.contracts import AnswerText, MessageEnded, OutputFormat, TextPiece, TurnEnded, TurnFinished, TurnRequest
 from proxy.errors import BackendError
-from proxy.turn import HeldFormats, StreamJson, TurnOptions
-from proxy.turn.json_stream import JsonStream
+from proxy.turn import HeldFormats, Speaker, StreamJson, TurnOptions
+from proxy.turn.json_stream import FORGIVEN_AFTER, JsonStream
 from tests.proxy.turn.playing import BROKEN, READ_A, Outcome, ask, keyless_model, outcome_of
 from tests.support.memory_backend import USAGE, MemoryBackend, Script
 
@@ -22,6 +22,7 @@ SCHEMA = '{"type":"object","properties":{"x":{"type":"string"}},"required":["x"]
 REQUEST = ask(registry=ToolRegistry(), output_format=OutputFormat(SCHEMA, "point"))
 BESIDE_TOOLS = ask(output_format=OutputFormat(SCHEMA, "point"))
 FIT = '{"x": "one two three"}'
+ME = Speaker(REQUEST.owner, REQUEST.model)
 EARLY = keyless_model(stream_json=StreamJson.EARLY)
 
 
@@ -49,7 +50,7 @@ async def test_what_is_held_to_its_schema_leaves_as_it_is_written() -> None:
     for _ in range(2):
         assert len(deltas(await play(FIT, options=options))) > 5
     await play("Well.", FIT, options=options, request=replace(REQUEST, streamed=False))
-    assert not options.formats.broken_by("m"), "nobody looked whether it is held"
+    assert not options.formats.broken_by(ME), "nobody looked whether it is held"
 
 
 class Holding(MemoryBackend):
@@ -113,7 +114,7 @@ async def test_what_does_not_fit_is_refused_without_a_second_try(wrong: str) -> 
     assert wrong.startswith(told.text)
     assert told.error.code == "output_invalid"
     assert told.report.again == []
-    assert options.formats.broken_by("m")
+    assert options.formats.broken_by(ME)
 
 
 async def test_where_nothing_has_left_there_is_a_second_try() -> None:
@@ -209,9 +210,37 @@ async def test_what_there_is_of_it_leaves_before_a_call() -> None:
 
 def test_only_so_many_models_are_remembered() -> None:
     formats = HeldFormats(most=2)
-    for model in "abc":
-        formats.note_break(model)
-    assert [formats.broken_by(model) for model in "abc"] == [False, True, True]
+    speakers = [Speaker("owner", model) for model in "abc"]
+    for speaker in speakers:
+        formats.note_break(speaker)
+    assert [formats.broken_by(speaker) for speaker in speakers] == [False, True, True]
+
+
+async def test_one_broken_answer_holds_nothing_back_for_another_key() -> None:
+    options = keyless_model()
+    await play('{"y": "one"}', options=options)
+    assert deltas(await play(FIT, options=options)) == [FIT]
+    assert len(deltas(await play(FIT, options=options, request=replace(REQUEST, owner="another")))) > 5
+
+
+async def test_a_model_is_trusted_again_once_its_answers_fit() -> None:
+    options = keyless_model()
+    await play('{"y": "one"}', options=options)
+    for _ in range(FORGIVEN_AFTER - 1):
+        assert deltas(await play(FIT, options=options)) == [FIT]
+    await play("Well.", FIT, options=options)
+    for _ in range(FORGIVEN_AFTER):
+        assert deltas(await play(FIT, options=options)) == [FIT]
+    assert len(deltas(await play(FIT, options=options))) > 5
+
+
+async def test_answers_that_are_cut_or_fail_earn_no_trust() -> None:
+    options = keyless_model()
+    await play('{"y": "one"}', options=options)
+    for _ in range(FORGIVEN_AFTER):
+        await play([TextPiece(FIT), TurnEnded(USAGE, "max_output_tokens")], options=options)
+    await play([TextPiece(FIT), BackendError("gone")], options=options)
+    assert options.formats.broken_by(ME)
 
 
 TAGS = st.lists(st.sampled_from(["<", "\\", "/", "tool_call", ">", '"', "a", "\n", "é"]), max_size=9).map("".join)
