@@ -36,7 +36,7 @@ from .escape import (
     unescape,
     unescape_json,
 )
-from .grounds import Grounds, begins_as_sent, phrases_sent
+from .grounds import Grounds, begins_as_sent
 from .items import Item, OwnLine, chain, meaning_of_answer
 from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
 from .prose import no_result, nothing_said, tools_found
@@ -136,7 +136,6 @@ __all__ = [
     "nothing_said",
     "offered_tools",
     "output_misfit",
-    "phrases_sent",
     "render_turn",
     "result_ids",
     "result_made_up",

@@ -76,15 +76,6 @@ class Grounds:
         return frozenset(_words(untrusted_strings(self._transcript, ToolRegistry())))
 
 
-def phrases_sent(transcript: Transcript) -> list[str]:
-    """The texts of more than one word in the calls whose results are the newest entries.
-
-    One word alone may answer what was asked, as a name or a place.
-    """
-    values = (value for call in _answered_just_now(transcript) for value in _values(call.arguments))
-    return [value for value in values if isinstance(value, str) and len(value.split()) > 1]
-
-
 def begins_as_sent(transcript: Transcript, text: str) -> bool:
     """Whether `text` begins as something that stands in the conversation, as a note does that is shown."""
     begin = fold(text[:_BEGINNING])[:_TELLING]

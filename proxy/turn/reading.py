@@ -153,7 +153,7 @@ class Reading:
         self._close_message()
         self._end_message()
         self._end_thought()
-        if self._said.echo is None:
+        if not self._said.echo:
             self._said.speak()
         if self._calls is not None and not error:
             self._calls.finish()

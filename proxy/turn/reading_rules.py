@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
 
 from .release import CallRelease, Hold
-from .report import Again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +26,8 @@ class ReadingRules:
     """An answer that is nothing but a call's JSON is that call."""
     keeps_tail: bool = False
     """Nobody is shown what stands behind the last call."""
-    echoes: Mapping[str, Again] = field(default_factory=dict)
-    """With `Hold.ECHO`: what it may only repeat, and why more is asked for then."""
+    echoes: Sequence[str] = ()
+    """With `Hold.ECHO`: the results that it may only repeat."""
     named_results: bool = False
     """Headers of results name the tool."""
     may_begin_so: Callable[[], bool] | None = None

@@ -14,9 +14,8 @@ on where that is possible its events are held, and released or dropped when it i
     any hold --- a call that does not fit its schema --> MISFIT
 
 and an answer begins as REQUIRED (the request demands a call), as FORMAT (its text must be JSON), as SHOWN (it was
-asked for anew, and the client has seen text of the first one), as ECHO (it may be a result, or what its call sent) or
-FREE. Where a tail is kept back, as small models go on behind their calls with what these never returned, TAIL takes the
-place of ANSWERED.
+asked for anew, and the client has seen text of the first one), as ECHO (it may be a result) or FREE. Where a tail is
+kept back, as small models go on behind their calls with what these never returned, TAIL takes the place of ANSWERED.
 """
 
 from __future__ import annotations
@@ -52,8 +51,7 @@ class Hold(Enum):
     """The loop guard: a call whose result is there already, or that adds nothing to those that are, leaves if the model
     insists, or goes on with another."""
     ECHO = "echo"
-    """So far it is how a result begins, or what its call sent. One that is no more leaves if the second
-    answer is no better."""
+    """So far it is how a result begins. One that is no more leaves if the second answer is no better."""
     SHOWN = "shown"
     """The client has text of the first answer: of this one it gets no text beside a call, which would say it twice."""
     TAIL = "tail"

@@ -17,7 +17,6 @@ class Again(StrEnum):
     ARGUMENTS_MISFIT = "arguments_misfit"
     CALL_MISSING = "call_missing"
     ECHO = "echo"
-    ECHO_OF_CALL = "echo_of_call"
     ECHO_OF_LINE = "echo_of_line"
     HELD_FAILED = "held_failed"
     IN_OUTPUT = "in_output"

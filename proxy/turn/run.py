@@ -15,11 +15,10 @@ backend refuses before it answers may be asked again (`prompting`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import MappingProxyType
 
 from parser import ToolRegistry
 from prompts import (
@@ -182,7 +181,7 @@ class Turn:
     async def _run(self) -> AsyncGenerator[list[TurnEvent], None]:
         # Where a call is demanded the format is that of an answer in text, which would be refused.
         hold = Hold.REQUIRED if self._demands.call else Hold.FORMAT if self._demands.output else Hold.FREE
-        echoes = echoes_of(self._request.transcript) if self._doubts and hold is Hold.FREE else {}
+        echoes = echoes_of(self._request.transcript) if self._doubts and hold is Hold.FREE else ()
         # Whoever demands a call gets the one there is, asked before or not.
         reading = self._reading(Hold.ECHO if echoes else hold, may_repeat=self._demands.call, echoes=echoes)
         async with aclosing(self._read(reading)) as batches:
@@ -199,7 +198,7 @@ class Turn:
             # What demands hold anyway is not seen before it is judged, so there is nothing that it could repeat.
             again = Hold.SHOWN if first.shown else hold
             # A model that repeats its call although it was told means it; one that echoed a result was told of no call.
-            reading = self._reading(again, may_repeat=fault.reason not in {Again.ECHO, Again.ECHO_OF_CALL}, final=True)
+            reading = self._reading(again, may_repeat=fault.reason is not Again.ECHO, final=True)
             async with aclosing(self._read(reading, fault)) as batches:
                 async for events in batches:
                     yield events
@@ -240,9 +239,7 @@ class Turn:
             event.error.message = masked(event.error.message, self._key)
         return event
 
-    def _reading(
-        self, hold: Hold, *, may_repeat: bool, final: bool = False, echoes: Mapping[str, Again] = MappingProxyType({})
-    ) -> Reading:
+    def _reading(self, hold: Hold, *, may_repeat: bool, final: bool = False, echoes: Sequence[str] = ()) -> Reading:
         rules = ReadingRules(
             hold=hold,
             # Whoever gets the answer as a whole gains nothing by a call that has begun, and loses it if it breaks.

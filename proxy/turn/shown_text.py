@@ -7,8 +7,7 @@ a block that is not shown --> told and counted
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Iterable
 
 from prompts import BLOCK, CONTEXT
 
@@ -16,7 +15,7 @@ from ..contracts import AnswerMessageEnded, AnswerText, TurnEvent
 from .json_stream import JsonStream
 from .own_notation import OwnNotation, TakenOut
 from .release import Cue, Hold, Release
-from .report import Again, TurnReport
+from .report import TurnReport
 from .visible_text import VisibleText
 
 # Pieces of the answer's end that are kept before they are joined and cut.
@@ -30,7 +29,7 @@ MAX_PREFACE = 200
 class ShownText:
     """Feed it the answer's text, and tell it of blocks; what may leave now is put into `out`.
 
-    `echoes` are what it may be instead of an answer, with `Hold.ECHO`, and why more is asked for then.
+    `echoes` are what it may be instead of an answer, with `Hold.ECHO`.
     """
 
     def __init__(
@@ -41,14 +40,14 @@ class ShownText:
         notation: OwnNotation,
         visible: VisibleText,
         *,
-        echoes: Mapping[str, Again] = MappingProxyType({}),
+        echoes: Iterable[str] = (),
     ) -> None:
         self._out = out
         self._release = release
         self._report = report
         self._notation = notation
         self._visible = visible
-        self._echoes = {_on_one_line(text): reason for text, reason in echoes.items()}
+        self._echoes = {*map(_on_one_line, echoes)}
         self._told: list[str] = []
         self._compares = True
         self._before: list[str] = []
@@ -100,9 +99,9 @@ class ShownText:
         return tuple(filter(None, map(str.strip, self._preface.splitlines()))) if self.is_preface else ()
 
     @property
-    def echo(self) -> Again | None:
-        """What is held is one of `echoes`, white space aside: why more is asked for."""
-        return self._echoes.get(_on_one_line(self._release.held_text)) if self._release.hold is Hold.ECHO else None
+    def echo(self) -> bool:
+        """What is held is one of `echoes`, white space aside."""
+        return self._release.hold is Hold.ECHO and _on_one_line(self._release.held_text) in self._echoes
 
     def speak(self) -> None:
         """What was held as a possible echo is none, and leaves."""

@@ -8,7 +8,7 @@ last --end_of--> its last events
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -22,7 +22,6 @@ from prompts import (
     named_call_missing,
     newest_results,
     output_misfit,
-    phrases_sent,
     result_made_up,
     result_repeated,
     unusable_markup,
@@ -60,8 +59,8 @@ class Answer:
     which `told` is what was the beginning of its message, and `preface` that it is no more than some `words`, by
     lines, in front of calls. `calls` counts the good ones, `undeclared` those of tools that nobody offered, and
     `lost` says of each other block what became of it: these are taken out. `written` is the text as the model wrote
-    it where it has to be JSON, and `unfit` why it is not. `echo` is why text that is held is nothing but a
-    repetition; it `makes_up` a result in place of a call, or `repeats_line`s of ours. `refused`: a call was
+    it where it has to be JSON, and `unfit` why it is not. It is an `echo` if text that is held is nothing but a
+    result; it `makes_up` a result in place of a call, or `repeats_line`s of ours. `refused`: a call was
     refused. `malformed` is why a block could not be read, `doubtful` a call that may not be meant, `repeated` the
     tool of a call that the conversation goes round in; it `adds_nothing` if a call behind results does not.
     `misfits` are calls that do not fit their schemas, of which `calls` counts those that may leave all the same,
@@ -79,7 +78,7 @@ class Answer:
     preface: bool = False
     lost: tuple[str, ...] = ()
     written: str = ""
-    echo: Again | None = None
+    echo: bool = False
     makes_up: bool = False
     repeats_line: bool = False
     refused: bool = False
@@ -176,11 +175,9 @@ def held_to_format(answer: Answer, output: JsonOutput | None) -> Answer:
             return replace(answer, hold=Hold.FREE, held=(AnswerText(text, phase),), malformed=None, lost=())
 
 
-def echoes_of(transcript: Transcript) -> Mapping[str, Again]:
-    """What an answer right behind results may only repeat: one of them, or what their calls sent."""
-    sent = dict.fromkeys(phrases_sent(transcript), Again.ECHO_OF_CALL)
-    echoes = sent | dict.fromkeys(newest_results(transcript), Again.ECHO)
-    return {text: reason for text, reason in echoes.items() if len(text) <= LONGEST_ECHO}
+def echoes_of(transcript: Transcript) -> list[str]:
+    """What an answer right behind results may only repeat: one of them."""
+    return [text for text in newest_results(transcript) if len(text) <= LONGEST_ECHO]
 
 
 def fault_of(answer: Answer, demands: Demands) -> Fault | None:
@@ -222,8 +219,7 @@ def _idle(answer: Answer, demands: Demands) -> Fault | None:
     if answer.adds_nothing or (answer.repeats_line and answer.empty and demands.doubts):
         return Fault(Again.NOTHING_NEW if answer.adds_nothing else Again.ECHO_OF_LINE, unless_open=True)
     if answer.echo and not answer.ended_by_stop_string:
-        of_result = answer.echo is Again.ECHO
-        return Fault(answer.echo, result_repeated() if of_result else None, unless_open=not of_result)
+        return Fault(Again.ECHO, result_repeated())
     # A note that the user sent, to be shown, has such a header in front of it as well.
     if answer.makes_up and not answer.shown and demands.tools:
         is_sent = begins_as_sent(demands.transcript, text_of(answer.held))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parser import Tool
-from prompts import AssistantText, Entry, Grounds, PastCall, Text, ToolResult, Transcript, UserTurn, phrases_sent
+from prompts import AssistantText, Entry, Grounds, PastCall, Text, ToolResult, Transcript, UserTurn
 
 TOOL = Tool("look", "Look.", '{"type":"object","properties":{"in":{"enum":["attic","cellar"]}}}')
 ASKED = UserTurn((Text('Open a ticket in `desk`, with {"body": "Room 12\\nat noon"}; see lists/yarn_stock.csv.'),))
@@ -79,13 +79,11 @@ def test_what_is_no_object_is_not_judged(arguments: str) -> None:
 )
 def test_anywhere_else_there_are_none(entries: tuple[Entry, ...]) -> None:
     assert not grounds(*entries)
-    assert phrases_sent(Transcript(entries)) == []
 
 
 def test_the_calls_are_those_whose_results_are_the_newest() -> None:
     other = PastCall("d", "look", '{"at": ["the old door", 3, {"and": "the gate"}], "in": "attic"}')
     entries = (ASKED, MADE, RESULT, other, ToolResult("d", (Text("nothing"),)))
-    assert sorted(phrases_sent(Transcript(entries))) == ["the gate", "the old door"]
     assert not grounds(*entries).adds_nothing(Tool("other", "", None), MADE.arguments)
     assert bool(grounds(*entries))
 
