@@ -36,7 +36,7 @@ from .escape import (
     unescape,
     unescape_json,
 )
-from .grounds import Grounds, begins_as_sent
+from .grounds import Grounds
 from .items import Item, OwnLine, chain, meaning_of_answer
 from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
 from .prose import no_result, nothing_said, tools_found
@@ -53,8 +53,6 @@ from .repair import (
     named_call_missing,
     newest_results,
     output_misfit,
-    result_ids,
-    result_made_up,
     result_repeated,
     unusable_markup,
     write_held,
@@ -113,7 +111,6 @@ __all__ = [
     "answer_now",
     "answer_unless_open",
     "arguments_misfit",
-    "begins_as_sent",
     "call_forbidden",
     "call_in_output",
     "call_missing",
@@ -137,8 +134,6 @@ __all__ = [
     "offered_tools",
     "output_misfit",
     "render_turn",
-    "result_ids",
-    "result_made_up",
     "result_repeated",
     "shows_header",
     "summarised",

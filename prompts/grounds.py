@@ -21,7 +21,6 @@ from parser import Tool, ToolRegistry
 
 from .canonical import canonical
 from .quotation import untrusted_strings
-from .spelling import fold
 from .transcript import PastCall, ToolResult, Transcript
 
 # What stands around a value and does not make it another.
@@ -31,8 +30,6 @@ _WORD = re.compile(r"[^\W_]+")
 _CODE = re.compile(r"[A-Z]{1,4}|[a-z]{1,2}(?:-[A-Z]{2})?")
 # Who is in examples of forms everywhere. Others' names of two words may be in a text that the model is to write.
 _NOBODY = frozenset({"john doe", "jane doe", "john smith", "jane smith"})
-# Folded characters by which a text is known that stood somewhere else, and those that hold so many. A path has fewer.
-_TELLING, _BEGINNING = 24, 1024
 
 
 class Grounds:
@@ -74,12 +71,6 @@ class Grounds:
     @cached_property
     def _said(self) -> frozenset[str]:
         return frozenset(_words(untrusted_strings(self._transcript, ToolRegistry())))
-
-
-def begins_as_sent(transcript: Transcript, text: str) -> bool:
-    """Whether `text` begins as something that stands in the conversation, as a note does that is shown."""
-    begin = fold(text[:_BEGINNING])[:_TELLING]
-    return len(begin) == _TELLING and any(begin in fold(sent) for sent in untrusted_strings(transcript, ToolRegistry()))
 
 
 def _answered_just_now(transcript: Transcript) -> list[PastCall]:

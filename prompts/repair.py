@@ -66,11 +66,6 @@ def newest_results(transcript: Transcript) -> list[str]:
     return ["".join(part.text for part in entry.parts if isinstance(part, Text)) for entry in results]
 
 
-def result_ids(transcript: Transcript) -> frozenset[str]:
-    """The ids of all results."""
-    return frozenset(entry.call_id for entry in transcript.entries if isinstance(entry, ToolResult))
-
-
 def after_named_results(transcript: Transcript) -> str:
     """What a small model is told behind results that are messages: no fault, but the same words of the user."""
     return _with_request(line("after_named_results"), transcript)
@@ -116,11 +111,6 @@ def call_in_output(name: str, transcript: Transcript) -> str:
 def result_repeated() -> str:
     """The answer was a result, word for word, where it may be that a call was due."""
     return line("result_repeated")
-
-
-def result_made_up() -> str:
-    """The answer began with the result of a call that nobody made, and no call came."""
-    return line("result_made_up")
 
 
 def output_misfit(problem: str) -> str:

@@ -14,7 +14,7 @@ and all other text passes at once. A result that begins with `[tool:` ends the r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, StrEnum
 
 from parser.beginnings import beginnings
@@ -57,8 +57,8 @@ class OwnNotation:
 
     `names` are those of the declared tools. `named_results`: headers of results name their tool. `may_begin_so` is
     asked where a header stands at the beginning, whether it may be the client's own words; None: there is none to take
-    out. `result_ids` are those that the header of a result may have; None: any. `told` hears of each thing that is
-    taken out. `lines` are those of ours that the model was shown, `said` lines that the client was.
+    out. `told` hears of each thing that is taken out. `lines` are those of ours that the model was shown, `said` lines
+    that the client was.
     """
 
     def __init__(
@@ -67,13 +67,11 @@ class OwnNotation:
         *,
         named_results: bool = False,
         may_begin_so: Callable[[], bool] | None = None,
-        result_ids: Container[str] | None = None,
         told: Callable[[TakenOut], None] = lambda what: None,
     ) -> None:
         self._names = {name.casefold() for name in names}
         self._named_results = named_results
         self._may_begin_so = may_begin_so
-        self._result_ids = result_ids
         self._told = told
         self.lines: Sequence[str] = ()
         self.said: Sequence[str] = ()
@@ -87,8 +85,6 @@ class OwnNotation:
         self._eats = False
         # Whether a place behind a call is code; None in front of the first one.
         self._code: CodeState | None = None
-        self.makes_up = False
-        """It begins with the header of a result that there is not."""
         self.repeats_line = False
         """A line of ours was in it."""
 
@@ -159,8 +155,6 @@ class OwnNotation:
         may_be_header = self._may_begin_so is not None and (self._begins or self._code is None)
         header = self._header(text) if may_be_header else None
         if header and self._may_begin_so and not self._may_begin_so():
-            if self._begins and header.re is _NAMED_RESULT and self._result_ids is not None:
-                self.makes_up = self.makes_up or header[2] not in self._result_ids
             self._headed = self._headed or self._begins
             return self._take_out(text[header.end() :], TakenOut.HEADER)
         if own := next((line for line in (*self.lines, *self.said) if text.startswith(line)), None):

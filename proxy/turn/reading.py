@@ -84,7 +84,6 @@ class Reading:
             (tool.name for tool in self._declared or ()),
             named_results=rules.named_results,
             may_begin_so=rules.may_begin_so,
-            result_ids=rules.result_ids,
             told=report.take_out,
         )
         visible = VisibleText(rules.stop_strings, key)
@@ -171,7 +170,6 @@ class Reading:
             words=self._said.words,
             lost=tuple(self._said.lost),
             echo=self._said.echo,
-            makes_up=self._notation.makes_up,
             repeats_line=self._notation.repeats_line,
             written=masked(self._said.written, self._rules.key),
             incomplete=self._incomplete,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .release import CallRelease, Hold
@@ -32,8 +32,6 @@ class ReadingRules:
     """Headers of results name the tool."""
     may_begin_so: Callable[[], bool] | None = None
     """Whether an answer may begin as a header of ours does; None: no such thing is taken out."""
-    result_ids: Container[str] | None = None
-    """The results that there are, where one that is made up is asked for once more."""
     stop_strings: Sequence[str] = ()
 
     @property

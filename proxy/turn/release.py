@@ -45,8 +45,7 @@ class Hold(Enum):
     FORMAT = "format"
     """JSON is worth nothing in part, and what a backend held its model to need not be what the client asked for."""
     DOUBTFUL = "doubtful"
-    """A block that cannot be read, a call that may not be meant, or a result that is made up is text only if the second
-    answer is no better."""
+    """A block that cannot be read, or a call that may not be meant, is text only if the second answer is no better."""
     REPEATED = "repeated"
     """The loop guard: a call whose result is there already, or that adds nothing to those that are, leaves if the model
     insists, or goes on with another."""
@@ -71,7 +70,7 @@ class Cue(Enum):
     JOINT_CALL = "a good call where some tool is strict"
     REPEAT = "a call that already has its result, or adds nothing"
     MISFIT = "a call that does not fit the schema of a tool that is not strict"
-    DOUBT = "a block that cannot be read, a call that may not be meant, or a result that is made up"
+    DOUBT = "a block that cannot be read, or a call that may not be meant"
     TAKEN_OUT = "a call that is taken out, where a tail is kept back"
     OWN_WORDS = "text that is no echo, or a block"
     END = "the answer is over, and nothing was wrong with its calls"

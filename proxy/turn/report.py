@@ -20,7 +20,6 @@ class Again(StrEnum):
     ECHO_OF_LINE = "echo_of_line"
     HELD_FAILED = "held_failed"
     IN_OUTPUT = "in_output"
-    MADE_UP_RESULT = "made_up_result"
     MALFORMED = "malformed"
     NOTHING_NEW = "nothing_new"
     NO_KEY = "no_key"

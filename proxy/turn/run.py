@@ -30,7 +30,6 @@ from prompts import (
     PromptProfile,
     call_forbidden,
     offered_tools,
-    result_ids,
     shows_header,
     text_before_key,
     untrusted_strings,
@@ -115,8 +114,6 @@ class Turn:
         # Whether an answer that adds nothing is worth asking for once more.
         self._doubts = options.profile.doubts_answers and offered and not demanded
         grounds = Grounds(request.transcript) if self._doubts else None
-        # Behind results an answer may begin as one of them; anywhere else it stands in place of its call.
-        self._result_ids = result_ids(request.transcript) if self._doubts and not grounds else None
         self._gate = (
             CallGate(
                 request,
@@ -255,7 +252,6 @@ class Turn:
             echoes=echoes,
             named_results=self._options.profile.named_results,
             may_begin_so=self._quotes_headers if self._shows_headers else None,
-            result_ids=self._result_ids if not final else None,
             stop_strings=self._request.stop,
         )
         # For all answers together: the client pays for what it never sees.

@@ -126,18 +126,11 @@ class ShownText:
         if len(before) > _KEPT:
             before[:] = [self.before]
         if text := self._notation.feed(text):
-            self._doubt_results()
             self._say(text)
-
-    def _doubt_results(self) -> None:
-        """A result that is made up may stand in place of its call: nothing of it leaves before a call does."""
-        if self._notation.makes_up and self._release.hold is Hold.FREE:
-            self._out += self._release.meet(Cue.DOUBT)
 
     def flush(self, *, ends: bool = True) -> None:
         """A stretch of text ends; unless the text `ends`, JSON goes on behind a block in one of its strings."""
         if text := self._notation.flush():
-            self._doubt_results()
             self._say(text)
         if ends and self._json is not None:
             self._tell(self._json.flush())

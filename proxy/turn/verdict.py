@@ -15,14 +15,12 @@ from itertools import takewhile
 from prompts import (
     Transcript,
     arguments_misfit,
-    begins_as_sent,
     call_in_output,
     call_missing,
     call_without_key,
     named_call_missing,
     newest_results,
     output_misfit,
-    result_made_up,
     result_repeated,
     unusable_markup,
 )
@@ -60,7 +58,7 @@ class Answer:
     lines, in front of calls. `calls` counts the good ones, `undeclared` those of tools that nobody offered, and
     `lost` says of each other block what became of it: these are taken out. `written` is the text as the model wrote
     it where it has to be JSON, and `unfit` why it is not. It is an `echo` if text that is held is nothing but a
-    result; it `makes_up` a result in place of a call, or `repeats_line`s of ours. `refused`: a call was
+    result; it `repeats_line`s of ours. `refused`: a call was
     refused. `malformed` is why a block could not be read, `doubtful` a call that may not be meant, `repeated` the
     tool of a call that the conversation goes round in; it `adds_nothing` if a call behind results does not.
     `misfits` are calls that do not fit their schemas, of which `calls` counts those that may leave all the same,
@@ -79,7 +77,6 @@ class Answer:
     lost: tuple[str, ...] = ()
     written: str = ""
     echo: bool = False
-    makes_up: bool = False
     repeats_line: bool = False
     refused: bool = False
     unfit: Unfit | None = None
@@ -220,10 +217,6 @@ def _idle(answer: Answer, demands: Demands) -> Fault | None:
         return Fault(Again.NOTHING_NEW if answer.adds_nothing else Again.ECHO_OF_LINE, unless_open=True)
     if answer.echo and not answer.ended_by_stop_string:
         return Fault(Again.ECHO, result_repeated())
-    # A note that the user sent, to be shown, has such a header in front of it as well.
-    if answer.makes_up and not answer.shown and demands.tools:
-        is_sent = begins_as_sent(demands.transcript, text_of(answer.held))
-        return None if is_sent else Fault(Again.MADE_UP_RESULT, result_made_up())
     return None
 
 

@@ -170,72 +170,10 @@ async def test_nor_does_the_end_of_such_a_line_reach_anybody(mode: TurnOptions, 
         assert (outcome.text, outcome.report.again) == ("It is noted.", ["echo_of_line"])
 
 
-# Results in place of calls
-
-
-FOUND = "Result of fetch_page (1): a.md\nResult of fetch_page (2): b.md"
-FETCH = write_call("fetch_page", '{"url": "a.md"}')
-
-
-async def test_a_result_that_is_made_up_is_no_answer(mode: TurnOptions, chunk: int) -> None:
-    def second(prompt: Prompt) -> str:
-        assert "told the result of a call that was not made" in own_lines(prompt)[-1]
-        return FETCH
-
-    answers: list[Script] = [FOUND, second]
-    outcome = await play(*answers[: 1 + is_small(mode)], request=asked(), options=mode, chunk=chunk)
-    if is_small(mode):
-        assert (outcome.calls, outcome.text) == ([("fetch_page", '{"url": "a.md"}')], "")
-        assert outcome.report.again == ["made_up_result"]
-    else:
-        assert outcome.text == FOUND
-
-
-@pytest.mark.parametrize("second", ["", FOUND, BackendError("gone")])
-async def test_what_it_says_is_better_than_nothing(mode: TurnOptions, chunk: int, second: str | BackendError) -> None:
-    if is_small(mode):
-        outcome = await play(FOUND, second, request=asked(), options=mode, chunk=chunk)
-        assert (outcome.calls, outcome.text, outcome.finished) == ([], "a.md\nb.md", True)
-
-
-async def test_with_its_call_behind_it_is_shown(mode: TurnOptions, chunk: int) -> None:
-    outcome = await play(f"{FOUND}\n{FETCH}", request=asked(), options=mode, chunk=chunk)
-    assert (len(outcome.calls), outcome.report.again) == (1, [])
-
-
-async def test_one_that_there_is_may_be_told(mode: TurnOptions, chunk: int) -> None:
-    behind = (*RESULT, AssistantText("Done."), UserTurn((Text("What did it say?"),)))
-    told = "Result of add_line (call_1): 1 line added"
-    outcome = await play(told, request=asked(*behind), options=mode, chunk=chunk)
-    assert outcome.report.again == []
-    assert outcome.text == ("1 line added" if is_small(mode) else told)
-
-
-NOTE = "# Trip\n\nFerry at nine, hut booked for two nights.\n\n```\nsome code\n```"
-
-
-def said(text: str) -> TurnRequest:
-    return ask(registry=TOOLS, transcript=Transcript((UserTurn((Text(text),)),)))
-
-
-async def test_a_note_of_the_users_that_it_shows_is_the_answer(mode: TurnOptions, chunk: int) -> None:
-    shown = f"Result of fetch_page (1): {NOTE}"
-    outcome = await play(shown, request=said(f"Show me this:\n\n{NOTE}\n\nThat is all."), options=mode, chunk=chunk)
-    assert (outcome.calls, outcome.report.again) == ([], [])
-    assert outcome.text == (NOTE if is_small(mode) else shown)
-
-
-async def test_a_value_of_the_request_alone_shows_nothing(mode: TurnOptions, chunk: int) -> None:
-    if is_small(mode):
-        told = "Result of fetch_page (1): trip/tickets.md"
-        outcome = await play(told, FETCH, request=said("Fetch trip/tickets.md."), options=mode, chunk=chunk)
-        assert outcome.report.again == ["made_up_result"]
-
-
 # However a model goes on with it, one more answer is the last
 
 
-@pytest.mark.parametrize("answer", [*IDLE, FOUND, "The door squeaks.", "1 line added"])
+@pytest.mark.parametrize("answer", [*IDLE, "1 line added"])
 @pytest.mark.parametrize("entries", [(), RESULT])
 async def test_a_stubborn_model_is_asked_twice(
     mode: TurnOptions, chunk: int, answer: str, entries: Sequence[Entry]
