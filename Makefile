@@ -102,7 +102,7 @@ format: .venv/.dev
 docs: .venv/.dev         ## rewrite the pages that are made from code
 	@$(BIN)/python -m tests.settings_page > docs/reference/settings.md
 
-screenshots: .venv/.dev  ## the pictures of the page in the docs, on recorded answers; wants `make clients` and Chromium
+screenshots: .venv/.dev  ## the pictures of the README and the docs, on recorded answers; wants `make clients` and Chromium
 	@$(BIN)/python -m tests.screenshots
 
 plugin-pages: .venv/.dev ## the pages of the Obsidian plugins against their sources: CHECKOUTS="NAME=FOLDER ..."
