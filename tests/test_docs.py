@@ -179,18 +179,45 @@ def test_the_events_members_are_those_of_the_grammar() -> None:
     assert documented_events() == {name: MEMBERS[name] for name in documented_events()}
 
 
-def test_the_readme_names_every_command_and_reference_page() -> None:
+def test_the_readme_shows_the_commands_of_a_first_day_and_is_short() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     for command in (
-        "make demo", "make serve", "make test", "tagcall login", "tagcall serve", "tagcall doctor", "tagcall record",
+        "make demo", "make setup", "make serve", "make test", "tagcall serve", "tagcall doctor", "tagcall record",
         "tagcall replay", "tagcall eval",
     ):  # fmt: skip
         assert command in readme
-    for name in sorted(path.name for path in REFERENCE.glob("*.md")):
-        assert f"docs/reference/{name}" in readme
+    assert len(readme.split()) <= 900
 
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# Pages that each reader of their subject finds from the page of that subject.
+UNDER_ANOTHER = {"howto/obsidian"}
+# Pages that people read from top to bottom, and how many words a sentence may have there.
+READ_THROUGH = [
+    ROOT / "README.md", ROOT / "docs" / "README.md", ROOT / "docs" / "how-a-turn-works.md",
+    *sorted((ROOT / "docs" / "howto").rglob("*.md")),
+]  # fmt: skip
+LONGEST_SENTENCE = 35
+
+
+def test_the_index_names_every_page() -> None:
+    docs = ROOT / "docs"
+    index = (docs / "README.md").read_text("utf-8")
+    for path in sorted(docs.rglob("*.md")):
+        name = path.relative_to(docs).as_posix()
+        if name != "README.md" and str(path.relative_to(docs).parent) not in UNDER_ANOTHER:
+            assert f"]({name})" in index
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of a page's running text: without code, tables and headings."""
+    prose = re.sub(r"```.*?```|^ {4}[^\n]*$|^\|[^\n]*$|^#[^\n]*$", "\n\n", text, flags=re.DOTALL | re.MULTILINE)
+    return iter(re.split(r"(?<=[.!?:;])\s+|\n\n+|\n *[-*] |\n *\d+\. ", prose))
+
+
+@pytest.mark.parametrize("path", READ_THROUGH, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_sentence_is_too_long_to_be_read_once(path: Path) -> None:
+    assert [said for said in sentences(path.read_text("utf-8")) if len(said.split()) > LONGEST_SENTENCE] == []
 
 
 def headings(path: Path) -> set[str]:
