@@ -87,7 +87,8 @@ def test_no_tag_arrives_in_one_piece() -> None:
     for fixture in demo_fixtures():
         pieces = text_pieces(fixture)
         assert not [piece for piece in pieces if OPEN_TAG in piece or CLOSE_TAG in piece]
-        assert {len(piece) for piece in pieces[:-1]} <= {3, 4, 5, 6, 7}
+        # The key comes in one piece with what stands round it, for a replay puts it in there.
+        assert {len(piece) for piece in pieces[:-1] if "[call key]" not in piece} <= {3, 4, 5, 6, 7}
 
 
 def test_the_requests_of_the_demo_are_one_conversation() -> None:
