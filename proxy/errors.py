@@ -20,6 +20,9 @@ TOO_LONG = "Your input exceeds the context window of this model. Please adjust y
 # Characters of a sentence: behind these it is a page of somebody's proxy, or a trace, which nobody reads to its end.
 LONGEST_SENTENCE = 2_000
 
+# The header of an answer that a balancer may pass on, for another server can serve the request.
+ELSEWHERE = "x-tagcall-elsewhere"
+
 
 class ErrorObject(TypedDict):
     """The object under `error` in an OpenAI error body."""
@@ -48,7 +51,7 @@ class ApiError(TagcallError):
     """An error that knows its HTTP answer.
 
     `retry_after` is in seconds. `retryable` False tells SDKs with `x-should-retry: false` that a
-    repeated request cannot heal this.
+    repeated request cannot heal this. `elsewhere`: nothing was begun, and another server may well serve the request.
     """
 
     default_status = 500
@@ -64,6 +67,7 @@ class ApiError(TagcallError):
         param: str | None = None,
         retry_after: float | None = None,
         retryable: bool = True,
+        elsewhere: bool = False,
     ) -> None:
         if len(message) > LONGEST_SENTENCE:
             message = f"{message[:LONGEST_SENTENCE]}…"
@@ -75,6 +79,7 @@ class ApiError(TagcallError):
         self.param = param
         self.retry_after = retry_after
         self.retryable = retryable
+        self.elsewhere = elsewhere
 
     def without_trace(self) -> Self:
         """The error as a value that is kept.
@@ -94,6 +99,8 @@ class ApiError(TagcallError):
             headers["retry-after"] = str(max(1, round(self.retry_after)))
         if not self.retryable:
             headers["x-should-retry"] = "false"
+        if self.elsewhere:
+            headers[ELSEWHERE] = "yes"
         return headers
 
 

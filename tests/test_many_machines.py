@@ -97,6 +97,8 @@ def test_the_turns_that_nginx_begins_anew_are_routes() -> None:
     (pattern,) = re.findall(r"location ~ (\S+) {", NGINX)
     anew = {path for path, methods in ROUTES.items() if re.search(pattern, f"/v1{path}") and "POST" in methods}
     assert anew == {"/responses", "/chat/completions"}
+    (again,) = re.findall(r'"~\^POST (\S+)" @elsewhere', NGINX)
+    assert again == pattern.removeprefix("^")
 
 
 def test_the_pod_runs_a_command_of_ours_with_settings_of_ours() -> None:

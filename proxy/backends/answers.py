@@ -73,7 +73,7 @@ BY_STATUS: Mapping[int, ErrorFields] = {
 
 def unavailable(problem: str, retry_after: float | None = None) -> BackendError:
     """The answer to work for which there is no backend now. `problem` is a whole sentence."""
-    return BackendError(problem, status=503, code="backend_unavailable", retry_after=retry_after)
+    return BackendError(problem, status=503, code="backend_unavailable", retry_after=retry_after, elsewhere=True)
 
 
 def shutting_down() -> BackendError:

@@ -27,6 +27,7 @@ from aiohttp import web
 from structlog.typing import FilteringBoundLogger
 
 from ..errors import ApiError, RequestError
+from .balancer import asks_in, second_try
 from .bodies import error_reply, fault
 
 # Connections that are open at a time.
@@ -53,7 +54,7 @@ UNREAD_DEADLINE = 60.0
 
 # What is answered where there is no request yet, or none that could be read.
 TOO_SLOW = RequestError("The head of the request took too long.", status=408)
-TOO_MANY = ApiError("Too many connections are open. Try again later.", status=503, retry_after=1)
+TOO_MANY = ApiError("Too many connections are open. Try again later.", status=503, retry_after=1, elsewhere=True)
 UNREADABLE = RequestError("The request could not be read: it is not HTTP as RFC 9112 has it.")
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
@@ -81,11 +82,15 @@ class HttpProtocol(web.RequestHandler):
         return reply
 
 
-def _plain_answer(error: ApiError) -> bytes:
-    """An error as the bytes of an HTTP answer, where there is no request yet that could be answered."""
+def _plain_answer(error: ApiError, head: bytes = b"") -> bytes:
+    """An error as the bytes of an HTTP answer, where there is no request yet that could be answered.
+
+    `head` is what has come of its head.
+    """
     body = orjson.dumps({"error": error.error_object()})
     headers = {"Content-Type": "application/json", "Content-Length": len(body), "Connection": "close"}
-    lines = [f"{name}: {value}" for name, value in {**headers, **error.headers()}.items()]
+    told = {**error.headers(), **second_try(error.headers(), asked=asks_in(head))}
+    lines = [f"{name}: {value}" for name, value in {**headers, **told}.items()]
     return "\r\n".join([f"HTTP/1.1 {error.status} Error", *lines, "", ""]).encode() + body
 
 
@@ -147,7 +152,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._inner is None:
             # Not before: an answer that comes before its request may be lost with it.
-            self._end(TOO_MANY)
+            self._end(TOO_MANY, data)
             return
         # Blank lines before a request, as some clients send behind a body, are none of it (RFC 9112, section 2.2).
         begins = self._serving or bool(data.strip(b"\r\n"))
@@ -204,9 +209,9 @@ class Connection(asyncio.Protocol):
             self._clock.cancel()
             self._clock = None
 
-    def _end(self, error: ApiError) -> None:
+    def _end(self, error: ApiError, head: bytes = b"") -> None:
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(_plain_answer(error))
+            self._transport.write(_plain_answer(error, head))
             self._transport.close()
 
     def _close(self) -> None:

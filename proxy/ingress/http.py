@@ -14,6 +14,7 @@ from ..ids import mint_id
 from ..turn import TurnOptions
 from .activity import Activity
 from .admission import Admission
+from .balancer import asks, second_try
 from .bodies import error_reply, fault, from_aiohttp
 from .connections import connection_of
 from .cors import answer_headers, preflight_headers
@@ -124,6 +125,7 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
     origin = request.headers.get("Origin")
     allowed = origin is not None and request.app[ADMISSION].allows_origin(origin)
     response.headers.update(answer_headers(origin, allowed=allowed))
+    response.headers.update(second_try(response.headers, asked=asks(request.headers)))
     if (entry := request.get(REQUEST_LOG)) is not None:
         response.headers["x-request-id"] = entry.id
         response.headers["openai-processing-ms"] = str(round(entry.elapsed_ms))

@@ -37,7 +37,9 @@ class ModelList:
             async with asyncio.timeout(NEWER_WAIT if self._known else FIRST_WAIT):
                 self._known = await self._backend.models() or self._known
         except TimeoutError:
-            trouble = BackendError("The backend is still starting: ask again in a moment.", status=503, retry_after=2)
+            trouble = BackendError(
+                "The backend is still starting: ask again in a moment.", status=503, retry_after=2, elsewhere=True
+            )
         except BackendError as error:
             trouble = error
         else:

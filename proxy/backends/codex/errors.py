@@ -189,13 +189,13 @@ def rpc_failure(error: RpcError, while_: str) -> BackendError:
         case RpcAnswerError(data={"input_error_code": "input_too_large"}):
             return too_long()
         case RpcAnswerError(code=-32001):
-            return BackendError("codex has too much to do.", retry_after=1, **OVERLOAD)
+            return BackendError("codex has too much to do.", retry_after=1, elsewhere=True, **OVERLOAD)
         case RpcAnswerError(message=message):
             return BackendError(f"codex would not {while_}: {message}", **REFUSED)
         case RpcDeadlineError():
             return BackendError(f"codex did not {while_}: {error}", **TIMEOUT)
         case RpcBusyError():
-            return BackendError(f"Too many requests wait for codex to {while_}.", retry_after=1, **RATE)
+            return BackendError(f"Too many requests wait for codex to {while_}.", retry_after=1, elsewhere=True, **RATE)
         case RpcClosedError():
             # Why is for the log: a child's last words are not for clients.
             return BackendError(f"The app-server ended before it could {while_}.", **DISCONNECTED)

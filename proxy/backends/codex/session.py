@@ -168,7 +168,7 @@ class CodexSession:
         """Own a turn to its end at codex. Raises `BackendError` and `TurnLostError`, as `CodexThreads.run`."""
         await self.check_login()
         if self.problem is not None:
-            raise BackendError(self.problem, **LOGIN)
+            raise BackendError(self.problem, elsewhere=True, **LOGIN)
         await self._threads.run(turn, prompt)
 
     async def prepare_threads(self) -> None:

@@ -70,6 +70,7 @@ class Jobs:
                     type="requests",
                     code="rate_limit_exceeded",
                     retry_after=5,
+                    elsewhere=True,
                 )
             job = self.enter(Job(draft, _first_run(draft.builder.id)), held)
             queued = job.begin()

@@ -228,6 +228,11 @@ async def test_connections_over_the_limit_are_told_to_come_later(monkeypatch: py
             status, body = await answer(reader)
             assert status == 503
             assert body["error"]["type"] == "server_error"
+        async with connected(address) as (reader, writer):
+            writer.write(HEALTH.replace(b"\r\n\r\n", b"\r\nX-Tagcall-Elsewhere: @elsewhere\r\n\r\n"))
+            async with asyncio.timeout(PATIENCE):
+                refused = await reader.read()
+            assert b"x-tagcall-elsewhere: yes\r\nX-Accel-Redirect: @elsewhere\r\n" in refused
         backend.gate.set()
         for reader, _ in asking:
             async with asyncio.timeout(PATIENCE):

@@ -1,0 +1,34 @@
+"""What a balancer in front of several servers is told: which answers it may pass on, as another server can do better.
+
+Each such answer has the header `ELSEWHERE`. nginx passes answers on by their status alone, and what is the trouble of
+all servers would take each of them away. So it asks with that header, in which it names its location for a second try,
+and the answer sends it there (`X-Accel-Redirect`). That name is always the same: no client is to choose among the
+locations of an owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..errors import ELSEWHERE
+
+# nginx's location for a second try.
+LOCATION = "@elsewhere"
+
+# As it stands in the head of a request.
+ASKED = f"{ELSEWHERE}: {LOCATION}\r\n".encode()
+
+
+def second_try(answer: Mapping[str, str], *, asked: bool) -> dict[str, str]:
+    """The header that sends nginx on from an answer with these headers, where it has asked and it is worth it."""
+    return {"X-Accel-Redirect": LOCATION} if asked and ELSEWHERE in answer else {}
+
+
+def asks(headers: Mapping[str, str]) -> bool:
+    """Whether a request with these headers may be sent on."""
+    return headers.get(ELSEWHERE) == LOCATION
+
+
+def asks_in(head: bytes) -> bool:
+    """Whether a request whose head begins so may be sent on."""
+    return ASKED in head.lower()
