@@ -14,7 +14,7 @@ class PromptProfile:
     `remind_after` is the length of the conversation, in characters, from which its end repeats how a tool is called;
     None means never. `after_results` adds a neutral line when tool results are the newest entry. `example` shows the
     worked example. `bare_calls` says that an answer which is nothing but one call is that call, also without its tags,
-    or with a header in place of them. `keeps_tail` says that nobody is shown what stands behind the last call.
+    or with a header in place of them.
     `named_results`: where the conversation is messages, results name their tool, and the line behind them repeats the
     request. `rounds` is how often a call was made, and answered, that is asked for once more as one that goes round.
     `doubts_answers`: so are answers that say nothing of their own, and calls right behind results that add nothing
@@ -26,7 +26,6 @@ class PromptProfile:
     after_results: bool
     example: bool = True
     bare_calls: bool = False
-    keeps_tail: bool = False
     named_results: bool = False
     rounds: int = 2
     doubts_answers: bool = False
@@ -35,14 +34,13 @@ class PromptProfile:
 # Large models lose sight of a block far behind them, and decide well on their own whether a result is enough.
 FRONTIER = PromptProfile("frontier", remind_after=20_000, after_results=False)
 # Small models take a reminder for a part of the request, repeat calls unless told that they may stop, and often
-# leave the tags out. Behind a call they tell what it never returned, and one that has its result they make again, where
-# a large one may look whether something has changed. A result alone they repeat where the next call was due.
+# leave the tags out. A call that has its result they make again, where a large one may look whether something has
+# changed. A result alone they repeat where the next call was due.
 SMALL = PromptProfile(
     "small",
     remind_after=None,
     after_results=True,
     bare_calls=True,
-    keeps_tail=True,
     named_results=True,
     rounds=1,
     doubts_answers=True,

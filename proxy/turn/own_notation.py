@@ -47,7 +47,6 @@ class TakenOut(StrEnum):
     HEADER = "header"
     OWN_LINE = "own_line"
     INVENTED_RESULT = "invented_result"
-    AFTER_CALLS = "after_calls"
     BESIDE_CALLS = "beside_calls"
     BLOCK = "block"
 

@@ -23,7 +23,6 @@ from .calls import Accepted, CallGate, Doubted
 from .key_rule import Doubt, Refusal
 from .leaving_call import LeavingCall
 from .masking import masked
-from .own_notation import TakenOut
 from .reading_rules import ReadingRules
 from .release import Cue, Hold, Release
 from .report import TurnReport
@@ -176,8 +175,6 @@ class PassedCalls:
                 self._undeclared += 1
                 self._report.refuse(verdict.value, call.raw)
                 self._said.pass_call(call.name, raw)
-                if self._rules.keeps_tail:
-                    self._leave(self._release.meet(Cue.TAKEN_OUT))
             case Refusal():
                 self._refused = True
                 self._report.refuse(verdict.value, call.raw)
@@ -241,8 +238,6 @@ class PassedCalls:
         """The answer is over, and its stream did not fail."""
         if not self.refused:
             self._leave(self._release.meet(Cue.END))
-        if self._release.cut_tail:
-            self._report.take_out(TakenOut.AFTER_CALLS)
 
     def told_in(self, answer: Answer) -> Answer:
         """`answer`, with what is known of its calls."""
@@ -283,8 +278,7 @@ class PassedCalls:
         events = (ToolCallStarted(call.call_id, call.name), ToolCallArguments(call.arguments), ToolCallEnded())
         if call.misfit is not None:
             # Behind a call that has left nothing is asked for once more: that call would come twice.
-            answered = self._release.hold is Hold.ANSWERED or (self._release.hold is Hold.TAIL and self._good)
-            if not (self._rules.final or answered):
+            if not (self._rules.final or self._release.hold is Hold.ANSWERED):
                 self._misfits.append(call.misfit)
                 self._good += 1
                 self._leave(self._release.meet(Cue.MISFIT, events))

@@ -78,7 +78,7 @@ class Reading:
         self._meter = meter
         self._thoughts = None if key is None else Mask(key)
         self._thought_part = 0
-        self._release = Release(rules.hold, keeps_tail=rules.keeps_tail)
+        self._release = Release(rules.hold)
         self._out = out = list[TurnEvent]()
         self._notation = OwnNotation(
             (tool.name for tool in self._declared or ()),

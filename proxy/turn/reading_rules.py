@@ -24,8 +24,6 @@ class ReadingRules:
     """The request demands a call."""
     bare_calls: bool = False
     """An answer that is nothing but a call's JSON is that call."""
-    keeps_tail: bool = False
-    """Nobody is shown what stands behind the last call."""
     echoes: Sequence[str] = ()
     """With `Hold.ECHO`: the results that it may only repeat."""
     named_results: bool = False

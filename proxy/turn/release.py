@@ -7,15 +7,12 @@ on where that is possible its events are held, and released or dropped when it i
     FREE ------- a call that its results make idle ----> REPEATED
     ECHO ------- text that is no echo, or a block -----> FREE: what was held leaves
     any hold --- a good call --------------------------> ANSWERED: what was held leaves before it
-    FREE ------- a call that is taken out -------------> TAIL, where a tail is kept back
-    TAIL ------- the answer is over -------------------> ANSWERED: what was held is dropped
     any --------- a good call, some tool is strict ----> STRICT
     STRICT ------ the answer is over, all calls fit ---> ANSWERED
     any hold --- a call that does not fit its schema --> MISFIT
 
 and an answer begins as REQUIRED (the request demands a call), as FORMAT (its text must be JSON), as SHOWN (it was
-asked for anew, and the client has seen text of the first one), as ECHO (it may be a result) or FREE. Where a tail is
-kept back, as small models go on behind their calls with what these never returned, TAIL takes the place of ANSWERED.
+asked for anew, and the client has seen text of the first one), as ECHO (it may be a result) or FREE.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
-from ..contracts import AnswerMessageEnded, AnswerText, ToolCallEnded, TurnEvent
+from ..contracts import AnswerMessageEnded, AnswerText, TurnEvent
 
 
 class CallRelease(Enum):
@@ -53,8 +50,6 @@ class Hold(Enum):
     """So far it is how a result begins. One that is no more leaves if the second answer is no better."""
     SHOWN = "shown"
     """The client has text of the first answer: of this one it gets no text beside a call, which would say it twice."""
-    TAIL = "tail"
-    """A call came: the text behind it leaves with the next call, or never."""
     STRICT = "strict"
     """The calls of an answer leave together or not at all, so that a second answer, asked for because one of them
     does not fit its schema, repeats none that has left."""
@@ -71,7 +66,6 @@ class Cue(Enum):
     REPEAT = "a call that already has its result, or adds nothing"
     MISFIT = "a call that does not fit the schema of a tool that is not strict"
     DOUBT = "a block that cannot be read, or a call that may not be meant"
-    TAKEN_OUT = "a call that is taken out, where a tail is kept back"
     OWN_WORDS = "text that is no echo, or a block"
     END = "the answer is over, and nothing was wrong with its calls"
 
@@ -105,19 +99,11 @@ TRANSITIONS: Mapping[tuple[Hold, Cue], tuple[Hold, Move]] = {
     (Hold.SHOWN, Cue.JOINT_CALL): (Hold.STRICT, Move.KEEP_ALONE),
     (Hold.STRICT, Cue.END): (Hold.ANSWERED, Move.RELEASE),
     (Hold.ECHO, Cue.OWN_WORDS): (Hold.FREE, Move.RELEASE),
-    (Hold.FREE, Cue.TAKEN_OUT): (Hold.TAIL, Move.LEAVE),
-    (Hold.TAIL, Cue.CALL): (Hold.ANSWERED, Move.RELEASE),
-    (Hold.TAIL, Cue.JOINT_CALL): (Hold.STRICT, Move.KEEP),
-    (Hold.TAIL, Cue.REPEAT): (Hold.REPEATED, Move.KEEP),
-    (Hold.TAIL, Cue.DOUBT): (Hold.DOUBTFUL, Move.KEEP),
-    (Hold.TAIL, Cue.END): (Hold.ANSWERED, Move.RELEASE),
     **{(hold, Cue.MISFIT): (Hold.MISFIT, Move.KEEP) for hold in Hold if hold not in {Hold.ANSWERED, Hold.SHOWN}},
 }
 
 # The states in which nothing is held back.
 NOT_HOLDING = frozenset({Hold.FREE, Hold.ANSWERED})
-# The states in which what is held may end in a tail.
-BEHIND_CALLS = frozenset({Hold.TAIL, Hold.STRICT, Hold.MISFIT})
 # The moves that drop what was held, and those that hold what has come.
 DROPPING = frozenset({Move.REPLACE, Move.KEEP_ALONE})
 KEEPING = frozenset({Move.KEEP, Move.KEEP_ALONE})
@@ -128,24 +114,19 @@ def text_of(events: Iterable[TurnEvent]) -> str:
 
 
 class Release:
-    """What is held of one answer. `holds`: what comes does not leave now, it is to be kept here.
+    """What is held of one answer. `holds`: what comes does not leave now, it is to be kept here."""
 
-    `keeps_tail`: what stands behind the last call of an answer never leaves. `cut_tail` says that text did not.
-    """
+    __slots__ = ("_held", "hold", "holds")
 
-    __slots__ = ("_held", "_keeps_tail", "cut_tail", "hold", "holds")
-
-    def __init__(self, hold: Hold = Hold.FREE, *, keeps_tail: bool = False) -> None:
+    def __init__(self, hold: Hold = Hold.FREE) -> None:
         self.hold = hold
         # Asked for each delta, so it is not looked up each time.
         self.holds = hold not in NOT_HOLDING
         self._held: list[TurnEvent] = []
-        self._keeps_tail = keeps_tail
-        self.cut_tail = False
 
     @property
     def held(self) -> tuple[TurnEvent, ...]:
-        return () if self.hold is Hold.TAIL else tuple(self._held)
+        return tuple(self._held)
 
     @property
     def held_text(self) -> str:
@@ -158,11 +139,7 @@ class Release:
 
     def meet(self, cue: Cue, events: Sequence[TurnEvent] = ()) -> list[TurnEvent]:
         """What leaves now that `cue` has come with its `events`."""
-        if cue is Cue.END:
-            self._cut()
         self.hold, move = TRANSITIONS.get((self.hold, cue), (self.hold, Move.KEEP if self.holds else Move.LEAVE))
-        if self._keeps_tail and self.hold is Hold.ANSWERED and cue is not Cue.END:
-            self.hold = Hold.TAIL
         self.holds = self.hold not in NOT_HOLDING
         if move in DROPPING:
             self._held.clear()
@@ -172,11 +149,3 @@ class Release:
         leaving = [*self._held, *events]
         self._held.clear()
         return leaving
-
-    def _cut(self) -> None:
-        """Drops what is held behind the last call, where it is to."""
-        if self._keeps_tail and self.hold in BEHIND_CALLS:
-            calls = [place for place, event in enumerate(self._held, 1) if isinstance(event, ToolCallEnded)]
-            tail = slice(calls[-1] if calls else 0, None)
-            self.cut_tail = any(isinstance(event, AnswerText) for event in self._held[tail])
-            del self._held[tail]

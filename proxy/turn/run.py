@@ -248,7 +248,6 @@ class Turn:
             # Where JSON is asked for, an answer that looks like a call may be that.
             demanded=self._demands.call,
             bare_calls=self._demands.call or (self._options.profile.bare_calls and self._demands.output is None),
-            keeps_tail=self._options.profile.keeps_tail,
             echoes=echoes,
             named_results=self._options.profile.named_results,
             may_begin_so=self._quotes_headers if self._shows_headers else None,

@@ -333,14 +333,6 @@ def test_all_calls_are_held_from_one_on_that_does_not_fit() -> None:
     assert (report.calls, report.misfits) == ([], {})
 
 
-@pytest.mark.parametrize(("before", "asked"), [("", True), (write_call("rm", "{}"), True), (READ_A, False)])
-def test_where_a_tail_is_kept_back_a_call_that_has_left_is_known_too(before: str, asked: bool) -> None:
-    reading, report, _, left = played(f"{before}{UNFIT}So.", {"keeps_tail": True, "final": not asked})
-    assert bool(reading.answer.misfits) is asked
-    assert AnswerText("So.") not in [*left, *reading.answer.held]
-    assert report.taken_out == {"after_calls": 1}
-
-
 def test_where_calls_go_together_one_that_does_not_fit_is_asked_for_behind_another() -> None:
     reading = Reading(gate(LENIENT, streamed=False), TurnReport())
     assert read(reading, [TextPiece(READ_A + UNFIT)]) == []

@@ -62,7 +62,7 @@ def test_from_a_call_that_does_not_fit_on_all_is_held_whatever_follows(hold: Hol
     assert release.held == (TEXT, *CALL, *CALL, *CALL)
 
 
-@pytest.mark.parametrize("hold", sorted(set(HOLDING) - {Hold.STRICT, Hold.TAIL}, key=str))
+@pytest.mark.parametrize("hold", sorted(set(HOLDING) - {Hold.STRICT}, key=str))
 def test_the_end_of_an_answer_sets_nothing_else_free(hold: Hold) -> None:
     release = holding(hold)
     assert release.meet(Cue.END) == []
@@ -85,40 +85,13 @@ def test_once_a_call_has_left_nothing_is_held_any_more(cue: Cue) -> None:
     assert release.meet(Cue.CALL, CALL) == list(CALL)
 
 
-@pytest.mark.parametrize("hold", sorted(set(HOLDING) - {Hold.TAIL}, key=str))
+@pytest.mark.parametrize("hold", HOLDING)
 def test_the_first_reason_to_hold_an_answer_stays_the_reason(hold: Hold) -> None:
     release = Release(hold)
     release.meet(Cue.DOUBT)
     release.meet(Cue.REPEAT, CALL)
     assert release.hold is hold
     assert release.held == CALL
-
-
-def test_what_stands_behind_the_last_call_never_leaves_where_that_is_kept_back() -> None:
-    release = Release(keeps_tail=True)
-    assert release.meet(Cue.CALL, CALL) == list(CALL)
-    release.keep(TEXT)
-    assert release.meet(Cue.CALL, CALL) == [TEXT, *CALL]
-    release.keep(TEXT)
-    assert release.held == ()
-    assert release.meet(Cue.END) == []
-    assert (release.held, release.cut_tail) == ((), True)
-
-
-def test_so_it_is_with_calls_that_go_together() -> None:
-    release = Release(keeps_tail=True)
-    release.meet(Cue.JOINT_CALL, CALL)
-    release.keep(TEXT)
-    release.meet(Cue.JOINT_CALL, CALL)
-    release.keep(TEXT)
-    assert release.meet(Cue.END) == [*CALL, TEXT, *CALL]
-
-
-def test_without_a_call_there_is_no_tail() -> None:
-    release = Release(Hold.REQUIRED, keeps_tail=True)
-    release.keep(TEXT)
-    assert release.meet(Cue.END) == []
-    assert (release.held, release.cut_tail) == ((TEXT,), False)
 
 
 def test_the_end_of_a_message_that_is_not_there_is_not_held() -> None:
@@ -134,8 +107,8 @@ def test_whatever_is_kept_is_held() -> None:
 
 
 @given(
-    st.sampled_from(sorted(set(Hold) - {Hold.TAIL}, key=str)),
-    st.lists(st.sampled_from(sorted(set(Cue) - {Cue.TAKEN_OUT}, key=str)) | st.just(None), max_size=12),
+    st.sampled_from(sorted(Hold, key=str)),
+    st.lists(st.sampled_from(sorted(Cue, key=str)) | st.just(None), max_size=12),
 )
 def test_events_leave_once_and_in_order_and_none_is_lost_but_where_it_would_repeat_another(
     begin: Hold, cues: list[Cue | None]
