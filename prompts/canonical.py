@@ -55,10 +55,10 @@ def canonical(arguments: str) -> str | None:
         return None
 
 
-def looping_calls(transcript: Transcript, times: int) -> frozenset[tuple[str, str]]:
+def looping_calls(transcript: Transcript) -> frozenset[tuple[str, str]]:
     """Name and `canonical` arguments of each call with which the conversation goes round if it comes now.
 
-    Those are calls that were made in each of the last `times` rounds, each time with a result. A loop has no new
+    Those are calls that were made in each of the last two rounds, each time with a result. A loop has no new
     message of the user in it and no other call: "read it again, it changed" is none.
     """
     rounds: list[set[tuple[str, str]]] = []
@@ -80,5 +80,4 @@ def looping_calls(transcript: Transcript, times: int) -> frozenset[tuple[str, st
             case _:
                 pass
     rounds.append(made)
-    newest = rounds[-times:]
-    return frozenset(set.intersection(*newest)) if len(newest) == times else frozenset()
+    return frozenset(set.intersection(*rounds[-2:])) if len(rounds) > 1 else frozenset()

@@ -16,7 +16,7 @@ class PromptProfile:
     worked example. `bare_calls` says that an answer which is nothing but one call is that call, also without its tags,
     or with a header in place of them.
     `named_results`: where the conversation is messages, results name their tool, and the line behind them repeats the
-    request. `rounds` is how often a call was made, and answered, that is asked for once more as one that goes round.
+    request.
     `doubts_answers`: so are answers that say nothing of their own, and calls right behind results that add nothing
     (`grounds`).
     """
@@ -27,22 +27,19 @@ class PromptProfile:
     example: bool = True
     bare_calls: bool = False
     named_results: bool = False
-    rounds: int = 2
     doubts_answers: bool = False
 
 
 # Large models lose sight of a block far behind them, and decide well on their own whether a result is enough.
 FRONTIER = PromptProfile("frontier", remind_after=20_000, after_results=False)
 # Small models take a reminder for a part of the request, repeat calls unless told that they may stop, and often
-# leave the tags out. A call that has its result they make again, where a large one may look whether something has
-# changed. A result alone they repeat where the next call was due.
+# leave the tags out. A result alone they repeat where the next call was due.
 SMALL = PromptProfile(
     "small",
     remind_after=None,
     after_results=True,
     bare_calls=True,
     named_results=True,
-    rounds=1,
     doubts_answers=True,
 )
 

@@ -63,8 +63,8 @@ class Accepted:
 class CallGate:
     """Judges the calls of one request, of which the tools of `registry` may be called. Knows the ids that are taken.
 
-    `rounds`: so often a call was made and answered that goes round. `demanded`: the request demands a call, so the one
-    that the user put into the prompt is meant. `grounds`: those of a call behind results, where it is to be doubted.
+    `demanded`: the request demands a call, so the one that the user put into the prompt is meant. `grounds`: those of a
+    call behind results, where it is to be doubted.
     """
 
     def __init__(
@@ -76,7 +76,6 @@ class CallGate:
         schemas: ToolSchemas,
         key: TurnKey,
         demanded: bool = False,
-        rounds: int = 2,
         grounds: Grounds | None = None,
     ) -> None:
         self.registry = registry
@@ -87,7 +86,7 @@ class CallGate:
         self._mint = mint
         self._key = key
         self._rule = KeyRule(request, key, demanded=demanded)
-        self._looping = looping_calls(request.transcript, rounds)
+        self._looping = looping_calls(request.transcript)
         self._grounds = grounds or None
         # An id that comes twice would tie a result to two calls, and models repeat those that they were shown.
         self._ids = {entry.call_id for entry in request.transcript.entries if isinstance(entry, PastCall)}

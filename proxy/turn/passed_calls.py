@@ -285,10 +285,8 @@ class PassedCalls:
                 return
             self._report.let_misfit(call.name)
         # Behind a call that leaves anyway this one repeats nothing any worse, and holding it would hold both.
-        goes_round = call.repeated and not self._rules.may_repeat
-        idle = call.adds_nothing and not self._rules.final
-        if (goes_round or idle) and not self._good:
-            self._repeated = call.name if goes_round else self._repeated
+        if (call.repeated or call.adds_nothing) and not (self._rules.may_repeat or self._good):
+            self._repeated = call.name if call.repeated else self._repeated
             self._adds_nothing = True
             self._leave(self._release.meet(Cue.REPEAT, events))
             return

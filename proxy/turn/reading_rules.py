@@ -17,7 +17,7 @@ class ReadingRules:
     final: bool = False
     """Nothing is asked for once more after this one."""
     may_repeat: bool = False
-    """The call that the conversation goes round in is as good as any."""
+    """A call that the conversation goes round in, or that adds nothing, is as good as any."""
     key: str | None = None
     """Masked in all that leaves."""
     demanded: bool = False

@@ -110,7 +110,6 @@ class Turn:
         # Where no tool is left to call, past calls are still imitated, and declared ones are called all the same.
         entries = request.transcript.entries
         on_duty = len(request.registry) > 0 or any(isinstance(entry, PastCall) for entry in entries)
-        rounds = options.profile.rounds
         # Whether an answer that adds nothing is worth asking for once more.
         self._doubts = options.profile.doubts_answers and offered and not demanded
         grounds = Grounds(request.transcript) if self._doubts else None
@@ -122,7 +121,6 @@ class Turn:
                 schemas=schemas,
                 key=turn_key,
                 demanded=demanded,
-                rounds=rounds,
                 grounds=grounds,
             )
             if on_duty

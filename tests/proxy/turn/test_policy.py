@@ -301,10 +301,8 @@ async def test_an_answer_beside_them_stands(mode: TurnOptions, chunk: int, answe
 NOW = 'Answer the user now, in plain text, from the results. The request was: "How cold is it in Oslo?"'
 
 
-def again(mode: TurnOptions) -> tuple[Entry, ...]:
-    """The results after which a repeated call goes round."""
-    twice = (replace(RESULT[0], call_id="call_2"), replace(RESULT[1], call_id="call_2"))
-    return RESULT if is_small(mode) else (*RESULT, *twice)
+# The results after which a repeated call goes round.
+AGAIN = (*RESULT, replace(RESULT[0], call_id="call_2"), replace(RESULT[1], call_id="call_2"))
 
 
 @pytest.mark.parametrize("call", [UNDECLARED, WEATHER])
@@ -318,24 +316,24 @@ async def test_after_a_result_a_useless_call_is_answered_from_the_results(
         assert str(prompt.parts).count("No tool can be called") == 0
         return "It is 10.5 degrees."
 
-    outcome = await play(call, answer, request=asked(*again(mode)), options=mode, chunk=chunk)
+    outcome = await play(call, answer, request=asked(*AGAIN), options=mode, chunk=chunk)
     assert (outcome.calls, outcome.text) == ([], "It is 10.5 degrees.")
 
 
 async def test_a_new_call_still_passes(mode: TurnOptions, chunk: int) -> None:
-    outcome = await play(SEARCH, request=asked(*again(mode)), options=mode, chunk=chunk)
+    outcome = await play(SEARCH, request=asked(*AGAIN), options=mode, chunk=chunk)
     assert outcome.calls == [("search", '{"q": "x"}')]
-    outcome = await play(UNDECLARED, SEARCH, request=asked(*again(mode)), options=mode, chunk=chunk)
+    outcome = await play(UNDECLARED, SEARCH, request=asked(*AGAIN), options=mode, chunk=chunk)
     assert outcome.calls == [("search", '{"q": "x"}')]
 
 
 async def test_a_call_that_is_made_again_all_the_same_is_meant(mode: TurnOptions) -> None:
-    outcome = await play(WEATHER, WEATHER, request=asked(*again(mode)), options=mode)
+    outcome = await play(WEATHER, WEATHER, request=asked(*AGAIN), options=mode)
     assert outcome.calls == [("get_weather", OSLO)]
 
 
 async def test_a_large_model_may_look_again(mode: TurnOptions) -> None:
-    answers: list[Script] = [WEATHER, "It is 10.5."]
+    answers: list[Script] = [WEATHER, "It is 10.5."]  # of a small one it adds nothing
     outcome = await play(*answers[: 1 + is_small(mode)], request=asked(*RESULT), options=mode)
     assert bool(outcome.calls) != is_small(mode)
 
