@@ -79,7 +79,7 @@ async def test_what_else_stands_behind_calls_is_shown(mode: TurnOptions, chunk: 
     answer = f"I look.\n{WEATHER}\nAnd I search.\n{SEARCH}\n[get_weather: 10.5]\nIt is 10.5 degrees in Oslo."
     outcome = await play(answer, request=asked(), options=mode, chunk=chunk)
     assert [name for name, _ in outcome.calls] == ["get_weather", "search"]
-    assert outcome.text.split() == "I look. And I search. It is 10.5 degrees in Oslo.".split()
+    assert outcome.text.split() == ["I", "look.", "And", "I", "search.", "It", "is", "10.5", "degrees", "in", "Oslo."]
 
 
 async def test_without_a_call_such_a_line_is_text(mode: TurnOptions, chunk: int) -> None:
