@@ -16,7 +16,7 @@ from prompts import PROFILES
 
 from .backends import backend_forms, backend_help, find_kind
 from .errors import UsageError
-from .ingress.routes import DIALECT_HEADER, DIALECTS
+from .ingress.dialects import DIALECT_HEADER, DIALECTS
 from .setting_values import ORIGIN, URL, alias, base_path, boolean, byte_size, is_address, seconds, speed, user_path
 
 PREFIX = "TAGCALL_"
@@ -282,7 +282,7 @@ class Settings:
     )
     dialect: str = _setting(
         f"How POST /v1/responses answers a request that does not say it with `{DIALECT_HEADER}`: "
-        f"{', or '.join(dialect.answers for dialect in DIALECTS.values())}.",
+        f"{', or '.join(DIALECTS.values())}.",
         default=next(iter(DIALECTS)),
         choices=tuple(DIALECTS),
     )

@@ -8,7 +8,8 @@ Of every request
     balancer      what a balancer in front is told: whom to ask instead
     cors          the headers that let Obsidian's renderer read our answers
     bodies        its body, and JSON and errors as HTTP answers
-    routes        the tables: which handler serves a path and a method, in which dialect, and what is not served
+    apis          a row an API: its paths, how a turn begins there, how it writes
+    routes        which handler serves a path and a method, and what is not served
     request_log   its line in the log; metrics: what the server does, as numbers
     loop_lag      how late the event loop is
     activity      how many are being served; state: what handlers find on the application
@@ -23,7 +24,7 @@ By path
     health        what those who watch over the process ask; readiness: whether a turn would be taken
     models        /v1/models: the backend's, and the owner's aliases for them
     chat          /v1/chat/completions
-    responses     /v1/responses
+    responses     /v1/responses; dialects: how another one is chosen there
     history       what a request continues, and what becomes of its own answer: a draft, stored
     background    Responses that are made without their client: jobs, and who takes them over
     following     their events, wherever they are made

@@ -13,6 +13,7 @@ from aiohttp import web
 from ..errors import ApiError, RequestError
 from ..wire.json_body import JsonObject, has_more, openings, parse_json_object
 from ..wire.pdf import holds_pdf
+from ..wire.wire_format import OPENAI, WireFormat
 from .admission import owner_of
 from .inspect.inspection import INSPECTION
 from .request_log import RequestLog
@@ -95,9 +96,9 @@ def json_reply(body: Mapping[str, object], *, status: int = 200) -> web.Response
     return web.Response(body=orjson.dumps(body), status=status, content_type="application/json")
 
 
-def error_reply(error: ApiError) -> web.Response:
-    """The OpenAI error body of `error`, with its status and headers."""
-    reply = json_reply({"error": error.error_object()}, status=error.status)
+def error_reply(error: ApiError, form: WireFormat = OPENAI, request_id: str = "") -> web.Response:
+    """The body of `error` in the form of an API, with its status and headers."""
+    reply = json_reply(form.error_body(error, request_id), status=error.status)
     reply.headers.update(error.headers())
     if error.status == 401:
         reply.headers["WWW-Authenticate"] = "Bearer"  # RFC 9110 section 15.5.2 demands one

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 
 from aiohttp import web
@@ -10,24 +12,23 @@ from ..ids import mint_id
 from ..wire.chat.builder import ChatBuilder, chat_error
 from ..wire.chat.request import parse_chat_request
 from ..wire.json_body import JsonObject
-from ..wire.sse import encode_chunks
 from .admission import owner_of
-from .bodies import in_its_time, read_json_object
-from .delivery import Exchange, answer
+from .bodies import in_its_time
+from .delivery import Exchange
 from .state import REASONING_CONTENT, STRICT_HISTORY
 
 
-async def create_completion(request: web.Request) -> web.StreamResponse:
-    exchange, stream = await begin_completion(request, await read_json_object(request))
-    return await answer(request, exchange, encode_chunks, stream=stream)
+def claims(_: web.Request, path: str) -> bool:
+    return path.startswith("/chat/")
 
 
-async def begin_completion(request: web.Request, body: JsonObject) -> tuple[Exchange, bool]:
-    """What `body` asks for, and whether as a stream. Raises `RequestError`."""
+async def begin_completion(request: web.Request, body: JsonObject, _: ExitStack) -> Exchange:
+    """What `body` asks for. Raises `RequestError`."""
     reasoning = request.app[REASONING_CONTENT]
     strict = request.app[STRICT_HISTORY]
     parse = partial(parse_chat_request, body, summary="auto" if reasoning else None, strict_history=strict)
     parsed = await in_its_time(request.app, owner_of(request), parse, body)
     builder = ChatBuilder(parsed, reasoning=reasoning)
     mint = (lambda _: parsed.function_id) if parsed.legacy else mint_id
-    return Exchange(parsed.turn, owner_of(request), builder, mint=mint, map_error=chat_error), parsed.stream
+    turn = replace(parsed.turn, streamed=parsed.stream)
+    return Exchange(turn, owner_of(request), builder, mint=mint, map_error=chat_error)

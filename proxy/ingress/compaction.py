@@ -15,7 +15,6 @@ from ..wire.responses.builder import response_usage
 from ..wire.responses.compaction import Summary, compaction_body, compaction_item, kept_messages
 from ..wire.responses.request import lookups, parse_responses_request
 from ..wire.responses.stored_items import stored_input
-from ..wire.sse import encode_typed
 from .admission import owner_of
 from .bodies import in_its_time, read_json_object
 from .delivery import Exchange, answer
@@ -34,11 +33,11 @@ async def compact(request: web.Request) -> web.StreamResponse:
     def read() -> tuple[TurnRequest, list[WireObject]]:
         parsed = parse_responses_request(asked, history)
         kept = kept_messages([*history.items, *stored_input(parsed.input, history.referred)])
-        return replace(parsed.turn, compaction=Compaction()), kept
+        return replace(parsed.turn, compaction=Compaction(), streamed=False), kept
 
     turn, messages = await in_its_time(request.app, owner_of(request), read, asked, history.items)
     exchange = Exchange(turn, owner_of(request), SummaryBuilder(messages))
-    return await answer(request, exchange, encode_typed, stream=False)
+    return await answer(request, exchange)
 
 
 class SummaryBuilder:

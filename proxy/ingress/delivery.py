@@ -34,7 +34,6 @@ from ..errors import ApiError
 from ..ids import MintId, mint_id
 from ..turn import answer_request
 from ..wire.builder import AnswerBuilder, WireEvent
-from ..wire.sse import Encode
 from .bodies import fault, json_reply
 from .event_stream import EventStream, StreamSink
 from .inspect.inspection import INSPECTION, running
@@ -218,29 +217,18 @@ async def _made(builder: AnswerBuilder, batch: Sequence[TurnEvent]) -> list[Wire
 # Over HTTP
 
 
-async def answer(
-    request: web.Request,
-    exchange: Exchange,
-    encode: Encode,
-    *,
-    stream: bool,
-    pause: float | None = None,
-    comments: bool = False,
-) -> web.StreamResponse:
-    """Serves one exchange as the event stream that `encode` writes, or as one JSON body. Raises `ApiError`.
-
-    `pause` is how many seconds the stream may be silent, when its client wants another limit than ours. `comments`:
-    its readers know lines that are no events, so it may be warned by them.
+async def answer(request: web.Request, exchange: Exchange) -> web.StreamResponse:
+    """Serves one exchange as a stream, if its client reads it while it is written, or as one JSON body, as its API
+    writes them. Raises `ApiError`.
     """
-    entry = request[REQUEST_LOG]
+    entry, stream = request[REQUEST_LOG], exchange.turn.streamed
     entry.answers(exchange.turn.model, exchange.builder.id, stream=stream)
     if not stream:
-        exchange = replace(exchange, turn=replace(exchange.turn, streamed=False))
         await deliver(request.app, exchange, BodySink(), entry)
         return json_reply(exchange.builder.body)
-    events = EventStream(request, pause)
+    events = EventStream(request)
     try:
-        await deliver(request.app, exchange, StreamSink(events, encode, entry.turn.warnings if comments else ()), entry)
+        await deliver(request.app, exchange, StreamSink(events, entry.turn.warnings), entry)
     except ConnectionError:
         entry.client_left()
     return events.reply

@@ -16,14 +16,16 @@ from aiohttp.abc import AbstractStreamWriter
 
 from ..errors import ApiError
 from ..wire.builder import AnswerBuilder, WireEvent
-from ..wire.sse import DONE, KEEP_ALIVE, Encode, comment
-from .state import REQUEST_LOG, WARNING, WRITTEN
+from ..wire.sse import comment
+from .state import REQUEST_LOG, WARNING, WIRE_FORMAT, WRITTEN
 
 # Seconds until the head leaves without a first batch (clients expect a sign within about 2).
 HEAD_WAIT = 2.0
 
-# Seconds of silence after which a comment line is sent; clients and proxies in between cut at 30 and more.
+# Seconds of silence after which a sign of life is sent; clients and proxies in between cut at 30 and more. Those of an
+# impatient API want it sooner.
 HEARTBEAT = 10.0
+SHORT_HEARTBEAT = 2.0
 
 # Seconds that a write may wait for its client to read.
 WRITE_DEADLINE = 15.0
@@ -35,7 +37,6 @@ LONG_ANSWER = 1 << 20
 
 # Nobody on the way may store, compress or gather an event stream.
 STREAM_HEADERS = {
-    "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-cache, no-transform",
     "X-Accel-Buffering": "no",
 }
@@ -53,14 +54,15 @@ class _EventStreamResponse(web.StreamResponse):
 class EventStream:
     """While it is `open`, `write` pieces of whole events, and `end` it. `begun`: a head is leaving or has left.
 
-    It may be silent for `pause` seconds at most. All of it may raise `ConnectionError`: the client has gone, or has
+    It is written as the API of its request writes. All of it may raise `ConnectionError`: the client has gone, or has
     stopped reading.
     """
 
-    def __init__(self, request: web.Request, pause: float | None = None) -> None:
+    def __init__(self, request: web.Request) -> None:
         self._request = request
+        self.format = request[WIRE_FORMAT]
         self._opening: Callable[[], Sequence[bytes]] = tuple
-        self._pause = HEARTBEAT if pause is None else pause
+        self._pause = SHORT_HEARTBEAT if self.format.impatient else HEARTBEAT
         self._written = request.get(WRITTEN)
         self._lock = asyncio.Lock()
         self._written_at = 0.0
@@ -80,9 +82,11 @@ class EventStream:
     async def open(
         self,
         opening: Callable[[], Sequence[bytes]] = tuple,
-        pulse: Callable[[], Sequence[bytes]] = lambda: [KEEP_ALIVE],
+        pulse: Callable[[], Sequence[bytes]] = tuple,
     ) -> AsyncIterator[None]:
-        """Keeps the stream alive. `opening` makes what leaves with the head; `pulse` makes what breaks a silence."""
+        """Keeps the stream alive. `opening` makes what leaves with the head; `pulse` makes what breaks a silence, where
+        that is not what its format has for it.
+        """
         self._opening = opening
         alive: list[asyncio.Task[None]] = []
 
@@ -110,7 +114,7 @@ class EventStream:
         self.begun = True
         async with self._lock:
             if self._response is None:
-                response = _EventStreamResponse(headers=STREAM_HEADERS)
+                response = _EventStreamResponse(headers={**STREAM_HEADERS, "Content-Type": self.format.content_type})
                 self._writer = await response.prepare(self._request)
                 self._response = response
                 self._written_at = asyncio.get_running_loop().time()
@@ -128,7 +132,8 @@ class EventStream:
     async def end(self) -> None:
         """The last piece: all of the answer has left."""
         self._request[REQUEST_LOG].left_whole()  # there are clients that hang up at `[DONE]`
-        await self.write([DONE])
+        if end := self.format.end:
+            await self.write([end])
 
     async def _send(self, response: web.StreamResponse, pieces: Sequence[bytes]) -> None:
         for piece in pieces:
@@ -152,7 +157,7 @@ class EventStream:
             if not self._writing and quiet >= self._pause:
                 try:
                     async with asyncio.timeout(WRITE_DEADLINE):
-                        await self.write(pulse())
+                        await self.write(pulse() or [self.format.pulse])
                 except TimeoutError:
                     self._cut_off()
                 quiet = 0.0
@@ -176,12 +181,14 @@ def _is_long(event: WireEvent) -> bool:
 
 
 class StreamSink:
-    """The sink of an answer that leaves as an event stream. `warnings` leave as comments before its last events."""
+    """The sink of an answer that leaves as an event stream. `warnings` leave as comments before its last events, where
+    its readers know such.
+    """
 
-    def __init__(self, stream: EventStream, encode: Encode, warnings: Sequence[str] = ()) -> None:
+    def __init__(self, stream: EventStream, warnings: Sequence[str] = ()) -> None:
         self._stream = stream
-        self._encode = encode
-        self._warnings = warnings
+        self._encode = stream.format.encode
+        self._warnings = warnings if stream.format.comments else ()
         self._opening: Sequence[WireEvent] = ()
 
     @property
@@ -191,7 +198,7 @@ class StreamSink:
     def open(self, builder: AnswerBuilder) -> AbstractAsyncContextManager[None]:
         self._opening = builder.start()
         encode = self._encode
-        return self._stream.open(lambda: self._next([]), lambda: encode(builder.pulse()) or [KEEP_ALIVE])
+        return self._stream.open(lambda: self._next([]), lambda: encode(builder.pulse()))
 
     async def send(self, events: Sequence[WireEvent]) -> None:
         await self._stream.write(self._next(events[:ENCODED_AT_ONCE]))

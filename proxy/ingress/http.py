@@ -14,6 +14,7 @@ from ..ids import mint_id
 from ..turn import TurnOptions
 from .activity import Activity
 from .admission import Admission
+from .apis import Api, api_of
 from .balancer import asks, second_try
 from .bodies import error_reply, fault, from_aiohttp
 from .connections import connection_of
@@ -42,11 +43,12 @@ from .state import (
     STRICT_HISTORY,
     TURN_OPTIONS,
     WARNING,
+    WIRE_FORMAT,
 )
 from .tokligence import WAITING, WaitingResponses
 
 
-async def _admitted(request: web.Request, path: str) -> web.StreamResponse:
+async def _admitted(request: web.Request, api: Api, path: str) -> web.StreamResponse:
     """The answer to a request, or the error that keeps it out."""
     admission = request.app[ADMISSION]
     admission.check_host(request.headers.get("Host", ""))
@@ -54,20 +56,22 @@ async def _admitted(request: web.Request, path: str) -> web.StreamResponse:
         admission.check_host(_authority(request))  # the target may name another one
     if path.startswith(ROOM):
         check_page(request, path)
-        return await call_handler(request, path)
+        return await call_handler(request, api, path)
     if not visits_index(request, path):
         admission.check_origin(request.headers.getall("Origin", []), request.headers.get("Sec-Fetch-Site", "none"))
     if request.method == "OPTIONS":
         return web.Response(status=204, headers=preflight_headers(request.headers))
     if path not in KEYLESS:
         admission.check_key(request.headers)
-    return await call_handler(request, path)
+    return await call_handler(request, api, path)
 
 
 async def _answered(request: web.Request, path: str) -> web.StreamResponse:
-    """The answer to a request, whatever happens."""
+    """The answer to a request, whatever happens, as its API writes it."""
+    api = api_of(request, path)
+    request[WIRE_FORMAT] = api.format
     try:
-        return await _admitted(request, path)
+        return await _admitted(request, api, path)
     except ApiError as error:
         refused = error
     except web.HTTPException as error:
@@ -76,7 +80,7 @@ async def _answered(request: web.Request, path: str) -> web.StreamResponse:
         log.exception("request_fault", id=request[REQUEST_LOG].id)
         refused = fault()
     request[REQUEST_LOG].failed_with(refused)
-    return error_reply(refused)
+    return error_reply(refused, api.format, request[REQUEST_LOG].id)
 
 
 def _authority(request: web.Request) -> str:
@@ -87,7 +91,7 @@ def _authority(request: web.Request) -> str:
 
 @web.middleware
 async def dispatch(request: web.Request, handler: object) -> web.StreamResponse:
-    """Every request comes through here, whatever its path; what happens leaves as an OpenAI body and one log line.
+    """Every request comes through here, whatever its path; what happens leaves as a body of its API and one log line.
 
     aiohttp's own router is left out: it answers some targets as plain text before a handler is found.
     """
@@ -128,6 +132,8 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
     response.headers.update(second_try(response.headers, asked=asks(request.headers)))
     if (entry := request.get(REQUEST_LOG)) is not None:
         response.headers["x-request-id"] = entry.id
+        if (form := request.get(WIRE_FORMAT)) is not None:
+            response.headers[form.id_header] = entry.id
         response.headers["openai-processing-ms"] = str(round(entry.elapsed_ms))
         if entry.turn.warnings:
             response.headers[WARNING] = "; ".join(entry.turn.warnings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 
 from aiohttp import web
@@ -10,11 +11,11 @@ from aiohttp import web
 from ..errors import RequestError
 from ..wire.json_body import JsonObject
 from ..wire.responses.request import lookups
-from ..wire.sse import encode_typed
 from .admission import owner_of
 from .background import BACKGROUND_JOBS
 from .bodies import json_reply, parse_in_its_time, read_json_body
 from .delivery import Exchange, answer
+from .dialects import check_dialect
 from .event_stream import stream_subscription
 from .following import follow
 from .history import Draft, Library, keep, make_draft
@@ -22,6 +23,7 @@ from .state import CONVERSATION_LOCKS, REQUEST_LOG, STORE
 
 
 async def create_response(request: web.Request) -> web.StreamResponse:
+    check_dialect(request)
     written = await read_json_body(request)
     body = await parse_in_its_time(request, written)
     with ExitStack() as held:
@@ -29,10 +31,18 @@ async def create_response(request: web.Request) -> web.StreamResponse:
         parsed = draft.request
         if parsed.echo["background"]:
             return await _in_background(request, draft, written, held)
-        exchange = Exchange(
-            parsed.turn, draft.owner, draft.builder, partial(keep, request, draft, request[REQUEST_LOG])
-        )
-        return await answer(request, exchange, encode_typed, stream=parsed.stream, comments=True)
+        keeping = partial(keep, request, draft, request[REQUEST_LOG])
+        return await answer(request, replace(_foreground(draft), keep=keeping))
+
+
+async def begin_response(request: web.Request, body: JsonObject, held: ExitStack) -> Exchange:
+    """What `body` asks for, at once and without being kept. Raises `RequestError`."""
+    body = {name: value for name, value in body.items() if name != "background"} | {"store": False}
+    return _foreground(await begin_draft(request, body, held))
+
+
+def _foreground(draft: Draft) -> Exchange:
+    return Exchange(replace(draft.request.turn, streamed=draft.request.stream), draft.owner, draft.builder)
 
 
 async def begin_draft(request: web.Request, body: JsonObject, held: ExitStack, library: Library | None = None) -> Draft:

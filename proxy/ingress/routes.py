@@ -1,4 +1,4 @@
-"""Routes: which handler serves a path and a method, and which of them POST /v1/responses in which dialect.
+"""Routes: which handler serves a path and a method, and what is not served.
 
 Paths are served with and without `/v1` or with two of them, with doubled and trailing slashes: people paste
 base URLs in all of these forms.
@@ -6,27 +6,13 @@ base URLs in all of these forms.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Collection, Mapping
 
 from aiohttp import web
 
 from ..errors import RequestError
-from ..wire.reader import wrong_value
-from .chat import create_completion
-from .compaction import compact
-from .conversations import (
-    add_items,
-    create_conversation,
-    delete_conversation,
-    delete_item,
-    get_conversation,
-    get_item,
-    list_items,
-    update_conversation,
-)
+from .apis import APIS, Api, Handler
 from .health import healthz, readyz
-from .input_tokens import count_input_tokens
 from .inspect.asking import ask_again, try_tool
 from .inspect.page import (
     follow_turns,
@@ -40,51 +26,8 @@ from .inspect.page import (
     state,
 )
 from .metrics import metrics
-from .models import get_model, list_models
-from .responses import create_response
-from .state import BASE_PATH, DIALECT, REQUEST_LOG
-from .stored import cancel_response, delete_response, get_response, list_input_items
-from .tokligence import create_dialect_response, submit_tool_outputs
-from .websocket.realtime import connect_realtime
-from .websocket.responses import connect_responses
+from .state import BASE_PATH, REQUEST_LOG
 
-# A handler takes the request and what stands in the path for each `{...}` of its route.
-Handler = Callable[..., Awaitable[web.StreamResponse]]
-
-
-@dataclass(frozen=True, slots=True)
-class ResponsesDialect:
-    """A dialect of the Responses API. `create` serves POST /v1/responses in it."""
-
-    create: Handler
-    answers: str
-    """How, as the help of `--dialect` goes on."""
-
-
-# The header by which a request chooses its dialect.
-DIALECT_HEADER = "x-tagcall-dialect"
-
-# As it is chosen -> the dialect; the first is the default.
-DIALECTS: dict[str, ResponsesDialect] = {
-    "openai": ResponsesDialect(create_response, "as OpenAI does"),
-    "tokligence": ResponsesDialect(create_dialect_response, "as tokligence-gateway does"),
-}
-
-
-def dialect_of(request: web.Request) -> str:
-    """The name that the request or else the server's owner has chosen; one of `DIALECTS` if it is good."""
-    return request.headers.get(DIALECT_HEADER, request.app[DIALECT]).strip().lower()
-
-
-async def create_in_dialect(request: web.Request) -> web.StreamResponse:
-    """POST /v1/responses, in the dialect that was chosen."""
-    name = dialect_of(request)
-    if name not in DIALECTS:
-        raise wrong_value(DIALECT_HEADER, name, tuple(DIALECTS))
-    return await DIALECTS[name].create(request)
-
-
-# Path without `/v1` -> method -> handler. `{...*}`, at the end only, takes all that is left, slashes included.
 # For people, and for those who watch over a process.
 PAGES: dict[str, dict[str, Handler]] = {
     "/": {"GET": index},
@@ -104,28 +47,18 @@ PAGES: dict[str, dict[str, Handler]] = {
     "/metrics": {"GET": metrics},
 }
 
+
+def _of_all(apis: Collection[Api]) -> dict[str, dict[str, Handler]]:
+    """The paths of all APIs. Where two serve one, each of them serves its own requests."""
+    routes: dict[str, dict[str, Handler]] = {}
+    for api in apis:
+        for path, methods in api.handlers():
+            routes[path] = {**routes.get(path, {}), **methods}
+    return routes
+
+
 # For clients.
-API: dict[str, dict[str, Handler]] = {
-    "/models": {"GET": list_models},
-    "/models/{id*}": {"GET": get_model},
-    "/chat/completions": {"POST": create_completion},
-    "/responses": {"GET": connect_responses, "POST": create_in_dialect},
-    "/realtime": {"GET": connect_realtime},
-    "/responses/compact": {"POST": compact},
-    "/responses/input_tokens": {"POST": count_input_tokens},
-    "/responses/{id}": {"GET": get_response, "DELETE": delete_response},
-    "/responses/{id}/cancel": {"POST": cancel_response},
-    "/responses/{id}/input_items": {"GET": list_input_items},
-    "/responses/{id}/submit_tool_outputs": {"POST": submit_tool_outputs},
-    "/conversations": {"POST": create_conversation},
-    "/conversations/{id}": {
-        "GET": get_conversation,
-        "POST": update_conversation,
-        "DELETE": delete_conversation,
-    },
-    "/conversations/{id}/items": {"GET": list_items, "POST": add_items},
-    "/conversations/{id}/items/{item}": {"GET": get_item, "DELETE": delete_item},
-}
+API = _of_all(APIS)
 
 ROUTES = {**PAGES, **API}
 
@@ -206,13 +139,17 @@ class _MethodError(RequestError):
         return {**super().headers(), "Allow": ", ".join(self.allowed)}
 
 
-def call_handler(request: web.Request, path: str) -> Awaitable[web.StreamResponse]:
-    """The handler of a request's canonical `path` and its method, called. Raises `RequestError`."""
+def call_handler(request: web.Request, api: Api, path: str) -> Awaitable[web.StreamResponse]:
+    """The handler of a request's canonical `path` and its method, called; that of its `api`, if it has one.
+
+    Raises `RequestError`.
+    """
     if (found := _find(path)) is None:
         raise _not_served(request, path)
     route, parts = found
     request[REQUEST_LOG].reached(route)
-    handler = ROUTES[route].get("GET" if request.method == "HEAD" else request.method)
+    own = dict(api.handlers()).get(route, {})
+    handler = {**ROUTES[route], **own}.get("GET" if request.method == "HEAD" else request.method)
     if handler is None:
         raise _MethodError(request, ROUTES[route])
     return handler(request, *parts)

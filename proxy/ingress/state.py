@@ -8,6 +8,7 @@ from aiohttp import web
 
 from ..contracts import ResponseStore, TextBackend
 from ..turn import TurnOptions
+from ..wire.wire_format import WireFormat
 from .activity import Activity
 from .admission import Admission
 from .locks import ConversationLocks
@@ -32,6 +33,8 @@ STORE: web.AppKey[ResponseStore] = web.AppKey("store", ResponseStore)
 TURN_OPTIONS = web.AppKey("turn_options", TurnOptions)
 # The header, or the beginning of a comment line, that tells a client what it would not notice.
 WARNING = "x-tagcall-warning"
+# How the API writes whose path was asked.
+WIRE_FORMAT = web.RequestKey("wire_format", WireFormat)
 REQUEST_LOG = web.RequestKey("request_log", RequestLog)
 # Whoever puts a list here finds in it what was written to the event stream.
 WRITTEN: web.RequestKey[list[bytes]] = web.RequestKey("written", list[bytes])

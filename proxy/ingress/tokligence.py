@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import orjson
 from aiohttp import web
 
-from ..errors import ApiError, RequestError
+from ..errors import RequestError
 from ..wire.json_body import JsonObject, JsonValue
 from ..wire.reader import Reader
 from ..wire.responses.input_items import History
@@ -25,17 +25,15 @@ from ..wire.tokligence.builder import TokligenceBuilder, encode_dialect, mint_di
 from ..wire.tokligence.loop_guard import guarded
 from ..wire.tokligence.request import call_ids, responses_body, submitted
 from .admission import owner_of
-from .bodies import error_reply, json_reply, read_json_object
+from .bodies import json_reply, read_json_object
 from .delivery import Exchange, answer
+from .dialects import dialect_of
 from .event_stream import Subscription, stream_subscription
-from .state import LOOP_GUARD, REQUEST_LOG, STRICT_HISTORY
+from .state import LOOP_GUARD, STRICT_HISTORY
 
 # Responses that wait for outputs or may be asked for again, the oldest goes first.
 MAX_KEPT = 500
 MAX_KEPT_BYTES = 64 << 20
-
-# Seconds of silence before a ping.
-PING = 2.0
 
 
 @dataclass(slots=True)
@@ -97,11 +95,8 @@ class WaitingResponses:
 WAITING = web.AppKey("waiting", WaitingResponses)
 
 
-def _refused(error: ApiError) -> web.Response:
-    """An error in the dialect's form: its text."""
-    reply = error_reply(error)
-    reply.body = orjson.dumps({"error": error.message})
-    return reply
+def claims(request: web.Request, path: str) -> bool:
+    return path.endswith("/submit_tool_outputs") or (path == "/responses" and dialect_of(request) == "tokligence")
 
 
 def _wants_stream(request: web.Request, body: JsonObject) -> bool:
@@ -110,43 +105,35 @@ def _wants_stream(request: web.Request, body: JsonObject) -> bool:
 
 
 async def create_dialect_response(request: web.Request) -> web.StreamResponse:
-    try:
-        body = await read_json_object(request)
-        stream = _wants_stream(request, body)
-        made = responses_body(body)
-        items = list(stored_input(made.pop("input", None), mint=mint_digits)) if "input" in made else None
-        if items is None:
-            raise RequestError("Missing required parameter: 'input'.", code="missing_required_parameter", param="input")
-        conversation: list[JsonValue] = [*items]
-        outputs = call_ids(conversation, "function_call_output") - call_ids(conversation, "function_call")
-        if outputs:
-            before = request.app[WAITING].find_call(owner_of(request), outputs)
-            if before is not None:
-                answered = call_ids(before.items, "function_call_output")
-                fresh = [item for item in items if item.get("call_id") not in answered]
-                if not fresh:
-                    return await _told_again(request, before, stream=stream)
-                made = {**_after_outputs(before.body), **made}
-                conversation = [*before.items, *fresh]
-        return await _turn(request, made, conversation, stream=stream)
-    except ApiError as error:
-        request[REQUEST_LOG].failed_with(error)
-        return _refused(error)
+    body = await read_json_object(request)
+    stream = _wants_stream(request, body)
+    made = responses_body(body)
+    items = list(stored_input(made.pop("input", None), mint=mint_digits)) if "input" in made else None
+    if items is None:
+        raise RequestError("Missing required parameter: 'input'.", code="missing_required_parameter", param="input")
+    conversation: list[JsonValue] = [*items]
+    outputs = call_ids(conversation, "function_call_output") - call_ids(conversation, "function_call")
+    if outputs:
+        before = request.app[WAITING].find_call(owner_of(request), outputs)
+        if before is not None:
+            answered = call_ids(before.items, "function_call_output")
+            fresh = [item for item in items if item.get("call_id") not in answered]
+            if not fresh:
+                return await _told_again(request, before, stream=stream)
+            made = {**_after_outputs(before.body), **made}
+            conversation = [*before.items, *fresh]
+    return await _turn(request, made, conversation, stream=stream)
 
 
 async def submit_tool_outputs(request: web.Request, response_id: str) -> web.StreamResponse:
     """Goes on with a response once all its calls have their outputs; 202 as long as they have not."""
-    try:
-        body = await read_json_object(request)
-        outputs = submitted(Reader(body))
-        waiting = request.app[WAITING].find(owner_of(request), response_id)
-        if waiting is None:
-            raise RequestError(f"Response with id '{response_id[:80]}' not found.", status=404)
-        async with waiting.turns:
-            return await _submitted(request, waiting, outputs, stream=_wants_stream(request, body))
-    except ApiError as error:
-        request[REQUEST_LOG].failed_with(error)
-        return _refused(error)
+    body = await read_json_object(request)
+    outputs = submitted(Reader(body))
+    waiting = request.app[WAITING].find(owner_of(request), response_id)
+    if waiting is None:
+        raise RequestError(f"Response with id '{response_id[:80]}' not found.", status=404)
+    async with waiting.turns:
+        return await _submitted(request, waiting, outputs, stream=_wants_stream(request, body))
 
 
 async def _submitted(
@@ -180,7 +167,7 @@ async def _turn(
     """Answers `items`, and keeps the conversation for the outputs that the answer may ask for."""
     unstored = History(strict=request.app[STRICT_HISTORY])
     parsed = parse_responses_request({**body, "input": items}, unstored)
-    turn = parsed.turn
+    turn = replace(parsed.turn, streamed=stream)
     if request.app[LOOP_GUARD]:
         turn = replace(turn, transcript=guarded(turn.transcript))
     builder = TokligenceBuilder(turn.model)
@@ -193,7 +180,7 @@ async def _turn(
         request.app[WAITING].keep(owner_of(request), waiting)
 
     exchange = Exchange(turn, owner_of(request), builder, keep, mint=mint_digits)
-    return await answer(request, exchange, encode_dialect, stream=stream, pause=PING)
+    return await answer(request, exchange)
 
 
 async def _told_again(request: web.Request, waiting: Waiting, *, stream: bool) -> web.StreamResponse:

@@ -12,6 +12,7 @@ models        the model list
 builder       what makes an API's own events of a turn's
 output        items that open, grow and close: what the builders with items share
 sse           events -> bytes of an event stream
+wire_format   how an API writes its streams and its errors
 
 Each room has `request` (bodies -> what is wanted of the turn) and `builder` (turn events -> its events and its body):
 

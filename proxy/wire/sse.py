@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 import orjson
 
+EVENT_STREAM = "text/event-stream; charset=utf-8"
+
 # A comment line, for long silences.
 KEEP_ALIVE = b": keep-alive\n\n"
 

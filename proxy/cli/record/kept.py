@@ -10,20 +10,17 @@ import orjson
 from aiohttp import web
 
 from ...errors import RequestError
+from ...ingress.apis import turns_recorded
 from ...ingress.inspect.record import TurnRecord, TurnState
 from ...ingress.inspect.words import KeptWords, LeftEvents
-from ...replay.answers import KEPT_HEADERS, FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream
+from ...replay.answers import KEPT_HEADERS, FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, read_events
 from ...settings import Settings
 from ..shaping import shaping_settings
 from . import scrubber_for
 from .document import compose
-from .recorder import RECORDED
 from .recording import recording_of
 from .shelf import slug
 from .standalone import NotRecordedError
-
-# The end of a stream.
-_DONE = FixtureEvent(None, "[DONE]")
 
 
 class FixtureOfTurn:
@@ -53,20 +50,22 @@ def _kept(record: TurnRecord) -> tuple[KeptWords, FixtureAnswer]:
         raise NotRecordedError("it is not over yet.")
     if words is None:
         raise NotRecordedError("its words are not kept.")
-    if record.method != "POST" or record.route not in RECORDED or words.body is None:
-        raise NotRecordedError(f"only what is sent to {' or '.join(f'POST /v1{path}' for path in RECORDED)} does.")
+    recorded = turns_recorded()
+    api = recorded.get(record.route)
+    if record.method != "POST" or api is None or words.body is None:
+        raise NotRecordedError(f"only what is sent to {' or '.join(f'POST /v1{path}' for path in recorded)} does.")
     if not words.heard:
         raise NotRecordedError("the model was not asked.")
     if (error := record.turned_away) is not None:
         headers = {name: value for name, value in error.headers().items() if name in KEPT_HEADERS}
-        return words, FixtureBody(error.status, headers, {"error": error.error_object()})
+        return words, FixtureBody(error.status, headers, api.format.error_body(error, record.id))
     if record.state is TurnState.LEFT:
         raise NotRecordedError("its client left.")
     if words.answer is not None:
         return words, FixtureBody(200, {}, orjson.loads(words.answer))
     events = (event for row in words.left for event in _events(row))
     named = (FixtureEvent(str(event["type"]) if "type" in event else None, event) for event in events)
-    return words, FixtureStream((*named, _DONE))
+    return words, FixtureStream((*named, *read_events(api.format.end)))
 
 
 def _events(row: LeftEvents) -> Iterator[dict[str, object]]:

@@ -20,20 +20,17 @@ from structlog.typing import FilteringBoundLogger
 
 from ...contracts import TextBackend
 from ...errors import RequestError
+from ...ingress.apis import turns_recorded
 from ...ingress.routes import canonical_path
-from ...ingress.state import BASE_PATH, WRITTEN
+from ...ingress.state import BASE_PATH, REQUEST_LOG, WRITTEN
 from ...logs import STANDARD_ERROR
 from ...replay.answers import KEPT_HEADERS, FixtureAnswer, FixtureBody, FixtureStream, read_events, without_comments
-from ...wire.sse import DONE
 from .document import Recording, compose
 from .recording import recording_of
 from .scrub import Scrubber
 from .shelf import Replaceable, next_number, replace_fixture, slug, write_fixture
 from .standalone import NotRecordedError
 from .turns import RecordedBackend, RecordedRequest, recorded_request
-
-# The paths whose requests become fixtures.
-RECORDED = ("/responses", "/chat/completions")
 
 # What says of this installation that it has no model to ask. Played, it would be an error that nobody can mend.
 _NO_MODEL = frozenset({"backend_auth", "backend_unavailable"})
@@ -81,7 +78,7 @@ class Recorder:
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         path = canonical_path(request.path, request.app[BASE_PATH])
-        if request.method != "POST" or path not in RECORDED:
+        if request.method != "POST" or path not in turns_recorded():
             return await handler(request)
         written = request[WRITTEN] = []
         with recorded_request() as recorded:
@@ -95,7 +92,7 @@ class Recorder:
         self, recorded: RecordedRequest, request: web.Request, response: web.StreamResponse, written: Sequence[bytes]
     ) -> None:
         try:
-            recording = await self._recording(recorded, request, _answer(response, written))
+            recording = await self._recording(recorded, request, _answer(request, response, written))
             told = self._write(compose(recording, self._scrubber), slug(self._scrubber.text(recording.last_user)))
         except (NotRecordedError, RequestError, OSError) as error:
             print(f"not recorded: {error}", file=STANDARD_ERROR, flush=True)
@@ -123,7 +120,7 @@ class Recorder:
         return await recording_of(request, path, body, answer, recorded.turns, kind=kind, settings=settings)
 
 
-def _answer(response: web.StreamResponse, written: Sequence[bytes]) -> FixtureAnswer:
+def _answer(request: web.Request, response: web.StreamResponse, written: Sequence[bytes]) -> FixtureAnswer:
     """What the client got, or `NotRecordedError` if it did not get all of it."""
     if isinstance(response, web.Response):
         headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
@@ -131,6 +128,6 @@ def _answer(response: web.StreamResponse, written: Sequence[bytes]) -> FixtureAn
         if response.status == _CLIENT_LEFT or not isinstance(data, bytes):
             raise NotRecordedError("its client left.")
         return FixtureBody(response.status, headers, orjson.loads(data))
-    if not written or written[-1] != DONE:
+    if not request[REQUEST_LOG].whole:
         raise NotRecordedError("its client left.")
     return FixtureStream(read_events(without_comments(b"".join(written))))

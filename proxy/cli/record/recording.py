@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from aiohttp import web
 
+from ...ingress.apis import api_of
 from ...ingress.history import find_history
 from ...ingress.inspect.words import HeardTurn
-from ...ingress.routes import DIALECTS, dialect_of
+from ...ingress.routes import canonical_path
 from ...ingress.state import BACKEND
 from ...replay.answers import FixtureAnswer
 from ...wire.json_body import parse_json_object
@@ -30,8 +31,8 @@ async def recording_of(
     """What POST `path` with the body `asked` came to. `request` finds what it refers to; `kind` and `settings` as
     `Recorder` has them. Raises `NotRecordedError` and `RequestError`.
     """
-    if path.endswith("/responses") and dialect_of(request) != next(iter(DIALECTS)):
-        raise NotRecordedError("it was asked in another dialect than OpenAI's.")
+    if not (api := api_of(request, canonical_path(path))).recorded:
+        raise NotRecordedError(f"it was asked in {api.name}.")
     body = parse_json_object(asked)
     wanted = lookups(body)
     if wanted.conversation or body.get("background"):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 import orjson
 from aiohttp import web
@@ -20,13 +20,12 @@ from ...ids import mint_id
 from ...trial import NOTE, PATIENCE, QUESTION, TOO_LATE, TOOL, cut, failed, passed
 from ...wire.json_body import JsonObject, JsonValue, parse_json_object
 from ..admission import OWNER
+from ..apis import turns_asked_again
 from ..bodies import note_message
-from ..chat import begin_completion
-from ..delivery import BodySink, Exchange, deliver
+from ..delivery import BodySink, deliver
 from ..metrics import METRICS
 from ..models import MODELS
 from ..request_log import RequestLog
-from ..responses import begin_draft
 from .page import quiet_reply, record_of
 
 # Who asks, as the list of turns has it.
@@ -42,24 +41,6 @@ class Asked:
     error: ApiError | None = None
 
 
-async def _response(request: web.Request, body: JsonObject, held: ExitStack) -> Exchange:
-    body = {name: value for name, value in body.items() if name != "background"} | {"store": False}
-    draft = await begin_draft(request, body, held)
-    return Exchange(replace(draft.request.turn, streamed=draft.request.stream), draft.owner, draft.builder)
-
-
-async def _completion(request: web.Request, body: JsonObject, _: ExitStack) -> Exchange:
-    exchange, stream = await begin_completion(request, body)
-    return replace(exchange, turn=replace(exchange.turn, streamed=stream))
-
-
-# The routes whose requests can be asked by the page.
-_EXCHANGES: Mapping[str, Callable[[web.Request, JsonObject, ExitStack], Awaitable[Exchange]]] = {
-    "/chat/completions": _completion,
-    "/responses": _response,
-}
-
-
 async def _ask(request: web.Request, route: str, body: JsonObject) -> Asked:
     app = request.app
     entry = RequestLog(mint_id("req"), "POST", route, client=CLIENT, route=route)
@@ -67,7 +48,7 @@ async def _ask(request: web.Request, route: str, body: JsonObject) -> Asked:
     status: int | None = None
     try:
         with ExitStack() as held:
-            exchange = await _EXCHANGES[route](request, body, held)
+            exchange = await turns_asked_again()[route](request, body, held)
             entry.answers(exchange.turn.model, exchange.builder.id, stream=False)
             await deliver(app, exchange, BodySink(), entry)
         status = 200
@@ -84,9 +65,10 @@ async def _ask(request: web.Request, route: str, body: JsonObject) -> Asked:
 async def ask_again(request: web.Request, id: str) -> web.StreamResponse:
     """Asks what a turn asked, to the end of its answer."""
     record = record_of(request, id)
-    if record.words is None or record.words.body is None or record.route not in _EXCHANGES:
+    usable = turns_asked_again()
+    if record.words is None or record.words.body is None or record.route not in usable:
         raise RequestError(
-            f"Only a request to {' or '.join(_EXCHANGES)} whose words are kept can be asked again.",
+            f"Only a request to {' or '.join(usable)} whose words are kept can be asked again.",
             status=409,
             code="turn_not_usable",
         )

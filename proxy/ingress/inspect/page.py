@@ -16,6 +16,7 @@ from aiohttp import web
 from ...errors import BackendError, RequestError
 from ...plugins import PLUGINS, what_it_lacks
 from ..admission import OWNER
+from ..apis import turns_asked_again
 from ..bodies import json_reply
 from ..event_stream import stream_subscription
 from ..health import greet
@@ -134,6 +135,7 @@ async def state(request: web.Request) -> web.StreamResponse:
             }
             for plugin in PLUGINS
         ],
+        "asked_again": list(turns_asked_again()),
         "inspect": log.keeps_words,
         "turns": log.limit,
         "bytes": log.size,

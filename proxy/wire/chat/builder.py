@@ -36,7 +36,11 @@ from ...errors import TOO_LONG, ApiError
 from ...ids import MintId, mint_id
 from ..builder import WireEvent
 from ..custom_tools import unwrap_input
+from ..sse import encode_chunks
+from ..wire_format import WireFormat
 from .request import ChatRequest
+
+CHAT = WireFormat(encode_chunks)
 
 # What stands between two messages of the model, which are one here, and between parts of its reasoning.
 GAP = "\n\n"

@@ -26,6 +26,7 @@ from ..json_body import JsonObject, JsonValue
 from ..output import ItemStatus, OutputBuilder, OutputItem
 from ..responses.builder import response_usage
 from ..sse import named
+from ..wire_format import WireFormat
 
 # What the dialect takes for the id of a call; what the model wrote otherwise is given one.
 DIALECT_CALL_ID = re.compile(r"call_[0-9]+")
@@ -39,6 +40,14 @@ def mint_digits(prefix: str) -> str:
 def encode_dialect(events: Iterable[Mapping[str, object]]) -> list[bytes]:
     """Events with their types, and pings, which have none. What arrived together leaves together."""
     return named((str(event.get("type", "ping")), event) for event in events)
+
+
+def error_text(error: ApiError, request_id: str) -> Mapping[str, object]:
+    """An error in the dialect's form: its text."""
+    return {"error": error.message}
+
+
+TOKLIGENCE = WireFormat(encode_dialect, error_text, impatient=True)
 
 
 def _text_part(text: str) -> JsonObject:

@@ -211,7 +211,7 @@ async def test_outputs_are_not_lost_with_a_turn_that_fails() -> None:
 
 
 async def test_a_silence_is_broken_by_pings_that_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokligence, "PING", 0.02)
+    monkeypatch.setattr(event_stream, "SHORT_HEARTBEAT", 0.02)
     monkeypatch.setattr(event_stream, "HEAD_WAIT", 0.02)
     backend = GatedBackend(["Hello"])
     async with dialect(backend=backend) as (session, url, _):

@@ -226,15 +226,12 @@ function show(section) {
   if (top < 0 || top > innerHeight / 2) section.scrollIntoView();
 }
 
-// The routes whose requests can be asked from here.
-const ASKED = ["/responses", "/chat/completions"];
-
 function showButtons() {
   const turn = opened;
   const path = `turns/${encodeURIComponent(turn.id)}`;
   const button = (label, words, work) =>
     node("button", { type: "button", act: (event) => busy(event.target, words, by("trouble"), work) }, label);
-  const usable = turn.asked && ASKED.includes(turn.path);
+  const usable = turn.asked && server.asked_again.includes(turn.path);
   by("trouble").textContent = "";
   by("buttons").replaceChildren(...[
     usable && copyButton("Copy as curl", () => asCurl(turn, baseUrl, server.keyed)),

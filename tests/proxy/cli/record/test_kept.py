@@ -97,4 +97,4 @@ async def test_what_makes_no_fixture_says_why() -> None:
             await socket.hear_until("response.completed")
         response = await saved(session, url)
         assert response.status == 409
-        assert "only what is sent to POST /v1/responses" in (await error_of(response))["message"]
+        assert "only what is sent to POST /v1/chat/completions" in (await error_of(response))["message"]

@@ -404,7 +404,7 @@ async def test_what_was_asked_in_another_dialect_is_no_fixture(
     async with recording_memory(tmp_path / "fixtures", MemoryBackend(["Hi."]), dialect="tokligence") as server:
         await server.ask("/v1/responses", RESPONSES)
     assert not (tmp_path / "fixtures").exists()
-    assert capsys.readouterr().err == "not recorded: it was asked in another dialect than OpenAI's.\n"
+    assert capsys.readouterr().err == "not recorded: it was asked in the dialect of tokligence-gateway.\n"
 
 
 NO_MODEL = {
