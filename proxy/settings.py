@@ -48,9 +48,13 @@ def _setting(
     choices: Sequence[str] = (),
     shown: str | None = None,
     commands: Sequence[str] = ("serve", "doctor"),
+    group: str | None = None,
+    first: bool = False,
 ) -> Any:  # noqa: ANN401 -- a field specifier has the type of its field
+    """`group`: with this setting a group begins. `first`: people need it before all others."""
     metadata = {
-        "help": help, "parse": parse, "metavar": metavar, "choices": choices, "shown": shown, "commands": commands
+        "help": help, "parse": parse, "metavar": metavar, "choices": choices, "shown": shown, "commands": commands,
+        "group": group, "first": first,
     }  # fmt: skip
     if callable(default):
         return field(default_factory=default, metadata=metadata)
@@ -63,21 +67,29 @@ BACKEND_COMMANDS = (*ASKING_COMMANDS, "login")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of one server. Field order is the order of `--help`."""
+    """The settings of one server. Field order is the order of `--help`, where each stands in the group begun last."""
 
     host: str = _setting(
         "Address to listen on. Anything but a loopback address needs a key.",
         default="127.0.0.1",
         commands=("serve", "doctor", "log"),
+        group="Address",
+        first=True,
     )
     port: int = _setting(
-        "Port to listen on; 0 takes a free one.", default=8787, parse=int, commands=("serve", "doctor", "log")
+        "Port to listen on; 0 takes a free one.",
+        default=8787,
+        parse=int,
+        commands=("serve", "doctor", "log"),
+        first=True,
     )
     backend: str = _setting(
         f"What answers. {backend_help()}",
         default="auto",
         metavar="|".join(backend_forms()),
         commands=ASKING_COMMANDS,
+        group="Backend",
+        first=True,
     )
     codex: str | None = _setting(
         "The codex program to start as `PATH app-server`. Default: `codex` on PATH, else the one that the `codex` "
@@ -100,6 +112,13 @@ class Settings:
         default="tagcall",
         choices=("tagcall", "openai"),
         commands=BACKEND_COMMANDS,
+    )
+    allow_item: tuple[str, ...] = _setting(
+        "A kind of item of a newer codex that is harmless and is to be passed over. An unknown one ends the turn; "
+        "`tagcall doctor` names them.",
+        default=(),
+        metavar="KIND",
+        commands=ASKING_COMMANDS,
     )
     upstream: str | None = _setting(
         "A Responses endpoint that codex itself shall use instead of OpenAI's. No login is sent to it.",
@@ -132,12 +151,15 @@ class Settings:
         default=(),
         metavar="NAME",
         commands=ASKING_COMMANDS,
+        group="Models",
+        first=True,
     )
     alias: tuple[tuple[str, str], ...] = _setting(
         "List MODEL as NAME as well, and answer under that name. Plugins choose the API by the name.",
         default=(),
         parse=alias,
         metavar="NAME=MODEL",
+        first=True,
     )
     base_instructions: str | None = _setting(
         "Replace codex's own base instructions by the text of FILE, or by nothing with `none`. Left alone by default.",
@@ -145,18 +167,12 @@ class Settings:
         metavar="FILE|none",
         commands=ASKING_COMMANDS,
     )
-    allow_item: tuple[str, ...] = _setting(
-        "A kind of item of a newer codex that is harmless and is to be passed over. An unknown one ends the turn; "
-        "`tagcall doctor` names them.",
-        default=(),
-        metavar="KIND",
-        commands=ASKING_COMMANDS,
-    )
     lanes: str = _setting(
         "`on`: a conversation keeps its thread at codex, so that the provider reads what it holds from its cache. "
         "`off`: each request has a thread of its own.",
         default="on",
         choices=("on", "off"),
+        group="Conversations",
     )
     lane_limit: int = _setting("How many idle conversations keep their thread.", default=64, parse=int, metavar="N")
     lane_idle: float = _setting("And for how many seconds.", default=1800.0, parse=float, metavar="SECONDS")
@@ -179,6 +195,7 @@ class Settings:
         default=default_store,
         metavar="sqlite:PATH|memory|none|redis://HOST:PORT",
         shown="sqlite:~/.local/share/tagcall/responses.sqlite",
+        first=True,
     )
     background_lease: float = _setting(
         "Seconds without a sign of a server after which its background responses are taken over by another one on the "
@@ -192,6 +209,7 @@ class Settings:
         default=(),
         metavar="KEY",
         commands=("serve", "doctor", "log"),
+        group="Clients",
     )
     api_key_file: Path | None = _setting(
         "Read keys from FILE, one a line.",
@@ -199,6 +217,7 @@ class Settings:
         parse=user_path,
         metavar="FILE",
         commands=("serve", "doctor", "log"),
+        first=True,
     )
     allow_origin: tuple[str, ...] = _setting(
         "One more web origin that may use the server, besides Obsidian's.", default=(), metavar="ORIGIN"
@@ -220,6 +239,7 @@ class Settings:
         default="fast",
         parse=speed,
         metavar="fast|recorded|20ms",
+        group="Replay",
     )
     played: Path | None = _setting(
         "Add the name of each fixture that `replay:DIR` plays to FILE, a line each, or the line that none answers.",
@@ -231,6 +251,7 @@ class Settings:
         "`whole`: a tool call leaves once it is complete and checked. `live`: as it is being written, on streams.",
         default="whole",
         choices=("whole", "live"),
+        group="Calls",
     )
     stream_json: str = _setting(
         "How structured output is streamed. `held`: as it is written where the backend holds the model to the schema, "
@@ -245,6 +266,7 @@ class Settings:
         default="auto",
         choices=("auto", *PROFILES),
         commands=ASKING_COMMANDS,
+        first=True,
     )
     call_key: str = _setting(
         "The key that the model is told to write into each call. `auto`: a call with it is meant; one without it is "
@@ -279,6 +301,7 @@ class Settings:
         "Send the model's reasoning summary in Chat Completions too, as `reasoning_content`, which some clients show.",
         default=False,
         parse=boolean,
+        group="APIs",
     )
     dialect: str = _setting(
         f"How POST /v1/responses answers a request that does not say it with `{DIALECT_HEADER}`: "
@@ -298,6 +321,7 @@ class Settings:
         parse=float,
         metavar="SECONDS",
         commands=ASKING_COMMANDS,
+        group="Limits",
     )
     max_body: int = _setting(
         "The largest request body that is read.", default=16 << 20, parse=byte_size, metavar="SIZE", shown="16MiB"
@@ -306,6 +330,8 @@ class Settings:
         "Keep the words of the last turns in memory, for the page at `/`. Without it that has names and numbers alone.",
         default=False,
         parse=boolean,
+        group="Page and log",
+        first=True,
     )
     inspect_turns: int = _setting("How many turns are shown there.", default=100, parse=int, metavar="N")
     inspect_bytes: int = _setting(
@@ -316,6 +342,7 @@ class Settings:
         default="info",
         choices=("debug", "info", "warning", "error"),
         commands=ASKING_COMMANDS,
+        first=True,
     )
     log_format: str = _setting("How it is logged.", default="console", choices=("console", "json"))
 
@@ -379,6 +406,8 @@ class Setting:
     repeatable: bool
     is_switch: bool
     commands: tuple[str, ...]
+    group: str
+    first: bool
 
     @property
     def flag(self) -> str:
@@ -409,8 +438,10 @@ class Setting:
 
 def _rows() -> tuple[Setting, ...]:
     rows: list[Setting] = []
+    group = ""
     for item in fields(Settings):
         default = item.default
+        group = item.metadata["group"] or group
         shown = item.metadata["shown"] or (
             "none" if default in (None, ()) else "off" if default is False else f"{default:g}"
             if isinstance(default, float) else str(default)
@@ -426,6 +457,8 @@ def _rows() -> tuple[Setting, ...]:
                 repeatable=default == (),
                 is_switch=default is False,
                 commands=tuple(item.metadata["commands"]),
+                group=group,
+                first=item.metadata["first"],
             )
         )
     return tuple(rows)
@@ -434,20 +467,27 @@ def _rows() -> tuple[Setting, ...]:
 SETTINGS = _rows()
 
 
+# The group of those that people need first, and what stands below it.
+FIRST_GROUP = "Needed first"
+_VARIABLES = "Each flag is an environment variable, too: --log-level is TAGCALL_LOG_LEVEL. Defaults stand in brackets."
+
+
 def add_flags(parser: argparse.ArgumentParser, command: str) -> None:
-    """The flags of `command`, none of them with a default: what is not given comes from elsewhere."""
-    parser.add_argument(
+    """The flags of `command` in their groups, none of them with a default: what is not given comes from elsewhere."""
+    rows = [row for row in SETTINGS if command in row.commands]
+    first = parser.add_argument_group(FIRST_GROUP, _VARIABLES)
+    first.add_argument(
         "--config",
         metavar="FILE|none",
         help="Read settings from FILE, or from none. [~/.config/tagcall/tagcall.toml, where it is there]",
     )
-    for row in SETTINGS:
-        if command not in row.commands:
-            continue
+    groups = {row.group: parser.add_argument_group(row.group) for row in rows if not row.first}
+    for row in rows:
         more = " Repeatable." if row.repeatable else ""
-        text = f"{row.help}{more} [{row.shown_default}; {row.variable}]".replace("%", "%%")
+        text = f"{row.help}{more} [{row.shown_default}]".replace("%", "%%")
+        group = first if row.first else groups[row.group]
         if row.is_switch:
-            parser.add_argument(row.flag, action="store_const", const="true", default=None, help=text)
+            group.add_argument(row.flag, action="store_const", const="true", default=None, help=text)
         else:
             action = "append" if row.repeatable else "store"
-            parser.add_argument(row.flag, action=action, default=None, metavar=row.argument, help=text)
+            group.add_argument(row.flag, action=action, default=None, metavar=row.argument, help=text)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from proxy.settings import SETTINGS
+from itertools import groupby
+
+from proxy.settings import SETTINGS, Setting
 
 _INTRODUCTION = """\
 # Settings
@@ -29,18 +31,17 @@ call-key = "required"
 
 
 def settings_page() -> str:
-    lines = [
-        _INTRODUCTION,
-        "| flag | environment | default | commands | meaning |",
-        "|---|---|---|---|---|",
-    ]
-    for row in SETTINGS:
-        flag = row.flag if row.is_switch else f"{row.flag} {row.argument}".replace("|", "\\|")
-        more = " Repeatable." if row.repeatable else ""
-        lines.append(
-            f"| `{flag}` | `{row.variable}` | `{row.shown_default}` | {', '.join(row.commands)} | {row.help}{more} |"
-        )
+    lines = [_INTRODUCTION.rstrip()]
+    for group, rows in groupby(SETTINGS, lambda row: row.group):
+        lines += ["", f"## {group}", "", "| flag | environment | default | commands | meaning |"]
+        lines += ["|---|---|---|---|---|", *map(_line, rows)]
     return "\n".join(lines) + "\n"
+
+
+def _line(row: Setting) -> str:
+    flag = row.flag if row.is_switch else f"{row.flag} {row.argument}".replace("|", "\\|")
+    more = " Repeatable." if row.repeatable else ""
+    return f"| `{flag}` | `{row.variable}` | `{row.shown_default}` | {', '.join(row.commands)} | {row.help}{more} |"
 
 
 if __name__ == "__main__":

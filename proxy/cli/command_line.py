@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, NoReturn
@@ -15,40 +14,43 @@ from ..errors import UsageError
 # Commands whose `--json` is for all that they print; that of the others names a file.
 PRINT_JSON = ("doctor", "log")
 
-_LOG_FORMAT = "--log-format"
-# argparse's words for what else is wrong -> ours.
-_WORDS = (
-    (r"argument (.*?): expected (?:at least )?one argument", r"\1 needs a value"),
-    (r"argument (.*?): ignored explicit argument .*", r"\1 takes no value"),
-    (r"argument (.*?): (.*)", r"\1: \2"),
-    (r"the following arguments are required: (.*)", r"\1 is missing"),
-    (r"ambiguous option: (.*) could match (.*)", r"\1 may be any of \2"),
-)
-
 
 class CommandLine(argparse.ArgumentParser):
-    """Raises `UsageError` for whatever is wrong; `add_subparsers` makes more of its kind."""
+    """Raises `UsageError` for whatever is wrong; `add_subparsers` makes more of its kind.
+
+    The sentences come from what argparse tells by types and fields. Its words differ between versions of Python.
+    An operand without a default has to be there.
+    """
+
+    def __init__(self, **named: Any) -> None:  # noqa: ANN401 -- as argparse
+        # A flag has one name: a shortened one would become ambiguous with the next version's flags.
+        super().__init__(exit_on_error=False, allow_abbrev=False, **named)
 
     def error(self, message: str) -> NoReturn:
-        _, choice, told = message.partition(": invalid choice: '")
-        if choice:
-            typed, _, choices = told.rpartition("' (choose from ")
-            known = re.findall(r"[\w-]+", choices)
-            near = _near(typed, known)
-            raise UsageError(f"'{typed}' is " + (f"unknown{near}" if near else f"none of {', '.join(known)}."))
-        for pattern, words in _WORDS:
-            if match := re.fullmatch(pattern, message, re.DOTALL):
-                message = match.expand(words)
-                break
         raise UsageError(f"{message}: {self._help} tells what it takes.")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:  # noqa: ANN401 -- as argparse
-        parsed, strange = super().parse_known_args(args, namespace)
+        try:
+            parsed, strange = super().parse_known_args(args, namespace)
+        except argparse.ArgumentError as error:
+            self.error(self._fault(error))
         if strange:
             name = strange[0].partition("=")[0]
             near = _near(name, self._option_string_actions) if name.startswith("-") else ""
             raise UsageError(f"`{self.prog}` takes no {name}{near or f': see {self._help}.'}")
+        for action in self._actions:
+            if action.nargs == argparse.OPTIONAL and getattr(parsed, action.dest) is None:
+                self.error(f"{action.metavar} is missing")
         return parsed, strange
+
+    def _fault(self, error: argparse.ArgumentError) -> str:
+        name = str(error.argument_name).partition("/")[0]
+        if isinstance(error.__context__, argparse.ArgumentTypeError):  # whose words are ours
+            return f"{name}: {error.__context__}"
+        action = self._option_string_actions.get(name)
+        if action is None:
+            return str(error)
+        return f"{name} takes no value" if action.nargs == 0 else f"{name} needs a value"
 
     @property
     def _help(self) -> str:
@@ -60,16 +62,32 @@ def _near(word: str, known: Iterable[str]) -> str:
     return f": did you mean {near[0]}?" if near else ""
 
 
+def one_of(words: Iterable[str]) -> Callable[[str], str]:
+    """A type for argparse: one of `words`. Raises `UsageError`, with the nearest of them."""
+    known = tuple(words)
+
+    def check(typed: str) -> str:
+        if typed in known:
+            return typed
+        near = _near(typed, known)
+        raise UsageError(f"'{typed}' is " + (f"unknown{near}" if near else f"none of {', '.join(known)}."))
+
+    return check
+
+
 def count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 on")
     return int(text)
 
 
-def check_beginning(words: Sequence[str]) -> None:
-    """Raises `UsageError` where the command is missing, or a flag stands before it."""
-    if not words or (words[0].startswith("-") and words[0] not in {"-h", "--help", "--version"}):
+def check_beginning(words: Sequence[str], commands: Iterable[str]) -> None:
+    """Raises `UsageError` unless `words` begin with a command, or ask for help or the version."""
+    if words[0] in {"-h", "--help", "--version"}:
+        return
+    if words[0].startswith("-"):
         raise UsageError(f"Begin with a command, as in {command('serve')}: {command('--help')} names all.")
+    one_of(commands)(words[0])
 
 
 def wants_json(words: Sequence[str], environment: Mapping[str, str]) -> bool:
@@ -77,6 +95,6 @@ def wants_json(words: Sequence[str], environment: Mapping[str, str]) -> bool:
     form = environment.get("TAGCALL_LOG_FORMAT")
     for word, following in pairwise([*words, ""]):
         name, equals, value = word.partition("=")
-        if _LOG_FORMAT.startswith(name) and len(name) > len("--log-"):
+        if name == "--log-format":
             form = value if equals else following
     return form == "json" or ("--json" in words and words[0] in PRINT_JSON)

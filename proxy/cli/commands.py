@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .command_line import CommandLine
+from .command_line import CommandLine, one_of
 
 if TYPE_CHECKING:
     from ..sources import Sources
@@ -122,7 +122,7 @@ def _record(sources: Sources, arguments: Arguments) -> int:
 def _replay_flags(parser: argparse.ArgumentParser) -> None:
     from .replay import add_replay_flags
 
-    parser.add_argument("folder", type=Path, metavar="DIR", help="a folder of fixtures, or one fixture")
+    parser.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="a folder of fixtures, or one fixture")
     add_replay_flags(parser)
 
 
@@ -151,7 +151,7 @@ def _log(sources: Sources, arguments: Arguments) -> int:
 
 
 def _service_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", metavar="|".join(SERVICE_ACTIONS), choices=SERVICE_ACTIONS)
+    parser.add_argument("action", nargs="?", metavar="|".join(SERVICE_ACTIONS), type=one_of(SERVICE_ACTIONS))
     parser.add_argument("--start", action="store_true", help="with install: put it in force at once")
     parser.add_argument("serve_flags", nargs="*", default=[], metavar="FLAG", help="for `tagcall serve`")
 
@@ -205,7 +205,7 @@ COMMANDS: Mapping[str, Command] = {
     "replay": Command(
         "run fixtures and compare",
         "Run the fixtures in DIR through the whole proxy and show where an answer is not as promised.",
-        _replay, flags=_replay_flags,
+        _replay, flags=_replay_flags, usage="%(prog)s [FLAG ...] DIR",
     ),
     "demo": Command("show one whole tool loop", "One whole tool loop on a sample vault, without a login.", _demo),
     "log": Command(
@@ -225,6 +225,19 @@ COMMANDS: Mapping[str, Command] = {
         _eval, settings="eval", flags=_eval_flags,
     ),
 }  # fmt: skip
+
+
+# What `tagcall` alone shows.
+FIRST_DAY = """\
+tagcall gives real OpenAI tool calling to models that only speak text.
+
+  tagcall demo             see one whole tool loop, without a login or a model
+  tagcall setup            log in, try everything, and see what to enter in your client
+  tagcall serve            start the server
+  tagcall doctor           find out what does not work, and what to do about it
+  tagcall service install  start the server after each login
+
+`tagcall --help` lists all commands, `tagcall serve --help` all settings."""
 
 
 class _ShowVersion(argparse.Action):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 from ..logs import configure, discard_output, tell, tell_as
 from .command_line import check_beginning, wants_json
-from .commands import COMMANDS, build_parser, loading
+from .commands import COMMANDS, FIRST_DAY, build_parser, loading
 
 if TYPE_CHECKING:
     from ..sources import Sources
@@ -46,7 +46,7 @@ def _configured(command: str, arguments: Mapping[str, Any], *, as_json: bool) ->
 
 def _parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """The command, and what it was given. Raises `UsageError`."""
-    check_beginning(words)
+    check_beginning(words, COMMANDS)
     with loading():
         parser = build_parser(only=words[0])
     arguments = vars(parser.parse_args(words))
@@ -85,6 +85,9 @@ def _run(words: Sequence[str]) -> int:
     _print_any_character()
     as_json = wants_json(words, os.environ)
     tell_as("json" if as_json else "console")
+    if not words:
+        print(FIRST_DAY)
+        return USAGE
     try:
         command, arguments = _parse(words)
         return COMMANDS[command].run(_configured(command, arguments, as_json=as_json), arguments)

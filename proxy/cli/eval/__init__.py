@@ -31,7 +31,7 @@ from ...errors import UsageError
 from ...server import turn_options
 from ...settings import Settings
 from ...turn import Habits, TurnOptions
-from ..command_line import count
+from ..command_line import count, one_of
 from ..progress import Progress
 from .cases import CATEGORIES, HALVES, EvalCase, chosen, load_cases
 from .report import document, legend, side_by_side, table, wrong
@@ -57,9 +57,19 @@ def add_eval_flags(parser: argparse.ArgumentParser) -> None:
         "--compare", action="append", default=[], metavar="PROFILE|MODEL",
         help="run the cases with this one as well. Repeatable",
     )  # fmt: skip
-    parser.add_argument("--half", choices=HALVES, help="only one half of the set: tune on one, confirm on the other")
     parser.add_argument(
-        "--category", action="append", default=[], choices=CATEGORIES, help="only cases of this one. Repeatable"
+        "--half",
+        type=one_of(HALVES),
+        metavar="|".join(HALVES),
+        help="only one half of the set: tune on one, confirm on the other",
+    )
+    parser.add_argument(
+        "--category",
+        action="append",
+        default=[],
+        type=one_of(CATEGORIES),
+        metavar="NAME",
+        help="only cases of this one. Repeatable",
     )
     parser.add_argument(
         "--every", type=count, default=1, metavar="N", help="only every Nth case of each category and half [1]"

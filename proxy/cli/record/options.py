@@ -22,7 +22,7 @@ class RecordOptions:
 
 
 def add_record_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="DIR", help="where the fixtures go")
+    parser.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="where the fixtures go")
     parser.add_argument(
         "--redact",
         action="append",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from argparse import _AppendAction, _SubParsersAction
 from collections.abc import Iterator
 
@@ -12,10 +13,10 @@ from proxy.cli import main
 from proxy.cli.command_line import wants_json
 from proxy.cli.commands import build_parser
 from proxy.logs import tell_as
+from proxy.settings import SETTINGS
 
 WRONG = [
     # What was typed, and how the sentence begins and ends.
-    ("", "Begin with a command", "names all."),
     ("--port 1 serve", "Begin with a command", "names all."),
     ("serv", "'serv' is unknown", ": did you mean serve?"),
     ("xyz", "'xyz' is none of serve, login,", ", eval."),
@@ -24,7 +25,7 @@ WRONG = [
     ("serve there", "`tagcall serve` takes no there: see", "serve --help`."),
     ("serve --port", "--port needs a value", "serve --help` tells what it takes."),
     ("serve --loop-guard=on", "--loop-guard takes no value", "serve --help` tells what it takes."),
-    ("serve --co x", "--co may be any of --config, --codex,", "serve --help` tells what it takes."),
+    ("serve --co x", "`tagcall serve` takes no --co", "serve --help`."),
     ("serve --log-level loud", "--log-level must be one of debug, info,", ", not 'loud'."),
     ("login --device-auth", "`tagcall login` takes no --device-auth: see", "login --help`."),
     ("doctor --no-trun", "`tagcall doctor` takes no --no-trun", ": did you mean --no-turn?"),
@@ -47,7 +48,7 @@ def _restored() -> Iterator[None]:
     tell_as("console")
 
 
-@pytest.mark.parametrize(("typed", "beginning", "end"), WRONG, ids=[typed or "nothing" for typed, *_ in WRONG])
+@pytest.mark.parametrize(("typed", "beginning", "end"), WRONG, ids=[typed for typed, *_ in WRONG])
 def test_what_is_wrong_is_one_sentence_that_says_what_to_do(
     typed: str, beginning: str, end: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -87,7 +88,7 @@ def test_who_asks_for_json_is_told_in_json(command: str, wrong: str, capsys: pyt
     [
         ("serve --log-format json", True),
         ("serve --log-format=json", True),
-        ("serve --log-f json", True),
+        ("serve --log-f json", False),
         ("serve --log-format json --log-format console", False),
         ("serve --log-format", False),
         ("serve --log-level json", False),
@@ -98,6 +99,13 @@ def test_who_asks_for_json_is_told_in_json(command: str, wrong: str, capsys: pyt
 def test_what_is_typed_says_whether_errors_are_json(typed: str, json_wanted: bool) -> None:
     assert wants_json(typed.split(), {}) is json_wanted
     assert wants_json([], {"TAGCALL_LOG_FORMAT": "json"})
+
+
+def test_the_command_alone_shows_those_of_a_first_day(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    told = capsys.readouterr()
+    assert re.findall(r"^  tagcall (\w+)", told.out, re.MULTILINE) == ["demo", "setup", "serve", "doctor", "service"]
+    assert told.err == ""
 
 
 @pytest.mark.parametrize("typed", ["--help", "-h", "--version", "serve --help", "eval -h"])
@@ -118,6 +126,16 @@ def test_usage_is_a_line_and_says_what_stands_behind_the_flags(capsys: pytest.Ca
         with pytest.raises(SystemExit):
             main([command, "--help"])
         assert capsys.readouterr().out.startswith(f"usage: tagcall {command} {usage}\n\n")
+
+
+def test_help_of_serve_has_groups_and_begins_with_ten_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    first, *others = re.split(r"\n(?=[A-Z][A-Za-z ]+:\n)", capsys.readouterr().out)[1:]
+    assert first.startswith("Needed first:")
+    assert len(re.findall(r"^  --", first, re.MULTILINE)) == 11  # with --config
+    headings = [part.partition(":")[0] for part in others]
+    assert headings == list(dict.fromkeys(row.group for row in SETTINGS if not row.first))
 
 
 def test_help_says_which_flags_may_be_given_again() -> None:

@@ -237,4 +237,4 @@ def test_what_the_encoding_of_the_output_lacks_is_told_by_its_number() -> None:
 def test_version_and_help_are_told() -> None:
     assert run("--version").stdout.startswith("tagcall ")
     assert "doctor" in run("--help").stdout
-    assert "TAGCALL_PORT" in run("serve", "--help").stdout
+    assert "TAGCALL_LOG_LEVEL" in run("serve", "--help").stdout
