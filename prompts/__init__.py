@@ -8,7 +8,7 @@ conversation  messages, past calls and results as one text in which only we writ
 items         the same as messages of their own, each with a digest of what it says
 deferred      either form, made when somebody looks at it
 block         the tool block: frame, tools, rules; form, worked example, key
-call_key      what stands in place of the key in all that leaves
+call_key      what stands in place of the key in all that leaves, and whether the key stands in what was sent
 profiles      which optional lines a kind of model is given
 prose         the words, in templates/*.txt
 compaction    a summary: how it is asked for, and what it stands for
@@ -21,7 +21,7 @@ spelling      what a text says, however it is spelled
 """
 
 from .block import offered_tools
-from .call_key import KEY_LENGTH, MASK
+from .call_key import KEY_LENGTH, MASK, holds_word
 from .canonical import canonical, looping_calls
 from .compaction import compacted, compaction_request, summarised, to_sum_up
 from .conversation import shows_header
@@ -40,7 +40,7 @@ from .grounds import Grounds
 from .items import Item, OwnLine, chain, meaning_of_answer
 from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
 from .prose import no_result, nothing_said, tools_found
-from .quotation import BLOCK, CONTEXT, CallWords, Place, SentWords, untrusted_strings
+from .quotation import BLOCK, CONTEXT, CallWords, Place, SentWords
 from .render import RenderedTurn, render_turn, text_before_key
 from .repair import (
     answer_now,
@@ -57,7 +57,7 @@ from .repair import (
     unusable_markup,
     write_held,
 )
-from .spelling import essence, holds_word
+from .spelling import essence
 from .transcript import (
     DETAILS,
     AssistantText,
@@ -73,6 +73,7 @@ from .transcript import (
     ToolResult,
     Transcript,
     UserTurn,
+    untrusted_strings,
 )
 
 __all__ = [

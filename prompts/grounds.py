@@ -20,8 +20,7 @@ from itertools import takewhile
 from parser import Tool, ToolRegistry
 
 from .canonical import canonical
-from .quotation import untrusted_strings
-from .transcript import PastCall, ToolResult, Transcript
+from .transcript import PastCall, ToolResult, Transcript, untrusted_strings
 
 # What stands around a value and does not make it another.
 _AROUND = " \t\r\n\"'`.,;:!?"

@@ -16,39 +16,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 
-from parser import ToolRegistry
-
 from .canonical import canonical
 from .compaction import is_summary
 from .spelling import essence, typed
-from .transcript import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, Transcript, UserTurn
-
-
-def untrusted_strings(transcript: Transcript, registry: ToolRegistry) -> Iterator[str]:
-    """Every string of a request that somebody else wrote and the model will read, part by part."""
-    # What the client and the model wrote is not trusted either: clients put notes into instructions, and an assistant
-    # text or a past call may be the copy of one.
-    yield transcript.instructions or ""
-    for entry in transcript.entries:
-        if isinstance(entry, PastCall):
-            yield entry.name
-        yield from _texts([entry])
-    for tool in registry:
-        yield tool.description or ""
-        yield tool.parameters or ""
-
-
-def _texts(entries: Iterable[Entry]) -> Iterator[str]:
-    """What stands in `entries`, but for the names of past calls: who repeats a call quotes nobody."""
-    for entry in entries:
-        match entry:
-            case Guidance(text) | AssistantText(text):
-                yield text
-            case PastCall(arguments=arguments):
-                yield arguments
-            case UserTurn(parts) | ToolResult(parts=parts):
-                yield from (part.text for part in parts if isinstance(part, Text))
-
+from .transcript import Entry, Guidance, ToolResult, Transcript, UserTurn, texts_of
 
 # The tag's word in an essence, with digits for letters that they look like.
 _TAG_WORD = re.compile("t[o0]{2}[l1]ca[l1]{2}")
@@ -94,7 +65,7 @@ class _Words:
     @cached_property
     def _text(self) -> str:
         # Of all at once: what is cut over two texts is whole in a copy of both.
-        return "\n".join(_texts(self._entries))
+        return "\n".join(texts_of(self._entries))
 
     @cached_property
     def essence(self) -> str:

@@ -11,10 +11,9 @@ import html
 import re
 import string
 import unicodedata
-from collections.abc import Iterable
 from urllib.parse import unquote
 
-from .escape import INVISIBLE, json_unescape
+from .escape import INVISIBLE
 
 # What only looks like it, and what NFKC maps to one ASCII character. A table, since `unicodedata.normalize`
 # takes quadratic time on hostile text. Letters are those of our tags, in Greek, Cyrillic and Armenian.
@@ -62,18 +61,8 @@ def typed(text: str) -> str:
     return text if text.isascii() else text.translate(_TYPED)
 
 
-# Backslashes behind `<` are our own escaping. `\n` and the like and `\u00..` below U+0020 are white space as JSON
-# writes it. Everything unseen may get lost in a copy.
-_FOLDED_AWAY = re.compile(rf"(?<=<)\\+|\\[bfnrt]|\\u00[01][0-9a-f]|[\\\s{INVISIBLE}]+", re.IGNORECASE)
-
-
-def fold(text: str) -> str:
-    """`text` without what a copy may lose or change: white space, backslashes, unseen characters, type, case."""
-    return _FOLDED_AWAY.sub("", typed(text)).casefold()
-
-
 # Encodings of different kinds on top of one another; one of a kind on top of itself is undone at once.
-_ROUNDS = 3
+ROUNDS = 3
 _NESTED_HTML = re.compile(r"&(?:amp;|#0*38;|#[xX]0*26;)+")
 _NESTED_PERCENT = re.compile(r"%(?:25)+(?=[0-9a-fA-F]{2})")
 # As programs escape a character, and as JSON does. From the beginning of a row of backslashes only: it would be looked
@@ -104,7 +93,7 @@ def essence(text: str) -> str:
 
 
 def _innermost(text: str) -> str:
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         before = text
         if "&" in text:
             text = html.unescape(_NESTED_HTML.sub("&", text))
@@ -119,40 +108,3 @@ def _innermost(text: str) -> str:
         if text == before:
             break
     return text
-
-
-# Characters that are typed at a time: some 5 ms.
-_PIECE = 65_536
-
-# Escapes of letters and digits in JSON, HTML and URLs. Hardly anybody writes one, so most requests are read just once.
-# One by one, as a search for a pattern's own first character is six times as fast as one for any of three.
-_ENCODED = (
-    re.compile(r"\\u00[3467]", re.IGNORECASE),
-    re.compile(r"&(?:amp;)*+#", re.IGNORECASE),
-    re.compile(r"%(?:25)*+[3467]"),
-)
-_UNSEEN = re.compile(f"[{INVISIBLE}]+")
-
-
-def holds_word(word: str, strings: Iterable[str]) -> bool:
-    """Whether `word`, of lower-case letters and digits, stands in one of `strings`, or is cut over two of them.
-
-    Asked of each request, for its key: so it is less than a search in the essence, which nearly no request needs.
-    """
-    # One text of them all: a copy may leave out what stands between two strings.
-    text = "".join(part.strip() for part in strings)
-    for _ in range(_ROUNDS):
-        if word in _unstyled(text):
-            return True
-        if not any(pattern.search(text) for pattern in _ENCODED):
-            return False
-        text = unquote(html.unescape(json_unescape(text)))
-    return word in _unstyled(text)
-
-
-def _unstyled(text: str) -> str:
-    if text.isascii():
-        return text.casefold()
-    # In pieces, as nothing else runs while one is typed: each character stands for itself alone.
-    pieces = (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
-    return "".join(_UNSEEN.sub("", typed(piece)).casefold() for piece in pieces)

@@ -6,8 +6,11 @@ here is untrusted: it is escaped where it is rendered, not before.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+
+from parser import ToolRegistry
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +102,29 @@ class JsonAnswer:
     """The answer's text must be JSON: an object, or what fits `schema` (JSON text)."""
 
     schema: str | None = None
+
+
+def untrusted_strings(transcript: Transcript, registry: ToolRegistry) -> Iterator[str]:
+    """Every string of a request that somebody else wrote and the model will read, part by part."""
+    # What the client and the model wrote is not trusted either: clients put notes into instructions, and an assistant
+    # text or a past call may be the copy of one.
+    yield transcript.instructions or ""
+    for entry in transcript.entries:
+        if isinstance(entry, PastCall):
+            yield entry.name
+        yield from texts_of([entry])
+    for tool in registry:
+        yield tool.description or ""
+        yield tool.parameters or ""
+
+
+def texts_of(entries: Iterable[Entry]) -> Iterator[str]:
+    """What stands in `entries`, but for the names of past calls: who repeats a call quotes nobody."""
+    for entry in entries:
+        match entry:
+            case Guidance(text) | AssistantText(text):
+                yield text
+            case PastCall(arguments=arguments):
+                yield arguments
+            case UserTurn(parts) | ToolResult(parts=parts):
+                yield from (part.text for part in parts if isinstance(part, Text))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parser import ToolRegistry, write_call
+from parser import write_call
 from prompts import (
     BLOCK,
     AssistantText,
@@ -23,7 +23,6 @@ from prompts import (
     Transcript,
     UserTurn,
     summarised,
-    untrusted_strings,
 )
 from prompts.quotation import scalars
 from tests.support.forgeries import SPELLINGS
@@ -229,8 +228,3 @@ def test_each_line_of_a_value_counts_by_itself() -> None:
 )
 def test_values_are_strings_and_digits(arguments: str, values: set[str]) -> None:
     assert set(scalars(arguments)) == values
-
-
-def test_untrusted_strings_are_all_that_is_shown_and_not_ours() -> None:
-    transcript = Transcript((Guidance("a"), user("b"), AssistantText("c"), *output("d")), "e")
-    assert [*untrusted_strings(transcript, ToolRegistry())] == ["e", "a", "b", "c", "read_note", "{}", "d"]

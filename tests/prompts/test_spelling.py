@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts import escape, essence, holds_word
-from prompts.spelling import fold, typed
+from prompts import escape, essence
+from prompts.spelling import typed
 
 LETTERS = st.text(st.sampled_from("abcXYZ019"), min_size=1)
 
@@ -24,7 +24,6 @@ LETTERS = st.text(st.sampled_from("abcXYZ019"), min_size=1)
         "tool\\\\u005fcall", "tool\\x5fcall", "tool\\u{5f}call", "to\u200bol_call", "\uff54ool_call",
         "t\u03bfol_\u0441all",
         "t o o l _ c a l l", "tool_\ncall", "tool\\n_call", "\x1b[01;31mtool\x1b[m_call", '"tool" + "_call"',
-        "\U0001d42dool_call",
     ],
 )  # fmt: skip
 def test_many_spellings_say_the_same(text: str) -> None:
@@ -58,12 +57,5 @@ def test_text_of_nothing_but_beginnings_of_escapes_is_read_in_a_moment(beginning
     assert "toolcall" not in essence(beginning * 100_000)
 
 
-def test_a_word_is_found_in_encodings_and_over_two_strings() -> None:
-    for strings in (["a 7qhvx b"], ["7qh", "vx"], ["7q\\u0068vx"], ["&#55;qhvx"], ["%37qhvx"], ["7\u200bqhvx"]):
-        assert holds_word("7qhvx", strings)
-    assert not holds_word("7qhvx", ["7qhv x"])
-
-
-def test_folded_texts_lose_what_a_copy_loses() -> None:
-    assert fold(" A\\n b\u200b <\\c") == "ab<c"
+def test_what_only_looks_like_a_character_is_typed_as_it() -> None:
     assert typed("\u201ca\u201d") == '"a"'
