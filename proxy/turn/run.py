@@ -202,16 +202,17 @@ class Turn:
             answer = await self._held_to_format(settled(first, second, self._demands))
         # Nor one more where the second one failed, and what was shown of the first stands.
         plain = fault is not None and (fault.plain or failed)
-        if not (self._exhausted or plain) and nothing_left(first, answer, self._demands):
+        reason = None if self._exhausted or plain else nothing_left(first, answer, self._demands)
+        if reason is not None:
             if first.doubtful and not answer.refused:
                 self._report.lose(first.doubtful.doubt.value)
             lost = answer.lost
-            self._report.ask_again(Again.UNDECLARED)
+            self._report.ask_again(reason)
             if hold is Hold.FREE and (first.shown or answer.shown):
                 # Behind the words that announced a call, which are a message of their own.
                 yield [AnswerMessageEnded()]
             reading = self._reading(hold, may_repeat=True, final=True)
-            fault = Fault(Again.UNDECLARED, None if self._demands.tools else call_forbidden(), plain=True)
+            fault = Fault(reason, None if self._demands.tools else call_forbidden(), plain=True)
             async with aclosing(self._read(reading, fault, told=first.words if first.shown else ())) as batches:
                 async for events in batches:
                     yield events

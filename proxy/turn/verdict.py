@@ -283,12 +283,17 @@ def _no_better(second: Answer, demands: Demands) -> bool:
     return bool(second.empty or second.malformed or second.unfit or demands.call)
 
 
-def nothing_left(first: Answer, last: Answer, demands: Demands) -> bool:
-    """Whether nothing is left of calls that were taken out: of undeclared tools, not asked for again, or in vain."""
+def nothing_left(first: Answer, last: Answer, demands: Demands) -> Again | None:
+    """Why nothing is left of an answer whose calls were taken out, not asked for again or in vain; None if some is."""
     # Where a call is demanded, plain words would be refused as well.
     decided = last.settled or last.misfits or demands.call
-    taken_out = first.undeclared or last.undeclared or first.doubtful or (first.lost and first is last)
-    return bool(taken_out) and not (decided or first.answers or last.answers)
+    if decided or first.answers or last.answers:
+        return None
+    if first.doubtful and not last.undeclared:
+        return Again(first.doubtful.doubt.value)
+    if first.undeclared or last.undeclared:
+        return Again.UNDECLARED
+    return Again.MALFORMED if first.lost and first is last else None
 
 
 def end_of(answer: Answer, demands: Demands, usage: Usage) -> tuple[TurnEvent, ...]:

@@ -308,10 +308,17 @@ LOST = Answer(lost=("A tool call was taken out.",))
 
 
 def test_an_answer_of_nothing_but_undeclared_calls_leaves_nothing() -> None:
-    assert nothing_left(UNDECLARED, UNDECLARED, FREE)
-    assert nothing_left(UNDECLARED, NOTHING, FREE)
-    assert nothing_left(NOTHING, UNDECLARED, FREE)
-    assert nothing_left(LOST, LOST, FREE), "it was not asked for once more"
+    assert nothing_left(UNDECLARED, UNDECLARED, FREE) == Again.UNDECLARED
+    assert nothing_left(UNDECLARED, NOTHING, FREE) == Again.UNDECLARED
+    assert nothing_left(NOTHING, UNDECLARED, FREE) == Again.UNDECLARED
+    assert nothing_left(LOST, LOST, FREE) == Again.MALFORMED, "it was not asked for once more"
+
+
+@pytest.mark.parametrize("doubt", Doubt)
+def test_why_nothing_is_left_is_told_by_what_was_taken_out(doubt: Doubt) -> None:
+    doubted = Answer(doubtful=Doubted("rm", doubt))
+    assert nothing_left(doubted, LOST, FREE) == doubt.value
+    assert nothing_left(doubted, UNDECLARED, FREE) == Again.UNDECLARED
 
 
 @pytest.mark.parametrize(
