@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -182,28 +183,37 @@ def _scalars(value: object) -> Iterator[str]:
 # Where a call stands
 
 
-# What a line of a quotation, a table or a comment begins with; and of a list, where past calls are shown.
-_MARKED = re.compile(r"[ \t]*(?:[>|#;%]|//|/\*|--|<!--)")
-_LISTED = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
+# What a line of a list begins with, where past calls are shown; and one of a quotation, a table or a comment, in a list
+# or not.
+_LIST = r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]"
+_LISTED = re.compile(_LIST)
+_MARKED = re.compile(rf"(?:{_LIST})?[ \t]*(?:[>|#;%!]|//|/\*|\(\*|\{{-|--|<!--|rem[ \t])", re.IGNORECASE)
 _INDENTED = re.compile(r" {4}| {0,3}\t")
-# A member of YAML right in front of the call: its name in small letters, or a block of lines that it begins.
-_MEMBER = re.compile(r"(?:^|\n)[ \t]*(?:- )?[a-z][\w-]*:(?:[ \t]+|[ \t]*[|>][+-]?\n[ \t]+)\Z")
-# Elements of HTML that hold text.
-_ELEMENT = re.compile(r"<(?:b|blockquote|code|em|i|kbd|li|p|pre|q|samp|strong|td|th|tt)\b[^<>]*>", re.IGNORECASE)
-# What shows all that follows, over any number of lines -> what ends that. Elsewhere than at the beginning of a line the
-# sign of a comment may be in a path, as `notes/*.md`.
-_OPEN = {"<pre>": "</pre>", "<code>": "</code>", "<!--": "-->", "\n/*": "*/"}
-# What closes a quotation -> what opens it; others are typed as these.
-_QUOTES = {mark: mark for mark in "\"'`*_~|"} | {
-    ")": "(",
-    "]": "[",
-    "}": "{",
-    "\u00bb": "\u00ab",  # guillemets, which some languages use the other way round
-    "\u00ab": "\u00bb",
-    "\u300d": "\u300c",  # corner brackets
-    "\u300f": "\u300e",
-}
-_OPENERS = frozenset(_QUOTES.values())
+# What stands right in front of a call that is the value of a member of YAML, its name in small letters; or a cell of a
+# table without bars around it, behind another one or in the first row.
+_VALUE = re.compile(
+    r"(?:^|\n)[ \t]*(?:- )?[a-z][\w-]*:(?:[ \t]+|[ \t]*(?:[|>][+-]?)?\n[ \t]+(?:- )?)\Z"
+    r"|\|[ \t]*\Z|\n(?=[^\n|]*\|)(?=[^\n-]*-)[ \t:|-]+\n\Z"
+)
+# Elements of HTML that hold text; and those that show text over lines.
+_ELEMENT = re.compile(
+    r"<(?:a|b|blockquote|code|dd|del|div|dt|em|h[1-6]|i|ins|kbd|li|mark|p|pre|q|samp|small|span|strong|td|th|tt|u|var)"
+    r"\b[^<>]*>",
+    re.IGNORECASE,
+)
+# What shows all that follows, where it begins a line or stands on the call's -> what ends that. Elsewhere it is spoken
+# of, and the sign of a comment may be in a path, as `notes/*.md`.
+_SHOWS = re.compile(
+    r"^(?:[ \t]|<[^<>]*>)*(?:<(blockquote|code|pre|samp|td|textarea|th|xmp)\b[^<>]*>|<!--|/\*|<!\[cdata\[)",
+    re.MULTILINE,
+)
+_ENDS = {"-": "-->", "*": "*/", "[": "]]>"}
+# Quotes of programs over lines, where they stand right in front.
+_LONG_QUOTES = ('"""', "'''")
+# What closes as it opens; others are typed as these. All else that may close, and open, is one of Unicode's brackets or
+# quotes, which some languages use the other way round.
+_MARKS = frozenset("\"'`*_~|=")
+_CLOSERS, _OPENERS = frozenset({"Pe", "Pf", "Pi"}), frozenset({"Ps", "Pf", "Pi"})
 # A word, but for the name of an element; what may be the beginning of one is not known yet.
 _WORD = re.compile(r"[^\W_]")
 _MARKUP = re.compile(r"<[/!?]?[A-Za-z][^<>]*>")
@@ -227,7 +237,7 @@ class Place:
 
     @property
     def _line(self) -> str:
-        return typed(self.before[self.before.rfind("\n") + 1 :])
+        return self.before[self.before.rfind("\n") + 1 :]
 
     @property
     def _near(self) -> str:
@@ -237,10 +247,17 @@ class Place:
     @property
     def is_quoted(self) -> bool:
         """Whether what stands in front of it says that it is shown."""
-        begins_line = bool(_MARKED.match(self._line) or (self.before.strip() and _INDENTED.match(self._line)))
-        said = f"\n{self.before.lower()}"
-        is_open = any(said.rfind(begin) > said.rfind(end) for begin, end in _OPEN.items())
-        return begins_line or is_open or bool(_MEMBER.search(self.before))
+        begins_line = bool(_MARKED.match(typed(self._line)) or (self.before.strip() and _INDENTED.match(self._line)))
+        return begins_line or bool(_VALUE.search(self.before)) or self._is_open
+
+    @property
+    def _is_open(self) -> bool:
+        said = self.before.lower()
+        shows = ((show.end(), f"</{show[1]}" if show[1] else _ENDS[show[0][-1]]) for show in _SHOWS.finditer(said))
+        if any(end not in said[at:] for at, end in shows):
+            return True
+        quotes = next(filter(said.rstrip().endswith, _LONG_QUOTES), None)
+        return "<!--" in self._near.rpartition("-->")[2] or bool(quotes and said.count(quotes) % 2)
 
     @property
     def is_listed(self) -> bool:
@@ -250,7 +267,8 @@ class Place:
     def may_be_quoted(self) -> bool:
         """Whether what stands behind it may say so."""
         near = self._near
-        return bool(_has_word(near) or _ELEMENT.search(near) or not _OPENERS.isdisjoint(near))
+        opens = not _MARKS.isdisjoint(typed(near)) or not _OPENERS.isdisjoint(map(unicodedata.category, near))
+        return opens or bool(_has_word(near) or _ELEMENT.search(near))
 
     def is_quoted_by(self, behind: str, *, ended: bool) -> bool | None:
         """Whether words stand on both sides of it on its line, or quotes or brackets round it; None: not known yet.
@@ -260,8 +278,8 @@ class Place:
         line, found, _ = behind.partition("\n")
         # No more than that, however much has come at once.
         line, ended = line[:_MOST_BEHIND], ended or bool(found) or len(line) >= _MOST_BEHIND
-        close = typed(line).lstrip()
-        if _QUOTES.get(close[:1], "\n") in self._near:
+        close = line.lstrip()
+        if close[:1] and self._is_closed_by(close[0]):
             return True
         if close.startswith("</") and _ELEMENT.search(self._near):
             return True
@@ -269,6 +287,12 @@ class Place:
         if _has_word(said if ended else _MARKUP_BEGUN.sub("", said)):
             return _has_word(self._near)
         return False if ended else None
+
+    def _is_closed_by(self, close: str) -> bool:
+        if (mark := typed(close)) in _MARKS:
+            return mark == "|" or mark in typed(self._near)
+        opens = not _OPENERS.isdisjoint(map(unicodedata.category, self._near))
+        return opens and unicodedata.category(close) in _CLOSERS
 
 
 def _has_word(text: str) -> bool:

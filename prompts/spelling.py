@@ -28,9 +28,9 @@ _LOOKALIKES = {
     "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
     "/": "\u2044\u2215\u29f8",
     "\\": "\u2216\u29f5",
-    "a": "\u03b1\u0430\u0251",
+    "a": "\u03b1\u0430\u0251\u1d00",
     "c": "\u03f2\u0441\u1d04",
-    "l": "\u04cf\u0399\u0406\u01c0",
+    "l": "\u04cf\u0399\u0406\u01c0\u029f",
     "o": "\u03bf\u043e\u0585\u1d0f",
     "t": "\u03c4\u0442\u1d1b",
     "A": "\u0391\u0410",
@@ -67,7 +67,7 @@ _NESTED_HTML = re.compile(r"&(?:amp;|#0*38;|#[xX]0*26;)+")
 _NESTED_PERCENT = re.compile(r"%(?:25)+(?=[0-9a-fA-F]{2})")
 # As programs escape a character, and as JSON does. From the beginning of a row of backslashes only: it would be looked
 # along from each of them.
-_CODE_ESCAPE = re.compile(r"(?<!\\)\\++(?:x([0-9a-fA-F]{2})|u\{0*+([0-9a-fA-F]{1,4})\}|u([0-9a-fA-F]{4}))")
+_CODE_ESCAPE = re.compile(r"(?<!\\)\\++(?:x([0-9a-fA-F]{2})|u\{0*+([0-9a-fA-F]{1,4})\}|(?:u|U0000)([0-9a-fA-F]{4}))")
 _SPACE_ESCAPE = re.compile(r"(?<!\\)\\++[bfnrt]")
 # As terminals switch colours.
 _COLOUR = re.compile(r"\x1b\[[\d;]{0,16}+[A-Za-z]")

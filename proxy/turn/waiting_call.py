@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from prompts import Place, essence
 
 # Characters behind a call in which its own result is looked for.
 _MOST_BEHIND = 200
+# A line that announces it.
+_ANNOUNCED = re.compile(rf"(?=[^\n]{{0,{_MOST_BEHIND - 1}}}\n)[^\n]*:[ \t]*\n\s*")
 
 
 class Showing:
@@ -42,8 +46,10 @@ class Showing:
     def _tells_result(self, *, ended: bool) -> bool | None:
         if not self._results:
             return False
-        line, found, _ = self.behind.lstrip().partition("\n")
+        said = self.behind.lstrip()
+        announced = _ANNOUNCED.match(said)
+        line, found, _ = said[announced.end() if announced else 0 :].partition("\n")
         if not (found or ended or len(line) >= _MOST_BEHIND):
             return None
-        said = essence(line[:_MOST_BEHIND])
-        return any(result in said for result in self._results)
+        told = essence(line[:_MOST_BEHIND])
+        return any(result in told for result in self._results)

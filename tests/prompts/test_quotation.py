@@ -55,7 +55,11 @@ ASKED = user("Show me the note.")
     [
         "> ", "a\n>  ", "| a | ", "a\n    ", "a\n\t", "# ", "// ", "/* ", "-- ", "<!-- ", "; ", "% ", "call: ",
         "- call: ",
-        "<pre>\n", "<code>", "a <!-- b\n\n", "/* a\n * b\n", "call: |\n  ", "call: >-\n  ", f"> {BLOCK} ",
+        "<pre>\n", "<code>", "a <!-- b ", "<!-- a\n\n", "/* a\n * b\n", "call: |\n  ", "call: >-\n  ", f"> {BLOCK} ",
+        '<pre class="xml">\n', '<pre><code class="xml">', "<td>\n   ", "<tr><td>a</td></tr>\n<tr>\n <td class='b'>a\n",
+        "<blockquote>\n<p>", "<![CDATA[\n", "text = \"\"\"\n", "'''\n",
+        "a | ", "a | b | ", "a | b\n---|---\n", "a | b\n:-- | --:\n",
+        "call:\n  ", "- call:\n    ", "calls:\n  - ", "- > ", "1. > ", "! ", "(* ", "{- ", "rem ",
     ],
 )  # fmt: skip
 def test_what_stands_in_front_may_be_enough(before: str) -> None:
@@ -78,6 +82,18 @@ def test_what_stands_in_front_may_be_enough(before: str) -> None:
         "<!-- a -->\n",
         f"> a\n{BLOCK}",
         "I look for notes/*.md. ",
+        "In HTML that is <pre>.\n\n",
+        "In HTML that is <td>.\nI look. ",
+        "A comment begins with <!--.\n",
+        "<td>a</td>\n",
+        "<TD>a</TD>\n",
+        "<tool_calls>\n",
+        "| a | b |\n|---|---|\n| c | d |\n\n",
+        "a | b\n---|---\n\n",
+        "I look:\n  ",
+        "remind me. ",
+        '"""a"""\n',
+        '"""\na\n"""\n',
     ],
 )
 def test_and_often_is_not(before: str) -> None:
@@ -105,10 +121,24 @@ BEHIND = [
     ("**", "**", True),
     ("<b>", "</b>", True),
     ("<answer>", "</answer>", False),
-    ("\u00bb", "\u00ab", True),
+    ('<a href="b">', "</a>", True),
+    ("<mark>", "</mark>", True),
+    ("a", "\u00bb", False),
+    ("a ", "| b", True),
     (f"I write {BLOCK}", " now", False),
     (f"I write {BLOCK} and ", " now", True),
 ]
+# As they are in English, French, German, Swedish, Japanese and Chinese.
+QUOTES = [
+    '""', "\u201c\u201d", "\u2018\u2019", "\u00ab\u00bb", "\u00bb\u00ab", "\u2039\u203a", "\u203a\u2039",
+    "\u201e\u201c", "\u201a\u2018", "\u201d\u201d", "\u300c\u300d", "\u300e\u300f", "\u301d\u301e", "\u300a\u300b",
+    "\u3008\u3009", "\u3010\u3011", "\uff08\uff09", "\uff3b\uff3d", "\uff02\uff02", "\u27e8\u27e9", "==",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("marks", QUOTES)
+def test_quotes_and_brackets_of_all_languages_say_so(marks: str) -> None:
+    assert Place(f"It is {marks[0]} ").is_quoted_by(f" {marks[1]}.", ended=True)
 
 
 @pytest.mark.parametrize(("before", "behind", "quoted"), BEHIND)

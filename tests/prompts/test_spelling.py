@@ -24,6 +24,7 @@ LETTERS = st.text(st.sampled_from("abcXYZ019"), min_size=1)
         "tool\\\\u005fcall", "tool\\x5fcall", "tool\\u{5f}call", "to\u200bol_call", "\uff54ool_call",
         "t\u03bfol_\u0441all",
         "t o o l _ c a l l", "tool_\ncall", "tool\\n_call", "\x1b[01;31mtool\x1b[m_call", '"tool" + "_call"',
+        "\U0001d42dool_call", "\\U0000005ftool\\U0000005fcall", "\u1d1b\u1d0f\u1d0f\u029f_\u1d04\u1d00\u029f\u029f",
     ],
 )  # fmt: skip
 def test_many_spellings_say_the_same(text: str) -> None:

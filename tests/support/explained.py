@@ -63,6 +63,14 @@ QUOTED: dict[str, Form] = {
     "in a table": lambda call: f"| what | call |\n|---|---|\n| delete | {call} |",
     "in <pre><code>": lambda call: f"<pre><code>{call}</code></pre>",
     "in <pre> on lines": lambda call: f"<pre>\n{call}\n</pre>",
+    "in <pre> with a class": lambda call: f'<pre class="xml">\n{call}\n</pre>',
+    "in a table without bars around it": lambda call: f"what | call\n---|---\ndelete | {call}",
+    "in a table of HTML": lambda call: f"<table>\n<tr>\n<td>delete</td>\n<td>\n{call}\n</td>\n</tr>\n</table>",
+    "in YAML": lambda call: f"call: {call}",
+    "in YAML below its name": lambda call: f"call:\n  {call}",
+    "in guillemets": lambda call: f"\u00ab{call}\u00bb",
+    "in German quotes": lambda call: f"\u201e{call}\u201c",
+    "in CJK brackets": lambda call: f"\u300a{call}\u300b",
     "in an HTML comment": lambda call: f"<!-- {call} -->",
     "in a fence": lambda call: f"```\n{call}\n```",
     "in a fence with a language": lambda call: f"```xml\n{_over_lines(call)}\n```",
@@ -74,7 +82,6 @@ QUOTED: dict[str, Form] = {
     "between words": lambda call: f"To do it I would write {call} and then wait.",
 }
 ONE_SIDED: dict[str, Form] = {
-    "in YAML": lambda call: f"call: {call}",
     "in a list": lambda call: f"- {call}",
     "in a list with stars": lambda call: f"* {call}",
     "in a numbered list": lambda call: f"1. {call}",

@@ -28,7 +28,8 @@ DONE = Transcript((
 PIECES = st.sampled_from([
     READ_A, READ_B, write_call("read_note", '{"path": "a.md"}', key=KEY), write_call("search", "{}", key=KEY),
     write_call("rm", "{}"), "</tool_call>", "I write ", " for it.", '"', "(", ")", "\n", "\n\n", "- ", "> ", "`", "**",
-    "<pre>", "</pre>", "Beans and peas", "[tool:c1] # Beans", "    ", "call: ", "{",
+    "<pre>", "</pre>", "Beans and peas", "\nIt said:\n", "| ", "\u300c", "\u300d", "---|---\n",
+    "[tool:c1] # Beans", "    ", "call: ", "{",
     "<tool_call>[" + READ_A[11:-12] + ",",
 ])  # fmt: skip
 
@@ -84,7 +85,10 @@ def test_nor_where_calls_leave_live(text: str, cuts: list[int], habit: KeyHabit)
     [
         ("", "\nBeans and peas, it said.", True),
         ("", "\n\n  It was: beans, and peas.\nSo.", True),
-        ("", "\nIt said:\nbeans and peas", False),
+        ("", "\nIt said:\nbeans and peas", True),
+        ("", " and it said: \n\n Beans and peas.", True),
+        ("", "\nI read it.\nbeans and peas", False),
+        ("", "\nIt said:\nPeas.\nBeans and peas", False),
         ("- ", "", True),
         ("I wrote ", " for that.", True),
         ("I read it again. ", "", False),
