@@ -17,6 +17,7 @@ from proxy.cli.commands import build_parser
 from proxy.cli.eval.cases import CATEGORIES, load_cases
 from proxy.errors import RequestError
 from proxy.settings import SETTINGS
+from proxy.wire.parameters import MOVED_FROM_CHAT
 from proxy.wire.responses.input_items import ITEM_KINDS, SILENT_ITEMS
 from proxy.wire.responses.request import Echo, parse_responses_request
 from proxy.wire.tools import CALLABLE_TOOLS
@@ -81,6 +82,7 @@ NOT_FOR_CODEX, NOT_FOR_CHAT_SERVERS = {"sampling", *TOLD}, {"names", "tier", "ve
 SEEN_ELSEWHERE = {"background", "conversation", "previous_response_id", "store"}
 VALUES: dict[str, Any] = {
     "access_programs": {"cyber": "standard"},
+    "background_options": {"completion_window": "soonest"},
     "context_management": [{"type": "compaction", "compact_threshold": 1000}],
     "image": {"context_compression": "auto"},
     "include": ["reasoning.encrypted_content"],
@@ -123,6 +125,8 @@ def effect_and_echo(ignored: set[str], **members: Any) -> tuple[object, object]:
 def test_the_parameters_that_are_documented_are_the_official_clients() -> None:
     assert set(PARAMETERS) == {*ResponseCreateParamsBase.__annotations__, "stream"}
     assert set(Echo.__annotations__) <= set(PARAMETERS)
+    for name in MOVED_FROM_CHAT:
+        assert f"`{name}`" in SECTIONS["Refused"]
 
 
 def fate_of(name: str, ignored: set[str]) -> str:

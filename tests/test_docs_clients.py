@@ -20,6 +20,7 @@ from proxy.server import base_url
 from proxy.settings import SETTINGS, Settings
 from proxy.wire.chat.request import parse_chat_request
 from proxy.wire.json_body import JsonObject, parse_json_object
+from proxy.wire.parameters import MOVED_FROM_RESPONSES
 
 DOCS = Path(__file__).parent.parent / "docs"
 OBSIDIAN = DOCS / "howto" / "obsidian"
@@ -79,6 +80,7 @@ BESIDE: dict[str, dict[str, Any]] = {
     "function_call": {"functions": [FUNCTION]},
     "tool_choice": {"tools": TOOLS},
     "stream_options": {"stream": True},
+    "top_logprobs": {"logprobs": True},
 }
 
 
@@ -97,6 +99,7 @@ def read(members: dict[str, Any]) -> dict[str, object]:
 
 def test_every_parameter_of_openais_is_documented() -> None:
     assert set(CompletionCreateParamsBase.__annotations__) | {"stream"} == set(PARAMETERS) == set(VALUES)
+    assert all(f"`{name}`" in TABLE for name in MOVED_FROM_RESPONSES)
 
 
 @pytest.mark.parametrize("name", sorted(VALUES))

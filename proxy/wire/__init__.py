@@ -7,7 +7,8 @@ custom_tools  tools of free text, as functions of one string
 content       a string or parts -> text and images; files as text
 pdf           the text of a PDF
 pairing       results that do not pair with their calls, made to
-parameters    parameters that several APIs have
+shape         what a member of a request may be, as data
+parameters    the parameters of both of OpenAI's APIs, in one table
 models        the model list
 builder       what makes an API's own events of a turn's
 output        items that open, grow and close: what the builders with items share

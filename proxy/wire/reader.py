@@ -144,6 +144,18 @@ class Reader:
             raise wrong_value(self.at(key), value, values)
         return value
 
+    def choices(self, key: str, values: Sequence[str]) -> list[str]:
+        """An array of some of `values`; none reads as an empty one."""
+        found: list[str] = []
+        for index, value in enumerate(self.array(key) or []):
+            path = f"{self.at(key)}[{index}]"
+            if not isinstance(value, str):
+                raise wrong_type(path, "a string", value)
+            if value not in values:
+                raise wrong_value(path, value, values)
+            found.append(value)
+        return found
+
     def boolean(self, key: str) -> bool | None:
         value = self._object.get(key)
         if value is None or isinstance(value, bool):

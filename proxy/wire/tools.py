@@ -51,7 +51,7 @@ SEARCH = "tool_search"
 CallKind = Literal["function", "custom", "tool_search"]
 
 # What a client may say of a function or a custom tool, and must find in the echo.
-ECHOED_MEMBERS = ("allowed_callers", "defer_loading", "output_schema")
+ECHOED_MEMBERS = ("allowed_callers", "async", "defer_loading", "output_schema")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +177,7 @@ class _Collector:
         form = parse_format(body) if kind == "custom" else None
         parameters = body.get("parameters") if form is None else input_schema(form)
         strict = body.boolean("strict")
+        body.boolean("async")
         deferred = body.boolean("defer_loading") is True
         flat = name if namespace is None else _flat_name(namespace, name)
         if late or not (deferred and self._deferring):

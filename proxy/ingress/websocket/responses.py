@@ -221,8 +221,11 @@ class ResponsesSession:
                 code="unsupported_parameter",
                 param="background",
             )
-        warm_up = request.boolean("generate") is False
         body = {name: value for name, value in message.items() if name not in ENVELOPE}
+        cache = request.object("prompt_cache_options")
+        if cache is not None and cache.boolean("prewarm"):
+            body["generate"] = False
+        warm_up = Reader(body).boolean("generate") is False
         note_message(self._request.app, entry, body)
         with ExitStack() as held:
             draft = await begin_draft(self._request, body, held, self._recent)

@@ -16,8 +16,8 @@ from ...contracts import OutputFormat, Sampling, TurnRequest
 from ...errors import RequestError
 from ..content import untold_images
 from ..json_body import JsonObject
-from ..parameters import EFFORTS, MODEL_NAME, VERBOSITIES, parse_tier, wishes
-from ..reader import Reader, shown, wrong_type, wrong_value
+from ..parameters import CHAT, MODEL_NAME, MOVED_FROM_RESPONSES, check_parameters, parse_tier, wishes
+from ..reader import Reader, wrong_type, wrong_value
 from ..tools import MAX_FORMAT_NAME, TOOL_NAME, ToolSet
 from .messages import parse_messages
 from .tools import parse_chat_tools
@@ -54,8 +54,8 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None, strict_h
     """
     request = Reader(body)
     model = request.matching("model", MODEL_NAME)
+    check_parameters(request, CHAT, MOVED_FROM_RESPONSES)
     _refuse_unserved(request)
-    _check_ignored(request)
     chat = parse_chat_tools(request)
     conversation, function_id = parse_messages(request, chat.tools, strict=strict_history)
     stream = request.boolean("stream") is True
@@ -63,6 +63,10 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None, strict_h
     if options is not None and not stream:
         raise RequestError(
             "The 'stream_options' parameter is only allowed when 'stream' is enabled.", param="stream_options"
+        )
+    if request.get("top_logprobs") is not None and not request.boolean("logprobs"):
+        raise RequestError(
+            "The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled.", param="top_logprobs"
         )
     return ChatRequest(
         turn=TurnRequest(
@@ -72,12 +76,12 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None, strict_h
             choice=chat.choice,
             # The older form has room for one call.
             parallel=not chat.legacy and request.boolean("parallel_tool_calls") is not False,
-            effort=request.choice("reasoning_effort", EFFORTS),
+            effort=request.string("reasoning_effort"),
             summary=summary,
             tier=parse_tier(request),
             wishes=(*wishes(request), *_vain(request)),
             warnings=(*untold_images(request.objects("messages")), *chat.tools.warnings),
-            verbosity=request.choice("verbosity", VERBOSITIES),
+            verbosity=request.string("verbosity"),
             output_format=_output_format(request),
             max_output_tokens=_max_tokens(request),
             stop=_stop(request),
@@ -96,7 +100,7 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None, strict_h
 
 def _refuse_unserved(request: Reader) -> None:
     """What would change the answer's meaning and cannot be served."""
-    if request.integer("n", minimum=1) not in {None, 1}:
+    if request.integer("n") not in {None, 1}:
         raise RequestError(
             "Only one choice is made here: leave 'n' out, and ask again for another answer.",
             code="unsupported_value",
@@ -133,38 +137,13 @@ def _tells_participants_apart(request: Reader) -> bool:
     return len(named) > len({role for role, _ in named})
 
 
-def _check_ignored(request: Reader) -> None:
-    """Parameters without effect here, of which a nonsensical value is refused all the same, as OpenAI does."""
-    request.number("presence_penalty", minimum=-2, maximum=2)
-    request.number("frequency_penalty", minimum=-2, maximum=2)
-    request.integer("top_logprobs", minimum=0, maximum=20)
-    request.boolean("logprobs")
-    request.object("metadata")
-    _check_logit_bias(request.object("logit_bias"))
-
-
-def _check_logit_bias(bias: Reader | None) -> None:
-    if bias is None:
-        return
-    for token in bias.raw:
-        if not (token.isascii() and token.isdigit()):
-            raise RequestError(
-                f"Invalid 'logit_bias': '{shown(token)}' is no token id.", code="invalid_value", param="logit_bias"
-            )
-        bias.number(token, minimum=-100, maximum=100)
-
-
 def _sampling(request: Reader) -> Sampling:
-    return Sampling(
-        request.number("temperature", minimum=0, maximum=2),
-        request.number("top_p", minimum=0, maximum=1),
-        request.integer("seed", minimum=-(2**63), maximum=2**63 - 1),
-    )
+    return Sampling(request.number("temperature"), request.number("top_p"), request.integer("seed"))
 
 
 def _max_tokens(request: Reader) -> int | None:
     """The smaller of the two names' values: some clients send both."""
-    limits = [request.integer(name, minimum=1) for name in ("max_completion_tokens", "max_tokens")]
+    limits = [request.integer(name) for name in ("max_completion_tokens", "max_tokens")]
     return min((limit for limit in limits if limit is not None), default=None)
 
 

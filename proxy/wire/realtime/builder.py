@@ -7,7 +7,7 @@
     response.done       completed | incomplete | failed | cancelled
 
 What stands in brackets tells of the conversation, for a response that belongs to it; the names are those of
-GA or beta. Reasoning is not told. Source: OpenAI's client 3.51, `types/realtime` and `types/beta/realtime`.
+GA or beta. Reasoning is not told. Source: OpenAI's client 3.57, `types/realtime` and `types/beta/realtime`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Events are the same objects as over SSE. What goes wrong before a Response has begun is an `error` frame with
 the status that HTTP would have: clients skip one without it. Source: Open Responses 2026-04-24 (WebSocket
-mode), OpenAI's client 3.51.
+mode), OpenAI's client 3.57.
 """
 
 from __future__ import annotations

@@ -17,8 +17,17 @@ from ...contracts import Compaction, OutputFormat, Sampling, TurnRequest
 from ...errors import RequestError
 from ..content import untold_images
 from ..json_body import JsonObject, JsonValue
-from ..parameters import EFFORTS, MODEL_NAME, SERVICE_TIERS, VERBOSITIES, parse_metadata, parse_tier, wishes
-from ..reader import Reader, wrong_prefix, wrong_type, wrong_value
+from ..parameters import (
+    INCLUDES,
+    MODEL_NAME,
+    MOVED_FROM_CHAT,
+    RESPONSES,
+    check_parameters,
+    parse_metadata,
+    parse_tier,
+    wishes,
+)
+from ..reader import Reader, wrong_prefix, wrong_value
 from ..tools import MAX_FORMAT_NAME, TOOL_NAME, ToolSet, parse_tool_choice, parse_tools
 from .input_items import (
     NO_HISTORY,
@@ -32,27 +41,12 @@ from .input_items import (
     referred_ids,
 )
 
-# What `reasoning.summary` may say, and `reasoning.generate_summary` before it.
-SUMMARIES = ("auto", "concise", "detailed")
+# Tokens of a conversation that is summed up where `context_management` names no threshold: OpenAI publishes none.
+DEFAULT_THRESHOLD = 200_000
 
-# What `reasoning.context` may say.
-CONTEXTS = ("auto", "current_turn", "all_turns")
 
-# What `include` may list.
-INCLUDES = (
-    "code_interpreter_call.outputs", "computer_call_output.output.image_url", "file_search_call.results",
-    "message.input_image.image_url", "message.output_text.logprobs", "reasoning.encrypted_content",
-    "web_search_call.action.sources", "web_search_call.results",
-)  # fmt: skip
-
-# What `prompt_cache_retention` may say.
-CACHE_RETENTIONS = ("in_memory", "in-memory", "24h")
-
-# Objects that are checked to be objects and change nothing here.
-IGNORED_OBJECTS = ("access_programs", "image", "prompt_cache_options")
-
-# Characters of `safety_identifier`.
-MAX_SAFETY_IDENTIFIER = 128
+# What a Response repeats of `prompt_cache_options`.
+ECHOED_CACHE = ("comparison_response_id", "mode", "ttl")
 
 
 class Echo(TypedDict):
@@ -68,6 +62,7 @@ class Echo(TypedDict):
     parallel_tool_calls: bool
     previous_response_id: str | None
     prompt_cache_key: str | None
+    prompt_cache_options: NotRequired[JsonObject]
     prompt_cache_retention: NotRequired[str]
     reasoning: JsonObject
     safety_identifier: str | None
@@ -154,12 +149,35 @@ def _refuse_unserved(request: Reader) -> None:
             code="invalid_value",
             param="background",
         )
+    _refuse_window(request)
+    cache = request.object("prompt_cache_options")
+    if cache is not None and cache.boolean("prewarm") and request.get("generate") is not False:
+        raise RequestError(
+            "Nothing is prepared over HTTP: leave 'prompt_cache_options.prewarm' out, or send 'response.create' over a "
+            "WebSocket.",
+            code="unsupported_parameter",
+            param="prompt_cache_options.prewarm",
+        )
+
+
+def _refuse_window(request: Reader) -> None:
+    """A completion window of hours, where OpenAI has none."""
+    options = request.object("background_options")
+    window = options.string("completion_window") if options else None
+    if window in (None, "soonest"):
+        return
+    if not request.boolean("background") or request.boolean("stream") or parse_tier(request):
+        raise RequestError(
+            f"The completion window '{window}' requires `background: true`, standard processing, and `stream: false`.",
+            code="invalid_value",
+            param="background_options.completion_window",
+        )
 
 
 def _text(request: Reader) -> tuple[JsonObject, str | None, OutputFormat | None]:
     """`text` with its defaults filled in; how long the answer is to be, and of what form."""
     text = request.object("text")
-    verbosity = text.choice("verbosity", VERBOSITIES) if text else None
+    verbosity = text.string("verbosity") if text else None
     form, demand = _format(text.object("format") if text else None)
     return {"format": form, "verbosity": verbosity or "medium"}, verbosity, demand
 
@@ -187,19 +205,11 @@ def _reasoning(request: Reader) -> tuple[JsonObject, str | None, str | None]:
     reasoning = request.object("reasoning")
     if reasoning is None:
         return {"effort": None, "summary": None}, None, None
-    effort = reasoning.choice("effort", EFFORTS)
-    summary = reasoning.choice("summary", SUMMARIES) or reasoning.choice("generate_summary", SUMMARIES)
-    given = {"context": reasoning.choice("context", CONTEXTS), "mode": reasoning.string("mode")}
+    effort = reasoning.string("effort")
+    summary = reasoning.string("summary") or reasoning.string("generate_summary")
+    given = {"context": reasoning.string("context"), "mode": reasoning.string("mode")}
     echo: JsonObject = {"effort": effort, "summary": summary}
     return echo | {key: value for key, value in given.items() if value is not None}, effort, summary
-
-
-def _check_ignored(request: Reader) -> None:
-    """Parameters that change nothing here, held to their shape all the same."""
-    for name in IGNORED_OBJECTS:
-        request.object(name)
-    if (options := request.object("stream_options")) is not None:
-        options.boolean("include_obfuscation")
 
 
 def _compaction(request: Reader) -> Compaction | None:
@@ -208,23 +218,10 @@ def _compaction(request: Reader) -> Compaction | None:
     for entry in request.objects("context_management"):
         entry.required_string("type")
         entry.choice("type", ("compaction",))
-        entry.require("compact_threshold")
-        thresholds.append(entry.integer("compact_threshold", minimum=1) or 1)
+        thresholds.append(entry.integer("compact_threshold", minimum=1000) or DEFAULT_THRESHOLD)
     if ends_with_trigger(request.get("input")):
         return Compaction()
     return Compaction(min(thresholds)) if thresholds else None
-
-
-def _include(request: Reader) -> frozenset[str]:
-    names: set[str] = set()
-    for index, value in enumerate(request.array("include") or []):
-        path = f"include[{index}]"
-        if not isinstance(value, str):
-            raise wrong_type(path, "a string", value)
-        if value not in INCLUDES:
-            raise wrong_value(path, value, INCLUDES)
-        names.add(value)
-    return frozenset(names)
 
 
 def parse_responses_request(
@@ -238,6 +235,7 @@ def parse_responses_request(
     request = Reader(body)
     found = wanted or lookups(body)
     model = request.matching("model", MODEL_NAME)
+    check_parameters(request, RESPONSES, MOVED_FROM_CHAT)
     _refuse_unserved(request)
     # Read when they are first looked at: what is wrong with the tools is said before.
     items = Deferred(partial(all_items, request, history))
@@ -247,40 +245,41 @@ def parse_responses_request(
     instructions = request.string("instructions")
     reasoning, effort, summary = _reasoning(request)
     parallel = request.boolean("parallel_tool_calls")
-    temperature = request.number("temperature", minimum=0, maximum=2)
-    top_p = request.number("top_p", minimum=0, maximum=1)
+    temperature, top_p = request.number("temperature"), request.number("top_p")
     store = request.boolean("store")
     text, verbosity, output_format = _text(request)
-    max_output_tokens = request.integer("max_output_tokens", minimum=16)
-    truncation = request.choice("truncation", ("auto", "disabled")) or "disabled"
+    max_output_tokens = request.integer("max_output_tokens")
+    truncation = request.string("truncation") or "disabled"
     phased = any(isinstance(entry, AssistantText) and entry.phase for entry in conversation.entries)
     wished = [name for name, there in (("phase", phased), ("verbosity", verbosity)) if there]
-    retention = request.choice("prompt_cache_retention", CACHE_RETENTIONS)
-    _check_ignored(request)
+    retention = request.string("prompt_cache_retention")
     echo: Echo = {
         "background": request.boolean("background") is True,
         "instructions": instructions,
         "max_output_tokens": max_output_tokens,
-        "max_tool_calls": request.integer("max_tool_calls", minimum=1),
+        "max_tool_calls": request.integer("max_tool_calls"),
         "metadata": parse_metadata(request),
         "model": model,
         "parallel_tool_calls": parallel is not False,
         "previous_response_id": found.previous_response_id,
         "prompt_cache_key": request.string("prompt_cache_key"),
         "reasoning": reasoning,
-        "safety_identifier": request.string("safety_identifier", max_length=MAX_SAFETY_IDENTIFIER),
+        "safety_identifier": request.string("safety_identifier"),
         "store": store is not False,
         "temperature": 1.0 if temperature is None else temperature,
         "text": text,
         "tool_choice": request.get("tool_choice") or "auto",
         "tools": list(tools.echo),
-        "top_logprobs": request.integer("top_logprobs", minimum=0, maximum=20) or 0,
+        "top_logprobs": request.integer("top_logprobs") or 0,
         "top_p": 1.0 if top_p is None else top_p,
         "truncation": truncation,
         "user": request.string("user"),
     }
     if found.conversation is not None:
         echo["conversation"] = {"id": found.conversation}
+    if (cache := request.object("prompt_cache_options")) is not None:
+        told = {key: value for key, value in cache.raw.items() if key in ECHOED_CACHE and value is not None}
+        echo["prompt_cache_options"] = {"mode": "implicit", "ttl": "30m", **told}
     if retention is not None:
         echo["prompt_cache_retention"] = retention.replace("-", "_")
     return ResponsesRequest(
@@ -311,7 +310,7 @@ def parse_responses_request(
         tools=tools,
         echo=echo,
         stream=request.boolean("stream") is True,
-        service_tier=request.choice("service_tier", SERVICE_TIERS) or "auto",
-        include=_include(request),
+        service_tier=request.string("service_tier") or "auto",
+        include=frozenset(request.choices("include", INCLUDES)),
         input=request.get("input"),
     )

@@ -247,12 +247,16 @@ async def test_stored_completions_are_not_listed() -> None:
         assert (await error_of(response))["code"] == "method_not_supported"
 
 
-@pytest.mark.parametrize(("path", "status"), [("/chat/completions", 404), ("/responses", 400)])
-async def test_an_unknown_model_has_the_status_that_its_api_gives_it(path: str, status: int) -> None:
+@pytest.mark.parametrize(
+    ("path", "asked", "status"),
+    [("/chat/completions", {"messages": [ASK]}, 404), ("/responses", {"input": "hi"}, 400)],
+)
+async def test_an_unknown_model_has_the_status_that_its_api_gives_it(
+    path: str, asked: dict[str, Any], status: int
+) -> None:
     gone = BackendError("The model is gone.", status=400, code="model_not_found", param="model")
     async with client(gone) as (session, url):
-        body = {"model": "m", "messages": [ASK], "input": "hi"}
-        async with session.post(url + path, json=body) as response:
+        async with session.post(url + path, json={"model": "m", **asked}) as response:
             assert response.status == status
             assert (await error_of(response))["code"] == "model_not_found"
 

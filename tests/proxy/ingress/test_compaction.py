@@ -257,7 +257,7 @@ async def test_a_stored_conversation_is_as_short_as_its_last_compaction_left_it(
 
 @pytest.mark.parametrize(
     ("sent", "threshold"),
-    [([{"role": "user", "content": WORDS}, *LONG], 10_000), ([{"role": "user", "content": WORDS}], 1)],
+    [([{"role": "user", "content": WORDS}, *LONG], 10_000), ([{"role": "user", "content": WORDS}], 1_000)],
     ids=["below it", "nothing to sum up"],
 )
 async def test_a_conversation_stays_as_it_is(sent: Any, threshold: int) -> None:
@@ -270,16 +270,19 @@ async def test_a_conversation_stays_as_it_is(sent: Any, threshold: int) -> None:
 async def test_without_a_summary_the_whole_conversation_is_answered_and_the_client_is_told() -> None:
     async with talking(" ", "B.") as (client, backend):
         answer = await client.responses.with_raw_response.create(
-            model="m", input=LONG, context_management=management(1)
+            model="m", input=[{"role": "user", "content": WORDS}, *LONG], context_management=management(1_000)
         )
         assert answer.headers["x-tagcall-warning"] == NOT_COMPACTED
         assert [item.type for item in answer.parse().output] == ["message"]
         assert "# A" in shown(backend)
 
 
-async def test_a_threshold_is_a_number_that_is_there() -> None:
-    async with talking() as (client, _):
-        entries: list[Any] = [{"type": "compaction"}, {"type": "compaction", "compact_threshold": 0}]
-        for entry in entries:
+async def test_a_threshold_may_be_missing_and_is_not_small() -> None:
+    async with talking("B.", "C.") as (client, _):
+        missing: list[Any] = [{"type": "compaction"}, {"type": "compaction", "compact_threshold": None}]
+        for entry in missing:
+            response = await client.responses.create(model="m", input=LONG, context_management=[entry])
+            assert [item.type for item in response.output] == ["message"]
+        for threshold in (0, 1, 999):
             with pytest.raises(BadRequestError, match="compact_threshold"):
-                await client.responses.create(model="m", input=LONG, context_management=[entry])
+                await client.responses.create(model="m", input=LONG, context_management=management(threshold))

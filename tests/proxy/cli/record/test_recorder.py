@@ -212,8 +212,9 @@ async def test_messages_of_the_user_in_a_row_are_recorded_and_so_is_a_compaction
 async def test_a_conversation_that_was_summed_up_on_the_way_is_not_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = [{"role": "user", "content": "It is Monday."}, {"role": "user", "content": QUESTION}]
-    management = [{"type": "compaction", "compact_threshold": 1}]
+    long = "It is Monday. " * 400
+    said = [{"role": "user", "content": long}, {"role": "user", "content": QUESTION}]
+    management = [{"type": "compaction", "compact_threshold": 1000}]
     async with recording_memory(tmp_path / "fixtures", MemoryBackend(["The sum.", "It is empty."])) as server:
         await server.ask("/v1/responses", {"model": "m", "input": said, "context_management": management})
     assert "leave 'context_management' out" in capsys.readouterr().err

@@ -90,6 +90,13 @@ async def test_a_warm_up_says_nothing_and_can_be_continued() -> None:
         assert "Be kind." in (backend.prompts[0].developer or "")
 
 
+async def test_what_prepares_the_cache_is_a_warm_up() -> None:
+    async with socket_to("/responses", "Hello") as (socket, backend):
+        warm = await ask(socket, prompt_cache_options={"prewarm": True})
+        assert check_events(warm)["output"] == []
+        assert backend.prompts == []
+
+
 async def test_a_continuation_that_fails_takes_with_it_what_it_continued() -> None:
     async with socket_to("/responses", CALL, history="strict") as (socket, _):
         asked = (await ask(socket, store=False, tools=TOOLS))[-1]["response"]["id"]

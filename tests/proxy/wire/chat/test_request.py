@@ -36,7 +36,7 @@ def test_nulls_and_unknown_members_are_accepted() -> None:
              "max_completion_tokens", "max_tokens", "metadata", "modalities", "n", "parallel_tool_calls", "prediction",
              "presence_penalty", "reasoning_effort", "response_format", "seed", "service_tier", "stop", "store",
              "stream", "stream_options", "temperature", "tool_choice", "tools", "top_logprobs", "top_p", "user",
-             "verbosity", "web_search_options")
+             "verbosity", "web_search_options", "text", "max_output_tokens", "reasoning", "input")
         ),
         something_new={"a": 1},
     )  # fmt: skip
@@ -153,6 +153,19 @@ REFUSED: list[tuple[dict[str, Any], str, str | None, str]] = [
     ({"stream": True, "stream_options": {"include_usage": 1}}, "stream_options.include_usage", "invalid_type", ""),
     ({"stream_options": {"include_usage": True}}, "stream_options", None, "only allowed when 'stream' is enabled"),
     ({"stream": False, "stream_options": {}}, "stream_options", None, "only allowed when 'stream' is enabled"),
+    ({"top_logprobs": 3}, "top_logprobs", None, "only allowed when 'logprobs' is enabled"),
+    ({"top_logprobs": 3, "logprobs": False}, "top_logprobs", None, "only allowed when 'logprobs' is enabled"),
+    ({"top_logprobs": 21, "logprobs": True}, "top_logprobs", "integer_above_max_value", "<= 20"),
+    ({"modalities": ["smell"]}, "modalities[0]", "invalid_value", "'text', 'audio'"),
+    ({"metadata": {"a": 1}}, "metadata.a", "invalid_type", "expected a string"),
+    ({"web_search_options": {"search_context_size": "x"}}, "web_search_options.search_context_size", "invalid_value",
+     "'low', 'medium', 'high'"),
+    ({"prompt_cache_options": {"mode": "x"}}, "prompt_cache_options.mode", "invalid_value", "'implicit', 'explicit'"),
+    ({"n": 129}, "n", "integer_above_max_value", "<= 128"),
+    ({"text": {}}, "text", "unknown_parameter", "Unknown parameter: 'text'."),
+    ({"max_output_tokens": 5}, "max_output_tokens", "unknown_parameter", "Unknown parameter"),
+    ({"reasoning": {"effort": "low"}}, "reasoning", "unknown_parameter", "Unknown parameter"),
+    ({"input": "hi"}, "input", "unknown_parameter", "Unknown parameter"),
     ({"logit_bias": {"a": 1}}, "logit_bias", "invalid_value", "'a' is no token"),
     ({"logit_bias": {"1": "x"}}, "logit_bias.1", "invalid_type", "expected a decimal"),
     ({"logit_bias": {"1": 101}}, "logit_bias.1", "decimal_above_max_value", "<= 100"),
@@ -173,7 +186,7 @@ REFUSED: list[tuple[dict[str, Any], str, str | None, str]] = [
         "missing_required_parameter",
         "",
     ),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("members", "param", "code", "message"), REFUSED, ids=range(len(REFUSED)))
@@ -197,7 +210,10 @@ BOUNDS: list[tuple[str, list[Any], list[Any]]] = [
     ("top_p", [0, 1], [-0.1, 1.1, "x"]),
     ("presence_penalty", [-2, 2], [-2.1, 2.1, "x"]),
     ("frequency_penalty", [-2, 2], [-2.1, 2.1, "x"]),
-    ("top_logprobs", [0, 20], [-1, 21, 1.5]),
+    ("modalities", [["text"]], ["text"]),
+    ("safety_identifier", ["x" * 128], ["x" * 129, 1]),
+    ("prompt_cache_retention", ["24h"], ["1h"]),
+    ("prediction", [{"type": "content", "content": "x"}], ["x"]),
     ("logprobs", [True, False], ["x"]),
     ("store", [True, False], ["x"]),
     ("metadata", [{}], ["x"]),

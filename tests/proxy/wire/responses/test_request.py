@@ -6,23 +6,18 @@ from typing import Any
 
 import orjson
 import pytest
-from openai.types.responses.response_includable import ResponseIncludable
-from openai.types.shared.reasoning import Reasoning
 
 from prompts import AssistantText, Guidance, Image, PastCall, Text, ToolResult, UserTurn
-from proxy.contracts import OutputFormat
+from proxy.contracts import Compaction, OutputFormat
 from proxy.errors import RequestError
 from proxy.wire.json_body import parse_json_object
 from proxy.wire.responses.request import (
-    CONTEXTS,
-    INCLUDES,
-    SUMMARIES,
+    DEFAULT_THRESHOLD,
     Lookups,
     ResponsesRequest,
     lookups,
     parse_responses_request,
 )
-from tests.support.published_types import literals
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
 READ: dict[str, Any] = {
@@ -254,12 +249,6 @@ def test_a_follow_up_needs_no_tools() -> None:
     assert len(parse(input=[CALL, OUTPUT], tool_choice="auto").turn.registry) == 0
 
 
-def test_the_names_of_values_are_the_official_clients() -> None:
-    assert set(INCLUDES) == literals(ResponseIncludable)
-    assert set(SUMMARIES) == literals(Reasoning.model_fields["summary"].annotation)
-    assert set(CONTEXTS) == literals(Reasoning.model_fields["context"].annotation)
-
-
 def test_a_schema_is_passed_on_as_json_text_and_echoed_in_full() -> None:
     schema = {"type": "object", "properties": {"z": {"type": "string"}, "a": {"type": "number"}}}
     request = parse(text={"format": {"type": "json_schema", "name": "note", "schema": schema, "strict": True}})
@@ -308,10 +297,17 @@ BOUNDS: list[tuple[dict[str, object], str, str]] = [
     ({"context_management": [{}]}, "context_management[0].type", "Missing required parameter"),
     ({"context_management": [{"type": "x"}]}, "context_management[0].type", "Supported values are: 'compaction'."),
     (
-        {"context_management": [{"type": "compaction", "compact_threshold": 0}]},
+        {"context_management": [{"type": "compaction", "compact_threshold": 999}]},
         "context_management[0].compact_threshold",
-        "integer below minimum value. Expected a value >= 1",
+        "integer below minimum value. Expected a value >= 1000",
     ),
+    ({"prompt_cache_key": "x" * 65}, "prompt_cache_key", "maximum length 64"),
+    ({"prompt_cache_options": {"ttl": "1h"}}, "prompt_cache_options.ttl", "'30m', '12h'"),
+    ({"prompt_cache_options": {"prewarm": True}}, "prompt_cache_options.prewarm", "over a WebSocket"),
+    ({"image": {"context_compression": "x"}}, "image.context_compression", "'auto', 'enabled', 'disabled'"),
+    ({"access_programs": {"cyber": "x"}}, "access_programs.cyber", "'standard', 'daybreak_blue', 'daybreak_red'"),
+    ({"background_options": {"completion_window": "1h"}}, "background_options.completion_window", "'soonest', '2h'"),
+    ({"tools": [{**READ, "async": "x"}]}, "tools[0].async", "expected a boolean"),
     (
         {"text": {"format": {"type": "xml"}}},
         "text.format.type",
@@ -329,7 +325,40 @@ def test_a_value_out_of_bounds_is_refused_by_its_path(members: dict[str, object]
 
 def test_values_at_their_bounds_are_accepted() -> None:
     parse(temperature=0, top_p=0, max_output_tokens=16, safety_identifier="x" * 128)
-    parse(temperature=2, top_p=1, context_management=[{"type": "compaction", "compact_threshold": 1}])
+    parse(temperature=2, top_p=1, context_management=[{"type": "compaction", "compact_threshold": 1000}])
+
+
+@pytest.mark.parametrize("entry", [{"type": "compaction"}, {"type": "compaction", "compact_threshold": None}])
+def test_a_compaction_may_name_no_threshold(entry: dict[str, Any]) -> None:
+    assert parse(context_management=[entry]).turn.compaction == Compaction(DEFAULT_THRESHOLD)
+
+
+@pytest.mark.parametrize("missing", [{"background": False}, {"service_tier": "flex"}, {"stream": True}])
+def test_a_completion_window_of_hours_is_for_standard_background_responses(missing: dict[str, Any]) -> None:
+    members: dict[str, Any] = {"background": True, "background_options": {"completion_window": "2h"}}
+    assert parse(**members).echo["background"]
+    assert not parse(background_options={"completion_window": "soonest", "continuation_id": "c"}).echo["background"]
+    error = refusal(**{**members, **missing})
+    assert (error.param, error.code) == ("background_options.completion_window", "invalid_value")
+
+
+CHATS: list[tuple[dict[str, Any], str | None, str, str]] = [
+    ({"response_format": {"type": "json_object"}}, None, "unsupported_parameter", "has moved to 'text.format'"),
+    ({"messages": []}, None, "unsupported_parameter", "has moved to 'input'"),
+    ({"max_completion_tokens": 5}, None, "unsupported_parameter", "has moved to 'max_output_tokens'"),
+    ({"reasoning_effort": "low"}, None, "unsupported_parameter", "has moved to 'reasoning.effort'"),
+    ({"max_tokens": 5}, "max_tokens", "unknown_parameter", "Unknown parameter: 'max_tokens'."),
+]
+
+
+@pytest.mark.parametrize(("members", "param", "code", "message"), CHATS, ids=[next(iter(row[0])) for row in CHATS])
+def test_what_chat_calls_otherwise_is_refused_in_openais_words(
+    members: dict[str, Any], param: str | None, code: str, message: str
+) -> None:
+    error = refusal(**members)
+    assert (error.status, error.param, error.code) == (400, param, code)
+    assert message in error.message
+    assert parse(**dict.fromkeys(members)).echo == parse().echo
 
 
 DEFAULTS: dict[str, Any] = {
@@ -352,6 +381,11 @@ DEFAULTS: dict[str, Any] = {
         ({"conversation": "conv_1"}, {"conversation": {"id": "conv_1"}}),
         ({"conversation": {"id": "conv_1"}}, None),
         ({"prompt_cache_retention": "in-memory"}, {"prompt_cache_retention": "in_memory"}),
+        ({"prompt_cache_options": {}}, {"prompt_cache_options": {"mode": "implicit", "ttl": "30m"}}),
+        (
+            {"prompt_cache_options": {"mode": "explicit", "prewarm": False, "comparison_response_id": "resp_1"}},
+            {"prompt_cache_options": {"mode": "explicit", "ttl": "30m", "comparison_response_id": "resp_1"}},
+        ),
         ({"reasoning": {"effort": "low", "summary": "auto"}}, None),
         ({"reasoning": {"generate_summary": "concise"}}, {"reasoning": {"effort": None, "summary": "concise"}}),
         (
