@@ -160,7 +160,8 @@ async def running_server(
     chosen = make_backend(settings) if backend is None else backend
     store = make_store(settings.store)
     with bind(settings) as bound:
-        async with store, conversation_locks(store) as locks, background_jobs(store, settings.background_lease) as jobs:
+        life = settings.background_lease
+        async with store, conversation_locks(store, life) as locks, background_jobs(store, life) as jobs:
             app = create_app(settings, chosen, store, options, keys, page=page)
             app[BACKGROUND_JOBS] = jobs
             app[CONVERSATION_LOCKS] = locks

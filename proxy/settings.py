@@ -198,8 +198,8 @@ class Settings:
         first=True,
     )
     background_lease: float = _setting(
-        "Seconds without a sign of a server after which its background responses are taken over by another one on the "
-        "same Redis.",
+        "Seconds without a sign of a server after which its conversations are free for others on the same store, and "
+        "its background responses are taken over by another one on the same Redis.",
         default=2.5,
         parse=seconds,
         metavar="SECONDS",

@@ -43,11 +43,15 @@ class StoredConversation:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """That a request has a conversation to itself. `token` is nobody else's."""
+    """That a request has a conversation to itself. `token` is nobody else's.
+
+    It ends with its time, or as soon as its `process` gives no sign of life any more, if it names one.
+    """
 
     conversation_id: str
     owner: str
     token: str
+    process: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +187,16 @@ class ResponseStore(Protocol):
     async def find_items(self, item_ids: Sequence[str], owner: str) -> dict[str, WireObject]:
         """Those of these input and output items, of any stored Response, that are there, by their ids."""
 
+    async def sign(self, process: str, seconds: float) -> None:
+        """That a process lives, for so many seconds."""
+
     async def claim(self, claim: Claim, lease: float, *, instead_of: Sequence[str] = ()) -> bool:
         """Whether nobody had the conversation, in any process, or only who has one of these tokens; it is the claim's
         for `lease` seconds then.
         """
+
+    async def claimed_for(self, claim: Claim) -> float:
+        """Seconds after which the conversation is free, if whoever has it gives no more signs."""
 
     async def renew_claim(self, claim: Claim, lease: float) -> bool:
         """Whether the claim still held; it does for `lease` seconds more then."""

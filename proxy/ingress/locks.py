@@ -2,7 +2,8 @@
 
 free -> taken    here, and by a claim in the store that every process sees; it is renewed while the request runs
 taken -> free    before the last event of an answer leaves, or when its request is over
-                 `LEASE` after its process has gone
+                 soon after its process has gone, which gives signs of life as long as it has any
+                 of what another process goes on with: when that is over, or `LEASE` after nobody has
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from math import ceil
 
 import structlog
 from structlog.typing import FilteringBoundLogger
@@ -22,38 +24,62 @@ from ..errors import RequestError, StoreError
 LEASE = 30.0
 RENEWAL = 10.0
 
+# So many signs of life are given in the time for which one counts.
+SIGNS = 5
+
+# Seconds after which is to be asked again for a conversation that this process has itself.
+STILL = 2.0
+
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class ConversationLocks:
-    """The conversations that requests of this process have. Made by `conversation_locks`."""
+    """The conversations that requests of this process have. Made by `conversation_locks`.
 
-    def __init__(self, store: ResponseStore, group: asyncio.TaskGroup) -> None:
+    `life` is how many seconds a sign of life of this process counts.
+    """
+
+    def __init__(self, store: ResponseStore, group: asyncio.TaskGroup, life: float) -> None:
         self._store = store
         self._group = group
+        self._life = life
+        self._process = secrets.token_hex(8)
+        self._last_sign = float("-inf")
         self._held: dict[tuple[str, str], Claim] = {}
         self._going: dict[tuple[str, str], asyncio.Task[None]] = {}
 
-    async def take(self, owner: str, conversation_id: str) -> Claim:
-        """To be given back with `let_go` or `release`.
+    async def take(self, owner: str, conversation_id: str, *, outlives: bool = False) -> Claim:
+        """To be given back with `let_go` or `release`. `outlives`: should this process go, another one `adopt`s it.
 
         Raises `RequestError` while another request of `owner` has the conversation, `StoreError` when nobody knows.
         """
         name = (owner, conversation_id)
         if name in self._held:
             raise _locked()
-        self._held[name] = claim = Claim(conversation_id, owner, secrets.token_hex(8))
+        process = "" if outlives else self._process
+        self._held[name] = claim = Claim(conversation_id, owner, secrets.token_hex(8), process)
         try:
             if name in self._going:
                 await asyncio.wait([self._going[name]])
+            if not outlives and self._needs_sign:
+                await self._sign()
             taken = await self._store.claim(claim, LEASE)
         except BaseException:
             self.let_go(claim)  # whether it was written is not known
             raise
         if not taken:
             del self._held[name]
-            raise _locked()
+            raise _locked(await self._store.claimed_for(claim))
         return claim
+
+    @property
+    def _needs_sign(self) -> bool:
+        return asyncio.get_running_loop().time() >= self._last_sign + self._life / SIGNS
+
+    async def _sign(self) -> None:
+        now = asyncio.get_running_loop().time()
+        await self._store.sign(self._process, self._life)
+        self._last_sign = now
 
     async def adopt(self, claim: Claim, tokens: Sequence[str]) -> bool:
         """Takes a conversation for a process that has gone, whose claim had one of these `tokens`.
@@ -94,6 +120,16 @@ class ConversationLocks:
         finally:
             await self.release(claim)
 
+    async def give_signs(self) -> None:
+        """Says that this process lives, as long as it runs and has a conversation."""
+        while True:
+            await asyncio.sleep(self._life / SIGNS)
+            if any(claim.process for claim in self._held.values()):
+                try:
+                    await self._sign()
+                except StoreError as error:
+                    log.warning("sign_of_life_not_given", conversations=len(self._held), error=error.message)
+
     async def renew_leases(self) -> None:
         """Says that the requests are being worked on, as long as it runs."""
         while True:
@@ -123,28 +159,33 @@ class ConversationLocks:
                 del self._going[name]
 
 
-def _locked() -> RequestError:
+def _locked(seconds: float = STILL) -> RequestError:
+    """`seconds` after which it is free, if who has it gives no more signs of life."""
     return RequestError(
         "Another process is currently operating on this conversation. Please retry in a few seconds.",
         code="conversation_locked",
         param="conversation",
-        retry_after=2,
+        retry_after=ceil(seconds),
     )
 
 
 @asynccontextmanager
-async def conversation_locks(store: ResponseStore) -> AsyncIterator[ConversationLocks]:
-    """Locks as long as the context is open; leaving it frees what is still taken."""
+async def conversation_locks(store: ResponseStore, life: float) -> AsyncIterator[ConversationLocks]:
+    """Locks as long as the context is open; leaving it frees what is still taken. `life` as there."""
     failure: Exception | None = None
     async with asyncio.TaskGroup() as group:
-        locks = ConversationLocks(store, group)
-        renewing = group.create_task(locks.renew_leases(), name="leases of conversations")
+        locks = ConversationLocks(store, group, life)
+        renewing = [
+            group.create_task(locks.renew_leases(), name="leases of conversations"),
+            group.create_task(locks.give_signs(), name="signs of life"),
+        ]
         try:
             yield locks
         except Exception as error:  # noqa: BLE001 -- raised below: the group would wrap it
             failure = error
         finally:
-            renewing.cancel()
+            for task in renewing:
+                task.cancel()
             locks.let_all_go()
     if failure is not None:
         raise failure

@@ -54,7 +54,8 @@ async def begin_draft(request: web.Request, body: JsonObject, held: ExitStack, l
     claim = None
     if wanted.conversation is not None:
         locks = request.app[CONVERSATION_LOCKS]
-        claim = await locks.take(owner, wanted.conversation)
+        outlives = body.get("background") is True and request.app[STORE].journal.takes_over
+        claim = await locks.take(owner, wanted.conversation, outlives=outlives)
         held.callback(locks.let_go, claim)
     return await make_draft(request.app, owner, body, wanted, claim, library=library)
 

@@ -64,6 +64,9 @@ class KeyValue(Protocol):
 
     async def read(self, key: str) -> bytes | None: ...
 
+    async def left(self, key: str) -> float:
+        """Seconds for which a key is still kept; 0 when it is not there."""
+
     async def values(self, key: str) -> list[bytes]:
         """The list of a key, first one first."""
 

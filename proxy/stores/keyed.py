@@ -3,7 +3,8 @@
     response:<id>        a Response          events:<id>          its event stream
     lease:<id>           whose token it is being made by         request:<id>   from what, so that others can
     told:<id>            somebody was told of its output
-    claim:<owner>:<id>   whose token has the conversation to itself
+    claim:<owner>:<id>   whose token has the conversation to itself, and in which process
+    alive:<process>      it lives
     item:<owner>:<id>    the newest Response in which an item stands
     made:<owner>:<id>    the Response whose output it is
     conversation:<id>    a conversation, its items as the list
@@ -16,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Self
 
@@ -26,7 +27,7 @@ from structlog.typing import FilteringBoundLogger
 
 from ..contracts import Claim, Journal, Run, StoredConversation, StoredRequest, StoredResponse, WireObject
 from .journal import OwnJournal
-from .key_value import Append, Change, Drop, KeyValue, Put, Take
+from .key_value import NOTHING, Append, Change, Drop, KeyValue, Put, Take
 from .records import StoredJson, decode, encode, pack, unpack
 
 # Seconds that a Response is kept, and a conversation after it was written to last: OpenAI's 30 days.
@@ -168,22 +169,39 @@ class KeyedStore:
 
     # Conversations
 
+    async def sign(self, process: str, seconds: float) -> None:
+        await self._keys.commit([Put(_alive(process), b"1", seconds)])
+
     async def claim(self, claim: Claim, lease: float, *, instead_of: Sequence[str] = ()) -> bool:
-        change = Put(_claim_key(claim), claim.token.encode(), lease)
-        for token in (None, *instead_of):
-            if await self._claimed(claim, token, change):
-                return True
-        return False
+        change = Put(_claim_key(claim), _claim_value(claim), lease)
+        if await self._claimed(claim, None, change):
+            return True
+        if (value := await self._keys.read(_claim_key(claim))) is None:
+            return await self._claimed(claim, None, change)
+        token, _, process = value.decode("ascii", "replace").partition(" ")
+        if token in instead_of:
+            return await self._claimed(claim, value, change)
+        return process != "" and await self._claimed(claim, value, change, {_alive(process): None})
 
     async def renew_claim(self, claim: Claim, lease: float) -> bool:
-        return await self._claimed(claim, claim.token, Put(_claim_key(claim), claim.token.encode(), lease))
+        value = _claim_value(claim)
+        return await self._claimed(claim, value, Put(_claim_key(claim), value, lease))
 
     async def release(self, claim: Claim) -> None:
-        await self._claimed(claim, claim.token, Drop(_claim_key(claim)))
+        await self._claimed(claim, _claim_value(claim), Drop(_claim_key(claim)))
 
-    async def _claimed(self, claim: Claim, token: str | None, change: Change) -> bool:
-        """Makes the change where `token` has the claim. Behind an id that is none there is nothing to lock."""
-        expect = {_claim_key(claim): None if token is None else token.encode()}
+    async def claimed_for(self, claim: Claim) -> float:
+        if not _is_id(claim.conversation_id):
+            return 0.0
+        value = await self._keys.read(_claim_key(claim)) or b""
+        _, _, process = value.decode("ascii", "replace").partition(" ")
+        return await self._keys.left(_alive(process) if process else _claim_key(claim))
+
+    async def _claimed(
+        self, claim: Claim, value: bytes | None, change: Change, expect: Mapping[str, bytes | None] = NOTHING
+    ) -> bool:
+        """Makes the change where `value` is the claim's. Behind an id that is none there is nothing to lock."""
+        expect = {_claim_key(claim): value, **expect}
         return not _is_id(claim.conversation_id) or await self._keys.commit([change], expect=expect)
 
     async def save_conversation(self, conversation: StoredConversation, items: Sequence[WireObject] = ()) -> None:
@@ -281,6 +299,14 @@ def _request_record(request: StoredRequest) -> WireObject:
 
 def _claim_key(claim: Claim) -> str:
     return f"claim:{claim.owner}:{claim.conversation_id}"
+
+
+def _claim_value(claim: Claim) -> bytes:
+    return " ".join(filter(None, (claim.token, claim.process))).encode()
+
+
+def _alive(process: str) -> str:
+    return f"alive:{process}"
 
 
 def _item_id(item: WireObject) -> str | None:

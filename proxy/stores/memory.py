@@ -47,6 +47,10 @@ class MemoryKeyValue:
         kept = self._find(key)
         return None if kept is None else kept.value
 
+    async def left(self, key: str) -> float:
+        kept = self._find(key)
+        return 0.0 if kept is None else kept.expires_at - self._clock()
+
     async def values(self, key: str) -> list[bytes]:
         kept = self._find(key)
         return [] if kept is None else list(kept.values)
@@ -110,6 +114,9 @@ class NoKeyValue:
 
     async def read(self, key: str) -> None:
         return None
+
+    async def left(self, key: str) -> float:
+        return 0.0
 
     async def values(self, key: str) -> list[bytes]:
         return []

@@ -106,6 +106,11 @@ class RedisKeyValue:
             value: bytes | None = await connection.immediate_execute_command("GET", _name(key))
         return value
 
+    async def left(self, key: str) -> float:
+        async with self._connection() as connection:
+            milliseconds: int = await connection.immediate_execute_command("PTTL", _name(key))
+        return max(0, milliseconds) / 1000
+
     async def values(self, key: str) -> list[bytes]:
         async with self._connection() as connection:
             values: list[bytes] = await connection.immediate_execute_command("LRANGE", _list_name(key), 0, -1)

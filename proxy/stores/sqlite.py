@@ -39,6 +39,7 @@ MAX_LOG_BYTES = 16 << 20
 
 READ = "SELECT value FROM records WHERE key = ? AND expires_at > ?"
 IS_THERE = "SELECT 1 FROM records WHERE key = ? AND expires_at > ?"
+EXPIRY = "SELECT expires_at FROM records WHERE key = ?"
 LIST = "SELECT value FROM entries WHERE key = ? ORDER BY position"
 PUT = """
 INSERT INTO records VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE
@@ -103,6 +104,11 @@ class SqliteKeyValue:
         async with self._database() as database, database.execute(READ, (key, self._clock())) as cursor:
             row = await cursor.fetchone()
         return None if row is None else bytes(row[0])
+
+    async def left(self, key: str) -> float:
+        async with self._database() as database, database.execute(EXPIRY, (key,)) as cursor:
+            row = await cursor.fetchone()
+        return 0.0 if row is None else max(0.0, float(row[0]) - self._clock())
 
     async def values(self, key: str) -> list[bytes]:
         async with self._database() as database, database.execute(LIST, (key,)) as cursor:

@@ -85,6 +85,8 @@ class FakeRedis:
                 return [self.values.get(key) for key in keys]
             case b"EXISTS", [key]:
                 return int(key in self.values)
+            case b"PTTL", [key]:
+                return self.expiries[key] if key in self.values else -2
             case b"LRANGE", [key, _, _]:
                 return list(self.lists.get(key, []))
             case b"SET", [key, value, b"PX", ttl]:
@@ -101,15 +103,18 @@ class FakeRedis:
                 self.lists[key].remove(value)
                 return 1
             case b"DEL", keys:
-                for key in keys:
-                    self.values.pop(key, None)
-                    self.lists.pop(key, None)
-                    self.touch(key)
-                return len(keys)
+                return self._delete(keys)
             case b"INFO", _:
                 return self.info
             case _:
                 return REPLIES.get(command, ValueError(f"unknown command {command.decode()}"))
+
+    def _delete(self, keys: list[bytes]) -> int:
+        for key in keys:
+            self.values.pop(key, None)
+            self.lists.pop(key, None)
+            self.touch(key)
+        return len(keys)
 
 
 @dataclass

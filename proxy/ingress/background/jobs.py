@@ -27,9 +27,9 @@ from .job import OPENING, Job, JobSink
 # Responses that are being made in the background of this process at a time.
 MAX_RUNNING = 16
 
-# Seconds between the attempts to store a result, and their number; until then it is served from here.
+# Seconds between the attempts to store a result, which is served from here until then, for as long as the process runs:
+# nobody else can know that it has ended, and would make it again.
 RETRY = 2.0
-STORE_ATTEMPTS = 30
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -99,7 +99,7 @@ class Jobs:
 
     def room(self) -> int:
         """How many more may be made here at a time."""
-        return MAX_RUNNING - sum(not job.over for job in self._running.values()) - len(self.taken)
+        return MAX_RUNNING - len(self._running) - len(self.taken)
 
     def enter(self, job: Job, held: ExitStack) -> Job:
         """It is known here as long as `held` is."""
@@ -174,14 +174,14 @@ class Jobs:
         job.tell(pieces, over=last)
 
     async def _store_end(self, app: web.Application, job: Job, last: Sequence[bytes]) -> None:
-        """Stores what became of a job, then tells its subscribers. A store that fails is asked again for a while."""
+        """Stores what became of a job, then tells its subscribers. A store that fails is asked again, to the end."""
         if job.lost:
             return
         job.ending = True
         events = b"".join([*job.events, *last])
         lost = True
         try:
-            for _ in range(STORE_ATTEMPTS):
+            while True:
                 try:
                     kept = await self._save_end(job, events)
                 except StoreError as error:

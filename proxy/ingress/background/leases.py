@@ -90,7 +90,7 @@ class Leases:
             if request is None or run is None or stored is None:
                 self._journal.end(Run(response_id, ""))  # it is over, or has never been begun
             elif (error := await self._begin_anew(request, stored, run)) is not None:
-                await self._fail(stored, run, error)
+                await self._fail(request, stored, run, error)
         except StoreError as error:
             self._journal.leave(response_id)
             log.warning("not_taken_over", response=response_id, error=error.message)
@@ -98,8 +98,11 @@ class Leases:
             self._journal.leave(response_id)
             log.exception("take_over_fault", response=response_id)
 
-    async def _fail(self, stored: StoredResponse, run: Run, error: ApiError) -> None:
+    async def _fail(self, request: StoredRequest, stored: StoredResponse, run: Run, error: ApiError) -> None:
         if await end_elsewhere(self._store, stored, run, error):
+            if (claim := request.claim) is not None:
+                for token in (claim.token, run.token):
+                    await self._store.release(replace(claim, token=token))
             self._jobs.served[METRICS].taken_over("failed")
             log.warning("background_response_failed", response=stored.id, error=error.message)
         else:

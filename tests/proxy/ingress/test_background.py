@@ -395,7 +395,7 @@ async def test_what_ends_while_another_process_cancels_it_stays_as_it_is(
 
 async def test_a_result_that_cannot_be_stored_is_served_until_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     real = KeyedStore.save
-    failures = 5
+    failures = 40
 
     async def fail_for_a_while(self: KeyedStore, *arguments: Any, **named: Any) -> bool:
         nonlocal failures

@@ -253,7 +253,6 @@ async def test_a_store_that_fails_fails_no_answer(sink: str, monkeypatch: pytest
 
     monkeypatch.setattr(KeyedStore, "save", fail)
     monkeypatch.setattr(jobs, "RETRY", 0.01)
-    monkeypatch.setattr(jobs, "STORE_ATTEMPTS", 2)
     backend = TroubledBackend()
     backend.gate.set()
     with capture_logs() as lines:

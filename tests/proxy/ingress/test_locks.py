@@ -18,11 +18,15 @@ from proxy.ingress.locks import ConversationLocks, conversation_locks
 from proxy.stores import make_store
 from proxy.stores.keyed import KeyedStore
 from proxy.stores.memory import MemoryKeyValue
+from tests.support.clock import Clock
 from tests.support.fake_redis import FakeRedis
 from tests.support.memory_backend import Script
 from tests.support.patience import PATIENCE
 from tests.support.redis_server import SERVERS, redis_server
 from tests.support.talking import GatedBackend, talking
+
+# Seconds that a sign of life counts.
+LIFE = 60.0
 
 PIECES: Script = [TextPiece("one"), TurnEnded(None)]
 
@@ -85,10 +89,39 @@ async def test_a_background_response_has_its_conversation_until_its_end_is_told(
 
 async def test_a_server_that_stops_leaves_nothing_locked(place: str) -> None:
     async with make_store(place) as there:
-        async with make_store(place) as here, conversation_locks(here) as held:
+        async with make_store(place) as here, conversation_locks(here, LIFE) as held:
             await held.take("me", "conv_1")
             assert not await there.claim(Claim("conv_1", "me", "x"), 60)
         assert await there.claim(Claim("conv_1", "me", "x"), 60)
+
+
+async def test_of_a_server_that_was_killed_a_conversation_is_free_once_its_sign_of_life_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(locks, "SIGNS", 1)
+    time = 0.0
+    keys = MemoryKeyValue(clock=lambda: time)
+    async with KeyedStore(keys) as store, conversation_locks(store, LIFE) as other:
+        await store.sign("killed", 2.5)
+        assert await store.claim(Claim("conv_1", "me", "x", "killed"), locks.LEASE)
+        for left in ("3", "2", "1"):
+            with pytest.raises(RequestError) as caught:
+                await other.take("me", "conv_1")
+            assert caught.value.headers()["retry-after"] == left
+            time += 0.9
+        await other.release(await other.take("me", "conv_1"))
+
+
+async def test_as_long_as_a_server_has_a_conversation_it_gives_signs(clock: Clock) -> None:
+    async with make_store("memory") as store, conversation_locks(store, LIFE) as held:
+        mine = await held.take("me", "conv_1")
+        yours = Claim("conv_1", "me", "x", "other")
+        for _ in range(2 * locks.SIGNS):
+            before = await store.claimed_for(yours)
+            assert before > LIFE / 2
+            await clock.put_forward(LIFE / locks.SIGNS)
+        await held.release(mine)
+        assert await store.claim(yours, 60)
 
 
 class Diary(KeyedStore):
@@ -114,7 +147,7 @@ async def test_a_lock_is_renewed_and_its_loss_is_said(monkeypatch: pytest.Monkey
     monkeypatch.setattr(locks, "RENEWAL", 0)
     store = Diary()
     with capture_logs() as logs:
-        async with asyncio.timeout(PATIENCE), store, conversation_locks(store) as held:
+        async with asyncio.timeout(PATIENCE), store, conversation_locks(store, LIFE) as held:
             claim = await held.take("me", "conv_1")
             await store.renewed.wait()
             assert not logs
@@ -127,7 +160,7 @@ async def test_a_lock_is_renewed_and_its_loss_is_said(monkeypatch: pytest.Monkey
 
 async def test_a_claim_of_which_nobody_knows_whether_it_was_written_is_given_back() -> None:
     store = Diary()
-    async with store, conversation_locks(store) as held:
+    async with store, conversation_locks(store, LIFE) as held:
         store.fails = StoreError("away")
         with pytest.raises(StoreError):
             await held.take("me", "conv_1")
@@ -137,7 +170,7 @@ async def test_a_claim_of_which_nobody_knows_whether_it_was_written_is_given_bac
 
 async def test_letting_go_twice_frees_nobody_elses_lock() -> None:
     store = Diary()
-    async with store, conversation_locks(store) as held:
+    async with store, conversation_locks(store, LIFE) as held:
         first = await held.take("me", "conv_1")
         await held.release(first)
         await held.take("me", "conv_1")

@@ -216,10 +216,32 @@ async def test_a_claim_is_taken_over_from_those_who_are_known_to_have_gone(store
     assert await store.renew_claim(next_one, 60)
 
 
+async def test_a_claim_of_a_process_that_gives_no_sign_of_life_is_anybodys(store: ResponseStore) -> None:
+    mine, yours = (Claim("conv_1", "me", token, process=f"process-{token}") for token in "ab")
+    await store.sign(mine.process, 60)
+    assert await store.claim(mine, 600)
+    assert not await store.claim(yours, 600)
+    assert 50 < await store.claimed_for(yours) <= 60
+    assert await store.renew_claim(mine, 600)
+    await store.release(mine)
+    assert await store.claimed_for(yours) == 0
+    assert await store.claim(mine, 600)
+    gone = Claim("conv_2", "me", "c", process="gone")
+    assert await store.claim(gone, 600)
+    assert await store.claim(replace(mine, conversation_id="conv_2"), 600)
+    await store.release(gone)
+    assert not await store.claim(replace(yours, conversation_id="conv_2"), 600)
+    lasting = Claim("conv_3", "me", "d")
+    assert await store.claim(lasting, 600)
+    assert not await store.claim(replace(yours, conversation_id="conv_3"), 600)
+    assert 590 < await store.claimed_for(lasting) <= 600
+
+
 async def test_behind_a_hostile_id_there_is_nothing_to_claim(store: ResponseStore) -> None:
     claim = Claim("\ud800" * 1_000, "me", "a")
     assert await store.claim(claim, 60)
     assert await store.renew_claim(claim, 60)
+    assert await store.claimed_for(claim) == 0
     await store.release(claim)
 
 
