@@ -19,14 +19,13 @@ repair    body           a block that is not well-formed, collected up to its en
           call_shape     which members its object may have
           foreign        other notations
           placeholders   what stands in the form of a call where a call has something
-          bare_answer    another parser, for answers that are nothing but a call without its tags
-          headed_call    a third one, for calls that have a header in place of the tags, too
-          held_answer    a fourth one, for answers that a decoder was held to
+answers   answer         the parser of an answer that may be nothing but calls, without the tags
+          openers        how such an answer begins, as a table
 tools     registry       the declared tools, and which of them a name means
           coercion       arguments as a tool's schema wants them
 """
 
-from .bare_answer import BareAnswerParser
+from .answer import AnswerParser
 from .coercion import Coerced, Coercion, Doubtful, coerce, fit, read_parameter_types
 from .events import (
     CallCompleted,
@@ -38,30 +37,31 @@ from .events import (
     Tier,
 )
 from .grammar import CLOSE_TAG, KEY, OPEN_TAG, write_call
-from .headed_call import HeadedCallParser
-from .held_answer import CALL, CALLS, HeldAnswerParser
 from .json_scan import BLANKS, ValueScanner
 from .json_text import members_of, without_member
+from .openers import BARE_ANSWERS, CALL, CALLS, HEADED_ANSWERS, HELD_ANSWERS, Opener
 from .registry import Tool, ToolRegistry
 from .rules import Rule
 from .sentinel import SentinelParser
 
 __all__ = [
+    "BARE_ANSWERS",
     "BLANKS",
     "CALL",
     "CALLS",
     "CLOSE_TAG",
+    "HEADED_ANSWERS",
+    "HELD_ANSWERS",
     "KEY",
     "OPEN_TAG",
-    "BareAnswerParser",
+    "AnswerParser",
     "CallCompleted",
     "CallMalformed",
     "CallStarted",
     "Coerced",
     "Coercion",
     "Doubtful",
-    "HeadedCallParser",
-    "HeldAnswerParser",
+    "Opener",
     "ParserEvent",
     "ReadingEnded",
     "Rule",

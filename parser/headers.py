@@ -37,9 +37,6 @@ def header_like(gap: str) -> str:
 # As we write them. Of an id anything may stand there but the bracket.
 HEADER = r"\[(?:user|assistant|tool:[^\]\n]*)\]"
 
-# What models put in front of a call's JSON in place of its tag: made of the tag and the header of a result.
-CALL_HEADER = r"\[tool(?:_call|:[^\]\n]{1,100})\][ \t]{0,4}(?:\r?\n)?[ \t]{0,4}"
-
 # Names and ids have no parentheses. The groups are the name and the id.
 NAMED_RESULT = r"Result of ([^\n()]{1,128}) \(([^\n()]{1,128})\):"
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from parser import HELD_ANSWERS, openers
 from parser.foreign import _begun, _opening
 from parser.prose import after_calls, before_calls
 from proxy.turn.masking import _patterns
@@ -45,6 +46,8 @@ OUT_OF_REACH = {
 MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
     ("parser/foreign.py", "_begun"): lambda: [_begun()],
     ("parser/foreign.py", "_opening"): lambda: [_opening()],
+    ("parser/openers.py", "_begun"): lambda: [openers._begun(opener.pattern) for opener in HELD_ANSWERS],
+    ("parser/openers.py", "_opening"): lambda: [openers._opening(opener.pattern) for opener in HELD_ANSWERS],
     ("parser/prose.py", "before_calls"): lambda: [before_calls()],
     ("parser/prose.py", "after_calls"): lambda: [after_calls(("[tool:", "<tool_result>"))],
     ("parser/relaxed_json.py", "_other_quotes"): lambda: [re.compile(r"\\.|['\u2019]", re.DOTALL)],

@@ -3,7 +3,7 @@
     {"calls": [<a call>, ...]}    {"call": <a call>} where one is asked for
     <a call>   {"name": <the tool's>, "arguments": <its parameters, whole>}, an alternative for each tool
 
-A model that is held so can write nothing else, so the calls need no tags and no key (`parser.HeldAnswerParser`).
+A model that is held so can write nothing else, so the calls need no tags and no key (`parser.HELD_ANSWERS`).
 """
 
 from __future__ import annotations

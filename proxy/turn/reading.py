@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from parser import (
-    BareAnswerParser,
+    BARE_ANSWERS,
+    HEADED_ANSWERS,
+    HELD_ANSWERS,
+    AnswerParser,
     CallCompleted,
     CallMalformed,
     CallStarted,
-    HeadedCallParser,
-    HeldAnswerParser,
     ParserEvent,
     ReadingEnded,
     SentinelParser,
@@ -294,15 +295,15 @@ class Reading:
         self._said.flush()
         self._look_for_stop()
 
-    def _new_parser(self) -> SentinelParser | BareAnswerParser | HeadedCallParser | HeldAnswerParser:
+    def _new_parser(self) -> SentinelParser | AnswerParser:
         if (self._rules.demanded or self._held) and self._declared is not None:
             # Also where it is not held now: a recording of one that was is replayed by another backend.
-            return HeldAnswerParser(self._declared, arguments=self._rules.live)
+            return AnswerParser(self._declared, HELD_ANSWERS, arguments=self._rules.live)
         if self._rules.bare_calls and self._declared is not None:
-            return HeadedCallParser(self._declared, arguments=self._rules.live)
+            return AnswerParser(self._declared, BARE_ANSWERS, arguments=self._rules.live)
         if self._rules.may_begin_so is not None and self._declared is not None:
             # Without the header, which is taken out, a person would be shown the JSON.
-            return BareAnswerParser(self._declared, arguments=self._rules.live, headed=True)
+            return AnswerParser(self._declared, HEADED_ANSWERS, arguments=self._rules.live)
         return SentinelParser(arguments=self._rules.live)
 
     def _obey(self, calls: PassedCalls, events: Sequence[ParserEvent]) -> str | None:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from parser import (
-    BareAnswerParser,
+    AnswerParser,
     CallCompleted,
     CallMalformed,
     CallStarted,
-    HeadedCallParser,
     ParserEvent,
     ReadingEnded,
     SentinelParser,
@@ -21,9 +20,7 @@ from parser import (
 )
 
 
-def read(
-    pieces: Iterable[str], parser: SentinelParser | BareAnswerParser | HeadedCallParser | None = None
-) -> list[ParserEvent]:
+def read(pieces: Iterable[str], parser: SentinelParser | AnswerParser | None = None) -> list[ParserEvent]:
     """The events of an answer, which keep their promises. What comes behind a reading that ended joins its rest."""
     parser = parser or SentinelParser()
     events: list[ParserEvent] = []

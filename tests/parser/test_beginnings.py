@@ -7,15 +7,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from parser.bare_answer import _HEADED_START, _START
 from parser.beginnings import beginnings
 from parser.body import _FENCE
 from parser.foreign import _opening
 from parser.grammar import CLOSE, CLOSE_BEHIND, OPEN
 from parser.live_call import MEMBER
+from parser.openers import HELD_ANSWERS
 
-USED = {"open": OPEN, "close": CLOSE, "escaped close": CLOSE_BEHIND, "member": MEMBER, "fence": _FENCE, "start": _START,
-        "headed start": _HEADED_START,
+USED = {"open": OPEN, "close": CLOSE, "escaped close": CLOSE_BEHIND, "member": MEMBER, "fence": _FENCE,
+        **{f"opener {at}": re.compile(opener.pattern) for at, opener in enumerate(HELD_ANSWERS)},
         "other notations": _opening()}  # fmt: skip
 
 # Patterns of few letters, with what is used of the syntax: what they match can be counted out.

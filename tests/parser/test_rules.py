@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from parser import Coercion, HeadedCallParser, SentinelParser, Tier, Tool, ToolRegistry
+from parser import BARE_ANSWERS, AnswerParser, Coercion, SentinelParser, Tier, Tool, ToolRegistry
 from parser.rules import Rule, Stage
 from tests.parser.reading import completed, cut, read
 
@@ -45,7 +45,7 @@ def test_every_rule_has_an_example() -> None:
 def test_the_example_of_a_rule_takes_that_rule(rule: Rule, size: int) -> None:
     text = EXAMPLES[rule.value].replace("\u21b5", "\n").replace("\u2423", "\u00a0")
     bare = rule in {Rule.BARE_ANSWER, Rule.FENCED_ANSWER, Rule.HEADED_ANSWER}
-    parser = HeadedCallParser(ToolRegistry([Tool("read_note")])) if bare else SentinelParser()
+    parser = AnswerParser(ToolRegistry([Tool("read_note")]), BARE_ANSWERS) if bare else SentinelParser()
     call = next(completed(read(cut(text, size), parser)))
     assert rule.value in call.repairs
     assert call.name == "read_note"

@@ -199,20 +199,11 @@ async def test_and_the_headers_of_results_on_any_line(mode: TurnOptions, chunk: 
         assert outcome.text == "It says:\n10.5\nnone"
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        '[tool_call] {"name": "get_weather", "arguments": {"city": "Oslo"}}',
-        '[tool:call_2] {"name": "get_weather", "arguments": {"city": "Oslo"}}',
-        '[tool:get_weather] {"city": "Oslo"}',
-    ],
-)
-async def test_a_small_model_calls_by_a_header_too(mode: TurnOptions, chunk: int, answer: str) -> None:
-    outcome = await play(f"I look.\n{answer}", request=asked(), options=mode, chunk=chunk)
+async def test_a_small_model_calls_by_the_header_of_its_tool_too(mode: TurnOptions, chunk: int) -> None:
+    outcome = await play('[tool:get_weather] {"city": "Oslo"}', request=asked(), options=mode, chunk=chunk)
     assert outcome.calls == ([("get_weather", OSLO)] if is_small(mode) else [])
     if is_small(mode):
-        assert outcome.text == "I look.\n"
-        assert outcome.report.tiers == {"C": 1}
+        assert (outcome.text, outcome.report.tiers) == ("", {"C": 1})
 
 
 @pytest.mark.parametrize("header", ["[tool_call]", "[tool:call_2]"])

@@ -6,8 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parser import BareAnswerParser, CallCompleted, ParserEvent, Rule, StrayCloser, Tier, Tool, ToolRegistry
-from parser.bare_answer import HARMLESS, MAX_FRAME_CHARS
+from parser import (
+    BARE_ANSWERS,
+    HEADED_ANSWERS,
+    AnswerParser,
+    CallCompleted,
+    ParserEvent,
+    Rule,
+    StrayCloser,
+    Tier,
+    Tool,
+    ToolRegistry,
+)
+from parser.openers import HARMLESS, MAX_FRAME_CHARS
 from parser.rules import Stage
 from tests.parser.reading import Answer, answer_of, arguments_told, completed, cut, merged, outside, read, received
 
@@ -18,7 +29,7 @@ NOTE = ("read_note", '{"path": "a.md"}')
 
 
 def bare(pieces: list[str], *, max_chars: int = 10_000) -> list[ParserEvent]:
-    return read(pieces, BareAnswerParser(REGISTRY, max_chars=max_chars))
+    return read(pieces, AnswerParser(REGISTRY, BARE_ANSWERS, max_chars=max_chars))
 
 
 CALLS = {
@@ -66,7 +77,7 @@ def test_a_call_that_readers_take_differently_is_none(arguments: str) -> None:
 @pytest.mark.parametrize("text", [*(text for text, _ in CALLS.values()), "So.", f"So: {TAGGED}"])
 def test_arguments_that_are_not_wanted_are_not_told(text: str) -> None:
     for size in (1, 3, 7, 0):
-        silent = read(cut(text, size), BareAnswerParser(REGISTRY, arguments=False))
+        silent = read(cut(text, size), AnswerParser(REGISTRY, BARE_ANSWERS, arguments=False))
         assert merged(silent) == merged(outside(bare(cut(text, size))))
         assert not any(arguments_told(silent).values())
 
@@ -74,12 +85,12 @@ def test_arguments_that_are_not_wanted_are_not_told(text: str) -> None:
 @pytest.mark.parametrize("header", ["[tool_call] ", "[tool:call_2] ", "\n[tool:call_2]\n"])
 def test_where_only_a_header_makes_a_call_of_an_answer(header: str) -> None:
     for size in (1, 3, 7, 0):
-        events = read(cut(f"{header}{BODY}\n", size), BareAnswerParser(REGISTRY, headed=True))
+        events = read(cut(f"{header}{BODY}\n", size), AnswerParser(REGISTRY, HEADED_ANSWERS))
         assert answer_of(events) == Answer("", [NOTE], "repaired")
         [call] = completed(events)
         assert (call.tier, call.repairs) == (Tier.BARE, ("headed-answer",))
         for text in (BODY, f"```\n{BODY}\n```", f"{header}{BODY}\nSo.", f"So.\n{header}{BODY}", f"{header}off", header):
-            found = read(cut(text, size), BareAnswerParser(REGISTRY, headed=True))
+            found = read(cut(text, size), AnswerParser(REGISTRY, HEADED_ANSWERS))
             assert merged(found) == merged(read([text]))
 
 
@@ -149,7 +160,7 @@ def test_a_tagged_call_is_read_as_ever(text: str) -> None:
      (f"```\n{TAGGED}\n```\n", "T"), ('{"name": "read_note", "arguments": {"a": ', "x")],
 )  # fmt: skip
 def test_text_is_held_back_only_while_it_can_be_a_call(held: str, then: str) -> None:
-    parser = BareAnswerParser(REGISTRY)
+    parser = AnswerParser(REGISTRY, BARE_ANSWERS)
     assert parser.receive_text(held) == []
     parser.receive_text(f"{then} ")
     said = parser.receive_text("and so on")
@@ -182,7 +193,7 @@ def test_a_near_name_is_good_enough() -> None:
 
 def test_text_after_the_end_is_a_mistake_of_the_caller() -> None:
     for text in ("", BODY, "Hello."):
-        parser = BareAnswerParser(REGISTRY)
+        parser = AnswerParser(REGISTRY, BARE_ANSWERS)
         parser.receive_text(text)
         parser.receive_eof()
         with pytest.raises(RuntimeError):
