@@ -85,16 +85,24 @@ class _Items:
         self._referred = history.referred
         self._strict = history.strict
         self._calls: dict[str, str] = {}
+        self._unanswered: dict[str, PastCall] = {}
         self._outputs: dict[str, JsonValue] = {}
         self._uncalled: dict[str, str] = {}
         self._foreign_ids = ForeignIds()
         self._ids: set[str] = set()
+        self._own_ids: set[str] | None = None  # of the request's own items, once these have begun
+
+    def begin_request(self) -> None:
+        """What was added is stored: what follows are the request's own items, which may repeat a call of it."""
+        self._own_ids = set()
 
     def add(self, item: Reader) -> None:
         if self._referred and (stored := self._referred.get(referred_id(item.raw) or "")) is not None:
             item = Reader(dict(stored), item.path)
-        self._check_id(item)
         kind = item.string("type") or ("message" if item.get("role") is not None else None)
+        call = self._read_call(item, kind)
+        repeats = not self._strict and call is not None and self._unanswered.get(call.call_id) == call
+        self._check_id(item, repeats=repeats)
         match kind:
             case None:
                 raise missing(item.at("type"))
@@ -102,8 +110,8 @@ class _Items:
                 self._message(item)
             case "tool_search_call" | "tool_search_output" if not executed_by_client(item):
                 pass
-            case _ if kind in CALL_NOUNS:
-                self._call(item, kind)
+            case _ if call is not None:
+                self._call(call, kind, repeats=repeats)
             case _ if kind in OUTPUTS:
                 self._output(item, kind)
             case "item_reference":
@@ -119,17 +127,21 @@ class _Items:
             case _:
                 raise wrong_value(item.at("type"), kind, ITEM_KINDS)
 
-    def _check_id(self, item: Reader) -> None:
+    def _check_id(self, item: Reader, *, repeats: bool = False) -> None:
+        """`repeats`: it is a call that waits for its output already, which may stand in what is stored as well."""
         identifier = item.string("id")
         if not identifier:
             return
-        if identifier in self._ids:
+        own = self._own_ids or ()
+        if identifier in self._ids and (identifier in own or not repeats):
             raise RequestError(
                 f"Duplicate item found with id {identifier[:64]}. Remove duplicate items from your input and try "
                 "again.",
                 param=self._param,
             )
         self._ids.add(identifier)
+        if self._own_ids is not None:
+            self._own_ids.add(identifier)
 
     def _message(self, item: Reader) -> None:
         role = item.required_string("role")
@@ -150,14 +162,23 @@ class _Items:
             case _:
                 raise wrong_value(item.at("role"), role, INPUT_ROLES)
 
-    def _call(self, item: Reader, kind: str) -> None:
+    def _read_call(self, item: Reader, kind: str | None) -> PastCall | None:
+        """The call that an item is, if it is one that the client executes."""
+        if kind not in CALL_NOUNS or (kind == "tool_search_call" and not executed_by_client(item)):
+            return None
         arguments = _arguments(item, kind)
         call_id = shown_id(item.required_string("call_id"))
         name = SEARCH if kind == "tool_search_call" else item.required_string("name")
-        if call_id in self._calls:
-            raise RequestError(f"Duplicate {CALL_NOUNS[kind]} found with call_id {call_id}.", param=self._param)
-        self._calls[call_id] = CALL_NOUNS[kind]
-        self.entries.append(PastCall(call_id, self._tools.model_name(name, item.string("namespace")), arguments))
+        return PastCall(call_id, self._tools.model_name(name, item.string("namespace")), arguments)
+
+    def _call(self, call: PastCall, kind: str, *, repeats: bool) -> None:
+        if repeats:
+            return
+        if self._strict and call.call_id in self._calls:
+            raise RequestError(f"Duplicate {CALL_NOUNS[kind]} found with call_id {call.call_id}.", param=self._param)
+        self._calls[call.call_id] = CALL_NOUNS[kind]
+        self._unanswered[call.call_id] = call
+        self.entries.append(call)
 
     def _output(self, item: Reader, kind: str) -> None:
         """An output of any kind answers a call of any kind: the id leaves no doubt."""
@@ -169,6 +190,7 @@ class _Items:
 
     def _result(self, result: ToolResult, output: JsonValue, noun: str) -> None:
         call_id = result.call_id
+        self._unanswered.pop(call_id, None)
         if call_id not in self._calls:
             if self._strict:
                 raise self._without_call(call_id, noun)
@@ -301,7 +323,9 @@ def parse_input(request: Reader, given: Iterable[Reader], tools: ToolSet, histor
     `given` are `all_items`. `input` may be missing or empty where the request continues something.
     """
     items = _Items(tools, history)
-    for item in given:
+    for index, item in enumerate(given):
+        if index == len(history.items):
+            items.begin_request()
         items.add(item)
     value = request.get("input")
     _check_triggers(value[:-1] if isinstance(value, list) else (), "input")
@@ -338,6 +362,7 @@ def check_added(request: Reader, history: History, *, max_length: int) -> None:
     items = _Items(ToolSet(), history, "items")
     for index, stored in enumerate(history.items):
         items.add(Reader(dict(stored), f"conversation.items[{index}]"))
+    items.begin_request()
     for item in request.objects("items", max_length=max_length):
         items.add(item)
     _check_triggers(request.array("items") or (), "items")

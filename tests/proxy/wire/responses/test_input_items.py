@@ -150,11 +150,29 @@ def test_outputs_may_come_in_another_order_than_their_calls() -> None:
     assert [entry.call_id for entry in got if isinstance(entry, ToolResult)] == ["call_2", "call_1"]
 
 
-def test_a_call_that_is_resent_beside_its_stored_self_is_a_duplicate() -> None:
-    stored = History(items=({**CALL, "id": "fc_1"},))
+def test_a_call_that_is_resent_beside_its_stored_self_is_a_duplicate_in_strict_history() -> None:
+    stored = History(items=({**CALL, "id": "fc_1"},), strict=True)
     assert entries(OUTPUT, history=stored, previous_response_id="resp_1") == (PAST, RESULT)
     error = refusal({**CALL, "id": "fc_1"}, OUTPUT, history=stored, previous_response_id="resp_1")
     assert error.message == DUPLICATE
+
+
+@pytest.mark.parametrize("again", [{**CALL, "id": "fc_1"}, CALL, {**CALL, "id": "fc_2", "status": "completed"}])
+def test_a_call_that_is_resent_before_its_output_counts_once_in_forgiving_history(again: dict[str, Any]) -> None:
+    stored = ({**CALL, "id": "fc_1"},)
+    assert entries(again, OUTPUT, history=History(stored), previous_response_id="resp_1") == (PAST, RESULT)
+    # And so it does in what continues that.
+    kept = History((*stored, again, OUTPUT))
+    assert entries(USER, history=kept, previous_response_id="resp_2") == (PAST, RESULT, UserTurn((Text("Go on."),)))
+
+
+def test_one_item_id_twice_in_one_request_is_a_duplicate_whatever_the_history() -> None:
+    for history in (History(), History((USER,))):
+        twice = [{**CALL, "id": "fc_1"}, {**CALL, "id": "fc_1"}, OUTPUT]
+        assert refusal(*twice, history=history).message == DUPLICATE
+        assert refusal({**CALL, "id": "fc_1"}, OUTPUT, {**USER, "id": "fc_1"}, history=history).message == DUPLICATE
+    stored = History(({**CALL, "id": "fc_1"},))
+    assert refusal({**CALL, "id": "fc_1", "name": "write"}, OUTPUT, history=stored).message == DUPLICATE
 
 
 def test_a_request_that_continues_something_needs_no_input() -> None:
@@ -220,7 +238,20 @@ MENDED: list[tuple[list[dict[str, Any]], tuple[Entry, ...], dict[str, int]]] = [
         (PAST, RESULT, ToolResult("call_1", (Text("other"),))),
         {"doubled": 1},
     ),
-]
+    # Clients that count the calls of each turn.
+    (
+        [CALL, OUTPUT, USER, {**CALL, "arguments": "[]"}, {**OUTPUT, "output": "other"}],
+        (
+            PAST, RESULT, UserTurn((Text("Go on."),)), PastCall("call_1", "read", "[]"),
+            ToolResult("call_1", (Text("other"),)),
+        ),
+        {},
+    ),
+    ([CALL, OUTPUT, USER, CALL, OUTPUT], (PAST, RESULT, UserTurn((Text("Go on."),)), PAST, RESULT), {}),
+    ([CALL, OUTPUT, CALL, USER], (PAST, RESULT, PAST, NO_RESULT, UserTurn((Text("Go on."),))), {"missing": 1}),
+    ([CALL, CUSTOM, CUSTOM_OUTPUT], (PAST, CUSTOM_PAST, RESULT, NO_RESULT), {"missing": 1}),
+    ([CALL, CALL, OUTPUT], (PAST, RESULT), {}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("items", "expected", "repairs"), MENDED, ids=[str(index) for index in range(len(MENDED))])
