@@ -24,12 +24,10 @@ call_key       the key itself, and what a call carries in its place
 key_habits     which models write it
 waiting_call   a call of which what stands behind it tells whether it is shown
 leaving_call   a call that leaves while it is written
-own_notation   what only we write, taken out of answers
+filters        what of a text is taken out on its way to the client, and restored
 strictness     the schemas of strict tools
 tokens         how many tokens a text is, estimated
 truncation     a conversation without its oldest part
-visible_text   text on its way to the client, up to a stop string
-masking        the key taken out of what leaves
 report         what happened, for logs: no text of anybody
 observer       who hears of each block as well
 """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..contracts import AnswerMessageEnded, AnswerText, ToolCallStarted, TurnEvent
+from .filters import TakenOut
 from .json_output import JsonOutput, Unfit
-from .own_notation import TakenOut
 from .release import text_of
 from .report import TurnReport
 

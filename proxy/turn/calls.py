@@ -26,9 +26,9 @@ from prompts import (
 from ..contracts import TurnRequest
 from ..ids import CALL_ID
 from .call_key import Carried, KeyMode, TurnKey
+from .filters import masked
 from .key_habits import KeyHabit
 from .key_rule import Doubt, KeyedCall, KeyRule, Refusal
-from .masking import masked
 from .strictness import Misfit, ToolSchemas
 from .waiting_call import Showing
 

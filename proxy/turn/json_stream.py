@@ -16,8 +16,8 @@ from cachetools import LRUCache
 from parser import BLANKS, ValueScanner
 from prompts import JsonUnescaper
 
+from .filters import Mask
 from .key_habits import Speaker
-from .masking import Mask
 
 # Owners' models whose broken formats are remembered: their names are the clients'.
 MOST_MODELS = 256

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..contracts import Reasoning, ReasoningItemEnded, ToolCallArguments, ToolCallEnded, ToolCallStarted, TurnEvent
-from .masking import Mask
+from .filters import Mask
 
 
 class LeavingCall:

@@ -20,9 +20,9 @@ from ..contracts import ToolCallArguments, ToolCallEnded, ToolCallStarted, TurnE
 from .blocks import QUOTED, TAKEN_OUT, UNREADABLE, MeantCall, begun_arguments, is_markup
 from .call_key import Carried
 from .calls import Accepted, CallGate, Doubted
+from .filters import masked
 from .key_rule import Doubt, Refusal
 from .leaving_call import LeavingCall
-from .masking import masked
 from .reading_rules import ReadingRules
 from .release import Cue, Hold, Release
 from .report import TurnReport

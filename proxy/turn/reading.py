@@ -11,7 +11,7 @@ is an `Answer`, a plain value that `verdict` judges.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from parser import (
     BARE_ANSWERS,
@@ -26,6 +26,7 @@ from parser import (
     SentinelParser,
     StrayCloser,
 )
+from prompts import Unescaper
 
 from ..contracts import (
     BackendEvent,
@@ -43,10 +44,20 @@ from ..contracts import (
 from ..errors import BackendError
 from .blocks import UNREADABLE, half_a_block
 from .calls import CallGate
+from .filters import (
+    Chain,
+    Headers,
+    InventedResults,
+    LineRule,
+    Mask,
+    OwnLines,
+    OwnNotation,
+    StopStrings,
+    TakenOut,
+    masked,
+)
 from .json_stream import JsonStream
 from .leaving_call import LeavingCall
-from .masking import Mask, masked
-from .own_notation import OwnNotation
 from .passed_calls import PassedCalls
 from .reading_rules import ReadingRules
 from .release import Hold, Release
@@ -54,7 +65,6 @@ from .report import TurnReport
 from .shown_text import ShownText
 from .tokens import CHARACTERS_PER_TOKEN, TokenMeter
 from .verdict import Answer
-from .visible_text import VisibleText
 
 
 class Reading:
@@ -81,13 +91,10 @@ class Reading:
         self._thought_part = 0
         self._release = Release(rules.hold)
         self._out = out = list[TurnEvent]()
-        self._notation = OwnNotation(
-            (tool.name for tool in self._declared or ()),
-            named_results=rules.named_results,
-            may_begin_so=rules.may_begin_so,
-            told=report.take_out,
-        )
-        visible = VisibleText(rules.stop_strings, key)
+        self._notation = OwnNotation(self._line_rules(), told=report.take_out)
+        self._stop_strings = StopStrings(rules.stop_strings) if rules.stop_strings else None
+        mask = None if key is None else Mask(key)
+        visible = Chain([each for each in (mask, Unescaper(), self._stop_strings) if each is not None])
         self._said = said = ShownText(out, self._release, report, self._notation, visible, echoes=rules.echoes)
         self._leaving = LeavingCall(out, key)
         self._calls: PassedCalls | None = None
@@ -171,10 +178,10 @@ class Reading:
             words=self._said.words,
             lost=tuple(self._said.lost),
             echo=self._said.echo,
-            repeats_line=self._notation.repeats_line,
+            repeats_line=TakenOut.OWN_LINE in self._notation.took,
             written=masked(self._said.written, self._rules.key),
             incomplete=self._incomplete,
-            ended_by_stop_string=self._said.stopped,
+            ended_by_stop_string=self._stopped,
             error=self._error,
             constrained=self._held and self._error is not None and self._characters > 0,
         )
@@ -192,7 +199,15 @@ class Reading:
 
     def show_lines(self, lines: Sequence[str], said: Sequence[str]) -> None:
         """The model was shown these lines of ours, and the client those: one that it repeats is taken out."""
-        self._notation.lines, self._notation.said = lines, said
+        if lines or said:
+            self._notation.know(OwnLines(lines, said))
+
+    def _line_rules(self) -> Iterator[LineRule]:
+        names, named = [tool.name for tool in self._declared or ()], self._rules.named_results
+        if self._rules.may_begin_so is not None:
+            yield Headers(self._rules.may_begin_so, names, named=named)
+        if self._declared is not None:
+            yield InventedResults(names, named=named)
 
     def _taken(self) -> list[TurnEvent]:
         out = [*self._out]
@@ -379,8 +394,14 @@ class Reading:
         self._said.feed(text)
         self._look_for_stop()
 
+    @property
+    def _stopped(self) -> bool:
+        return self._stop_strings is not None and self._stop_strings.reached
+
     def _look_for_stop(self) -> None:
+        if self._stop_strings is None or not self._stop_strings.reached:
+            return
         # A demanded call is all that is wanted: at OpenAI there is no word in front of one that could end it.
         waits = self._rules.demanded and self._calls is not None and (self._in_call or not self._calls.came)
-        if self._said.stopped and not waits:
+        if not waits:
             self._end("a stop string came", winds_down=True)

@@ -50,12 +50,12 @@ from .aside import Aside, AsideIfLong, in_place, is_long
 from .beside_calls import BesideCalls
 from .call_key import CallKeys, KeyMode, TurnKey
 from .calls import CallGate
+from .filters import masked
 from .held_calls import CallHold, HeldCalls
 from .json_output import JsonOutput
 from .json_stream import HeldFormats, StreamJson
 from .key_habits import Speaker
 from .lane_end import LaneEnd
-from .masking import masked
 from .prompting import Prompts, estimated_usage
 from .reading import Reading
 from .reading_rules import ReadingRules

@@ -12,11 +12,10 @@ from collections.abc import Iterable
 from prompts import BLOCK, CONTEXT
 
 from ..contracts import AnswerMessageEnded, AnswerText, TurnEvent
+from .filters import Chain, OwnNotation, TakenOut
 from .json_stream import JsonStream
-from .own_notation import OwnNotation, TakenOut
 from .release import Cue, Hold, Release
 from .report import TurnReport
-from .visible_text import VisibleText
 
 # Pieces of the answer's end that are kept before they are joined and cut.
 _KEPT = 512
@@ -38,7 +37,7 @@ class ShownText:
         release: Release,
         report: TurnReport,
         notation: OwnNotation,
-        visible: VisibleText,
+        visible: Chain,
         *,
         echoes: Iterable[str] = (),
     ) -> None:
@@ -66,11 +65,6 @@ class ShownText:
         """Of the message that is being written."""
         self.lost: list[str] = []
         """What a client is told of blocks that were taken out."""
-
-    @property
-    def stopped(self) -> bool:
-        """A stop string came."""
-        return self._visible.stopped
 
     @property
     def before(self) -> str:

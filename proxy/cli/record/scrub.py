@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ...replay.call_key import PLACEHOLDER
 from ...replay.placeholders import HOME, KEY, PERSON, REDACTED, WINDOWS_HOME, mail_address
-from ...turn.masking import spelt
+from ...turn.filters import spelt
 from .secrets import KEYS, NAMED_SECRETS, SECRET_NAME
 
 _HOMES = re.compile(r"/(?:home|Users)/[^/\s\"'`:;,<>()]+|(?<![\w/])/root(?=/|\b)")

@@ -11,7 +11,7 @@ from prompts import Image, Part
 
 from ...contracts import Prompt, ReasoningPiece, TextPiece
 from ...replay.call_key import key_of
-from ...turn.masking import masked
+from ...turn.filters import masked
 from ...wire.json_body import parse_json_object
 from .record import TurnRecord
 from .words import HeardTurn, KeptWords, LeftEvents

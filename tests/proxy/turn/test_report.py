@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from prompts import ToolChoice
 from proxy.contracts import Lane
 from proxy.turn import Again, TurnReport
-from proxy.turn.own_notation import TakenOut
+from proxy.turn.filters import TakenOut
 from tests.proxy.turn.playing import ask, play
 
 

@@ -8,16 +8,15 @@ import pytest
 
 from prompts import CONTEXT
 from proxy.turn import TurnReport
-from proxy.turn.own_notation import OwnNotation
+from proxy.turn.filters import Chain, OwnNotation
 from proxy.turn.release import Release
 from proxy.turn.shown_text import MAX_PREFACE, ShownText
-from proxy.turn.visible_text import VisibleText
 
 LONGEST = "word " * (MAX_PREFACE // 5)
 
 
 def shown_text() -> ShownText:
-    return ShownText([], Release(), TurnReport(), OwnNotation(), VisibleText(()))
+    return ShownText([], Release(), TurnReport(), OwnNotation([]), Chain([]))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prompts import MASK
-from proxy.turn.masking import Mask, masked
+from proxy.turn.filters import Mask, masked
 
 KEY = "7qhvxmrtbz"
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts import MASK
-from proxy.turn.visible_text import StopStrings, VisibleText
+from proxy.turn.filters import StopStrings
 
 LETTERS = st.text("ab\n", max_size=30)
 STRINGS = st.lists(st.text("ab\n", min_size=1, max_size=5), min_size=1, max_size=4)
@@ -64,31 +63,6 @@ def test_a_new_text_begins_after_a_flush() -> None:
     assert stops.feed("a") + stops.flush() == "a"
     assert stops.feed("b") == "b"
     assert not stops.reached
-
-
-KEY = "7qhvxmrtbz"
-
-
-@pytest.mark.parametrize("stop", [(), ("END",)])
-def test_text_leaves_unescaped_and_without_the_key_and_nothing_of_it_is_lost(stop: tuple[str, ...]) -> None:
-    """What was held back is no less visible: of the key, of an escaped tag and of a stop string."""
-    for text, left in (
-        (rf"The key {KEY} and <\tool_call>", f"The key {MASK} and <tool_call>"),
-        (f"The key {KEY[:4]}", f"The key {KEY[:4]}"),
-        ("A tag <\\", "A tag <\\"),
-        ("one EN", "one EN"),
-    ):
-        for pieces in ([text], list(text)):
-            visible = VisibleText(stop, KEY)
-            assert "".join(map(visible.feed, pieces)) + visible.flush() == left
-            assert not visible.stopped
-
-
-def test_nothing_is_visible_from_a_stop_string_on() -> None:
-    visible = VisibleText(["</tool_call>"], KEY)
-    assert visible.feed(r"one <\/tool_call> two") + visible.flush() == "one "
-    assert visible.stopped
-    assert visible.feed("three") + visible.flush() == ""
 
 
 def test_hostile_stop_strings_cost_no_more_than_others() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.turn.own_notation import OwnNotation, TakenOut
+from proxy.turn.filters import Headers, InventedResults, OwnLines, OwnNotation, TakenOut
 
 LINE = "If all parts are done, answer."
 TOOLS = ("get_weather", "search")
@@ -25,10 +25,12 @@ def reader(
     lines: Sequence[str] = (LINE,),
 ) -> OwnNotation:
     """One behind a call of `call`, if there was one."""
-    notation = OwnNotation(
-        TOOLS, named_results=named, may_begin_so=lambda: quoted, told=lambda what: told.update([what])
+    rules = (
+        Headers(lambda: quoted, TOOLS, named=named),
+        InventedResults(TOOLS, named=named),
+        OwnLines(lines),
     )
-    notation.lines = lines
+    notation = OwnNotation(rules, told=lambda what: told.update([what]))
     if call:
         notation.pass_call(call)
     return notation

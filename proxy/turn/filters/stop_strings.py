@@ -1,18 +1,12 @@
-"""Text on its way to the client: escaped tags restored, the call key masked, nothing from a stop string on.
+"""Text up to a stop string.
 
-How it is cut does not show.
-
-Strategy for stop strings: Knuth, Morris and Pratt's automaton for each of them, so that a character is looked at
-once and what is held back is exactly what may yet become a stop string. Where none is begun, `str.find` goes ahead.
+Strategy: Knuth, Morris and Pratt's automaton for each stop string, so that a character is looked at once and what is
+held back is exactly what may yet become a stop string. Where none is begun, `str.find` goes ahead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-from prompts import Unescaper
-
-from .masking import Mask
+from collections.abc import Sequence
 
 
 class _Matcher:
@@ -83,30 +77,3 @@ class StopStrings:
         for matcher in self._matchers:
             matcher.reset()
         return held
-
-
-class VisibleText:
-    """What `feed` and `flush` return may be shown; a `flush` ends one stretch of text. `stopped`: nothing more will."""
-
-    feed: Callable[[str], str]
-
-    def __init__(self, stop: Sequence[str], key: str | None = None) -> None:
-        self._mask = None if key is None else Mask(key)
-        self._unescaper = Unescaper()
-        self._stop_strings = StopStrings(stop)
-        self.stopped = False
-        # Called for each delta: without stop strings there is nothing to look for.
-        unescape = feed = self._unescaper.feed
-        if self._mask is not None:
-            mask = self._mask.feed
-            feed = lambda text: unescape(mask(text))  # noqa: E731 -- chosen once, called for each delta
-        self.feed = (lambda text: self._until_stop(feed(text))) if stop else feed
-
-    def flush(self) -> str:
-        kept = "" if self._mask is None else self._unescaper.feed(self._mask.flush())
-        return self._until_stop(kept + self._unescaper.flush()) + self._stop_strings.flush()
-
-    def _until_stop(self, text: str) -> str:
-        text = self._stop_strings.feed(text)
-        self.stopped = self._stop_strings.reached
-        return text

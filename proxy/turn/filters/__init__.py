@@ -1,0 +1,29 @@
+"""The text of an answer on its way to the client: each filter takes out one thing, however the text is cut.
+
+own_notation   headers and lines of ours, and results that the model made up, at the beginning of a line
+masking        the call key
+stop_strings   all text from a stop string on
+chain          several filters one behind the other, as one
+
+`prompts.Unescaper`, which restores tags that we escaped, is such a filter as well.
+"""
+
+from .chain import Chain, TextFilter
+from .masking import Mask, masked, spelt
+from .own_notation import Headers, InventedResults, LineRule, OwnLines, OwnNotation, TakenOut
+from .stop_strings import StopStrings
+
+__all__ = [
+    "Chain",
+    "Headers",
+    "InventedResults",
+    "LineRule",
+    "Mask",
+    "OwnLines",
+    "OwnNotation",
+    "StopStrings",
+    "TakenOut",
+    "TextFilter",
+    "masked",
+    "spelt",
+]
