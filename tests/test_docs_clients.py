@@ -150,7 +150,8 @@ def flags(text: str) -> set[str]:
 class TestPagesAboutPlugins:
     def test_urls_are_the_servers(self, path: Path) -> None:
         urls = re.findall(r"http://127\.0\.0\.1[^\s`)>|]*", path.read_text("utf-8"))
-        assert all(url in {URL, URL.removesuffix("/v1"), URL.removesuffix("v1")} or url.removeprefix(URL) in ROUTES for url in urls)
+        pages = {URL, URL.removesuffix("/v1"), URL.removesuffix("v1")}
+        assert all(url in pages or url.removeprefix(URL) in ROUTES for url in urls)
 
     def test_flags_and_commands_exist(self, path: Path) -> None:
         text = path.read_text("utf-8")
