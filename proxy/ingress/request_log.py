@@ -73,7 +73,8 @@ class RequestLog:
         """Whether the client was there for the whole answer. `status` as in `write`."""
         return self.whole or not (status is None or self.client_gone)
 
-    def _outcome(self, status: int | None) -> str:
+    def outcome(self, status: int | None) -> str:
+        """What came of it, in a word. `status` as in `write`."""
         if not self.was_told(status):
             return "client gone"
         code = self.failed.status if self.failed is not None else status or 200
@@ -90,7 +91,7 @@ class RequestLog:
             "id": self.id,
             "method": self.method,
             "path": self.path,
-            "outcome": self._outcome(status),
+            "outcome": self.outcome(status),
             "status": status,
         }
         if self.client:

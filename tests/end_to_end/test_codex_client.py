@@ -17,7 +17,7 @@ from prompts import compaction_request
 from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.conversation import all_shown, results_shown
 from tests.support.lanes import continued
-from tests.support.scripted_model import Message, Reply, ScriptedModel
+from tests.support.scripted_model import Failed, Message, Reply, ScriptedModel
 from tests.support.tagcall_server import tagcall_server
 from tests.support.vault import ANSWER, CALLS
 
@@ -153,3 +153,24 @@ async def test_under_a_name_for_which_codex_wants_code_the_model_writes_it(
         codex.configure(provider(url, websockets=websockets), model=CODING_MODEL)
         assert await codex.ask("When does Alpha start?") == ANSWER
     assert codex.calls == list(CALLS)
+
+
+OVERFLOW = Failed("context_length_exceeded", "Your input exceeds the context window of this model.")
+
+
+@over_both_transports
+@every_new_program
+async def test_codex_takes_an_overflow_in_mid_stream_for_one_and_asks_no_more(
+    model: ScriptedModel, program: TestProgram, websockets: bool, tmp_path: Path
+) -> None:
+    codex = client_of(program, tmp_path / "client")
+    with structlog.testing.capture_logs() as logs:
+        async with tagcall_server(model, tmp_path / "home", store="memory") as url:
+            model.default = Reply([Message("I will look at it all, and")], end=OVERFLOW)
+            codex.configure(provider(url, websockets=websockets, retries=5))
+            said = await codex.fail("When does Alpha start?")
+    assert len(said) == 1
+    assert "ran out of room in the model's context window" in said[0]
+    assert len(model.requests) == 1
+    outcomes = [line["outcome"] for line in logs if line["event"] == "request"]
+    assert outcomes == (["done", "refused", "done"] if websockets else ["refused"]), "the warm-up, the turn, the socket"

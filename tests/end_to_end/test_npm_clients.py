@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.lanes import continued
 from tests.support.node_clients import Report, installed_node, run_node, task
-from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_model import Failed, Message, Reply, ScriptedModel
 from tests.support.tagcall_server import tagcall_server
 from tests.support.vault import ANSWER, CALLS, ROUNDS, SAID, librarian
 
@@ -37,3 +37,30 @@ async def test_a_client_from_npm_completes_the_tool_loop(
     assert [Report.read(row) for row in rows] == [Report(way, list(CALLS), [SAID, ANSWER], None) for way in ways]
     assert len(model.requests) == len(ROUNDS) * len(ways)
     assert continued(model.requests) == (len(ROUNDS) - 1) * len(ways)
+
+
+STREAMED = [
+    ("openai_node", "responses", ("streamed", "helper")),
+    ("langchain", "responses", ("stream",)),
+    ("ai_sdk", "responses", ("streamText",)),
+    ("ai_sdk_compatible", "chat", ("streamText",)),
+]
+
+
+SENTENCES = {
+    "context_length_exceeded": "exceeds the context window",
+    "insufficient_quota": "Quota exceeded",
+    "server_is_overloaded": "at capacity",
+}
+
+
+@pytest.mark.parametrize("case", STREAMED, ids=["-".join(case[:2]) for case in STREAMED])
+@pytest.mark.parametrize("code", SENTENCES)
+async def test_a_client_from_npm_reads_a_failure_in_mid_stream_whatever_its_code(
+    model: ScriptedModel, case: tuple[str, str, tuple[str, ...]], code: str, tmp_path: Path
+) -> None:
+    node = installed_node()
+    async with tagcall_server(model, tmp_path / "home") as url:
+        model.default = Reply([Message("I will look.")], end=Failed(code, "It failed."))
+        rows = await run_node(node, "run.mjs", task(url, *case), tmp_path)
+    assert [SENTENCES[code] in (Report.read(row).error or "") for row in rows] == [True] * len(case[2])

@@ -58,6 +58,11 @@ class Socket:
         self._idle.set()
 
     @property
+    def idle(self) -> bool:
+        """Whether no turn runs on it."""
+        return not self._running
+
+    @property
     def stopping(self) -> bool:
         return self.request.app[STOPPING].is_set()
 
@@ -144,8 +149,14 @@ async def serve_socket(
                 socket = Socket(request, response, group)
                 socket.start(socket.close_when_stopped(), f"end of socket {request[REQUEST_LOG].id}")
                 session = begin(socket)
-                await session.open()
-                await _listen(response, socket, session)
+                try:
+                    await session.open()
+                    await _listen(response, socket, session)
+                except asyncio.CancelledError:
+                    # Some clients, codex for one, hang up without a goodbye: between two turns they miss nothing.
+                    if socket.idle:
+                        request[REQUEST_LOG].left_whole()
+                    raise
                 # It was closed in good order, and its transport is being closed: that may end this request first.
                 request[REQUEST_LOG].left_whole()
                 socket.leave()

@@ -33,15 +33,16 @@ from .request import ResponsesRequest
 from .stored_items import ID_PREFIXES
 from .tool_search import search_arguments
 
-# The codes a Response's own `error` may carry; strict clients check the list.
+# The codes that a Response's own `error` may carry: those of the published list, and those that the service sends
+# besides, by which clients know that they must compact, wait or give up.
 RESPONSE_ERROR_CODES = frozenset({
     "bio_policy", "data_residency_mismatch", "empty_image_file", "failed_to_download_image",
     "image_content_policy_violation", "image_file_not_found", "image_file_too_large", "image_parse_error",
     "image_too_large", "image_too_small", "invalid_base64_image", "invalid_image", "invalid_image_format",
     "invalid_image_mode", "invalid_image_url", "invalid_prompt", "rate_limit_exceeded", "server_error",
     "unsupported_image_media_type", "vector_store_timeout",
+    "context_length_exceeded", "insufficient_quota", "server_is_overloaded",
 })  # fmt: skip
-
 
 # What items of a search have that ran here.
 HOSTED_SEARCH: Mapping[str, str | None] = {"call_id": None, "execution": "server"}

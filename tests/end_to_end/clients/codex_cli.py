@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +28,8 @@ name = "{name}"
 base_url = "{url}"
 wire_api = "responses"
 supports_websockets = {websockets}
-request_max_retries = 0
-stream_max_retries = 0
+request_max_retries = {retries}
+stream_max_retries = {retries}
 """
 
 # A server that is not `required` has no tools in a turn that begins before it is up.
@@ -44,9 +45,9 @@ tool_timeout_sec = {patience}
 """
 
 
-def provider(url: str, *, websockets: bool, name: str = "tagcall") -> str:
+def provider(url: str, *, websockets: bool, name: str = "tagcall", retries: int = 0) -> str:
     """Codex compacts at its provider only where the provider's name is OpenAI."""
-    return PROVIDER.format(name=name, url=url, websockets=str(websockets).lower())
+    return PROVIDER.format(name=name, url=url, websockets=str(websockets).lower(), retries=retries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,17 @@ class CodexClient:
 
     async def ask(self, prompt: str, *, resume: bool = False) -> str:
         """What codex says in the end. `resume`: in its last session."""
+        out, err, status = await self._run(prompt, resume=resume)
+        assert status == 0, err
+        return out.strip()
+
+    async def fail(self, prompt: str) -> list[str]:
+        """The errors that codex shows of a turn that fails, each once."""
+        _, err, status = await self._run(prompt)
+        assert status == 1, err
+        return list(dict.fromkeys(re.findall(r"^ERROR: (.*)$", err, re.MULTILINE)))
+
+    async def _run(self, prompt: str, *, resume: bool = False) -> tuple[str, str, int | None]:
         process = await asyncio.create_subprocess_exec(
             str(self.program),
             *("exec", "--skip-git-repo-check", "--color", "never"),
@@ -91,6 +103,4 @@ class CodexClient:
             cwd=self.home / "work",
             env={**child_environment(self.home), "CODEX_HOME": str(self.home), "CODEX_API_KEY": "any"},
         )
-        out, err = await said_by(process)
-        assert process.returncode == 0, err
-        return out.strip()
+        return *await said_by(process), process.returncode

@@ -16,6 +16,7 @@ import pytest
 import structlog
 
 from proxy.contracts import BackendEvent, TextPiece
+from proxy.ingress.request_log import RequestLog
 from proxy.ingress.websocket import socket as sockets
 from proxy.server import running_server
 from proxy.settings import Settings
@@ -124,6 +125,13 @@ async def test_a_connection_outlives_the_deadline_of_a_requests_head(
         await socket.hear_until("response.completed")
 
 
+def transport_of(socket: aiohttp.ClientWebSocketResponse) -> asyncio.Transport:
+    connection = socket._response.connection
+    assert connection is not None
+    assert connection.transport is not None
+    return connection.transport
+
+
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("politely", [True, False])
 async def test_a_client_that_goes_ends_its_turn(path: str, politely: bool) -> None:
@@ -135,10 +143,7 @@ async def test_a_client_that_goes_ends_its_turn(path: str, politely: bool) -> No
         if politely:
             await socket.socket.close()
         else:
-            connection = socket.socket._response.connection
-            assert connection is not None
-            assert connection.transport is not None
-            connection.transport.abort()
+            transport_of(socket.socket).abort()
         async with asyncio.timeout(PATIENCE):
             await backend.left.wait()
 
@@ -254,3 +259,24 @@ async def test_each_turn_has_its_line_in_the_log() -> None:
     assert lines[2]["error"] == "missing_required_parameter"
     assert (lines[3]["method"], lines[3]["outcome"]) == ("GET", "done")
     assert len(lines) == 4
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("busy", [True, False])
+async def test_a_client_that_goes_without_a_goodbye_has_gone_only_in_mid_turn(
+    path: str, busy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = asyncio.Queue[str]()
+    monkeypatch.setattr(RequestLog, "write", lambda entry, status: lines.put_nowait(entry.outcome(status)))
+    backend = SilentBackend()
+    async with socket_to(path, backend=backend) as (socket, _):
+        if busy:
+            await socket.socket.send_json(CREATE)
+            async with asyncio.timeout(PATIENCE):
+                await backend.asked.wait()
+        elif "realtime" in path:
+            await socket.hear()
+        transport_of(socket.socket).close()  # as codex does
+        async with asyncio.timeout(PATIENCE):
+            told = [await lines.get() for _ in range(1 + busy)]
+    assert told == (["client gone"] * 2 if busy else ["done"])
