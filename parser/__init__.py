@@ -22,11 +22,9 @@ repair    body           a block that is not well-formed, collected up to its en
 answers   answer         the parser of an answer that may be nothing but calls, without the tags
           openers        how such an answer begins, as a table
 tools     registry       the declared tools, and which of them a name means
-          coercion       arguments as a tool's schema wants them
 """
 
 from .answer import AnswerParser
-from .coercion import Coerced, Coercion, Doubtful, coerce, fit, read_parameter_types
 from .events import (
     CallCompleted,
     CallMalformed,
@@ -58,9 +56,6 @@ __all__ = [
     "CallCompleted",
     "CallMalformed",
     "CallStarted",
-    "Coerced",
-    "Coercion",
-    "Doubtful",
     "Opener",
     "ParserEvent",
     "ReadingEnded",
@@ -71,10 +66,7 @@ __all__ = [
     "Tool",
     "ToolRegistry",
     "ValueScanner",
-    "coerce",
-    "fit",
     "members_of",
-    "read_parameter_types",
     "without_member",
     "write_call",
 ]

@@ -20,11 +20,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from parser import Coercion, Rule, Tier
+from parser import Rule, Tier
 
 from ..contracts import TextBackend, TurnEvent, TurnFailed, TurnFinished
 from ..quota import MAIN_LIMIT, Quota
-from ..turn import TurnReport
+from ..turn import Coercion, TurnReport
 from ..wire.pairing import REPAIRS as PAIRING
 from .request_log import RequestLog
 

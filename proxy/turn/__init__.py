@@ -12,6 +12,7 @@ reading_rules  how an answer is read, and which of it may leave
 shown_text     the text of one answer: which of it is shown
 verdict        what an answer was, and what follows from that
 calls          which calls may leave: declared, meant, fitting if strict, not going round
+coercion       arguments as a tool's schema wants them
 given          what of an answer the client was given
 held_calls     which calls a backend holds its model to
 json_output    an answer that has to be JSON
@@ -34,6 +35,7 @@ observer       who hears of each block as well
 
 from .aside import Aside
 from .call_key import CallKeys, KeyMode
+from .coercion import Coercion
 from .compaction import answer_request
 from .held_calls import HeldCalls, HoldCalls
 from .json_stream import HeldFormats, StreamJson
@@ -48,6 +50,7 @@ __all__ = [
     "Aside",
     "CallKeys",
     "CallRelease",
+    "Coercion",
     "FixedHabit",
     "Habits",
     "HeldCalls",

@@ -8,11 +8,8 @@ from dataclasses import dataclass, replace
 from parser import (
     CallCompleted,
     CallStarted,
-    Doubtful,
     Tier,
     ToolRegistry,
-    fit,
-    read_parameter_types,
 )
 from prompts import (
     Grounds,
@@ -26,6 +23,7 @@ from prompts import (
 from ..contracts import TurnRequest
 from ..ids import CALL_ID
 from .call_key import Carried, KeyMode, TurnKey
+from .coercion import Doubtful, fit, read_parameter_types
 from .filters import masked
 from .key_habits import KeyHabit
 from .key_rule import Doubt, KeyedCall, KeyRule, Refusal

@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from parser import CallCompleted, CallMalformed, CallStarted, Coercion, Doubtful, Tier
+from parser import CallCompleted, CallMalformed, CallStarted, Tier
 from prompts import Place
 
 from ..contracts import ToolCallArguments, ToolCallEnded, ToolCallStarted, TurnEvent
 from .blocks import QUOTED, TAKEN_OUT, UNREADABLE, MeantCall, begun_arguments, is_markup
 from .call_key import Carried
 from .calls import Accepted, CallGate, Doubted
+from .coercion import Coercion, Doubtful
 from .filters import masked
 from .key_rule import Doubt, Refusal
 from .leaving_call import LeavingCall

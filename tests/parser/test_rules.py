@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from parser import BARE_ANSWERS, AnswerParser, Coercion, SentinelParser, Tier, Tool, ToolRegistry
+from parser import BARE_ANSWERS, AnswerParser, SentinelParser, Tier, Tool, ToolRegistry
 from parser.rules import Rule, Stage
 from tests.parser.reading import completed, cut, read
 
@@ -21,11 +21,6 @@ def test_every_rule_is_documented_in_its_stage_and_in_order() -> None:
 def test_the_rules_stand_by_stage() -> None:
     stages = [rule.stage for rule in Rule]
     assert stages == sorted(stages, key=list(Stage).index)
-
-
-def test_every_coercion_is_documented() -> None:
-    listed = re.findall(r"^\| `([a-z]+_[a-z]+)` \|", PAGE, re.MULTILINE)
-    assert listed == [coercion.value for coercion in Coercion]
 
 
 def test_every_tier_is_documented() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from parser.coercion import Coercion
 from proxy.errors import BackendError
 from proxy.ingress.request_log import RequestLog, client_name
+from proxy.turn import Coercion
 from proxy.turn.report import Again
 
 

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parser.coercion import MAX_SCHEMA_DEPTH, Coerced, Coercion, Doubtful, coerce, fit, read_parameter_types
+from proxy.turn.coercion import MAX_SCHEMA_DEPTH, Coerced, Coercion, Doubtful, coerce, fit, read_parameter_types
 from tests.support.cpu_time import any_round, cpu_seconds
 
 SCHEMA = json.dumps(
@@ -39,6 +41,8 @@ SCHEMA = json.dumps(
         "required": ["must"],
     }
 )
+
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "sentinel.md").read_text("utf-8")
 
 CHANGED = {
     "an integer": ('{"n": "5"}', '{"n": 5}', ["coerced_number"]),
@@ -372,3 +376,8 @@ def test_nothing_is_lost_by_lifting(written: dict[str, object], beside: dict[str
             assert json.loads(arguments) == written | beside
         case Doubtful():
             assert written.keys() & beside.keys()
+
+
+def test_every_coercion_is_documented() -> None:
+    listed = re.findall(r"^\| `([a-z]+_[a-z]+)` \|", PAGE, re.MULTILINE)
+    assert listed == [coercion.value for coercion in Coercion]

@@ -19,9 +19,10 @@ from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
 
-from .json_scan import BLANKS, SCALAR, ValueScanner, after_space
-from .json_text import decode_string, members_of
-from .members import folded_key
+from parser import BLANKS, ValueScanner, members_of
+from parser.json_scan import SCALAR, after_space
+from parser.json_text import decode_string
+from parser.members import folded_key
 
 # Strategy: the schema may only help where it leaves one meaning. So it is read for its plain types alone, a value that
 # fits is never looked at twice, and a text that cannot be followed to its end is given back as it came. The arguments
