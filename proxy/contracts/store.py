@@ -144,6 +144,10 @@ class ResponseStore(Protocol):
     """False: nothing is kept, whatever is saved."""
     journal: Journal
 
+    @property
+    def up(self) -> bool:
+        """Whether it could be reached when it was last."""
+
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(self, *exc: object) -> None: ...

@@ -195,6 +195,7 @@ def create_app(
     app.cleanup_ctx.append(LoopLag(metrics.loop_lag).run)
     app[READINESS] = readiness = Readiness(backend)
     app.cleanup_ctx.append(readiness.run)
+    metrics.watch(lambda: readiness.trouble is None, lambda: store.up)
     app[MODELS] = ModelList(backend, dict(settings.alias), settings.model)
     app[REASONING_CONTENT] = settings.reasoning_content
     app[DIALECT] = settings.dialect

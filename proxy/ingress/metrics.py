@@ -11,7 +11,7 @@ What each number is: docs/reference/metrics.md.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal, TypeAlias
 
@@ -140,6 +140,17 @@ class Metrics:
             registry=registry,
         )
         registry.register(BackendCollector(backend))
+        self._upstream_up = Gauge(
+            "tagcall_upstream_up",
+            "Whether turns come to an end at the provider, as far as was seen.",
+            registry=registry,
+        )
+        self._store_up = Gauge("tagcall_store_up", "Whether the store could be reached last.", registry=registry)
+
+    def watch(self, upstream: Callable[[], bool], store: Callable[[], bool]) -> None:
+        """Who is asked whether they are there, when somebody wants to know."""
+        self._upstream_up.set_function(upstream)
+        self._store_up.set_function(store)
 
     def request(self, entry: RequestLog, status: int | None) -> None:
         """Counts one request, when its line is written. `status` as there."""

@@ -1,4 +1,7 @@
-"""Whether a turn would be taken: what the backend says, and how the last turns went."""
+"""Whether a turn would be taken, as the backend says, and what trouble its provider has, as the last turns showed.
+
+The trouble of a provider is that of every server in front of it: told, but none of them is taken away for it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from ..errors import ApiError, BackendError
 
 # Seconds that whoever asks waits for the backend's own word; after that he is told what it said last.
 ANSWER_WAIT = 0.1
-# Seconds after which nobody remembers that the upstream was seen dead: somebody has to ask it again.
+# Turns that fail, without one that does not between them, before it is the provider's trouble and not theirs.
+ENOUGH = 3
+# Seconds after which nobody remembers the last of them: somebody has to ask it again.
 REMEMBERED = 30.0
 # What fails a turn with a 502 and says nothing of those to come.
 OF_ONE_TURN = frozenset({"backend_disconnected", "backend_not_text_only", "summary_missing", "tool_call_broken"})
@@ -28,7 +33,8 @@ class Readiness:
         self._backend = backend
         self._said = Health("The backend is still starting.")
         self._asking: asyncio.Task[None] | None = None
-        self._dead: tuple[str, float] | None = None
+        self._failed = 0
+        self._last_failure = ("", 0.0)
         self._tasks = asyncio.TaskGroup()
 
     async def run(self, _: web.Application) -> AsyncIterator[None]:
@@ -40,21 +46,24 @@ class Readiness:
     def saw(self, error: ApiError | None) -> None:
         """A turn has ended, with this error or without one."""
         if error is None:
-            self._dead = None
+            self._failed = 0
         elif isinstance(error, BackendError) and error.status in {502, 504} and error.code not in OF_ONE_TURN:
-            self._dead = error.message, asyncio.get_running_loop().time()
+            self._failed += 1
+            self._last_failure = error.message, asyncio.get_running_loop().time()
+
+    @property
+    def trouble(self) -> str | None:
+        """The provider's, as it was told last."""
+        problem, since = self._last_failure
+        remembered = self._failed >= ENOUGH and asyncio.get_running_loop().time() - since < REMEMBERED
+        return problem if remembered else None
 
     async def now(self) -> Health:
-        """What is known, at once."""
+        """What is known of the backend, at once."""
         if self._asking is None or self._asking.done():
             self._asking = self._tasks.create_task(self._ask(), name="backend health")
         await asyncio.wait([self._asking], timeout=ANSWER_WAIT)
-        health = self._said
-        if health.problem is None and self._dead is not None:
-            problem, since = self._dead
-            if asyncio.get_running_loop().time() - since < REMEMBERED:
-                return Health(problem, health.version)
-        return health
+        return self._said
 
     async def _ask(self) -> None:
         try:

@@ -58,6 +58,10 @@ NOTHING: Mapping[str, bytes | None] = MappingProxyType({})
 class KeyValue(Protocol):
     """Entered once for its whole life. Raises `UsageError` when it is entered, `StoreError` later."""
 
+    @property
+    def up(self) -> bool:
+        """Whether the last operation did not raise `StoreError`."""
+
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(self, *exc: object) -> None: ...

@@ -61,6 +61,10 @@ class KeyedStore:
     async def __aexit__(self, *exc: object) -> None:
         await self._keys.__aexit__(*exc)
 
+    @property
+    def up(self) -> bool:
+        return self._keys.up
+
     # Responses
 
     async def save(

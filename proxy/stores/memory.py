@@ -30,6 +30,8 @@ class _Kept:
 class MemoryKeyValue:
     """Forgets what was written longest ago when all that is kept takes more than `max_bytes`."""
 
+    up = True
+
     def __init__(self, max_bytes: int = MAX_BYTES, clock: Callable[[], float] = time.time) -> None:
         self._max_bytes = max_bytes
         self._clock = clock
@@ -105,6 +107,8 @@ class MemoryKeyValue:
 
 class NoKeyValue:
     """Keeps nothing."""
+
+    up = True
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,8 +1,8 @@
 """Keys and values in a Redis or Valkey server.
 
 A process waits at most `WAIT` for one of its connections; from then on the server has `DEADLINE` for an operation, so
-an answer is never held up for longer. What a failover loses is not found any more. Lists stand beside their keys, as
-Redis has one type a key.
+an answer is never held up for longer. Who comes within `FROZEN` seconds of one that the server has let pass is told so
+at once. What a failover loses is not found any more. Lists stand beside their keys, as Redis has one type a key.
 """
 
 from __future__ import annotations
@@ -43,12 +43,18 @@ WAIT = 5.0
 DEADLINE = 1.0
 STEP = 0.1
 
+# Seconds in which a server that has let a deadline pass is not asked again.
+FROZEN = 1.0
+
 # So often a write is begun, as long as another process changes what it depends on meanwhile.
 MAX_ATTEMPTS = 8
 
 # The oldest server that does.
 OLDEST = (6, 2)
 
+
+# Why it cannot be reached.
+LATE = "it does not answer in time"
 
 Command = tuple[str | bytes | int, ...]
 Reply: TypeAlias = "bytes | str | int | list[Reply] | Exception | None"
@@ -82,6 +88,8 @@ class RedisKeyValue:
                 "password that means something there as %2F for a slash, and behind a ? options of redis-py only."
             ) from None
         self._redis: Redis = Redis.from_pool(self._pool)
+        self._asked_again_at = 0.0
+        self.up = True
 
     async def __aenter__(self) -> Self:
         try:
@@ -178,12 +186,15 @@ class RedisKeyValue:
         """A connection for one operation, which has its time from then on."""
         try:
             async with self._redis.pipeline(transaction=True) as pipeline:
+                self._check_frozen()
                 async with _within(WAIT):
                     pipeline.connection = await self._pool.get_connection()
-                async with _within(DEADLINE):
+                self._check_frozen()
+                async with self._answering():
                     try:
                         yield pipeline
                         await pipeline.reset()
+                        self.up = True
                     except BaseException:
                         # It may watch keys, and what it says next answers a question of before.
                         pipeline.watching = False
@@ -191,9 +202,24 @@ class RedisKeyValue:
                             await pipeline.connection.disconnect(nowait=True)
                         raise
         except TimeoutError:
-            raise StoreError("it does not answer in time") from None
+            self.up = False
+            raise StoreError(LATE) from None
         except (RedisError, OSError) as error:
+            self.up = False
             raise StoreError(type(error).__name__) from error  # its text may hold the URL and its password
+
+    @asynccontextmanager
+    async def _answering(self) -> AsyncIterator[None]:
+        try:
+            async with _within(DEADLINE):
+                yield
+        except TimeoutError:
+            self._asked_again_at = asyncio.get_running_loop().time() + FROZEN
+            raise
+
+    def _check_frozen(self) -> None:
+        if asyncio.get_running_loop().time() < self._asked_again_at:
+            raise StoreError(LATE)
 
 
 @asynccontextmanager

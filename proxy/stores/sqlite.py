@@ -76,6 +76,7 @@ class SqliteKeyValue:
         self._open: aiosqlite.Connection | None = None
         self._turn = asyncio.Lock()
         self._patience = BUSY_TIMEOUT
+        self.up = True
 
     async def __aenter__(self) -> Self:
         aside = await asyncio.to_thread(prepare, self._path)
@@ -146,7 +147,9 @@ class SqliteKeyValue:
             try:
                 await self._be_patient(self._open, now() - came)
                 yield self._open
+                self.up = True
             except aiosqlite.Error as error:
+                self.up = False
                 raise StoreError(str(error)) from error
 
     async def _be_patient(self, database: aiosqlite.Connection, waited: float) -> None:

@@ -121,7 +121,7 @@ async def state(request: web.Request) -> web.StreamResponse:
     models = await _models(request)
     log = inspection.log
     return _quiet(json_reply({
-        "problem": health.problem,
+        "problem": health.problem or request.app[READINESS].trouble,
         "backend": health.version,
         "keyed": inspection.keyed,
         "quota": [quota.as_json() for quota in request.app[BACKEND].load().quota],

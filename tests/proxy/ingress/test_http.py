@@ -16,10 +16,12 @@ from proxy.errors import BackendError
 from proxy.ingress import readiness
 from proxy.server import running_server
 from proxy.settings import Settings
+from tests.support.clock import settle
+from tests.support.fake_redis import FakeRedis
 from tests.support.http_client import client, error_of
 from tests.support.memory_backend import MemoryBackend
 from tests.support.patience import PATIENCE
-from tests.support.talking import SilentBackend
+from tests.support.talking import GatedBackend, SilentBackend
 
 BODY: dict[str, Any] = {"model": "m", "input": "hi"}
 OBSIDIAN = "app://obsidian.md"
@@ -112,27 +114,73 @@ async def test_readiness_is_told_at_once_while_the_backend_starts() -> None:
             backend.ready.set()
 
 
-async def test_an_upstream_that_was_just_seen_dead_is_not_ready() -> None:
-    gone = BackendError("The service cannot be reached.", status=502, code="backend_error")
+GONE = BackendError("The service cannot be reached.", status=502, code="backend_error")
+
+
+async def test_the_trouble_of_the_provider_is_told_after_several_turns_and_takes_no_server_away() -> None:
     busy = BackendError("Slow down.", status=429, code="rate_limit_exceeded")
-    ready = []
-    async with client(busy, gone, "Hello.", gone) as (session, url):
-        for _ in range(4):
+    told = []
+    async with client(GONE, GONE, "Hello.", GONE, busy, GONE, GONE, "Hello.") as (session, url):
+        root = url.removesuffix("/v1")
+        for _ in range(8):
             async with session.post(url + "/responses", json={"model": "m", "input": "hi"}):
                 pass
-            async with session.get(url.removesuffix("/v1") + "/readyz") as response:
-                ready.append((response.status, (await response.json()).get("problem")))
-    told = (503, "The service cannot be reached.")
-    assert ready == [(200, None), told, (200, None), told]
+            async with session.get(root + "/readyz") as response:
+                assert response.status == 200
+                told.append((await response.json()).get("upstream"))
+            async with session.get(root + "/metrics") as response:
+                up = "tagcall_upstream_up 1.0" in await response.text()
+            assert up is (told[-1] is None)
+    assert told == [None, None, None, None, None, None, "The service cannot be reached.", None]
 
 
-async def test_nobody_remembers_for_long_that_the_upstream_was_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nobody_remembers_for_long_that_the_provider_had_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "REMEMBERED", 0.0)
-    async with client(BackendError("It is gone.", status=504, code="backend_timeout")) as (session, url):
-        async with session.post(url + "/responses", json={"model": "m", "input": "hi"}):
-            pass
+    async with client(GONE, GONE, GONE) as (session, url):
+        for _ in range(3):
+            async with session.post(url + "/responses", json={"model": "m", "input": "hi"}):
+                pass
         async with session.get(url.removesuffix("/v1") + "/readyz") as response:
-            assert response.status == 200
+            assert "upstream" not in await response.json()
+
+
+async def test_a_store_that_is_away_is_told_and_takes_no_server_away() -> None:
+    async with FakeRedis() as redis, client("Hi.", "Hi.", store=redis.url) as (session, url):
+        root = url.removesuffix("/v1")
+        for up in (True, False):
+            async with session.post(url + "/responses", json={"model": "m", "input": "hi"}) as response:
+                assert response.status == 200
+            async with session.get(root + "/readyz") as response:
+                assert (response.status, "store" in await response.json()) == (200, not up)
+            async with session.get(root + "/metrics") as response:
+                assert f"tagcall_store_up {float(up)}" in await response.text()
+            await redis.stop()
+
+
+async def test_a_server_that_is_about_to_end_is_not_ready() -> None:
+    backend = GatedBackend(["one"])
+    async with aiohttp.ClientSession() as session, aiohttp.ClientSession() as other, asyncio.TaskGroup() as group:
+        ended = asyncio.Event()
+
+        async def serve(started: asyncio.Future[str]) -> None:
+            async with running_server(Settings(port=0, store="memory"), backend) as url:
+                started.set_result(url)
+                await ended.wait()
+
+        started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        serving = group.create_task(serve(started))
+        url = await started
+        async with session.get(url.removesuffix("/v1") + "/healthz"):
+            pass  # whose connection stays
+        asked = group.create_task(_post(other, url, stream=False))
+        await backend.asked.wait()
+        ended.set()
+        await settle()
+        async with session.get(url.removesuffix("/v1") + "/readyz") as response:
+            assert (response.status, (await response.json())["problem"]) == (503, "The server is about to end.")
+        backend.gate.set()
+        await asked
+        await serving
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [("GET", "/v1/nothing", 404), ("PUT", "/v1/responses", 405)])

@@ -11,7 +11,8 @@ import pytest
 from proxy.errors import StoreError, UsageError
 from proxy.stores import make_store
 from proxy.stores.key_value import Append, Put
-from proxy.stores.redis import RedisKeyValue
+from proxy.stores.redis import FROZEN, RedisKeyValue
+from tests.support.clock import Clock
 from tests.support.fake_redis import FakeRedis
 from tests.support.stored import CONVERSATION, ITEMS, RESPONSE
 
@@ -64,7 +65,9 @@ async def test_a_conversation_whose_items_the_server_has_forgotten_is_not_there(
             assert await store.delete_conversation("conv_1", "me")
 
 
-async def test_a_slow_server_is_given_up_in_time_and_used_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_server_is_given_up_in_time_and_used_again_later(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
     async with FakeRedis() as redis, make_store(redis.url) as store:
         await store.save(RESPONSE)
         redis.stalled = True
@@ -73,7 +76,13 @@ async def test_a_slow_server_is_given_up_in_time_and_used_again_later(monkeypatc
             await store.load("resp_1", "me")
         assert caught.value.status == 503
         redis.stalled = False
+        commands = len(redis.commands)
+        with pytest.raises(StoreError, match="in time"):  # at once: it is not asked
+            await store.load("resp_1", "me")
+        assert (len(redis.commands), store.up) == (commands, False)
+        await clock.put_forward(FROZEN)
         assert await store.load("resp_1", "me") == RESPONSE
+        assert store.up
 
 
 async def test_a_server_that_went_away_is_a_store_error() -> None:
