@@ -43,7 +43,7 @@ CODEX_VERSIONS := 0.89.0 0.169.0
 CLIENTS := tests/end_to_end/clients
 AGENTS := tests/end_to_end/agents
 
-.PHONY: demo serve login doctor setup test test-properties test-codex test-clients test-llama test-redis test-growth test-install mutants lint format docs plugin-pages screenshots bench soak eval-model real-model codex-versions clients agents clean
+.PHONY: demo serve login doctor setup test test-properties test-codex test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench soak eval-model real-model codex-versions clients agents clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(TAGCALL) demo
@@ -102,6 +102,10 @@ format: .venv/.dev
 docs: .venv/.dev         ## rewrite the pages that are made from code
 	@$(BIN)/python -m tests.settings_page > docs/reference/settings.md
 
+site: .venv/.site        ## the pages as a site in build/site, with every link and anchor checked
+	@rm -rf build/pages && mkdir -p build/pages && cp -R README.md docs build/pages
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file .ci/mkdocs.yml
+
 screenshots: .venv/.dev  ## the pictures of the README and the docs, on recorded answers; wants `make clients` and Chromium
 	@$(BIN)/python -m tests.screenshots
 
@@ -155,6 +159,9 @@ $(AGENTS)/node_modules/.installed: $(AGENTS)/package.json
 
 .venv/.install: .venv/bin/python pyproject.toml constraints.txt
 	$(call install,What installs it in the tests,install)
+
+.venv/.site: .venv/bin/python pyproject.toml constraints.txt
+	$(call install,What makes the site,site)
 
 .venv/.mutants: .venv/bin/python pyproject.toml constraints.txt
 	$(call install,What changes the code for the tests,codex demo dev mutants)

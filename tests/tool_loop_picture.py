@@ -147,8 +147,10 @@ text.title {{ font-weight: bold }}
 text.heading, text.middle {{ font: bold 15px system-ui, sans-serif }}
 text.client {{ fill: {COLOURS[CLIENT]} }}
 text.model {{ fill: {COLOURS[MODEL]} }}
-g {{ opacity: 0; animation-duration: {seconds:.2f}s; animation-iteration-count: infinite }}
-@media (prefers-reduced-motion) {{ g {{ animation: none !important }} g.last {{ opacity: 1 }} }}
+g.last {{ opacity: 1 }}
+g:not(.last) {{ opacity: 0 }}
+g {{ animation-duration: {seconds:.2f}s; animation-iteration-count: infinite }}
+@media (prefers-reduced-motion) {{ g {{ animation: none !important }} }}
 </style>
 <rect width="{WIDTH}" height="{HEIGHT}" rx="10" fill="#12161f"/>{headings}
 <text class="middle" x="{WIDTH / 2}" y="40" text-anchor="middle">tagcall</text>"""
