@@ -9,7 +9,7 @@ items         the same as messages of their own, each with a digest of what it s
 deferred      either form, made when somebody looks at it
 block         the tool block: frame, tools, rules; form, worked example, key
 call_key      what stands in place of the key in all that leaves, and whether the key stands in what was sent
-profiles      which optional lines a kind of model is given
+profiles      which optional lines a kind of model is given, and which rules are kept for it
 prose         the words, in templates/*.txt
 compaction    a summary: how it is asked for, and what it stands for
 repair        the one line that a second attempt is given
@@ -38,7 +38,7 @@ from .escape import (
 )
 from .grounds import Grounds
 from .items import Item, OwnLine, chain, meaning_of_answer
-from .profiles import FRONTIER, PROFILES, SMALL, PromptProfile
+from .profiles import FRONTIER, PROFILES, SMALL, ModelRule, PromptProfile
 from .prose import no_result, nothing_said, tools_found
 from .quotation import BLOCK, CONTEXT, CallWords, Place, SentWords
 from .render import RenderedTurn, render_turn, text_before_key
@@ -96,6 +96,7 @@ __all__ = [
     "Item",
     "JsonAnswer",
     "JsonUnescaper",
+    "ModelRule",
     "OwnLine",
     "Part",
     "PastCall",

@@ -26,7 +26,7 @@ from parser import (
     SentinelParser,
     StrayCloser,
 )
-from prompts import Unescaper
+from prompts import ModelRule, Unescaper
 
 from ..contracts import (
     BackendEvent,
@@ -199,14 +199,14 @@ class Reading:
 
     def show_lines(self, lines: Sequence[str], said: Sequence[str]) -> None:
         """The model was shown these lines of ours, and the client those: one that it repeats is taken out."""
-        if lines or said:
+        if (lines or said) and ModelRule.OWN_LINE in self._rules.model_rules:
             self._notation.know(OwnLines(lines, said))
 
     def _line_rules(self) -> Iterator[LineRule]:
         names, named = [tool.name for tool in self._declared or ()], self._rules.named_results
-        if self._rules.may_begin_so is not None:
+        if self._rules.may_begin_so is not None and ModelRule.HEADER in self._rules.model_rules:
             yield Headers(self._rules.may_begin_so, names, named=named)
-        if self._declared is not None:
+        if self._declared is not None and ModelRule.INVENTED_RESULT in self._rules.model_rules:
             yield InventedResults(names, named=named)
 
     def _taken(self) -> list[TurnEvent]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from prompts import ModelRule
+
 from .release import CallRelease, Hold
 
 
@@ -26,6 +28,8 @@ class ReadingRules:
     """An answer that is nothing but a call's JSON is that call."""
     echoes: Sequence[str] = ()
     """With `Hold.ECHO`: the results that it may only repeat."""
+    model_rules: frozenset[ModelRule] = frozenset(ModelRule)
+    """What is taken out of the lines of its text."""
     named_results: bool = False
     """Headers of results name the tool."""
     may_begin_so: Callable[[], bool] | None = None

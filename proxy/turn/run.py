@@ -26,6 +26,7 @@ from prompts import (
     AssistantText,
     ChoiceMode,
     Grounds,
+    ModelRule,
     PastCall,
     PromptProfile,
     call_forbidden,
@@ -110,9 +111,9 @@ class Turn:
         # Where no tool is left to call, past calls are still imitated, and declared ones are called all the same.
         entries = request.transcript.entries
         on_duty = len(request.registry) > 0 or any(isinstance(entry, PastCall) for entry in entries)
-        # Whether an answer that adds nothing is worth asking for once more.
-        self._doubts = options.profile.doubts_answers and offered and not demanded
-        grounds = Grounds(request.transcript) if self._doubts else None
+        # What an answer that adds nothing is asked for once more for.
+        rules = self._rules = options.profile.rules if offered and not demanded else frozenset()
+        grounds = Grounds(request.transcript) if ModelRule.NOTHING_NEW in rules else None
         self._gate = (
             CallGate(
                 request,
@@ -131,7 +132,7 @@ class Turn:
         self._demands = Demands(
             key=key,
             tools=offered,
-            doubts=self._doubts,
+            doubts=ModelRule.ECHO_OF_LINE in rules,
             call=demanded,
             names=request.choice.names,
             output=JsonOutput(request.output_format, report) if request.output_format else None,
@@ -176,7 +177,7 @@ class Turn:
     async def _run(self) -> AsyncGenerator[list[TurnEvent], None]:
         # Where a call is demanded the format is that of an answer in text, which would be refused.
         hold = Hold.REQUIRED if self._demands.call else Hold.FORMAT if self._demands.output else Hold.FREE
-        echoes = echoes_of(self._request.transcript) if self._doubts and hold is Hold.FREE else ()
+        echoes = echoes_of(self._request.transcript) if ModelRule.ECHO in self._rules and hold is Hold.FREE else ()
         # Whoever demands a call gets the one there is, asked before or not.
         reading = self._reading(Hold.ECHO if echoes else hold, may_repeat=self._demands.call, echoes=echoes)
         async with aclosing(self._read(reading)) as batches:
@@ -248,6 +249,7 @@ class Turn:
             demanded=self._demands.call,
             bare_calls=self._demands.call or (self._options.profile.bare_calls and self._demands.output is None),
             echoes=echoes,
+            model_rules=self._options.profile.rules,
             named_results=self._options.profile.named_results,
             may_begin_so=self._quotes_headers if self._shows_headers else None,
             stop_strings=self._request.stop,

@@ -23,7 +23,7 @@ from typing import Any
 
 import orjson
 
-from prompts import PROFILES
+from prompts import PROFILES, ModelRule
 
 from ...backends import make_backend
 from ...contracts import TextBackend
@@ -41,9 +41,10 @@ from .run import model_of, run_eval_cases
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalOptions:
-    """`compare` are profiles and models; no `half` or `category`: all of them."""
+    """`compare` are profiles and models, `without` rules; no `half` or `category`: all of them."""
 
     compare: Sequence[str] = ()
+    without: Sequence[ModelRule] = ()
     half: str | None = None
     category: Sequence[str] = ()
     every: int = 1
@@ -56,6 +57,10 @@ def add_eval_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compare", action="append", default=[], metavar="PROFILE|MODEL",
         help="run the cases with this one as well. Repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--without", action="append", default=[], type=_rule, metavar="RULE",
+        help="run the cases without this rule for models as well. Repeatable",
     )  # fmt: skip
     parser.add_argument(
         "--half",
@@ -79,6 +84,13 @@ def add_eval_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all that was found as JSON, too")
 
 
+def _rule(typed: str) -> ModelRule:
+    try:
+        return ModelRule(typed)
+    except ValueError:
+        raise UsageError(f"'{typed}' is no rule for models: there are {', '.join(ModelRule)}.") from None
+
+
 def eval_options(arguments: Mapping[str, Any]) -> EvalOptions:
     return EvalOptions(**{item.name: arguments[item.name] for item in fields(EvalOptions)})
 
@@ -88,6 +100,10 @@ async def run_eval(settings: Settings, options: EvalOptions, backend: TextBacken
 
     `backend` replaces the one that the settings name. What there is so far is told also when it ends early.
     """
+    known = PROFILES[settings.profile_name].rules
+    if missing := next((rule for rule in options.without if rule not in known), None):
+        there = ", ".join(rule for rule in ModelRule if rule in known)
+        raise UsageError(f"The profile {settings.profile_name} has no rule '{missing}': there are {there}.")
     cases = chosen(load_cases(), half=options.half, categories=options.category, every=options.every)
     # Learnt anew, so that a run does not depend on what was asked before it.
     turn = turn_options(settings, Habits())
@@ -97,7 +113,7 @@ async def run_eval(settings: Settings, options: EvalOptions, backend: TextBacken
     runs: list[EvalRun] = []
     async with backend or make_backend(settings) as entered:
         try:
-            for run in _runs(await model_of(entered, settings.model), settings.profile_name, options.compare):
+            for run in _runs(await model_of(entered, settings.model), settings.profile_name, options):
                 runs.append(run)
                 await _play(run, cases, entered, turn, options)
         finally:
@@ -105,10 +121,12 @@ async def run_eval(settings: Settings, options: EvalOptions, backend: TextBacken
     return 1 if any(result.played.failed for run in runs for result in run.results) else 0
 
 
-def _runs(model: str, profile: str, compare: Sequence[str]) -> list[EvalRun]:
-    """One for the settings, and one for each profile or model that it is compared with."""
-    ways = [(model, profile), *((model, name) if name in PROFILES else (name, profile) for name in compare)]
-    return [EvalRun(*way) for way in dict.fromkeys(ways)]
+def _runs(model: str, profile: str, options: EvalOptions) -> list[EvalRun]:
+    """One for the settings, and one for each profile or model that it is compared with, and each rule left out."""
+    compared = [(model, name) if name in PROFILES else (name, profile) for name in options.compare]
+    ways = dict.fromkeys([(model, profile), *compared])
+    rules = dict.fromkeys(options.without)
+    return [*(EvalRun(*way) for way in ways), *(EvalRun(model, profile, without=rule) for rule in rules)]
 
 
 async def _play(
@@ -128,7 +146,7 @@ async def _play(
 def _tell(runs: Sequence[EvalRun], settings: Settings, options: EvalOptions, started: float) -> None:
     kind = settings.backend.partition(":")[0]
     for run in runs:
-        print(f"{run.model}, backend {kind}, --profile {run.profile}, --call-key {settings.key_mode}\n")
+        print(f"{run.model}, backend {kind}, {run.flags}, --call-key {settings.key_mode}\n")
         print(table(run), end="\n\n")
         if options.wrong:
             print(wrong(run), end="\n\n")

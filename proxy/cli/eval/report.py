@@ -69,11 +69,11 @@ def _cut(text: str) -> str:
 
 
 def names(runs: Sequence[EvalRun]) -> list[str]:
-    """What tells each run from the others: its model, its profile, or both."""
-    models, profiles = {run.model for run in runs}, {run.profile for run in runs}
+    """What tells each run from the others: its model, its flags, or both."""
+    models, flags = {run.model for run in runs}, {run.flags for run in runs}
     if len(models) == 1:
-        return [f"--profile {run.profile}" for run in runs]
-    return [run.model if len(profiles) == 1 else f"{run.model} --profile {run.profile}" for run in runs]
+        return [run.flags for run in runs]
+    return [run.model if len(flags) == 1 else f"{run.model} {run.flags}" for run in runs]
 
 
 def side_by_side(runs: Sequence[EvalRun]) -> str:
@@ -126,7 +126,8 @@ def document(runs: Sequence[EvalRun], about: Mapping[str, Any]) -> dict[str, Any
 
 def _run(run: EvalRun) -> dict[str, Any]:
     figures = {name: asdict(one) for name, one in rows(run.results).items()}
-    return {"model": run.model, "profile": run.profile, "figures": figures, "cases": [*map(_result, run.results)]}
+    told = {"model": run.model, "profile": run.profile, "without": run.without}
+    return {**told, "figures": figures, "cases": [*map(_result, run.results)]}
 
 
 def _result(result: CaseResult) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from functools import reduce
 from math import comb
 from operator import attrgetter
 
+from prompts import ModelRule
+
 from .cases import AFTER_RESULTS, CATEGORIES, EvalCase
 from .grade import Mistake, mistakes
 from .play import PlayedTurn, key_of
@@ -74,11 +76,17 @@ def judged(case: EvalCase, played: PlayedTurn) -> CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class EvalRun:
-    """One way through the set. `results` grow while it goes on."""
+    """One way through the set, with a profile and `without` a rule of it. `results` grow while it goes on."""
 
     model: str
     profile: str
     results: list[CaseResult] = field(default_factory=list)
+    without: ModelRule | None = None
+
+    @property
+    def flags(self) -> str:
+        """What it takes to have it."""
+        return f"--profile {self.profile}" + (f" --without {self.without}" if self.without else "")
 
 
 @dataclass(frozen=True, slots=True)

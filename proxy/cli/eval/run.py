@@ -50,7 +50,8 @@ async def run_eval_cases(
     Raises `UsageError` when nothing is answered any more; what there is by then stands in `run`.
     """
     heard = RecordedBackend(backend)
-    chosen = replace(options, profile=PROFILES[run.profile])
+    profile = PROFILES[run.profile]
+    chosen = replace(options, profile=profile.without(run.without) if run.without else profile)
     left = iter(cases)
     try:
         async with asyncio.TaskGroup() as group:

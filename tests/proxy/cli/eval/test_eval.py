@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from parser import write_call
-from prompts import UserTurn
+from prompts import ModelRule, UserTurn
 from proxy.backends.table import BACKENDS
 from proxy.cli.eval import EvalOptions, run_eval
 from proxy.cli.eval.cases import AFTER_RESULTS, CATEGORIES, EvalCase, chosen, load_cases
@@ -210,6 +210,19 @@ async def test_a_difference_of_a_few_cases_is_called_chance(tmp_path: Path, caps
     assert "may be chance" in " ".join(capsys.readouterr().out.split())
 
 
+async def test_what_a_rule_earns_is_measured_by_leaving_it_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def with_a_header(case: EvalCase, prompt: Prompt) -> str:
+        return f"[assistant] {right(case, prompt)}"
+
+    options = {"without": [ModelRule.HEADER, ModelRule.OWN_LINE], "category": ["answer"], "half": "confirmation"}
+    _, told = await evaluated(tmp_path, with_a_header, **options)
+    assert [run["without"] for run in told["runs"]] == [None, "header", "own_line"]
+    assert [all_of(run)["markup"] for run in told["runs"]] == [0, all_of(told["runs"][0])["cases"], 0]
+    assert "--profile frontier --without header" in capsys.readouterr().out
+
+
 async def test_equals_serve_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     await evaluated(tmp_path, compare=["small"], category=["single"])
     assert "--profile frontier and --profile small serve alike" in capsys.readouterr().out
@@ -337,6 +350,11 @@ async def test_a_real_backend_is_asked_whatever_its_kind(
         (["--every", "0"], "'0' is not a number from 1 on"),
         (["--half", "third"], "'third' is none of tuning, confirmation."),
         (["--category", "all"], "'all' is none of single, parallel, "),
+        (["--without", "rounds"], "'rounds' is no rule for models: there are header, own_line, "),
+        (
+            ["--without", "echo"],
+            "The profile frontier has no rule 'echo': there are header, own_line, ",
+        ),
     ],
 )
 def test_a_flag_that_means_nothing_is_refused(flags: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
