@@ -112,7 +112,7 @@ def base_url(host: str, port: int, base_path: str = "") -> str:
 
 def turn_options(settings: Settings, habits: KeyHabits | None = None) -> TurnOptions:
     """`habits` are used in place of those that are kept. Raises `UsageError`."""
-    mode = KeyMode(settings.key_mode)
+    mode = KeyMode(settings.call_key)
     if mode is KeyMode.OFF:
         keys = CallKeys(mode)
     else:

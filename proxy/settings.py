@@ -276,11 +276,6 @@ class Settings:
         choices=("auto", "required", "off"),
         commands=ASKING_COMMANDS,
     )
-    require_nonce: bool = _setting(
-        "Another name for `--call-key required`.",
-        default=False,
-        parse=boolean,
-    )
     hold_calls: str = _setting(
         "`auto`: where `tool_choice` demands a call, the backend is asked to hold its model to the tools' schemas. "
         "`all`: llama.cpp's server is asked to hold it to them wherever it calls a tool. `off`: never.",
@@ -351,11 +346,6 @@ class Settings:
         """What `--profile` comes to. Raises `UsageError` for a backend that is none."""
         return find_kind(self.backend).profile if self.profile == "auto" else self.profile
 
-    @property
-    def key_mode(self) -> str:
-        """What `--call-key` and `--require-nonce` come to."""
-        return "required" if self.require_nonce else self.call_key
-
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise UsageError(f"--port {self.port} is not a port: choose one from 0 to 65535.")
@@ -367,8 +357,6 @@ class Settings:
             raise UsageError("--inspect-turns and --inspect-bytes must be more than 0: no --inspect keeps no words.")
         if self.max_body < 1:
             raise UsageError("--max-body must leave room for a request: write for instance 16MiB.")
-        if self.require_nonce and self.call_key == "off":
-            raise UsageError("--require-nonce demands the key that --call-key off leaves out: choose one of them.")
         if self.upstream is not None and not (URL.match(self.upstream) and is_address(self.upstream)):
             raise UsageError(f"--upstream {self.upstream} is not a URL: write for instance http://127.0.0.1:8000/v1.")
         for origin in self.allow_origin:

@@ -177,12 +177,12 @@ async def _store(settings: Settings) -> Finding:
 
 def _call_keys(settings: Settings) -> Finding:
     try:
-        if settings.key_mode != "off":
+        if settings.call_key != "off":
             read_secret(settings.call_key_secret)
     except UsageError as error:
         return Finding("call key", False, str(error))
-    if settings.key_mode != "auto":
-        return Finding("call key", True, f"is {settings.key_mode}")
+    if settings.call_key != "auto":
+        return Finding("call key", True, f"is {settings.call_key}")
     if not settings.call_key_secret.exists():
         said = f"its secret cannot be kept in {settings.call_key_secret}, so it is another after each start"
         return Finding("call key", None, said, "Name a file of yours with --call-key-secret FILE.")

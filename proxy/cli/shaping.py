@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # What they are where a fixture says nothing.
 SHAPING: Mapping[str, str | bool] = {
     "calls": "whole",
-    "call_key": "off",  # there was none in fixtures of 0.1
+    "call_key": "off",
     "profile": "frontier",
     "reasoning_content": False,
 }
@@ -27,7 +27,7 @@ SHAPING: Mapping[str, str | bool] = {
 
 def shaping_settings(settings: Settings) -> dict[str, str | bool]:
     """Those of `SHAPING` that a fixture has to say."""
-    named = replace(settings, call_key=settings.key_mode, profile=settings.profile_name)
+    named = replace(settings, profile=settings.profile_name)
     return {name: value for name, usual in SHAPING.items() if (value := getattr(named, name)) != usual}
 
 

@@ -105,7 +105,6 @@ def test_damaged_notes_are_none(damaged: bytes, tmp_path: Path) -> None:
     ("chosen", "mode"),
     [
         ({}, KeyMode.AUTO),
-        ({"require_nonce": True}, KeyMode.REQUIRED),
         ({"call_key": "required"}, KeyMode.REQUIRED),
         ({"call_key": "off"}, KeyMode.OFF),
     ],

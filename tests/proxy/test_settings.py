@@ -41,8 +41,8 @@ def test_an_alias_is_a_name_and_a_model() -> None:
 
 
 def test_switches_sizes_and_paths() -> None:
-    settings = parsed("--require-nonce", "--max-body", "1MiB", "--codex-home", "~/x", "--idle-timeout", "1.5")
-    assert settings.key_mode == "required"
+    settings = parsed("--reasoning-content", "--max-body", "1MiB", "--codex-home", "~/x", "--idle-timeout", "1.5")
+    assert settings.reasoning_content is True
     assert settings.max_body == 1 << 20
     assert settings.codex_home == Path("~/x").expanduser()
     assert settings.idle_timeout == 1.5
@@ -55,7 +55,6 @@ def test_switches_sizes_and_paths() -> None:
         (["--port", "70000"], "70000"),
         (["--calls", "some"], "whole, live"),
         (["--max-body", "much"], "16MiB"),
-        (["--call-key", "off", "--require-nonce"], "choose one of them"),
         (["--idle-timeout", "0"], "more than 0"),
         (["--idle-timeout", "nan"], "more than 0"),
         (["--idle-timeout", "inf"], "more than 0"),

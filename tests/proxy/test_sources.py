@@ -24,7 +24,7 @@ def written(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize(("word", "value"), BOOLEANS.items())
 def test_a_switch_is_said_in_any_case_of_letters(word: str, value: bool) -> None:
     for text in (word, word.upper(), word.title(), f" {word} "):
-        assert load({}, {"TAGCALL_REQUIRE_NONCE": text}).require_nonce is value
+        assert load({}, {"TAGCALL_REASONING_CONTENT": text}).reasoning_content is value
 
 
 @pytest.mark.parametrize("variable", [row.variable for row in SETTINGS if row.is_switch])
@@ -35,11 +35,11 @@ def test_no_switch_can_be_misread(variable: str) -> None:
 
 @given(st.text(min_size=1).filter(lambda text: text.strip().lower() not in BOOLEANS))
 def test_what_is_neither_on_nor_off_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"TAGCALL_REQUIRE_NONCE: .* is neither on nor off"):
-        load({}, {"TAGCALL_REQUIRE_NONCE": text.replace("\n", " ") or " "})
+    with pytest.raises(UsageError, match=r"TAGCALL_REASONING_CONTENT: .* is neither on nor off"):
+        load({}, {"TAGCALL_REASONING_CONTENT": text.replace("\n", " ") or " "})
 
 
-@pytest.mark.parametrize("name", ["TAGCALL_REQUIRE_NONSE", "TAGCALL_APIKEY", "TAGCALL_API_KEYS", "TAGCALL_Port"])
+@pytest.mark.parametrize("name", ["TAGCALL_REASONING_CONTEND", "TAGCALL_APIKEY", "TAGCALL_API_KEYS", "TAGCALL_Port"])
 def test_a_name_that_is_nearly_one_is_refused_and_the_one_is_named(name: str) -> None:
     with pytest.raises(UsageError, match=rf"^{name} is no setting: did you mean TAGCALL_\w+\?$"):
         gather({}, {name: "1"})
@@ -87,9 +87,9 @@ def test_a_flag_wins_over_a_variable_and_that_over_the_file(tmp_path: Path) -> N
         ("port = [1]", "takes one value"),
         ("port = 'x'", "must be a number"),
         ("port = true", "a value, not a switch"),
-        ("require-nonce = 'enabled'", "neither on nor off"),
-        ("require-nonce = 3", "must be true or false"),
-        ("require-nonse = true", "did you mean require_nonce?"),
+        ("reasoning-content = 'enabled'", "neither on nor off"),
+        ("reasoning-content = 3", "must be true or false"),
+        ("reasoning-contend = true", "did you mean reasoning_content?"),
         ("[serve]\nport = 1", "serve in"),
         ("port = 1979-05-27", "must be text, a number"),
         ("call_key = 'off'\ncall-key = 'auto'", "is given twice"),

@@ -146,7 +146,7 @@ async def _play(
 def _tell(runs: Sequence[EvalRun], settings: Settings, options: EvalOptions, started: float) -> None:
     kind = settings.backend.partition(":")[0]
     for run in runs:
-        print(f"{run.model}, backend {kind}, {run.flags}, --call-key {settings.key_mode}\n")
+        print(f"{run.model}, backend {kind}, {run.flags}, --call-key {settings.call_key}\n")
         print(table(run), end="\n\n")
         if options.wrong:
             print(wrong(run), end="\n\n")
@@ -159,7 +159,7 @@ def _tell(runs: Sequence[EvalRun], settings: Settings, options: EvalOptions, sta
         about = {
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
             "backend": kind,
-            "call_key": settings.key_mode,
+            "call_key": settings.call_key,
             "base_instructions": settings.base_instructions,
         }
         _write(options.json, orjson.dumps(document(runs, about), option=orjson.OPT_INDENT_2))

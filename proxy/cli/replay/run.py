@@ -119,7 +119,7 @@ def load_cases(folder: Path) -> tuple[list[Case], list[str]]:
 
 
 def _is_stale(case: Path, said: str) -> bool:
-    """Whether a fixture has a transcript that is not that of its lines. Those of 0.1 have none."""
+    """Whether a fixture has a transcript that is not that of its lines."""
     file = case / TRANSCRIPT_FILE
     return file.is_file() and read_file(file) != said.encode().replace(b"\r\n", b"\n")
 
