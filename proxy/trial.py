@@ -40,6 +40,9 @@ _REMEDIES = {
     # A trial sets no limit of its own.
     "max_output_tokens": "Raise the server's limit: the size of the context, or the length of an answer. "
     "Or name another model with --model NAME.",
+    "newer_codex_required": "Install the newest codex (npm install -g @openai/codex), or name it with --codex PATH, or "
+    "another model with --model NAME.",
+    "inference_hook_denied": "Ask who runs your workspace: its hook denies these requests.",
     "backend_auth": "Log in anew, or give the key that is wanted, then try again: another model would not help.",
 }
 

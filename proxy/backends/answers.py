@@ -48,6 +48,22 @@ NO_MODEL: ErrorFields = {
     "param": "model",
     "retryable": False,
 }
+# The model's service has no room for this kind of request: it may have later, or without what was asked for besides.
+NO_FLEX: ErrorFields = {"status": 429, "type": "rate_limit_error", "code": "flex_unavailable", "param": "service_tier"}
+NO_CAPACITY: ErrorFields = {"status": 503, "code": "policy_capacity_unavailable"}
+DENIED: ErrorFields = {
+    "status": 400,
+    "type": "invalid_request_error",
+    "code": "inference_hook_denied",
+    "retryable": False,
+}
+TOO_OLD: ErrorFields = {
+    "status": 400,
+    "type": "invalid_request_error",
+    "code": "newer_codex_required",
+    "param": "model",
+    "retryable": False,
+}
 QUOTA: ErrorFields = {"status": 429, "type": "insufficient_quota", "code": "insufficient_quota", "retryable": False}
 RATE: ErrorFields = {"status": 429, "type": "rate_limit_error", "code": "rate_limit_exceeded"}
 LOGIN: ErrorFields = {"status": 502, "code": "backend_auth", "retryable": False}

@@ -24,7 +24,7 @@ from tests.support.vault import ANSWER, CALLS
 from .clients.codex_cli import BASE_URL, CODING_MODEL, SEARCHING_MODEL, CodexClient, provider
 
 # Older programs have no WebSocket transport.
-NEW = [program for program in installed_programs() if program.release >= (0, 160)]
+NEW = [program for program in installed_programs() if program.supported]
 
 every_new_program = pytest.mark.parametrize("program", NEW, ids=lambda program: program.version)
 over_both_transports = pytest.mark.parametrize("websockets", [False, True], ids=["http", "websocket"])

@@ -18,8 +18,6 @@ from typing import Any
 import aiohttp
 import pytest
 
-from proxy.backends.codex.program import release_of
-from proxy.backends.codex.session import LANES_SINCE
 from proxy.home import habits_file, write_habits
 from proxy.server import running_server
 from proxy.settings import Settings
@@ -31,7 +29,7 @@ from tests.support.codex_homes import informed_home
 from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.scripted_model import ScriptedModel
 
-LANED = [program for program in installed_programs() if release_of(program.version) >= LANES_SINCE]
+LANED = [program for program in installed_programs() if program.supported]
 # For each program; about a minute on a busy machine of two cores.
 CONVERSATIONS = int(os.environ.get("TAGCALL_TEST_CONVERSATIONS") or 20)
 FIRST = int(os.environ.get("TAGCALL_TEST_FIRST") or 0)

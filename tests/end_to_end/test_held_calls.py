@@ -12,8 +12,6 @@ import pytest
 from openai import AsyncOpenAI
 
 from parser import write_call
-from proxy.backends.codex.program import release_of
-from proxy.backends.codex.session import LANES_SINCE
 from tests.support.backends import BACKENDS_UNDER_TEST, TestBackend
 from tests.support.codex_programs import installed_programs
 from tests.support.endpoint import Endpoint, calls_of, serving
@@ -25,7 +23,7 @@ pytestmark = pytest.mark.timeout(120)
 every_backend = pytest.mark.parametrize("stack", BACKENDS_UNDER_TEST, ids=lambda stack: stack.name)
 every_codex_with_lanes = pytest.mark.parametrize(
     "stack",
-    [TestBackend(program) for program in installed_programs() if release_of(program.version) >= LANES_SINCE],
+    [TestBackend(program) for program in installed_programs() if program.supported],
     ids=lambda stack: stack.name,
 )
 

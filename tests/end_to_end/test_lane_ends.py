@@ -11,8 +11,6 @@ import pytest
 from openai import APIStatusError
 
 from parser import write_call
-from proxy.backends.codex.program import release_of
-from proxy.backends.codex.session import LANES_SINCE
 from proxy.backends.codex.threads import CodexThreads
 from proxy.rpc import RpcClient
 from tests.support.backends import TestBackend
@@ -20,7 +18,7 @@ from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.endpoint import Endpoint, serving
 from tests.support.scripted_model import Incomplete, Message, Refusal, Reply, ScriptedModel
 
-LANED = [program for program in installed_programs() if release_of(program.version) >= LANES_SINCE]
+LANED = [program for program in installed_programs() if program.supported]
 # Seconds for anything to happen at all.
 PATIENCE = 30.0
 

@@ -11,15 +11,13 @@ from typing import Any
 import pytest
 
 from parser import write_call
-from proxy.backends.codex.program import release_of
-from proxy.backends.codex.session import LANES_SINCE
 from proxy.replay.call_key import key_of
 from tests.support.backends import TestBackend
 from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.endpoint import Endpoint, calls_of, serving
 from tests.support.scripted_model import Message, Reasoning, Reply, ScriptedModel
 
-LANED = [program for program in installed_programs() if release_of(program.version) >= LANES_SINCE]
+LANED = [program for program in installed_programs() if program.supported]
 
 pytestmark = [
     pytest.mark.parametrize("codex", LANED, ids=lambda codex: codex.version),

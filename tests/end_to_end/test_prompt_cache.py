@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from proxy.backends.codex.session import LANES_SINCE
 from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.long_loop import ROUNDS, long_loop
 from tests.support.prompt_cache import RULES, Bill, bill
 from tests.support.scripted_model import ScriptedModel
 from tests.support.tagcall_server import tagcall_server
 
-LANED = [program for program in installed_programs() if program.release >= LANES_SINCE]
+LANED = [program for program in installed_programs() if program.supported]
 OLD, NEW = RULES.values()
 
 

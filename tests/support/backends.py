@@ -29,7 +29,7 @@ class TestBackend:
 
     @property
     def text_only(self) -> bool:
-        return self.codex is None or self.codex.text_only
+        return self.codex is None or self.codex.supported
 
     @property
     def tells_why(self) -> bool:

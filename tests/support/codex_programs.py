@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from proxy.backends.codex.program import bundled_program, native_program, release_of
+from proxy.backends.codex.program import bundled_program, native_program
+from proxy.backends.codex.versions import Standing, release_of, standing_of
 
 ROOT = Path(__file__).resolve().parents[2]
 NPM_LAUNCHER = "node_modules/@openai/codex/bin/codex.js"
@@ -32,9 +33,9 @@ class TestProgram:
         return release_of(self.version)
 
     @property
-    def text_only(self) -> bool:
-        """Whether all its tools can be taken away."""
-        return self.release >= (0, 160)
+    def supported(self) -> bool:
+        """Whether all its tools can be taken away, and it keeps lanes."""
+        return standing_of(self.version) is Standing.SUPPORTED
 
 
 def installed_programs() -> list[TestProgram]:

@@ -105,11 +105,12 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An HTTP error instead of a stream."""
+    """An HTTP error instead of a stream. `body`: not in OpenAI's form."""
 
     status: int
     error: Mapping[str, object] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ class ScriptedModel:
         reply = self._next_reply(body)
         if isinstance(reply, Refusal):
             error = reply.error or {"message": f"scripted {reply.status}", "type": "server_error", "code": None}
-            return web.json_response({"error": error}, status=reply.status, headers=reply.headers)
+            return web.json_response(reply.body or {"error": error}, status=reply.status, headers=reply.headers)
         response = web.StreamResponse(headers={"content-type": "text/event-stream", **reply.headers})
         await response.prepare(request)
         try:

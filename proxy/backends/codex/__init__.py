@@ -21,6 +21,7 @@ quota            pure: what is left of the account's quota
 errors           pure: every failure and the client's answer to it
 options          a session's limits and deadlines
 program          find the program, also behind npm's launcher
+versions         pure: which version is good for what
 home             the private CODEX_HOME; config its settings, catalog its model table,
                  baseline the base instructions that codex sends on its own
 text_only        whether a program gives the model tools of its own

@@ -22,17 +22,22 @@ from ..answers import (
     BAD_SCHEMA,
     BY_STATUS,
     CONTEXT,
+    DENIED,
     DISCONNECTED,
     FAILED,
     LOGIN,
+    NO_CAPACITY,
+    NO_FLEX,
     NO_MODEL,
     OVERLOAD,
     QUOTA,
     RATE,
     REFUSED,
     TIMEOUT,
+    TOO_OLD,
     ErrorFields,
 )
+from .versions import TAKE_A_NEWER_ONE
 
 # Characters of one turn's text input; codex 0.110 and later refuse more.
 MAX_INPUT = 1_048_576
@@ -47,6 +52,10 @@ BY_KIND: Mapping[str, ErrorFields] = {
     "modelNotFound": NO_MODEL,
     "badRequest": BAD_REQUEST,
     "cyberPolicy": BAD_REQUEST,
+    "misalignmentPolicyViolation": BAD_REQUEST,
+    "flexUnavailable": NO_FLEX,
+    "policyCapacityUnavailable": NO_CAPACITY,
+    "inferenceHookDenied": DENIED,
 }
 # For messages under `other`, which is what 0.89 says of nearly everything.
 BY_MESSAGE: tuple[tuple[re.Pattern[str], ErrorFields], ...] = (
@@ -79,6 +88,8 @@ _INCOMPLETE = re.compile(r"Incomplete response returned, reason: (\w+)")
 _STATUS = re.compile(r"unexpected status (\d{3})[^:]*: ?(.*)", re.DOTALL)
 _LAST_STATUS = re.compile(r"last status: (\d{3})")
 _URL = re.compile(r",? {0,2}(?:url: {0,2}|for url {0,2})\(?\S+")
+# Whatever kind and status it comes with: the service means the program that asks, not the request.
+_TOO_OLD = re.compile(r"requires a newer version of Codex", re.IGNORECASE)
 _TRY_AGAIN = re.compile(r"try again in (\d{1,9}(?:\.\d+)?) ?(ms|s)\b")
 
 
@@ -124,7 +135,8 @@ def turn_failure(told: object, log_in: str | None = None) -> BackendError | Cut:
         status, message = status or int(found[1]), found[2]
     message, upstream_code = _unwrap(message)
     answer = (
-        BY_KIND.get(kind)
+        (TOO_OLD if _TOO_OLD.search(message) else None)
+        or BY_KIND.get(kind)
         or BY_UPSTREAM_CODE.get(upstream_code or "")
         or (BY_STATUS.get(status) if status is not None else None)
         or next((answer for pattern, answer in BY_MESSAGE if pattern.search(message)), None)
@@ -132,6 +144,8 @@ def turn_failure(told: object, log_in: str | None = None) -> BackendError | Cut:
     )
     if answer is CONTEXT:
         message = TOO_LONG
+    if answer is TOO_OLD:
+        message = f"The codex behind tagcall is too old for this model: {TAKE_A_NEWER_ONE}. The service said: {message}"
     if answer is LOGIN:
         message = f"The upstream refused codex's login: {log_in or _log_in_here()}. It said: {message or status}"
     return BackendError(message or f"The upstream answered {status}.", retry_after=_retry_after(message), **answer)
@@ -169,10 +183,13 @@ def _kind(info: object) -> tuple[str, int | None]:
 
 
 def _unwrap(message: str) -> tuple[str, str | None]:
-    """The sentence inside an OpenAI error body, and its code ("" when it has none); None when it is no such body."""
+    """The sentence inside an error body, and its code ("" when it has none); None when it is no such body."""
     plain = _URL.sub("", message).strip()
     try:
-        error = orjson.loads(plain)["error"]
+        body = orjson.loads(plain)
+        if isinstance(detail := body.get("detail"), str):  # as ChatGPT's service writes it
+            return detail, ""
+        error = body["error"]
         return str(error["message"]), str(error.get("code") or "")
     except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError):
         return plain, None

@@ -16,9 +16,10 @@ from ...rpc import ChildTransport, Launch, RpcClient, RpcClosedError, RpcDeadlin
 from ..kind import BackendSettings, Finding
 from .backend import codex_environment
 from .item_kinds import unknown_kinds
-from .program import locate_program, read_version
+from .program import locate_program, programs_here, read_version
 from .requests import answer_request, greeting
 from .text_only import tools_that_reach_the_model
+from .versions import SUPPORTED_SINCE, TAKE_A_NEWER_ONE, Standing, release_of, standing_of, written
 
 # Seconds for a first sign of life of a program that was just started; 0.5 is slow.
 GREETING = 5.0
@@ -28,7 +29,8 @@ REACH = 5.0
 # Where a login leads, by what it is: a ChatGPT account, an API key.
 SERVICES = ("https://chatgpt.com", "https://api.openai.com")
 
-ANOTHER_PROGRAM = "Install codex 0.160 or newer (npm install -g @openai/codex), or name another with --codex PATH."
+NEWER = f"codex {written(SUPPORTED_SINCE)} or newer"
+ANOTHER_PROGRAM = f"Install {NEWER}: {TAKE_A_NEWER_ONE}."
 
 
 async def check_before(settings: BackendSettings) -> Sequence[Finding]:
@@ -49,7 +51,21 @@ async def _check_program(settings: BackendSettings) -> Sequence[Finding]:
         return [Finding("program", False, f"{program} does not say its version", ANOTHER_PROGRAM)]
     if fault is not None:
         return [Finding("program", False, f"codex {version}, {program}, {fault}", ANOTHER_PROGRAM)]
-    return [Finding("program", True, f"codex {version}, {program}")]
+    if standing_of(version) is Standing.REFUSED:
+        return [Finding("program", False, f"codex {version}, {program}, is too old", ANOTHER_PROGRAM)]
+    return [Finding("program", True, f"codex {version}, {program}"), *await _newer(program, version)]
+
+
+async def _newer(program: Path, version: str) -> Sequence[Finding]:
+    """The newest of the others on this machine, when it is newer than the one that is used."""
+    others = [path for path in programs_here() if path != program]
+    versions = await asyncio.gather(*(asyncio.to_thread(read_version, path) for path in others))
+    found = [(release_of(each), each, path) for each, path in zip(versions, others, strict=True) if each]
+    newest = max(found, default=None)
+    if newest is None or newest[0] <= release_of(version):
+        return []
+    _, newer, path = newest
+    return [Finding("program", None, f"codex {newer} is here, too: {path}", f"Take it with --codex {path}.")]
 
 
 async def _greet(program: Path) -> str | None:
@@ -159,6 +175,6 @@ async def _check_text_only(settings: BackendSettings) -> Finding:
     tools = sorted({tool for names in seen.values() for tool in names})
     if tools:
         said = f"this codex gives the model tools of its own: {', '.join(tools)}"
-        remedy = "Use codex 0.160 or newer: npm install -g @openai/codex, or --codex PATH."
+        remedy = f"Use {NEWER}: {TAKE_A_NEWER_ONE}."
         return Finding("text-only", False, said, remedy)
     return Finding("text-only", True, f"no built-in tool reaches the model (asked of {len(seen)} models)")

@@ -6,6 +6,7 @@ behind with our pipes in its hands, so the real program is looked up and started
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import shutil
@@ -19,6 +20,7 @@ from pathlib import Path
 from ...advice import addition
 from ...errors import UsageError
 from ...rpc.group import group_of, own_group
+from .versions import release_of
 
 # Seconds for the program to print its version or its models; 0.3 is slow.
 ANSWER_TIMEOUT = 5.0
@@ -48,10 +50,6 @@ class CodexProgram:
         return release_of(self.version)
 
 
-def release_of(version: str | None) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", (version or "").partition("-")[0])))
-
-
 def locate_program(explicit: str | None = None) -> Path:
     """The native program: `explicit`, else `codex` on PATH, else the bundled one. Raises `UsageError`."""
     if explicit is not None:
@@ -67,6 +65,13 @@ def locate_program(explicit: str | None = None) -> Path:
         f"codex was not found: install it (`npm install -g @openai/codex`, or {addition('openai-codex-cli-bin')}), "
         "or name the program with --codex PATH."
     )
+
+
+def programs_here() -> list[Path]:
+    """All that `codex` may mean on this machine: those on PATH in order, then the bundled one."""
+    on_path = [found for folder in os.get_exec_path() if (found := shutil.which("codex", path=folder))]
+    natives = [*map(native_program, map(Path, on_path)), *filter(None, [bundled_program()])]
+    return list(dict.fromkeys(natives))
 
 
 def bundled_program() -> Path | None:

@@ -23,18 +23,14 @@ from ..session_life import SessionLife
 from .deltas import join_deltas
 from .errors import not_logged_in
 from .options import SessionOptions
-from .program import release_of
 from .quota import READ, UPDATED, QuotaBook
 from .requests import answer_request, greeting
 from .running_turn import RunningTurn, TurnLostError
 from .threads import CodexThreads, Orphans
+from .versions import SUPPORTED_SINCE, TAKE_A_NEWER_ONE, Standing, release_of, standing_of, written
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
-# Older programs keep tools that no setting takes away.
-TEXT_ONLY_SINCE = (0, 133)
-# Older programs never end a turn without input, and take no injected items.
-LANES_SINCE = (0, 133)
 # Older programs answer one request after the other, and look on the network for models for seconds.
 SIDE_BY_SIDE_SINCE = (0, 100)
 
@@ -92,17 +88,20 @@ class CodexSession:
     # Before the first turn
 
     async def greet(self) -> None:
-        """Introduce ourselves. Raises `RpcError`."""
+        """Introduce ourselves. Raises `RpcError`, also for a program that is too old to go on with."""
         welcome = await self.client.request("initialize", greeting(), deadline=self._deadlines.greeting)
         self.client.notify("initialized")
         self._threads.interrupt_orphans()
         found = re.search(r"/(\d+\.\d+\.\d+\S*)", str(welcome.get("userAgent")))
         self.version = found[1] if found else None
+        if (standing := standing_of(self.version)) is Standing.REFUSED:
+            raise RpcError(f"codex {self.version} is too old: {TAKE_A_NEWER_ONE}")
         await self._read_account()
-        self._threads.keeps_lanes = release_of(self.version) >= LANES_SINCE
+        # Old programs never end a turn without input, and take no injected items.
+        self._threads.keeps_lanes = bool(release_of(self.version)) and standing is Standing.SUPPORTED
         log.info("codex_ready", version=self.version, problem=self.problem)
-        if (0,) < release_of(self.version) < TEXT_ONLY_SINCE:
-            log.warning("codex_too_old_to_be_text_only", version=self.version, since="0.133")
+        if standing is Standing.FIXTURES:
+            log.warning("codex_too_old_to_be_text_only", version=self.version, since=written(SUPPORTED_SINCE))
 
     async def _read_account(self) -> None:
         try:

@@ -301,6 +301,9 @@ async def test_no_child_is_left_after_the_end(backend: CodexBackend, model: Scri
             os.kill(pid, 0)
 
 
+TOO_OLD = (
+    "The 'gpt-5.6-sol' model requires a newer version of Codex. Please upgrade to the latest app or CLI and try again."
+)
 ERRORS: Mapping[str, tuple[Reply | Refusal, tuple[int, str]]] = {
     "400": (Refusal(400, {"message": "Bad thing", "type": "invalid_request_error"}), (400, "invalid_prompt")),
     "401": (Refusal(401, {"message": "no key"}), (502, "backend_auth")),
@@ -310,6 +313,8 @@ ERRORS: Mapping[str, tuple[Reply | Refusal, tuple[int, str]]] = {
         Refusal(429, {"type": "usage_limit_reached", "message": "limit", "plan_type": "plus"}),
         (429, "insufficient_quota"),
     ),
+    "too old": (Refusal(400, body={"detail": TOO_OLD}), (400, "newer_codex_required")),
+    "too old, as OpenAI": (Refusal(400, {"message": TOO_OLD}), (400, "newer_codex_required")),
     "500": (Refusal(500), (502, "backend_error")),
     "503": (Refusal(503, {"message": "busy", "code": "server_is_overloaded"}), (503, "server_is_overloaded")),
     "context": (Reply([], end=Failed("context_length_exceeded", "too long")), (400, "context_length_exceeded")),
@@ -334,6 +339,7 @@ async def test_the_upstreams_failure_becomes_the_clients_error(
             await read_turn(backend, prompt())
     assert (failed.value.status, failed.value.code) == expected
     assert "127.0.0.1" not in failed.value.message
+    assert "{" not in failed.value.message
     assert len(model.requests) == 1, "codex must not retry"
 
 
@@ -436,7 +442,7 @@ async def test_the_model_is_offered_no_tool_of_codexs_own(
     body = model.requests[0].body
     assert body["model"] == name
     tools = {tool["name"] for tool in body.get("tools") or ()}
-    assert tools == (set() if program.text_only else TOOLS_OF_089)
+    assert tools == (set() if program.supported else TOOLS_OF_089)
     assert [item["type"] for item in body["input"] if item["type"] != "message"] == []
 
 
@@ -450,7 +456,7 @@ async def test_the_base_instructions_are_codexs_own(
     ours, control = (base_instructions(request.body) for request in model.requests)
     assert ours == control
     everything = [part["text"] for item in model.requests[0].body["input"] for part in item["content"]]
-    if program.text_only:
+    if program.supported:
         assert everything == [ours, "OURS", "hi"]
 
 

@@ -16,6 +16,12 @@ FAILURES: list[tuple[object, str, int, str]] = [
     ("modelNotFound", "model gone", 400, "model_not_found"),
     ("badRequest", "bad", 400, "invalid_prompt"),
     ("cyberPolicy", "no", 400, "invalid_prompt"),
+    ("misalignmentPolicyViolation", "no", 400, "invalid_prompt"),
+    ("flexUnavailable", "Flex capacity unavailable.", 429, "flex_unavailable"),
+    ("policyCapacityUnavailable", "policy-restricted capacity unavailable", 503, "policy_capacity_unavailable"),
+    ("inferenceHookDenied", "Your workspace does not want this.", 400, "inference_hook_denied"),
+    ("badRequest", '{"detail": "The model requires a newer version of Codex."}', 400, "newer_codex_required"),
+    ("other", '{"detail": "Instructions are not valid"}', 400, "invalid_prompt"),
     ("internalServerError", "We're currently experiencing high demand.", 502, "backend_error"),
     (
         {"httpConnectionFailed": {"httpStatusCode": 401}},
@@ -88,7 +94,7 @@ def test_a_failure_without_an_error_is_a_failure() -> None:
 
 
 def test_the_sentence_is_taken_out_of_the_upstreams_body() -> None:
-    failure = turn_failure({"message": FAILURES[14][1], "codexErrorInfo": "other"})
+    failure = turn_failure({"message": FAILURES[20][1], "codexErrorInfo": "other"})
     assert isinstance(failure, BackendError)
     assert failure.message == "model gone"
 

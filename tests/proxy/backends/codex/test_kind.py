@@ -40,6 +40,30 @@ async def test_the_program_is_asked_for_its_version_and_greeted(
     assert home == Finding("home", True, f"{tmp_path / 'home'} can be written")
 
 
+async def test_a_program_below_every_floor_is_red(tmp_path: Path) -> None:
+    script = f'[ "$1" = --version ] && echo codex-cli 0.42.0 && exit; {GREETS}'
+    finding, _ = await find_kind("auto").check_before(program_that(tmp_path, script))
+    assert (finding.name, finding.good) == ("program", False)
+    assert "too old" in finding.said
+    assert "npm install -g @openai/codex" in (finding.remedy or "")
+
+
+@pytest.mark.parametrize(("other", "told"), [("0.170.0", True), ("0.168.0", False), ("", False)])
+async def test_a_newer_program_on_the_machine_is_named_with_the_flag_that_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str, told: bool
+) -> None:
+    settings = program_that(tmp_path, f'[ "$1" = --version ] && echo codex-cli 0.169.0 && exit; {GREETS}')
+    newer = tmp_path / "bin" / "codex"
+    newer.parent.mkdir()
+    newer.write_text(f"#!/bin/sh\necho codex-cli {other}\n")
+    newer.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{newer.parent}:/usr/bin:/bin")
+    first, *notes, _ = await find_kind("auto").check_before(settings)
+    assert first.good
+    note = Finding("program", None, f"codex {other} is here, too: {newer}", f"Take it with --codex {newer}.")
+    assert notes == ([note] if told else [])
+
+
 async def test_a_missing_program_is_told_with_its_way_out(tmp_path: Path) -> None:
     finding, _ = await find_kind("codex").check_before(Settings(codex="no-such-program", codex_home=tmp_path))
     told = "no-such-program is not a program that can be started: name another with --codex PATH."
@@ -49,5 +73,5 @@ async def test_a_missing_program_is_told_with_its_way_out(tmp_path: Path) -> Non
 async def test_tools_that_reach_the_model_are_named(program: TestProgram) -> None:
     settings = Settings(codex=str(program.path), upstream="http://127.0.0.1:9/v1")
     finding, *_ = await find_kind("codex").check_after(settings)
-    assert (finding.name, finding.good) == ("text-only", program.text_only)
-    assert finding.said.startswith("no built-in tool" if program.text_only else "this codex gives the model tools")
+    assert (finding.name, finding.good) == ("text-only", program.supported)
+    assert finding.said.startswith("no built-in tool" if program.supported else "this codex gives the model tools")

@@ -290,3 +290,15 @@ async def test_the_next_connection_knows_the_quota_of_the_same_login_and_not_of_
         await another.wait_for("account/read")
         await it.health()
         assert it.load().quota == ()
+
+
+@on_a_virtual_clock
+async def test_an_app_server_below_every_floor_is_no_backend_and_says_what_to_do() -> None:
+    servers = [Server() for _ in range(5)]
+    for server in servers:
+        server.handlers["initialize"] = lambda params: {"userAgent": "tagcall/0.42.0 (x)"}
+    async with backend(*servers) as it:
+        with pytest.raises(BackendError, match=r"codex 0\.42\.0 is too old: npm install -g @openai/codex") as failed:
+            await read_turn(it, prompt())
+    assert failed.value.code == "backend_unavailable"
+    assert not any(server.requests("thread/start") for server in servers)

@@ -1,0 +1,47 @@
+"""Pure: which codex is good for what. Everybody who asks by the version asks here.
+
+0.160 and newer    supported: no tool of its own reaches the model, and a conversation keeps its lane
+from 0.89 on       plays fixtures only: its protocol is read, so what was recorded with it replays. It starts, with
+                   a warning: some of its tools cannot be taken away
+older              refused: it is no app-server that could be spoken to
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+
+class Standing(Enum):
+    SUPPORTED = "supported"
+    FIXTURES = "plays fixtures only"
+    REFUSED = "refused"
+
+
+# From which release on, the newest first.
+FLOORS: tuple[tuple[tuple[int, ...], Standing], ...] = (
+    ((0, 160), Standing.SUPPORTED),
+    ((0, 89), Standing.FIXTURES),
+    ((0,), Standing.REFUSED),
+)
+SUPPORTED_SINCE = FLOORS[0][0]
+
+# What a person does about a program that is not supported.
+TAKE_A_NEWER_ONE = "npm install -g @openai/codex, or name another with --codex PATH"
+
+
+def release_of(version: str | None) -> tuple[int, ...]:
+    """The version as numbers, for comparing; () when it is unknown."""
+    return tuple(map(int, re.findall(r"\d+", (version or "").partition("-")[0])))
+
+
+def standing_of(version: str | None) -> Standing:
+    """One that tells no version is supported, for it may be a stand-in."""
+    release = release_of(version)
+    if not release:
+        return Standing.SUPPORTED
+    return next(standing for since, standing in FLOORS if release >= since)
+
+
+def written(release: tuple[int, ...]) -> str:
+    return ".".join(map(str, release))
