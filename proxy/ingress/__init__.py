@@ -24,6 +24,7 @@ By path
     health        what those who watch over the process ask; readiness: whether a turn would be taken
     models        /v1/models: the backend's, and the owner's aliases for them
     chat          /v1/chat/completions
+    messages      /v1/messages, and what else Anthropic's clients ask for
     responses     /v1/responses; dialects: how another one is chosen there
     history       what a request continues, and what becomes of its own answer: a draft, stored
     background    Responses that are made without their client: jobs, and who takes them over

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from ..wire.anthropic.errors import ANTHROPIC
 from ..wire.chat.builder import CHAT
 from ..wire.json_body import JsonObject
 from ..wire.tokligence.builder import TOKLIGENCE
 from ..wire.wire_format import OPENAI, WireFormat
-from . import chat, tokligence
+from . import chat, messages, tokligence
 from .bodies import read_json_object
 from .compaction import compact
 from .conversations import (
@@ -30,6 +31,7 @@ from .conversations import (
 )
 from .delivery import Exchange, answer
 from .input_tokens import count_input_tokens
+from .messages import count_tokens, get_anthropic_model, list_anthropic_models
 from .models import get_model, list_models
 from .responses import begin_response, create_response
 from .stored import cancel_response, delete_response, get_response, list_input_items
@@ -133,6 +135,19 @@ APIS: tuple[Api, ...] = (
         routes={},
         asked_again=True,
         recorded=True,
+    ),
+    Api(
+        name="Anthropic's Messages",
+        claims=messages.claims,
+        format=ANTHROPIC,
+        turns={"/messages": messages.begin_message},
+        routes={
+            "/messages/count_tokens": {"POST": count_tokens},
+            "/models": {"GET": list_anthropic_models},
+            "/models/{id*}": {"GET": get_anthropic_model},
+        },
+        asked_again=True,
+        recorded=False,
     ),
     RESPONSES,
 )

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from prompts import Image, PromptProfile, offered_tools
 
+from ..contracts import TurnRequest
 from ..turn import TurnReport
 from ..turn.prompting import Prompts
 from ..turn.tokens import IMAGE_TOKENS, TokenMeter
@@ -33,7 +34,11 @@ async def count_input_tokens(request: web.Request) -> web.StreamResponse:
 
 
 def _estimated(body: JsonObject, history: History, profile: PromptProfile) -> int:
-    turn = parse_responses_request(body, history).turn
+    return estimated_tokens(parse_responses_request(body, history).turn, profile)
+
+
+def estimated_tokens(turn: TurnRequest, profile: PromptProfile) -> int:
+    """About how many tokens the model would be shown for `turn`."""
     prompts = Prompts(turn, offered_tools(turn.registry, turn.choice), profile, None, TurnReport())
     prompt = prompts.prompt()
     meter = TokenMeter(sys.maxsize)

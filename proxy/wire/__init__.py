@@ -1,4 +1,4 @@
-"""The OpenAI wire, pure: requests in, events and bodies out. A room an API, and what they share.
+"""The wire, pure: requests in, events and bodies out. A room an API, and what they share.
 
 json_body     bytes of a request -> JSON value, with the limits that keep it harmless
 reader        typed reads from a JSON object, with OpenAI's error for each kind of fault
@@ -19,6 +19,7 @@ Each room has `request` (bodies -> what is wanted of the turn) and `builder` (tu
 
 responses     POST /v1/responses, what is kept of it, and its events over SSE and WebSocket
 chat          POST /v1/chat/completions
+anthropic     POST /v1/messages
 realtime      GET /v1/realtime, in text
 tokligence    the dialect of tokligence-gateway
 """

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -28,6 +29,8 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.ids import MintId
+from proxy.wire.anthropic.builder import MessagesBuilder
+from proxy.wire.anthropic.request import parse_messages_request
 from proxy.wire.builder import AnswerBuilder, WireEvent
 from proxy.wire.chat.builder import ChatBuilder
 from proxy.wire.chat.request import parse_chat_request
@@ -94,6 +97,13 @@ def chat(mint: MintId) -> AnswerBuilder:
     return ChatBuilder(request, reasoning=True, mint=mint, clock=lambda: 1000.5)
 
 
+def anthropic(mint: MintId) -> AnswerBuilder:
+    tools = [{"name": name, "input_schema": {"type": "object"}} for name in ("read_note", "patch")]
+    body: Any = {"model": "m", "max_tokens": 100, "messages": [{"role": "user", "content": "hi"}], "tools": tools}
+    request = parse_messages_request({**body, "thinking": {"type": "adaptive"}})
+    return MessagesBuilder(request, estimate=12, request_id="req_1", mint=mint)
+
+
 def realtime(words: Words, mint: MintId) -> AnswerBuilder:
     head: WireEvent = {"conversation_id": "conv_1", "max_output_tokens": "inf", "metadata": None}
     return RealtimeBuilder(words, head, Items(mint), mint=mint)
@@ -102,6 +112,7 @@ def realtime(words: Words, mint: MintId) -> AnswerBuilder:
 APIS: Mapping[str, Callable[[MintId], AnswerBuilder]] = {
     "responses": responses,
     "chat": chat,
+    "anthropic": anthropic,
     "realtime": lambda mint: realtime(GA, mint),
     "realtime-beta": lambda mint: realtime(BETA, mint),
     "tokligence": lambda mint: TokligenceBuilder("m", mint=mint, clock=lambda: 1000.5),

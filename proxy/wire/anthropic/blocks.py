@@ -1,0 +1,193 @@
+"""`messages` of Anthropic's API to a transcript: blocks of every kind, those that other servers wrote included.
+
+    user       results first, in the order of their calls, and then what the user says
+    assistant  texts and calls; thoughts and what Anthropic's own tools did are left out
+    system     guidance, where it stands: moved to the front it would change the beginning of each prompt
+
+Unknown blocks are left out. A client whose history has one cannot make it good.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterable, Iterator
+
+import orjson
+
+from prompts import AssistantText, Entry, Guidance, Image, Part, PastCall, Text, ToolResult, UserTurn, tools_found
+
+from ...errors import RequestError
+from ...ids import shown_id
+from ..content import image_fault, joined_text
+from ..json_body import JsonValue
+from ..pairing import Paired, paired
+from ..parameters import MAX_ITEMS
+from ..pdf import MAGIC, PdfError, pdf_text
+from ..reader import Reader, wrong_type, wrong_value
+
+ROLES = ("user", "assistant", "system")
+
+
+def parse_conversation(request: Reader) -> Paired:
+    """`messages` of a request as transcript entries. Raises `RequestError`."""
+    if request.require("messages") == []:
+        raise RequestError("messages: at least one message is required.", param="messages")
+    entries: list[Entry] = []
+    role = ""
+    for message in request.objects("messages", max_length=MAX_ITEMS):
+        blocks = list(_blocks(message, "content"))
+        match role := message.required_string("role"):
+            case "user":
+                entries += _user(blocks)
+            case "assistant":
+                entries += _assistant(blocks)
+            case "system":
+                if text := "\n\n".join(_texts(blocks)):
+                    entries.append(Guidance(text))
+            case _:
+                raise wrong_value(message.at("role"), role, ROLES)
+    if role == "assistant" and entries and isinstance(entries[-1], AssistantText):
+        raise RequestError(
+            "This model does not support assistant message prefill: the conversation must end with a user message.",
+            param="messages",
+        )
+    return paired(entries)
+
+
+def text_of(request: Reader, key: str) -> str:
+    """Text that is a string or text blocks, as one."""
+    return "\n\n".join(_texts(_blocks(request, key)))
+
+
+def _blocks(holder: Reader, key: str) -> Iterator[Reader]:
+    """The blocks of some content; a string is one of text."""
+    match value := holder.get(key):
+        case None:
+            return
+        case str():
+            yield Reader({"type": "text", "text": value}, holder.at(key))
+        case list():
+            yield from holder.objects(key)
+        case _:
+            raise wrong_type(holder.at(key), "a string or an array of content blocks", value)
+
+
+def _texts(blocks: Iterable[Reader]) -> Iterator[str]:
+    for block in blocks:
+        if block.get("type") == "text" and (text := block.string("text") or "").strip():
+            yield text
+
+
+def _user(blocks: Iterable[Reader]) -> Iterator[Entry]:
+    said: list[Part] = []
+    for block in blocks:
+        if block.get("type") == "tool_result":
+            yield _result(block)
+        else:
+            said += _parts(block)
+    if said:
+        yield UserTurn(tuple(said))
+
+
+def _assistant(blocks: Iterable[Reader]) -> Iterator[Entry]:
+    for block in blocks:
+        match block.get("type"):
+            case "text":
+                if (text := block.string("text") or "").strip():
+                    yield AssistantText(text)
+            case "compaction":
+                if text := text_of(block, "content"):
+                    yield AssistantText(text)
+            case "tool_use":
+                yield PastCall(
+                    shown_id(block.required_string("id")), block.required_string("name"), _input(block.get("input"))
+                )
+            case _:
+                pass
+
+
+def _input(value: JsonValue) -> str:
+    """A call's arguments, which some clients send back as the text that they were streamed as."""
+    return value if isinstance(value, str) and value else orjson.dumps(value or {}).decode()
+
+
+def _result(block: Reader) -> ToolResult:
+    parts = [part for inner in _blocks(block, "content") for part in _parts(inner)]
+    if block.boolean("is_error"):
+        match parts:
+            case [Text(text), *rest]:
+                parts = [Text(f"error: {text}"), *rest]
+            case _:
+                parts = [Text("error"), *parts]
+    return ToolResult(shown_id(block.required_string("tool_use_id")), tuple(parts))
+
+
+def _parts(block: Reader) -> Iterator[Part]:
+    """What is to be seen of a block of the user's, or in a result."""
+    match block.get("type"):
+        case "text":
+            if text := block.string("text"):
+                yield Text(text)
+        case "image":
+            yield _image(_source(block))
+        case "document":
+            yield _document(block)
+        case "search_result":
+            head = f"Search result '{block.string('title')}' ({block.string('source')}):"
+            yield Text(f"{head}\n{text_of(block, 'content')}")
+        case "tool_reference":
+            yield Text(tools_found([block.required_string("tool_name")]))
+        case _:
+            pass
+
+
+def _source(block: Reader) -> Reader:
+    block.require("source")
+    return Reader.of(block.get("source"), block.at("source"))
+
+
+def _image(source: Reader) -> Image:
+    match source.get("type"):
+        case "base64":
+            url = f"data:{source.required_string('media_type')};base64,{source.required_string('data')}"
+        case "url" if (url := source.required_string("url")).startswith("data:"):
+            pass
+        case _:
+            raise _not_fetched(source, "images", "with a source of type 'base64'")
+    if (fault := image_fault(url)) is not None:
+        raise RequestError(
+            f"Invalid '{source.path}': expected an image in base64 with its media type, but got {fault}.",
+            param=source.path,
+        )
+    return Image(url)
+
+
+def _document(block: Reader) -> Text:
+    source = _source(block)
+    match source.get("type"):
+        case "text":
+            text = source.string("data") or ""
+        case "content":
+            text = joined_text(part for inner in _blocks(source, "content") for part in _parts(inner))
+        case "base64":
+            text = _file(source)
+        case _:
+            raise _not_fetched(source, "documents", "with a source of type 'base64' or 'text'")
+    title, context = block.string("title"), block.string("context")
+    head = f"Document '{title}':" if title else None
+    return Text("\n".join(filter(None, [head, context, text])))
+
+
+def _file(source: Reader) -> str:
+    try:
+        content = b64decode(source.required_string("data"), validate=True)
+        return pdf_text(content) if content.startswith(MAGIC) else content.decode()
+    except PdfError as error:
+        why = str(error)
+    except ValueError:
+        why = "Only PDFs and files of UTF-8 text can be shown to this backend"
+    raise RequestError(f"{why}: send the text of the document.", param=source.path)
+
+
+def _not_fetched(source: Reader, what: str, how: str) -> RequestError:
+    return RequestError(f"Remote and uploaded {what} are not fetched: send them {how}.", param=source.at("type"))

@@ -1,0 +1,146 @@
+"""POST /v1/messages: a request body to what the turn needs and what the answer depends on.
+
+docs/reference/messages.md says for each parameter what becomes of it. What is unknown is ignored: clients send fields
+and blocks of next week's, and a 400 costs them all that they have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import orjson
+
+from prompts import Transcript
+
+from ...contracts import OutputFormat, Sampling, TurnRequest
+from ...errors import RequestError
+from ..json_body import JsonObject
+from ..pairing import MISSING
+from ..parameters import EFFORTS, MODEL_NAME, wishes
+from ..reader import Reader, wrong_type
+from ..tools import ToolSet
+from .blocks import parse_conversation, text_of
+from .tools import parse_messages_tools
+
+# How clients say how much a model may read; not a part of its name.
+_WINDOW = re.compile(r"\[\w+\]$")
+
+# What accounts for a request, and differs from one to the next: in the prompt no cache would ever match.
+_BILLING = "x-anthropic-billing-header:"
+
+# What would change the answer and cannot be served -> what to do instead.
+UNSERVED: Mapping[str, str] = {
+    "mcp_servers": "No MCP server is called from here: offer its tools in 'tools', and call them yourself.",
+    "thread": "No history is kept here: send the whole conversation in 'messages'.",
+}
+
+# The effort of a model that is not to think.
+_NO_THOUGHT = "low"
+
+UNANSWERED = "A tool_use without its tool_result was shown to the model as having none."
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesRequest:
+    """`model` is the name that the client knows. `thoughts`: the model's are told, where there are any."""
+
+    turn: TurnRequest
+    tools: ToolSet
+    model: str
+    stream: bool
+    thoughts: bool
+
+
+def parse_messages_request(body: JsonObject, *, session: str | None = None, counted: bool = False) -> MessagesRequest:
+    """The request in `body`, checked as a whole before any backend hears of it. `session` is its client's name for the
+    conversation and those beside it. `counted`: it is to be counted alone. Raises `RequestError`.
+    """
+    request = Reader(body)
+    model = request.matching("model", MODEL_NAME)
+    for name, why in UNSERVED.items():
+        if request.get(name):
+            raise RequestError(why, param=name)
+    if not counted:
+        request.require("max_tokens")
+    chosen = parse_messages_tools(request)
+    conversation = parse_conversation(request)
+    thinking = request.object("thinking")
+    thought = thinking.string("type") if thinking else None
+    config = request.object("output_config") or Reader({}, "output_config")
+    thoughts = thought not in (None, "disabled") and thinking is not None and thinking.get("display") != "omitted"
+    stream = request.boolean("stream") is True
+    return MessagesRequest(
+        turn=TurnRequest(
+            model=_WINDOW.sub("", model) or model,
+            transcript=Transcript(conversation.entries, _system(request)),
+            registry=chosen.tools.registry,
+            choice=chosen.choice,
+            parallel=chosen.parallel,
+            effort=_NO_THOUGHT if thought == "disabled" else _effort(config),
+            summary="auto" if thoughts else None,
+            output_format=_output_format(config) or _output_format(request, "output_format"),
+            max_output_tokens=request.integer("max_tokens", minimum=0),
+            stop=tuple(_stop_sequences(request)),
+            sampling=Sampling(
+                request.number("temperature", minimum=0, maximum=2), request.number("top_p", minimum=0, maximum=1)
+            ),
+            repairs=conversation.repairs,
+            warnings=(*chosen.tools.warnings, *((UNANSWERED,) if MISSING in conversation.repairs else ())),
+            wishes=(*wishes(request), *(["top_k"] if request.get("top_k") is not None else [])),
+            streamed=stream,
+            names=frozenset(filter(None, [session, _session(request)])),
+        ),
+        tools=chosen.tools,
+        model=model,
+        stream=stream,
+        thoughts=thoughts,
+    )
+
+
+def _system(request: Reader) -> str | None:
+    """`system` without what is no instruction."""
+    match request.get("system"):
+        case [{"type": "text", "text": str(text)}, *rest] if text.startswith(_BILLING):
+            request = Reader({"system": rest})
+        case _:
+            pass
+    return text_of(request, "system") or None
+
+
+def _effort(config: Reader) -> str | None:
+    effort = config.get("effort")
+    return effort if isinstance(effort, str) and effort in EFFORTS else None
+
+
+def _output_format(holder: Reader, key: str = "format") -> OutputFormat | None:
+    form = holder.object(key)
+    if form is None or form.string("type") != "json_schema":
+        return None
+    form.require("schema")
+    schema = Reader.of(form.get("schema"), form.at("schema"))
+    return OutputFormat(orjson.dumps(schema.raw).decode(), strict=True)
+
+
+def _stop_sequences(request: Reader) -> Iterator[str]:
+    for index, value in enumerate(request.array("stop_sequences") or []):
+        if not isinstance(value, str):
+            raise wrong_type(f"stop_sequences[{index}]", "a string", value)
+        if value:
+            yield value
+
+
+def _session(request: Reader) -> str | None:
+    """The session that Claude Code names: its `user_id` is JSON text."""
+    metadata = request.get("metadata")
+    user = metadata.get("user_id") if isinstance(metadata, dict) else None
+    try:
+        told = orjson.loads(user) if isinstance(user, str) else None
+    except orjson.JSONDecodeError:
+        return None
+    match told:
+        case {"session_id": str(session)}:
+            return session
+        case _:
+            return None

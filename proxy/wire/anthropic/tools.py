@@ -1,0 +1,158 @@
+"""`tools` and `tool_choice` of Messages; the rules are those of `tools`.
+
+custom           offered: its `input_schema` is a function's parameters
+  of the client's  offered with a schema of ours: bash, the text editor, memory (the request has none)
+  of the server's  not offered, and told: nothing here could run them
+  computer, ...    refused: a set of tools whose schemas nobody sends
+  any other        offered if it has a schema, else not, and told
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from prompts import ChoiceMode, ToolChoice
+
+from ...errors import RequestError
+from ..json_body import JsonObject, JsonValue
+from ..reader import Reader, shown, wrong_value
+from ..tools import ToolSet, collect_tools
+
+# What clients declare so that the server has heard of deferred tools. No model is meant to call it.
+PLACEHOLDER = "DeferredToolPlaceholder"
+
+# A type with its date behind it.
+_DATED = re.compile(r"(.+?)_\d{8}")
+_SERVERS = re.compile(r"(?:web_search|web_fetch|code_execution|tool_search_tool\w*|advisor|mcp_toolset)(?:_\d{8})?")
+_TOOLSETS = re.compile(r"(?:computer|browser)(?:_\w+)?")
+
+CHOICES = ("auto", "any", "tool", "none")
+
+
+def _object(required: tuple[str, ...], **properties: JsonObject) -> JsonObject:
+    return {"type": "object", "properties": {**properties}, "required": [*required]}
+
+
+def _text(description: str) -> JsonObject:
+    return {"type": "string", "description": description}
+
+
+def _commands(*names: str) -> JsonObject:
+    return {"type": "string", "enum": [*names], "description": "What to do."}
+
+
+_LINES: JsonObject = {
+    "type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2,
+    "description": "The first and the last line to show, from 1; -1 is the end of the file.",
+}  # fmt: skip
+_LINE: JsonObject = {"type": "integer", "description": "The line to insert behind; 0 is the beginning of the file."}
+_EDITS: Mapping[str, JsonObject] = {
+    "file_text": _text("For create: the text of the file."),
+    "old_str": _text("For str_replace: the text to replace, which stands in the file once."),
+    "new_str": _text("For str_replace: the text in its place."),
+    "insert_line": _LINE,
+    "insert_text": _text("For insert: the text."),
+    "view_range": _LINES,
+}
+
+# The tools that the client runs and whose schemas it does not send: what they do, and their input.
+_CLIENTS: Mapping[str, tuple[str, JsonObject]] = {
+    "bash": (
+        "Runs a command in a bash session that stays open.",
+        _object(
+            (),
+            command=_text("The command. Required unless the session is restarted."),
+            restart={"type": "boolean", "description": "True starts a new session."},
+        ),
+    ),
+    "text_editor": (
+        "Shows, creates and edits text files.",
+        _object(
+            ("command", "path"),
+            command=_commands("view", "create", "str_replace", "insert"),
+            path=_text("The path of the file or folder."),
+            **_EDITS,
+        ),
+    ),
+    "memory": (
+        "Keeps notes in files under /memories, from one conversation to the next.",
+        _object(
+            ("command",),
+            command=_commands("view", "create", "str_replace", "insert", "delete", "rename"),
+            path=_text("The path of the file or folder, under /memories."),
+            old_path=_text("For rename: the path as it is."),
+            new_path=_text("For rename: the path as it shall be."),
+            **_EDITS,
+        ),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesTools:
+    """The tools of a request, and what it demands of the answer."""
+
+    tools: ToolSet
+    choice: ToolChoice
+    parallel: bool
+
+
+def parse_messages_tools(request: Reader) -> MessagesTools:
+    """`tools` and `tool_choice` of a request. Raises `RequestError`."""
+    hosted: set[str] = set()
+    tools = collect_tools(_offered(request, hosted))
+    tools = replace(tools, hosted=frozenset(hosted))
+    choice = request.object("tool_choice")
+    parallel = choice is None or choice.boolean("disable_parallel_tool_use") is not True
+    return MessagesTools(tools, _choice(choice, tools), parallel)
+
+
+def _offered(request: Reader, hosted: set[str]) -> Iterator[Reader]:
+    """The tools that the model may be offered, as functions. The types of the others are put into `hosted`."""
+    for tool in request.objects("tools"):
+        kind = tool.string("type") or "custom"
+        if _TOOLSETS.fullmatch(kind):
+            raise RequestError(
+                f"Tools of type '{shown(kind)}' are not available here: offer your tools with an 'input_schema' each.",
+                param=tool.at("type"),
+            )
+        if tool.get("name") == PLACEHOLDER:
+            continue
+        dated = _DATED.fullmatch(kind)
+        if kind == "custom" or (tool.get("input_schema") is not None and not _SERVERS.fullmatch(kind)):
+            yield _function(tool, tool.string("description"), tool.get("input_schema"))
+        elif dated is not None and dated[1] in _CLIENTS:
+            yield _function(tool, *_CLIENTS[dated[1]])
+        else:
+            hosted.add(kind)
+
+
+def _function(tool: Reader, description: str | None, schema: JsonValue) -> Reader:
+    members: JsonObject = {name: tool.get(name) for name in ("name", "strict")}
+    return Reader({**members, "type": "function", "description": description, "parameters": schema}, tool.path)
+
+
+def _choice(choice: Reader | None, tools: ToolSet) -> ToolChoice:
+    if choice is None:
+        return ToolChoice()
+    match kind := choice.required_string("type"):
+        case "auto":
+            return ToolChoice()
+        case "none":
+            return ToolChoice(ChoiceMode.NONE)
+        case "any" if len(tools.registry):
+            return ToolChoice(ChoiceMode.REQUIRED)
+        case "any":
+            raise RequestError("A 'tool_choice' of type 'any' wants 'tools' that can be called.", param="tool_choice")
+        case "tool":
+            name = choice.required_string("name")
+            if name not in tools.registry:
+                raise RequestError(
+                    f"Tool '{shown(name)}' of 'tool_choice' is not among the 'tools' that can be called here.",
+                    param="tool_choice.name",
+                )
+            return ToolChoice(ChoiceMode.REQUIRED, (name,))
+        case _:
+            raise wrong_value(choice.at("type"), kind, CHOICES)

@@ -1,0 +1,20 @@
+"""The model list as Anthropic's clients read it."""
+
+from __future__ import annotations
+
+from anthropic.types import ModelInfo
+
+from proxy.contracts import Model
+from proxy.wire.anthropic.models import anthropic_model, anthropic_models
+
+
+def test_a_model_is_what_the_official_client_knows() -> None:
+    model = ModelInfo.model_validate(anthropic_model(Model("gpt-5.5", 0, "openai")))
+    assert (model.id, model.display_name, model.lifecycle) == ("gpt-5.5", "gpt-5.5", "active")
+    assert model.created_at.isoformat() == "1970-01-01T00:00:00+00:00"
+
+
+def test_all_of_them_are_one_page() -> None:
+    listed = anthropic_models([Model("a", 0, "x"), Model("b", 0, "x")])
+    assert (listed["has_more"], listed["first_id"], listed["last_id"]) == (False, "a", "b")
+    assert anthropic_models([]) == {"data": [], "has_more": False, "first_id": None, "last_id": None}
