@@ -46,15 +46,15 @@ from .blocks import UNREADABLE, half_a_block
 from .calls import CallGate
 from .filters import (
     Chain,
-    Headers,
-    InventedResults,
     LineRule,
     Mask,
-    OwnLines,
     OwnNotation,
     StopStrings,
     TakenOut,
+    headers,
+    invented_results,
     masked,
+    own_lines,
 )
 from .json_stream import JsonStream
 from .leaving_call import LeavingCall
@@ -91,7 +91,7 @@ class Reading:
         self._thought_part = 0
         self._release = Release(rules.hold)
         self._out = out = list[TurnEvent]()
-        self._notation = OwnNotation(self._line_rules(), told=report.take_out)
+        self._notation = OwnNotation(self._line_rules(), everywhere=rules.named_results, told=report.take_out)
         self._stop_strings = StopStrings(rules.stop_strings) if rules.stop_strings else None
         mask = None if key is None else Mask(key)
         visible = Chain([each for each in (mask, Unescaper(), self._stop_strings) if each is not None])
@@ -200,14 +200,14 @@ class Reading:
     def show_lines(self, lines: Sequence[str], said: Sequence[str]) -> None:
         """The model was shown these lines of ours, and the client those: one that it repeats is taken out."""
         if (lines or said) and ModelRule.OWN_LINE in self._rules.model_rules:
-            self._notation.know(OwnLines(lines, said))
+            self._notation.know(own_lines(lines, said))
 
     def _line_rules(self) -> Iterator[LineRule]:
         names, named = [tool.name for tool in self._declared or ()], self._rules.named_results
         if self._rules.may_begin_so is not None and ModelRule.HEADER in self._rules.model_rules:
-            yield Headers(self._rules.may_begin_so, names, named=named)
+            yield headers(self._rules.may_begin_so, names, named=named)
         if self._declared is not None and ModelRule.INVENTED_RESULT in self._rules.model_rules:
-            yield InventedResults(names, named=named)
+            yield invented_results(names, named=named)
 
     def _taken(self) -> list[TurnEvent]:
         out = [*self._out]

@@ -10,20 +10,20 @@ chain          several filters one behind the other, as one
 
 from .chain import Chain, TextFilter
 from .masking import Mask, masked, spelt
-from .own_notation import Headers, InventedResults, LineRule, OwnLines, OwnNotation, TakenOut
+from .own_notation import LineRule, OwnNotation, TakenOut, headers, invented_results, own_lines
 from .stop_strings import StopStrings
 
 __all__ = [
     "Chain",
-    "Headers",
-    "InventedResults",
     "LineRule",
     "Mask",
-    "OwnLines",
     "OwnNotation",
     "StopStrings",
     "TakenOut",
     "TextFilter",
+    "headers",
+    "invented_results",
     "masked",
+    "own_lines",
     "spelt",
 ]

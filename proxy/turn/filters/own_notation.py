@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from parser.beginnings import beginnings
 from parser.headers import HEADER, NAMED_RESULT, RESULT_OPENER
@@ -49,16 +49,24 @@ class TakenOut(StrEnum):
 
 @dataclass(slots=True)
 class Position:
-    """Where a line begins, by what stands in front of it."""
+    """Where a line begins, by what stands in front of it.
+
+    `begins`: nothing but white space of the message. `headed`: a header, with which it began. `code` says whether a
+    place behind a call is code, None in front of the first one; `called` are the names of these calls.
+    """
 
     begins: bool = True
-    """Nothing but white space of this message was said."""
     headed: bool = False
-    """It began with a header."""
     code: CodeState | None = None
-    """Whether the place is code, behind a call; None in front of the first one."""
     called: set[str] = field(default_factory=set)
-    """The names of these calls."""
+
+    @property
+    def is_behind_call(self) -> bool:
+        """And no code."""
+        if self.code is None:
+            return False
+        self.code.end_run()
+        return not self.code.quoted
 
 
 class Found(NamedTuple):
@@ -68,120 +76,74 @@ class Found(NamedTuple):
     end: int | None = None
 
 
-class LineRule(Protocol):
-    """Knows one thing that nobody but us begins a line with."""
-
-    def counts(self, at: Position) -> bool:
-        """Whether it may stand on another line than that with which the message begins."""
-        ...
-
-    def find(self, text: str, at: Position, *, last: bool) -> Found | None:
-        """What of `text` goes, which begins with a line. `last`: nothing comes behind it."""
-        ...
-
-    def is_begun(self, text: str, at: Position) -> bool:
-        """Whether more of it may show that something goes."""
-        ...
+# What a rule makes of text that begins with a line, of which nothing comes behind the `last`: something goes, more may
+# show that (True), or it is none of the rule's (False).
+LineRule = Callable[[str, Position, bool], Found | bool]
 
 
-class Headers:
-    """Headers of messages. Earned 8 of 80 answers after results, `small`.
+def headers(quoted: Callable[[], bool], names: Iterable[str] = (), *, named: bool = False) -> LineRule:
+    """`ModelRule.HEADER`. `quoted` is asked where one stands whether it may be somebody else's, that is shown.
 
-    `quoted` is asked where one stands: whether it may be somebody else's, that is shown. `named`: the headers of
-    results name their tool, of which `names` are all.
+    `named`: the headers of results name their tool, of which `names` are all.
     """
+    known = frozenset(map(str.casefold, names))
 
-    def __init__(self, quoted: Callable[[], bool], names: Iterable[str] = (), *, named: bool = False) -> None:
-        self._quoted = quoted
-        self._names = frozenset(map(str.casefold, names))
-        self._named = named
-
-    def counts(self, at: Position) -> bool:
-        return self._named or at.headed
-
-    def find(self, text: str, at: Position, *, last: bool) -> Found | None:
-        header = self._header(text, at)
-        return Found(TakenOut.HEADER, header.end()) if header and not self._quoted() else None
-
-    def _header(self, text: str, at: Position) -> re.Match[str] | None:
-        named = _NAMED_RESULT.match(text) if self._named else None
+    def header_in(text: str, at: Position) -> re.Match[str] | None:
+        result = _NAMED_RESULT.match(text) if named else None
         if at.begins:
-            return _HEADER.match(text) or named
-        if at.code is not None:
-            return None
+            return _HEADER.match(text) or result
         if at.headed and text[: len(RESULT_OPENER)].casefold() == RESULT_OPENER:
             return _HEADER.match(text)
-        return named if named and named[1].casefold() in self._names else None
+        return result if result and result[1].casefold() in known else None
 
-    def is_begun(self, text: str, at: Position) -> bool:
-        if len(text) >= _LONGEST_HEADER or not (at.begins or at.code is None):
+    def rule(text: str, at: Position, last: bool) -> Found | bool:
+        if at.code is not None and not at.begins:
             return False
-        return bool(
-            ((at.begins or at.headed) and _HEADER_BEGUN.fullmatch(text))
-            or (self._named and _NAMED_RESULT_BEGUN.fullmatch(text))
-        )
+        header = header_in(text, at)
+        if header and not quoted():
+            return Found(TakenOut.HEADER, header.end())
+        begun = (at.begins or at.headed) and _HEADER_BEGUN.fullmatch(text)
+        return len(text) < _LONGEST_HEADER and bool(begun or (named and _NAMED_RESULT_BEGUN.fullmatch(text)))
+
+    return rule
 
 
-class OwnLines:
-    """Lines of ours that the model was shown, and those that the client was `told` at. Earned 2 of 80, `small`."""
+def own_lines(lines: Sequence[str], told: Sequence[str] = ()) -> LineRule:
+    """`ModelRule.OWN_LINE`: lines of ours that the model was shown, and those that the client was `told` before."""
 
-    def __init__(self, lines: Sequence[str], told: Sequence[str] = ()) -> None:
-        self._lines = lines
-        self._all = (*lines, *told)
-
-    def counts(self, at: Position) -> bool:
-        return bool(self._all)
-
-    def find(self, text: str, at: Position, *, last: bool) -> Found | None:
-        if own := next(filter(text.startswith, self._all), None):
+    def rule(text: str, at: Position, last: bool) -> Found | bool:
+        if own := next(filter(text.startswith, (*lines, *told)), None):
             return Found(TakenOut.OWN_LINE, len(own))
+        begun = any(line.startswith(text) for line in (*lines, *told))
         # Small models go on as they like, or with another of these lines.
-        goes_on = last or not self.is_begun(text, at)
-        begins_alike = goes_on and any(text.startswith(line[:_TELLING]) for line in self._lines)
-        return Found(TakenOut.OWN_LINE) if begins_alike else None
+        if (last or not begun) and any(text.startswith(line[:_TELLING]) for line in lines):
+            return Found(TakenOut.OWN_LINE)
+        return begun
 
-    def is_begun(self, text: str, at: Position) -> bool:
-        return any(line.startswith(text) for line in self._all)
+    return rule
 
 
-class InventedResults:
-    """Lines behind a call that tell what one of the tools `names` returned. Earned 4 of 44 first turns, `small`.
+def invented_results(names: Iterable[str], *, named: bool = False) -> LineRule:
+    """`ModelRule.INVENTED_RESULT`: lines behind a call that tell what one of the tools `names` returned.
 
-    `named`: also as the headers of results are that name their tool.
+    `named`: also as the headers of results do that name their tool.
     """
+    known = frozenset(map(str.casefold, names))
 
-    def __init__(self, names: Iterable[str], *, named: bool = False) -> None:
-        self._names = frozenset(map(str.casefold, names))
-        self._named = named
-
-    def counts(self, at: Position) -> bool:
-        return at.code is not None
-
-    def _may_stand(self, at: Position) -> bool:
-        if at.code is None:
-            return False
-        at.code.end_run()
-        return not at.code.quoted
-
-    def find(self, text: str, at: Position, *, last: bool) -> Found | None:
-        if text[0] not in "[Rr" or not self._may_stand(at):
-            return None
-        if text[0] != "[":
-            return Found(TakenOut.INVENTED_RESULT) if self._named and _NAMED_RESULT.match(text) else None
-        line = text[1:].casefold() + "\n" * last
-        tells = any(line.startswith(name) and _TELLS.match(line, len(name)) for name in self._names | at.called)
-        return Found(TakenOut.INVENTED_RESULT) if tells else None
-
-    def is_begun(self, text: str, at: Position) -> bool:
-        if text[0] not in "[Rr" or not self._may_stand(at):
+    def rule(text: str, at: Position, last: bool) -> Found | bool:
+        if text[0] not in "[Rr" or not at.is_behind_call:
             return False
         if text[0] != "[":
-            return self._named and len(text) < _LONGEST_HEADER and bool(_NAMED_RESULT_BEGUN.fullmatch(text))
-        line = text[1:].casefold()
-        return any(
-            _TELLS_BEGUN.fullmatch(line, len(name)) if line.startswith(name) else name.startswith(line)
-            for name in self._names | at.called
-        )
+            if named and _NAMED_RESULT.match(text):
+                return Found(TakenOut.INVENTED_RESULT)
+            return named and len(text) < _LONGEST_HEADER and bool(_NAMED_RESULT_BEGUN.fullmatch(text))
+        line, tools = text[1:].casefold() + "\n" * last, known | at.called
+        behind = [line[len(name) :] for name in tools if line.startswith(name)]
+        if any(map(_TELLS.match, behind)):
+            return Found(TakenOut.INVENTED_RESULT)
+        return any(map(_TELLS_BEGUN.fullmatch, behind)) or any(name.startswith(line) for name in tools)
+
+    return rule
 
 
 class _Place(Enum):
@@ -193,11 +155,19 @@ class _Place(Enum):
 class OwnNotation:
     """Feed it the text between the blocks of an answer; what it returns may be shown. How it is cut does not show.
 
-    Of `rules` the first that finds something counts. `told` hears of each thing that is taken out.
+    Of `rules` the first counts that has something to say. `everywhere`: not only where a message begins, or behind a
+    call. `told` hears of each thing that is taken out.
     """
 
-    def __init__(self, rules: Iterable[LineRule], told: Callable[[TakenOut], None] = lambda what: None) -> None:
+    def __init__(
+        self,
+        rules: Iterable[LineRule],
+        *,
+        everywhere: bool = False,
+        told: Callable[[TakenOut], None] = lambda what: None,
+    ) -> None:
         self._rules = [*rules]
+        self._everywhere = everywhere
         self._told = told
         self.took: set[TakenOut] = set()
         """What was taken out."""
@@ -221,11 +191,12 @@ class OwnNotation:
 
     @property
     def _reads_lines(self) -> bool:
-        return any(rule.counts(self._at) for rule in self._rules)
+        return self._everywhere or self._at.headed or self._at.code is not None
 
     def know(self, rule: LineRule) -> None:
-        """One more rule, before the first text."""
+        """One more rule, for every line. Before the first text."""
         self._rules.append(rule)
+        self._everywhere = True
 
     def begin(self) -> None:
         """What comes next is another message."""
@@ -276,9 +247,10 @@ class OwnNotation:
                 self._say(text[:blank], said)
             return text[blank:]
         for rule in self._rules:
-            if found := rule.find(text, self._at, last=last):
+            found = rule(text, self._at, last)
+            if isinstance(found, Found):
                 return self._take_out(found, text)
-            if not last and rule.is_begun(text, self._at):
+            if found and not last:
                 self._held = text
                 return ""
         self._place, self._at.begins, self._eats = _Place.LINE, False, False

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from prompts import MASK, Unescaper
 from proxy.turn.filters import (
     Chain,
-    Headers,
-    InventedResults,
     Mask,
-    OwnLines,
     OwnNotation,
     StopStrings,
     TextFilter,
+    headers,
+    invented_results,
+    own_lines,
 )
 
 KEY = "7qhvxmrtbz"
@@ -26,15 +26,15 @@ STOPS = ("END", "\n\n\n")
 
 
 def behind_a_call() -> OwnNotation:
-    notation = OwnNotation([InventedResults(["search"], named=True)])
+    notation = OwnNotation([invented_results(["search"], named=True)])
     notation.pass_call("search")
     return notation
 
 
 # Each filter, what it is for, and what it leaves of that.
 FILTERS: dict[str, tuple[Callable[[], TextFilter], str, str]] = {
-    "headers": (lambda: OwnNotation([Headers(lambda: False)]), "[assistant] [user] So.", "So."),
-    "lines of ours": (lambda: OwnNotation([OwnLines([LINE])]), f"So.\n{LINE}", "So.\n"),
+    "headers": (lambda: OwnNotation([headers(lambda: False)]), "[assistant] [user] So.", "So."),
+    "lines of ours": (lambda: OwnNotation([own_lines([LINE])], everywhere=True), f"So.\n{LINE}", "So.\n"),
     "invented results": (behind_a_call, "[search: 7]\nSo.", "So."),
     "the key": (lambda: Mask(KEY), f"It is {KEY}.", f"It is {MASK}."),
     "escaped tags": (Unescaper, r"<\tool_call> is a tag", "<tool_call> is a tag"),
@@ -48,7 +48,7 @@ def through(each: TextFilter, *pieces: str) -> str:
 
 
 def chain(stop: tuple[str, ...] = STOPS) -> Chain:
-    own = OwnNotation([Headers(lambda: False), OwnLines([LINE])])
+    own = OwnNotation([headers(lambda: False), own_lines([LINE])], everywhere=True)
     return Chain([own, Mask(KEY), Unescaper(), StopStrings(stop)])
 
 

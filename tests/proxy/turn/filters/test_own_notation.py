@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.turn.filters import Headers, InventedResults, OwnLines, OwnNotation, TakenOut
+from proxy.turn.filters import OwnNotation, TakenOut, headers, invented_results, own_lines
 
 LINE = "If all parts are done, answer."
 TOOLS = ("get_weather", "search")
@@ -26,11 +26,11 @@ def reader(
 ) -> OwnNotation:
     """One behind a call of `call`, if there was one."""
     rules = (
-        Headers(lambda: quoted, TOOLS, named=named),
-        InventedResults(TOOLS, named=named),
-        OwnLines(lines),
+        headers(lambda: quoted, TOOLS, named=named),
+        invented_results(TOOLS, named=named),
+        own_lines(lines),
     )
-    notation = OwnNotation(rules, told=lambda what: told.update([what]))
+    notation = OwnNotation(rules, everywhere=named or bool(lines), told=lambda what: told.update([what]))
     if call:
         notation.pass_call(call)
     return notation
