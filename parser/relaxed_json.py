@@ -59,12 +59,6 @@ _LITERALS = {
     **dict.fromkeys(("False", "FALSE"), "false"),
     **dict.fromkeys(("None", "Null", "NULL"), "null"),
 }
-# Up to 64 bits: converting takes time that grows with the square of the length.
-_HEXADECIMAL = re.compile(r"([-+]?)0[xX]([0-9a-fA-F]{1,16})")
-# Digits in groups of three only, as they are written for reading: in other groups they may be anything. No nought in
-# front, which is octal to some readers. Digits may be missing on one side of the point.
-_DECIMAL = re.compile(r"([-+]?)(0|[1-9][0-9]*|[1-9][0-9]{0,2}(?:_[0-9]{3})+)?(?:\.([0-9]*))?([eE][-+]?[0-9]+)?")
-
 _COMMENT = re.compile(r"(?://|#)[^\n]*|/\*.*?\*/", re.DOTALL)
 _NO_COMMENT = re.compile(r'["{}\[\]]|,[ \t\r]*(?:\*/)?\Z')
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$-]*")
@@ -100,35 +94,6 @@ _ELIDED = re.compile(
 )
 # A quote, a brace and a key with its quotes: no string that is escaped begins like this.
 _OBJECT_IN_QUOTES = re.compile(rf'"\{{{WS}"{STRING_RUN.pattern}"{WS}:')
-
-
-def as_json(word: str) -> tuple[str, Rule | None] | None:
-    """`word` as a JSON scalar, and the rule that took; None if it is none or may be several.
-
-    `007` may be octal or not, `NaN` and `undefined` are nothing that JSON has a word for.
-    """
-    if SCALAR.fullmatch(word):
-        return word, None
-    if literal := _LITERALS.get(word):
-        return literal, Rule.PYTHON_LITERALS
-    if number := _number(word):
-        return number, Rule.NUMBER_SPELLING
-    return None
-
-
-def _number(word: str) -> str | None:
-    if hexadecimal := _HEXADECIMAL.fullmatch(word):
-        sign, digits = hexadecimal.groups()
-        return sign.removeprefix("+") + str(int(digits, 16))
-    decimal = _DECIMAL.fullmatch(word)
-    if decimal is None:
-        return None
-    sign, whole, fraction, exponent = decimal.groups()
-    # A point alone, a sign alone or a power of nothing.
-    if not (whole or fraction):
-        return None
-    point = "" if fraction is None else f".{fraction or '0'}"
-    return sign.removeprefix("+") + (whole or "0").replace("_", "") + point + (exponent or "")
 
 
 # Strategy: one pass, which copies. Each rule is tried only where JSON itself does not go on, so well-formed text never
@@ -232,13 +197,12 @@ class _Writer:
             raise UnreadableError(
                 f"{self._peek()!r} where a value should be" if self._peek() else "the JSON is cut off"
             )
-        written = as_json(run)
-        if written is None:
-            raise UnreadableError(f"{run[:40]!r} is no JSON value")
-        scalar, rule = written
-        if rule:
-            self._use(rule)
-        self.out.append(scalar)
+        if SCALAR.fullmatch(run) is None:
+            # `007` may be octal or not, `1_000` may be anything; `NaN` is nothing that JSON has a word for.
+            if run not in _LITERALS:
+                raise UnreadableError(f"{run[:40]!r} is no JSON value")
+            self._use(Rule.PYTHON_LITERALS)
+        self.out.append(_LITERALS.get(run, run))
 
     def _object(self) -> None:
         # Where JSON wants a key. As in templates, which write `{{` for one brace.

@@ -50,7 +50,6 @@ class Rule(StrEnum):
     COMMENTS = "comments", Stage.TOKENS
     OTHER_SPACES = "other-spaces", Stage.TOKENS
     PYTHON_LITERALS = "python-literals", Stage.TOKENS
-    NUMBER_SPELLING = "number-spelling", Stage.TOKENS
     SINGLE_QUOTES = "single-quotes", Stage.TOKENS
     CURLY_QUOTES = "curly-quotes", Stage.TOKENS
     TRIPLE_QUOTES = "triple-quotes", Stage.TOKENS

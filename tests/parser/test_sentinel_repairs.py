@@ -135,9 +135,6 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "triple quotes": (
         arguments('{"p": """say\n"hi" """}'), "", [("r", r'{"p": "say\n\"hi\" "}')],
         ["triple-quotes control-characters"]),
-    "numbers": (
-        arguments('{"p": [.5, 5., +1, 0x1F, 1_000]}'), "", [("r", '{"p": [0.5, 5.0, 1, 31, 1000]}')],
-        ["number-spelling"]),
     "other spaces": (
         block('\ufeff{"name":\u00a0"r", "arguments": {"p": "a.md"}}'), "", [R], ["other-spaces"]),
     "line ends that are written as in a string": (
