@@ -35,7 +35,7 @@ from .events import (
     Tier,
 )
 from .grammar import CLOSE_TAG, KEY, OPEN_TAG, write_call
-from .json_scan import BLANKS, ValueScanner
+from .json_scan import BLANKS, ValueScanner, end_of_value
 from .json_text import members_of, without_member
 from .openers import BARE_ANSWERS, CALL, CALLS, HEADED_ANSWERS, HELD_ANSWERS, Opener
 from .registry import Tool, ToolRegistry
@@ -66,6 +66,7 @@ __all__ = [
     "Tool",
     "ToolRegistry",
     "ValueScanner",
+    "end_of_value",
     "members_of",
     "without_member",
     "write_call",

@@ -228,6 +228,18 @@ class ValueScanner:
         return pos, True
 
 
+def end_of_value(text: str, pos: int) -> int | None:
+    """Where the well-formed value ends that begins at `pos`, if one does. What follows the first fault is not read."""
+    scanner = ValueScanner()
+    # The decoder of the standard library reads all in front of a fault to tell its line.
+    while pos < len(text) and not scanner.broken:
+        scanner.feed(text[pos : pos + MAX_HELD])
+        pos += MAX_HELD
+        if scanner.done:
+            return min(pos, len(text)) - len(scanner.rest)
+    return None
+
+
 def after_space(text: str, pos: int) -> int:
     """Where the white space that may stand at `pos` ends."""
     return _end_of(SPACE, text, pos)

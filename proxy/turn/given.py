@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from parser import CALL, CALLS, CLOSE_TAG, OPEN_TAG
+from parser import CALL, CALLS, CLOSE_TAG, OPEN_TAG, end_of_value
 from prompts import AssistantText, PastCall, canonical, meaning_of_answer, unescape, unescape_json
 
 from ..contracts import (
@@ -20,7 +20,6 @@ from ..contracts import (
     TurnEvent,
 )
 
-_JSON = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*+")
 # Members of a call that name it.
 _IDS = ("call_id", "id")
@@ -108,11 +107,8 @@ def _read(written: str) -> tuple[str, list[str]]:
     while (start := written.find(OPEN_TAG, pos)) >= 0:
         prose.append(written[pos:start])
         begin = start + len(OPEN_TAG)
-        try:
-            # By its JSON, as a close tag may stand in a string.
-            _, end = _JSON.raw_decode(written, _after_space(written, begin))
-        except (ValueError, RecursionError):
-            end = begin
+        # By its JSON, as a close tag may stand in a string.
+        end = end_of_value(written, _after_space(written, begin)) or begin
         pos = _after_space(written, end)
         if end > begin and written.startswith(CLOSE_TAG, pos):
             blocks.append(written[begin:end])

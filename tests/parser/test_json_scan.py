@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parser.json_scan import MAX_DEPTH, MAX_HELD, ValueScanner
+from parser.json_scan import MAX_DEPTH, MAX_HELD, ValueScanner, end_of_value
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -113,3 +113,15 @@ def test_inside_of_a_string_plain_characters_go_straight_through(before: str) ->
 @pytest.mark.parametrize("text", ["[", '["a"', '["plain\\', "[1", r'["\u00', '["a", "b'])
 def test_other_text_is_looked_at_character_by_character(text: str) -> None:
     assert not scan(text, len(text))[1].in_string
+
+
+@given(JSON, st.sampled_from(["", " ", "]", "x", "<"]), st.integers(0, 3))
+def test_a_value_ends_where_the_standard_library_says_so(value: object, behind: str, before: int) -> None:
+    text = f"{' ' * before}{json.dumps([value])}{behind}"
+    assert end_of_value(text, before) == len(text) - len(behind)
+    assert end_of_value(text[: -len(behind) - 1], before) is None
+
+
+def test_a_long_value_ends_too() -> None:
+    for size in (MAX_HELD - 3, MAX_HELD, 3 * MAX_HELD):
+        assert end_of_value(json.dumps(["x" * size]) + "x", 0) == size + 4

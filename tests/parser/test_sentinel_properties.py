@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 import tracemalloc
 
 import pytest
@@ -301,3 +302,29 @@ def test_time_grows_with_the_length_alone(size: int) -> None:
             for each in any_round():
                 with each:
                     assert seconds(large, size) < 35 * max(seconds(small, size), 3e-4), (head, what)
+
+
+def steps(text: str, size: int) -> int:
+    """Functions that are called while it is read, of Python's and of ours."""
+    count = 0
+
+    def counted(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    parser, pieces = SentinelParser(), cut(text, size)
+    before = sys.getprofile()
+    sys.setprofile(counted)
+    try:
+        for piece in pieces:
+            parser.receive_text(piece)
+        parser.receive_eof()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize("unit", ["<tool_call>", "<tool_call> is ", "<tool_call>{", "<tool_call>\n", "</tool_call>"])
+@pytest.mark.parametrize("size", [4, 0])
+def test_steps_grow_with_the_number_of_tags_alone(unit: str, size: int) -> None:
+    assert steps(unit * 4_000, size) < 4.4 * steps(unit * 1_000, size)

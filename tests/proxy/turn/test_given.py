@@ -10,7 +10,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from parser import ToolRegistry, write_call
+from parser import ToolRegistry, ValueScanner, write_call
+from parser.json_scan import MAX_HELD
 from prompts import AssistantText, PastCall, Text, Transcript, UserTurn, meaning_of_answer
 from proxy.contracts import (
     AnswerMessageEnded,
@@ -141,6 +142,22 @@ def test_a_tag_without_a_call_is_text_that_was_given_as_it_was_written(block: st
     text = f"It begins with {block} there."
     assert not was_rewritten([TextPiece(text)], AnswerText(text))
     assert was_rewritten([TextPiece(text)], AnswerText("It begins with there."))
+
+
+def test_what_is_read_of_an_answer_grows_with_its_tags_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    feed = ValueScanner.feed
+
+    def counted(scanner: ValueScanner, text: str) -> str:
+        read.append(len(text))
+        return feed(scanner, text)
+
+    monkeypatch.setattr(ValueScanner, "feed", counted)
+    for count in (100, 1_000):
+        for block in ("<tool_call>", '<tool_call>{"a": ', "<tool_call>[["):
+            read.clear()
+            assert not was_rewritten([TextPiece(block * count)], AnswerText(block * count))
+            assert 0 < sum(read) <= count * MAX_HELD
 
 
 SAID = st.lists(st.text("ab {}\n", min_size=1, max_size=9) | st.integers(), max_size=5)
