@@ -23,6 +23,7 @@ aside       work that takes long, beside the event loop
 advice      how a person starts our commands
 plugins     what to enter in a plugin
 trial       a question that wants one tool call
+version     which tagcall this is
 home        the secret of the call keys, and which models write them
 server      settings to a running server
 logs        one harmless line an event

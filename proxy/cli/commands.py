@@ -244,13 +244,9 @@ class _ShowVersion(argparse.Action):
     """As argparse's own, which wants the version for every other command as well."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib import metadata
+        from ..version import own_version
 
-        try:
-            version = metadata.version("tagcall")
-        except metadata.PackageNotFoundError:  # a checkout that is not installed
-            version = "(not installed)"
-        print(f"tagcall {version}")
+        print(f"tagcall {own_version()}")
         parser.exit()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from ..version import own_version
 from .bodies import json_reply
 from .readiness import READINESS
 from .state import STOPPING, STORE
@@ -14,7 +15,7 @@ STOPS = "The server is about to end."
 
 async def healthz(_: web.Request) -> web.StreamResponse:
     """The process answers."""
-    return json_reply({"status": "ok"})
+    return json_reply({"status": "ok", "version": own_version()})
 
 
 async def readyz(request: web.Request) -> web.StreamResponse:

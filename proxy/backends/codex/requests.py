@@ -8,26 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
 from itertools import groupby
 
 from prompts import Image, Item, Part, Text
 
 from ...contracts import Prompt
 from ...rpc import RpcObject, UnknownMethodError
+from ...version import own_version
 from .output_schema import output_schema
 
 
-@cache
 def client_info() -> Mapping[str, str]:
-    # It takes 10 ms to load, which a server is ready without.
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 -- as it says above
-
-    try:
-        own = version("tagcall")
-    except PackageNotFoundError:  # a checkout that is not installed
-        own = "0"
-    return {"name": "tagcall", "title": "tagcall", "version": own}
+    return {"name": "tagcall", "title": "tagcall", "version": own_version()}
 
 
 IGNORED_NOTIFICATIONS = (

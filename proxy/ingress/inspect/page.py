@@ -15,6 +15,7 @@ from aiohttp import web
 
 from ...errors import BackendError, RequestError
 from ...plugins import PLUGINS, what_it_lacks
+from ...version import own_version
 from ..admission import OWNER
 from ..apis import turns_asked_again
 from ..bodies import json_reply
@@ -122,6 +123,7 @@ async def state(request: web.Request) -> web.StreamResponse:
     log = inspection.log
     return _quiet(json_reply({
         "problem": health.problem or request.app[READINESS].trouble,
+        "version": own_version(),
         "backend": health.version,
         "keyed": inspection.keyed,
         "quota": [quota.as_json() for quota in request.app[BACKEND].load().quota],

@@ -68,6 +68,7 @@ function showFacts(state) {
   status.textContent = state.problem ?? "Ready";
   const mib = (bytes) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
   const facts = {
+    version: state.version,
     backend: state.backend,
     models: state.models.join(", "),
     "quota left": state.quota.length ? node("span", { id: "quota" }, ...quotaLines(state.quota)) : null,
