@@ -27,11 +27,12 @@ echo " $$count$$(($$(date +%s) - began)) s"
 exit $$status
 endef
 export STEP
-# $(call install,WHAT,EXTRAS): the extras with blanks between them, for a comma ends an argument.
+# $(call install,WHAT,EXTRAS,GROUPS): extras and dependency groups with blanks between them, for a comma ends an argument.
 empty :=
 comma := ,
-this = '.[$(subst $(empty) $(empty),$(comma),$(1))]'
-install = @$(call step,$(1),$(PIP) --quiet uv && $(UV) --editable $(call this,$(2)) || $(PIP) --editable $(call this,$(2))) && touch $@ \
+these = --editable $(if $(2),'.[$(subst $(empty) $(empty),$(comma),$(2))]',.) $(addprefix --group ,$(3))
+# pip knows groups from 25.1 on.
+install = @$(call step,$(1),$(PIP) --quiet uv && $(UV) $(these) || { $(PIP) --upgrade 'pip>=25.1' && $(PIP) $(these); }) && touch $@ \
   || { echo "This needs PyPI, or another package registry: look at your network and its proxy, then try again."; exit 1; }
 
 # A program that is started a hundred times by the tests is not compiled each time, whatever the surrounding says.
@@ -155,22 +156,22 @@ $(AGENTS)/node_modules/.installed: $(AGENTS)/package.json
 	$(call install,tagcall and the codex program,codex)
 
 .venv/.dev: .venv/bin/python pyproject.toml constraints.txt
-	$(call install,What the tests need,codex demo dev)
+	$(call install,What the tests need,codex demo,dev)
 
 .venv/.install: .venv/bin/python pyproject.toml constraints.txt
-	$(call install,What installs it in the tests,install)
+	$(call install,What installs it in the tests,,install)
 
 .venv/.site: .venv/bin/python pyproject.toml constraints.txt
-	$(call install,What makes the site,site)
+	$(call install,What makes the site,,site)
 
 .venv/.mutants: .venv/bin/python pyproject.toml constraints.txt
-	$(call install,What changes the code for the tests,codex demo dev mutants)
+	$(call install,What changes the code for the tests,codex demo,dev mutants)
 
 .venv/.servers: .venv/bin/python pyproject.toml constraints.txt
-	$(call install,Redis and Valkey,codex servers)
+	$(call install,Redis and Valkey,codex,servers)
 
 .venv/.model: .venv/bin/python pyproject.toml constraints.txt
-	$(call install,llama.cpp,codex model)
+	$(call install,llama.cpp,codex,model)
 
 clean:
 	@rm -rf .venv .node $(CLIENTS)/node_modules $(AGENTS)/node_modules build dist mutants

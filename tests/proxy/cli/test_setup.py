@@ -131,23 +131,25 @@ def test_make_has_a_target_for_each_that_is_advised() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stamp", "extras"),
+    ("stamp", "extras", "groups"),
     [
-        ("demo", "demo"),
-        ("codex", "codex"),
-        ("dev", "codex,demo,dev"),
-        ("install", "install"),
-        ("mutants", "codex,demo,dev,mutants"),
-        ("servers", "codex,servers"),
-        ("model", "codex,model"),
+        ("demo", "demo", set()),
+        ("codex", "codex", set()),
+        ("dev", "codex,demo", {"dev"}),
+        ("install", "", {"install"}),
+        ("mutants", "codex,demo", {"dev", "mutants"}),
+        ("servers", "codex", {"servers"}),
+        ("model", "codex", {"model"}),
+        ("site", "", {"site"}),
     ],
 )
-def test_make_installs_what_each_target_needs(stamp: str, extras: str) -> None:
+def test_make_installs_what_each_target_needs(stamp: str, extras: str, groups: set[str]) -> None:
     done = subprocess.run(
         ["make", "--dry-run", "--silent", "--always-make", f".venv/.{stamp}"], cwd=ROOT, capture_output=True,
         encoding="utf-8", timeout=PATIENCE, check=True, env=environment(),
     )  # fmt: skip
-    assert set(re.findall(r"--editable (\S+?)[ ;]", done.stdout)) == {f"'.[{extras}]'"}
+    assert set(re.findall(r"--editable (\S+?)[ ;]", done.stdout)) == {f"'.[{extras}]'" if extras else "."}
+    assert set(re.findall(r"--group (\w+)", done.stdout)) == groups
 
 
 def test_serve_says_that_codex_is_not_logged_in_before_and_with_ready(tmp_path: Path) -> None:
