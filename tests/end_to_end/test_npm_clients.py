@@ -16,6 +16,7 @@ pytestmark = pytest.mark.clients
 
 # A node process each: the client's file, the API, and the ways that it exports for it.
 CASES = [
+    ("anthropic_node", "messages", ("create", "streamed", "helper", "toolRunner")),
     ("openai_node", "responses", ("create", "streamed", "helper")),
     ("openai_node", "chat", ("create", "streamed", "helper", "runTools")),
     ("langchain", "responses", ("invoke", "stream")),
@@ -40,6 +41,7 @@ async def test_a_client_from_npm_completes_the_tool_loop(
 
 
 STREAMED = [
+    ("anthropic_node", "messages", ("streamed", "helper")),
     ("openai_node", "responses", ("streamed", "helper")),
     ("langchain", "responses", ("stream",)),
     ("ai_sdk", "responses", ("streamText",)),

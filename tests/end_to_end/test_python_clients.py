@@ -12,9 +12,17 @@ from tests.support.scripted_model import ScriptedModel
 from tests.support.tagcall_server import tagcall_server
 from tests.support.vault import ANSWER, CALLS, ROUNDS, SAID, Session, Way, librarian
 
-from .clients import openai_agents, openai_agents_realtime, openai_python, openai_realtime, pydantic_ai_agent
+from .clients import (
+    anthropic_python,
+    openai_agents,
+    openai_agents_realtime,
+    openai_python,
+    openai_realtime,
+    pydantic_ai_agent,
+)
 
 CLIENTS: dict[str, dict[str, dict[str, Way]]] = {
+    "anthropic": anthropic_python.WAYS,
     "openai": openai_python.WAYS,
     "openai-realtime": openai_realtime.WAYS,
     "openai-agents": openai_agents.WAYS,

@@ -26,6 +26,9 @@ _TYPES: Mapping[int, str] = {
 # Clients compact a conversation when they read these words.
 _TOO_LONG = "prompt is too long: it exceeds the context window of this model."
 
+# By this code the SDKs' tool runners know to go on by sending the whole conversation.
+UNTHREADED = "thread_unsupported_request"
+
 # What errors of the backend have for another status here, by their code and by their status.
 _STATUS_OF_CODE: Mapping[str, int] = {"model_not_found": 404}
 _STATUS_OF_STATUS: Mapping[int, int] = {503: OVERLOADED}
@@ -42,7 +45,9 @@ def anthropic_error(error: ApiError) -> ApiError:
 def error_body(error: ApiError, request_id: str) -> Mapping[str, object]:
     """The body of an error, and the event that ends a stream."""
     other = "api_error" if error.status >= 500 else "invalid_request_error"
-    told = {"type": _TYPES.get(error.status, other), "message": error.message}
+    told: dict[str, object] = {"type": _TYPES.get(error.status, other), "message": error.message}
+    if error.code == UNTHREADED:
+        told["details"] = {"error_code": UNTHREADED, "unsupported": ["thread"]}
     return {"type": "error", "error": told, "request_id": request_id}
 
 

@@ -22,6 +22,7 @@ from ..parameters import EFFORTS, MODEL_NAME, wishes
 from ..reader import Reader, wrong_type
 from ..tools import ToolSet
 from .blocks import parse_conversation, text_of
+from .errors import UNTHREADED
 from .tools import parse_messages_tools
 
 # How clients say how much a model may read; not a part of its name.
@@ -61,7 +62,7 @@ def parse_messages_request(body: JsonObject, *, session: str | None = None, coun
     model = request.matching("model", MODEL_NAME)
     for name, why in UNSERVED.items():
         if request.get(name):
-            raise RequestError(why, param=name)
+            raise RequestError(why, code=UNTHREADED if name == "thread" else "unsupported_parameter", param=name)
     if not counted:
         request.require("max_tokens")
     chosen = parse_messages_tools(request)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.errors import TOO_LONG, BackendError, RequestError
-from proxy.wire.anthropic.errors import anthropic_error, error_body
+from proxy.wire.anthropic.errors import UNTHREADED, anthropic_error, error_body
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,15 @@ def test_the_backends_errors_have_the_status_that_clients_know(error: BackendErr
     told = anthropic_error(error)
     assert (told.status, told.message, told.retry_after) == (status, error.message, error.retry_after)
     assert told is not error
+
+
+def test_a_thread_that_is_not_kept_is_told_in_the_code_by_which_tool_runners_go_on_without_one() -> None:
+    told = error_body(RequestError("No.", code=UNTHREADED, param="thread"), "req_1")
+    assert told["error"] == {
+        "type": "invalid_request_error",
+        "message": "No.",
+        "details": {"error_code": "thread_unsupported_request", "unsupported": ["thread"]},
+    }
 
 
 def test_a_conversation_that_is_too_long_is_told_in_the_words_by_which_clients_compact() -> None:
