@@ -17,14 +17,15 @@ given          what of an answer the client was given
 held_calls     which calls a backend holds its model to
 json_output    an answer that has to be JSON
 json_stream    the same, told while it is written
-release        what leaves at once and what is held back, as a table of states
+outlet         what leaves at once and what is kept back, and why
+reason         why something is kept back, taken out or asked for once more, and what becomes of a block
 blocks         what is no whole call, and what a client is told of it
 call_schemas   the schema of such calls
 key_rule       what a call is worth by the key that it carries
 call_key       the key itself, and what a call carries in its place
 key_habits     which models write it
-waiting_call   a call of which what stands behind it tells whether it is shown
-leaving_call   a call that leaves while it is written
+read_call      a whole call, and where it stands
+waiting_call   calls of which what stands behind them tells whether they are shown
 filters        what of a text is taken out on its way to the client, and restored
 strictness     the schemas of strict tools
 tokens         how many tokens a text is, estimated
@@ -41,16 +42,17 @@ from .held_calls import HeldCalls, HoldCalls
 from .json_stream import HeldFormats, StreamJson
 from .key_habits import FixedHabit, Habits, KeyHabit, KeyHabits, Known, Speaker
 from .observer import TurnObserver
-from .release import CallRelease
-from .report import Again, TurnReport
+from .outlet import CallRelease
+from .reason import Fate, Reason, Ruling
+from .report import TurnReport
 from .run import TurnOptions, run_turn
 
 __all__ = [
-    "Again",
     "Aside",
     "CallKeys",
     "CallRelease",
     "Coercion",
+    "Fate",
     "FixedHabit",
     "Habits",
     "HeldCalls",
@@ -60,6 +62,8 @@ __all__ = [
     "KeyHabits",
     "KeyMode",
     "Known",
+    "Reason",
+    "Ruling",
     "Speaker",
     "StreamJson",
     "TurnObserver",

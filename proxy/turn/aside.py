@@ -13,8 +13,8 @@ from ..contracts import BackendEvent, Prompt, TextPiece, TurnEvent, TurnRequest
 from ..errors import BackendError
 from .beside_calls import BesideCalls
 from .json_output import JsonOutput
+from .outlet import text_of
 from .reading import Reading
-from .release import text_of
 from .verdict import Answer, held_to_format
 
 # Characters of an answer that are read where they come; and of a request, beside which a call in the answer may take

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..contracts import AnswerMessageEnded, AnswerText, ToolCallStarted, TurnEvent
 from .filters import TakenOut
 from .json_output import JsonOutput, Unfit
-from .release import text_of
+from .outlet import text_of
 from .report import TurnReport
 
 

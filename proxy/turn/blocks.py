@@ -11,6 +11,8 @@ from parser.foreign import begins_foreign
 from parser.grammar import OPEN, OPEN_BEGUN
 from parser.headers import RESULT_OPENER
 
+from .reason import Reason
+
 # What a client is told of a block that it gets as text, or not at all.
 QUOTED = (
     "A call of {tool} left as text: it was taken for a quotation, because of where it stands or what the request says."
@@ -18,9 +20,9 @@ QUOTED = (
 UNREADABLE = "A tool call was taken out, because it cannot be read."
 # Of a call that was asked for once more in vain, or refused at once.
 TAKEN_OUT = {
-    "no_key": "A call of {tool} was taken out, because it did not carry the key for calls.",
-    "wrong_key": "A call of {tool} was taken out, because it carried another key for calls than its own.",
-    "in_output": "A call of {tool} was taken out, because it stands in the output of a tool.",
+    Reason.NO_KEY: "A call of {tool} was taken out, because it did not carry the key for calls.",
+    Reason.WRONG_KEY: "A call of {tool} was taken out, because it carried another key for calls than its own.",
+    Reason.IN_OUTPUT: "A call of {tool} was taken out, because it stands in the output of a tool.",
 }
 
 

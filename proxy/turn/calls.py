@@ -1,65 +1,43 @@
-"""Which calls may leave, and as what: by their key (`key_rule`), their tool and its schema."""
+"""Which calls may leave: those of tools on offer that are meant, fit their schemas, and do not go round."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
-from parser import (
-    CallCompleted,
-    CallStarted,
-    Tier,
-    ToolRegistry,
-)
-from prompts import (
-    Grounds,
-    PastCall,
-    Place,
-    canonical,
-    looping_calls,
-    unescape_json,
-)
+from parser import CallCompleted, CallStarted, Tool, ToolRegistry
+from prompts import Grounds, PastCall, Place, canonical, looping_calls
 
 from ..contracts import TurnRequest
 from ..ids import CALL_ID
 from .call_key import Carried, KeyMode, TurnKey
-from .coercion import Doubtful, fit, read_parameter_types
+from .coercion import Doubtful, read_parameter_types
 from .filters import masked
 from .key_habits import KeyHabit
-from .key_rule import Doubt, KeyedCall, KeyRule, Refusal
-from .strictness import Misfit, ToolSchemas
+from .key_rule import KeyRule
+from .read_call import ReadCall, Standing
+from .reason import Fate, Reason, Ruling
+from .strictness import ToolSchemas
 from .waiting_call import Showing
 
 
-@dataclass(frozen=True, slots=True)
-class Doubted:
-    """A call that may not be meant."""
+class CallIds:
+    """The ids of calls. One that comes twice ties a result to two calls, and models repeat those that they saw."""
 
-    name: str
-    doubt: Doubt
+    def __init__(self, request: TurnRequest, mint: Callable[[str], str], key: str | None) -> None:
+        self._taken = {entry.call_id for entry in request.transcript.entries if isinstance(entry, PastCall)}
+        self._mint = mint
+        self._key = key
 
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """A call for the client.
-
-    `arguments` are the model's own characters, escaped tags restored and the call key masked, but for the `coercions`
-    that the tool's schema took. `repeated`: the conversation goes round in this very call; it `adds_nothing` to results
-    that have just come. `misfit`: what is wrong with them, where the tool is not strict. `keyed`: it carried the key.
-    """
-
-    call_id: str
-    name: str
-    arguments: str
-    repeated: bool
-    coercions: tuple[str, ...] = ()
-    misfit: Misfit | None = None
-    adds_nothing: bool = False
-    keyed: bool = False
+    def take(self, written: str | None) -> str:
+        """The id that the model wrote, if it is well-formed, new and without the key, else one of ours."""
+        if written is None or written in self._taken or not CALL_ID.fullmatch(masked(written, self._key)):
+            written = self._mint("call")
+        self._taken.add(written)
+        return written
 
 
 class CallGate:
-    """Judges the calls of one request, of which the tools of `registry` may be called. Knows the ids that are taken.
+    """Judges the calls of one request, of which the tools of `registry` may be called.
 
     `demanded`: the request demands a call, so the one that the user put into the prompt is meant. `grounds`: those of a
     call behind results, where it is to be doubted.
@@ -79,103 +57,64 @@ class CallGate:
         self.registry = registry
         self.declared = request.registry
         """Also the tools that may not be called now: their calls are known, and taken out."""
+        self.ids = CallIds(request, mint, key.key)
         self._schemas = schemas
-        self._request = request
-        self._mint = mint
         self._key = key
         self._rule = KeyRule(request, key, demanded=demanded)
         self._looping = looping_calls(request.transcript)
         self._grounds = grounds or None
-        # An id that comes twice would tie a result to two calls, and models repeat those that they were shown.
-        self._ids = {entry.call_id for entry in request.transcript.entries if isinstance(entry, PastCall)}
-        # A call of the first answer came without the key, and was no quotation.
-        self._lacked = False
+        # Whether one call may be the reason to refuse all: some tool is strict, or none is seen before the end.
+        self.keeps_calls_together = schemas.strict or not request.streamed
 
-    def showing(self, call: CallCompleted, before: str) -> Showing | None:
-        """What will tell whether a call behind the text `before` is shown; None where that is no matter."""
-        read = self._read(call)
-        match self._key.carried(read.call.extra):
-            case Carried.RIGHT:
-                results = self._rule.results_of(read)
-                return None if results is None else Showing(Place(before), results)
-            case _ if read.without_tags:
-                return None
-            case _:
-                return Showing(Place(before))
-
-    def judge(
-        self, call: CallCompleted, *, quoted: bool, may_ask: bool, first: bool, behind_keyed: bool, held: bool
-    ) -> Accepted | Refusal | Doubted | Doubtful | Misfit:
-        """`quoted`: it stands where a call is shown; `may_ask`: the model can be asked for it once more.
-
-        `first`: it stands in the first answer; `behind_keyed`: in an answer with the key in a call before it. `held`:
-        its model could write nothing but a call, because the request demands one.
-        """
-        read = replace(self._read(call), quoted=quoted, may_ask=may_ask, behind_keyed=behind_keyed)
-        call, arguments = read.call, read.arguments
-        tool = self.registry.match(call.name)
-        meant = held and call.tier is Tier.HELD
-        if tool is None:
-            # Asked for once more it would be none either. But a note about a tool that nobody offers is text that the
-            # user asked to see.
-            return Refusal.UNDECLARED if meant or not self._is_shown(read) else Refusal.QUOTED
-        ruling = None if meant else self._rule.worth(read)
-        if not meant:
-            self._learn(read, ruling, first=first)
-        if isinstance(ruling, Doubt):
-            return Doubted(tool.name, ruling)
-        if ruling is not None:
-            return ruling
-        wanted = read_parameter_types(tool.parameters or "")
-        arguments = self._without_key(arguments)
-        # Before the check, for a tool is called rightly when its schema says what a "3" is.
-        coerced = fit(
-            arguments,
-            wanted,
-            beside=[(key, unescape_json(value)) for key, value in call.extra],
-            repaired=call.tier not in {Tier.VALID, Tier.HELD},
-        )
-        if isinstance(coerced, Doubtful):
-            return coerced
-        misfit = self._schemas.misfit(tool, coerced.arguments)
-        if misfit is not None and misfit.strict:
-            return misfit
-        # A call of before was passed on coerced, so it may come again in either form.
-        repeated = bool(self._looping) and any(
-            (tool.name, canonical(told)) in self._looping for told in {arguments, coerced.arguments}
-        )
-        idle = self._grounds is not None and self._grounds.adds_nothing(tool, coerced.arguments)
-        return Accepted(
-            self.take_id(call.id),
-            tool.name,
-            coerced.arguments,
-            repeated,
-            coerced.coercions,
-            misfit,
-            idle,
-            keyed=self._key.carried(call.extra) is Carried.RIGHT,
-        )
-
-    def _read(self, call: CallCompleted) -> KeyedCall:
+    def read(self, call: CallCompleted) -> ReadCall:
         tool = self.registry.match(call.name)
         call = self._key.found_in(call, read_parameter_types((tool and tool.parameters) or "").members)
-        return KeyedCall(call, tool.name if tool else call.name, unescape_json(call.arguments))
+        return ReadCall(call, tool, self._key.carried(call.extra), self._key.key)
 
-    def _is_shown(self, call: KeyedCall) -> bool:
-        """Whether a call that nobody can make is text: where it stands in the request, and not in a sentence alone."""
-        return self._key.carried(call.call.extra) is not Carried.RIGHT and self._rule.is_copied(call)
+    def showing(self, call: ReadCall, before: str) -> Showing | None:
+        """What will tell whether a call behind the text `before` is shown; None where that is no matter."""
+        if call.carried is Carried.RIGHT:
+            results = self._rule.results_of(call)
+            return None if results is None else Showing(Place(before), results)
+        return None if call.without_tags else Showing(Place(before))
 
-    def _learn(self, call: KeyedCall, ruling: Refusal | Doubt | None, *, first: bool) -> None:
-        """What this call shows of its model."""
-        match self._key.carried(call.call.extra):
-            case Carried.RIGHT if first and ruling is None:
-                self._key.note_key()
-            case Carried.NOTHING if first and ruling is Doubt.NO_KEY:
-                self._lacked = self._lacked or self._rule.is_own(call)
-            case Carried.NOTHING if self._lacked and not first and self._rule.is_own(call):
-                self._key.note_lack()
-            case _:
-                pass
+    def judge(self, call: ReadCall, at: Standing) -> Ruling:
+        """What becomes of it: the first of the judges that has something to say rules."""
+        if call.tool is None:
+            return self._undeclared(call, at)
+        return self._rule.judge(call, at) or self._unfit(call, call.tool, at) or Ruling(Fate.CALL, name=call.name)
+
+    def _undeclared(self, call: ReadCall, at: Standing) -> Ruling:
+        # Asked for once more it would be none either. But a note about a tool that nobody offers is text that the user
+        # asked to see.
+        if not call.is_held(at) and call.carried is not Carried.RIGHT and self._rule.is_copied(call):
+            return Ruling(Fate.TEXT, Reason.QUOTED)
+        return Ruling(Fate.GONE, Reason.UNDECLARED)
+
+    def _unfit(self, call: ReadCall, tool: Tool, at: Standing) -> Ruling | None:
+        """What is wrong with a call that is meant."""
+        fitted = call.fitted
+        if isinstance(fitted, Doubtful):
+            return Ruling(Fate.AGAIN, Reason.MALFORMED, tool.name, fitted.reason)
+        problem = self._schemas.problem(tool, fitted.arguments) or ""
+        if problem and tool.strict:
+            return Ruling(Fate.REFUSE, Reason.ARGUMENTS_MISFIT, tool.name, problem)
+        # A tool that is not strict says itself what it cannot use.
+        if problem and at.first and not at.left:
+            return Ruling(Fate.AGAIN, Reason.ARGUMENTS_MISFIT, tool.name, problem, then=Fate.CALL)
+        # Behind a call that leaves anyway this one repeats nothing any worse, and to keep it would keep both.
+        if not (at.may_repeat or at.good or at.left) and (reason := self._idle(call, tool, fitted.arguments)):
+            return Ruling(Fate.AGAIN, reason, tool.name, problem, then=Fate.CALL)
+        return Ruling(Fate.CALL, Reason.ARGUMENTS_MISFIT, tool.name, problem) if problem else None
+
+    def _idle(self, call: ReadCall, tool: Tool, arguments: str) -> Reason | None:
+        """Why a call gets the conversation no further."""
+        # A call of before was passed on coerced, so it may come again in either form.
+        forms = (masked(call.arguments, self._key.key), arguments) if self._looping else ()
+        if any((tool.name, canonical(form)) in self._looping for form in forms):
+            return Reason.REPEATED
+        adds_nothing = self._grounds is not None and self._grounds.adds_nothing(tool, arguments)
+        return Reason.NOTHING_NEW if adds_nothing else None
 
     def may_leave_unfinished(self, call: CallStarted, before: str) -> bool:
         """Whether nothing that is still to come can change or stop a call that has begun behind the text `before`."""
@@ -208,21 +147,6 @@ class CallGate:
             case _:
                 return None
 
-    @property
-    def keeps_calls_together(self) -> bool:
-        """Whether one call may be the reason to refuse all: some tool is strict, or none is seen before the end."""
-        return self._schemas.strict or not self._request.streamed
-
     def is_quoted_text(self, raw: str) -> bool:
         """Whether a block that leaves as no call stands just so in the request."""
         return self._rule.sent.hold_text(raw)
-
-    def take_id(self, written: str | None) -> str:
-        """The id that the model wrote, if it is well-formed, new and without the key, else one of ours."""
-        if written is None or written in self._ids or not CALL_ID.fullmatch(self._without_key(written)):
-            written = self._mint("call")
-        self._ids.add(written)
-        return written
-
-    def _without_key(self, text: str) -> str:
-        return masked(text, self._key.key)

@@ -1,90 +1,68 @@
 """The calls of one answer: which of them leave, as what, and what is known of them in the end.
 
 a call that begins --> leaves while it is written, where nothing later can refuse it
-a whole call --its place, once what stands behind it tells--> gate
-             gate ---> good ------------------------> release --> the client
-                 |---> not meant, or of no tool ----> text, or taken out
-                 '---> doubtful, or does not fit ---> held, for the verdict
+a whole call --its place, once what stands behind it tells--> the judges --Ruling--> outlet
 a broken one --------> what there is of it, text, or taken out
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from parser import CallCompleted, CallMalformed, CallStarted, Tier
 from prompts import Place
 
-from ..contracts import ToolCallArguments, ToolCallEnded, ToolCallStarted, TurnEvent
+from ..contracts import ToolCallArguments, ToolCallEnded, ToolCallStarted
 from .blocks import QUOTED, TAKEN_OUT, UNREADABLE, MeantCall, begun_arguments, is_markup
 from .call_key import Carried
-from .calls import Accepted, CallGate, Doubted
-from .coercion import Coercion, Doubtful
+from .calls import CallGate
+from .coercion import Coerced, Coercion
 from .filters import masked
-from .key_rule import Doubt, Refusal
-from .leaving_call import LeavingCall
+from .outlet import Outlet
+from .read_call import ReadCall, Standing
 from .reading_rules import ReadingRules
-from .release import Cue, Hold, Release
+from .reason import Fate, Reason, Ruling
 from .report import TurnReport
 from .shown_text import ShownText
-from .strictness import Misfit
-from .verdict import Answer, names_of_calls
-from .waiting_call import Showing
+from .waiting_call import Waiting
+
+
+class Stop(NamedTuple):
+    """Nothing more is wanted: why, if the backend is to be stopped. `winds_down`: nor is more to be expected."""
+
+    reason: str | None
+    winds_down: bool = False
 
 
 class PassedCalls:
-    """Tell it of each block; what may leave now is put into `out`.
-
-    `cut`, with a block: the answer was cut, and it may be in this block.
-    """
+    """Tell it of each block. `cut`, with a block: the answer was cut, and it may be in this block."""
 
     def __init__(
-        self,
-        gate: CallGate,
-        report: TurnReport,
-        out: list[TurnEvent],
-        release: Release,
-        said: ShownText,
-        *,
-        leaving: LeavingCall,
-        rules: ReadingRules,
+        self, gate: CallGate, report: TurnReport, outlet: Outlet, said: ShownText, *, rules: ReadingRules
     ) -> None:
         self._gate = gate
         self._report = report
-        self._out = out
-        self._release = release
+        self._outlet = outlet
         self._said = said
-        self._leaving = leaving
         self._rules = rules
-        self._meant_call: MeantCall | None = None
-        # Whole calls, all of one block, of which the text behind them will tell whether they are shown.
-        self._waiting: list[tuple[CallCompleted, Showing]] = []
-        self._waits_cut = self._waits_held = False
-        self._closer = ""
-        self.waits = False
+        self._meant: MeantCall | None = None
+        self._waiting = Waiting()
+        # Where the next call stands.
+        self._standing = Standing(first=not rules.final, may_repeat=rules.may_repeat)
+        self.rulings: list[Ruling] = []
+        self.stop: Stop | None = None
+
+    @property
+    def waits(self) -> bool:
         """Asked for each piece of text: `hear` is to be told of it first."""
-        self._keyed = False
-        self._good = 0
-        self._undeclared = 0
-        self._refused = False
-        self._malformed: str | None = None
-        self._doubtful: Doubted | None = None
-        self._repeated: str | None = None
-        self._adds_nothing = False
-        self._misfits: list[Misfit] = []
-        self._broken: str | None = None
-        self.refused = False
-        """A strict call does not fit. Calls go together: nothing more may leave."""
-        self.stop: str | None = None
-        """Why nothing more is wanted."""
-        self.winds_down = False
-        """Nor is more to be expected."""
+        return bool(self._waiting.calls)
 
     @property
     def came(self) -> bool:
         """A call came that could be read, good or not."""
-        return bool(self._good or self._undeclared or self._adds_nothing)
+        idle = (Reason.REPEATED, Reason.NOTHING_NEW)
+        return any(each.is_good or each.reason is Reason.UNDECLARED or each.is_again(*idle) for each in self.rulings)
 
     def start(self, call: CallStarted) -> None:
         # Without its tags a call is known when it is whole, and may be copied JSON.
@@ -92,231 +70,189 @@ class PassedCalls:
             return
         # Once it has begun it can only end or break the turn, so it must be one that nothing later can refuse.
         before = self._said.before
-        is_first = not (self.waits or self._doubtful)
+        is_first = not (self.waits or self._standing.doubted)
         if self._rules.live and is_first and self._gate.may_leave_unfinished(call, before):
             self._said.flush()
-            self._said.speak()
-            # Counted when it is whole: one that breaks off was never called.
-            started = ToolCallStarted(self._gate.take_id(call.id), tool.name)
-            self._leave(self._release.meet(Cue.CALL))
-            self._leaving.begin(call.index, started)
+            self._outlet.speak()
+            self._outlet.begin_call(call.index, ToolCallStarted(self._gate.ids.take(call.id), tool.name))
         elif carried := self._gate.is_meant(call, before):
-            self._meant_call = MeantCall(call.index, tool.name, call.id, carried is Carried.RIGHT)
+            self._meant = MeantCall(call.index, tool.name, call.id, carried is Carried.RIGHT)
 
     def complete(self, call: CallCompleted, *, cut: bool, held: bool) -> None:
         """`held`: the model could write nothing but a call, because the request demands one."""
         if cut and call.tier is Tier.BARE:
             # What was cut may be the beginning of more than this call.
-            raw, self._meant_call = call.before + call.raw, None
+            raw, self._meant = call.before + call.raw, None
             reason = "the answer was cut in the middle of it"
             self.fail(CallMalformed(reason, raw, call.index, meant=is_markup(call.raw)), cut=cut)
             return
         self._said.pass_blank(call.before)
-        showing = None if self._leaving.index == call.index else self._gate.showing(call, self._said.before)
-        if showing is None:
-            self._judge(call, quoted=False, cut=cut, held=held)
-        elif (shown := showing.is_shown()) is not None:
-            self._judge(call, quoted=shown, cut=cut, held=held)
+        read = self._gate.read(call)
+        showing = None if self._outlet.leaving == call.index else self._gate.showing(read, self._said.before)
+        shown = showing.is_shown() if showing else False
+        if showing is not None and shown is None:
+            self._waiting.add(read, showing, cut=cut, held=held)
         else:
-            self._waiting.append((call, showing))
-            self.waits, self._waits_cut, self._waits_held = True, cut, held
+            self._judge(read, quoted=bool(shown), cut=cut, held=held)
 
     def hear(self, text: str) -> str:
         """What follows a call that waits for it. Returns the text that is not needed for that any more."""
-        for _, showing in self._waiting:
-            showing.hear(text)
-        if any(showing.is_shown() is None for _, showing in self._waiting):
-            return ""
-        return self.settle()
+        return self.settle() if self._waiting.hear(text) else ""
 
     def settle(self, *, result: bool = False) -> str:
         """No text follows what waits, but another block, or a `result` that the model made up. Returns as `hear`."""
-        waiting, self._waiting, self.waits = self._waiting, [], False
-        for call, showing in waiting:
+        waiting, self._waiting = self._waiting, Waiting()
+        for call, showing in waiting.calls:
             # A call that has its result is shown with it.
             shown = bool(showing.is_shown(ended=True)) or (result and showing.awaits_result)
-            self._judge(call, quoted=shown, cut=self._waits_cut, held=self._waits_held)
-        self.close(self._closer)
-        return waiting[0][1].behind if waiting else ""
+            self._judge(call, quoted=shown, cut=waiting.cut, held=waiting.held)
+        self.close(waiting.closer)
+        return waiting.behind
 
     def close(self, closer: str) -> None:
         """A second close tag came behind a call: it goes the way of that call."""
         if self.waits:
-            self._closer += closer
-            return
-        self._closer = ""
-        if closer and self._said.block_is_text:
+            self._waiting.closer += closer
+        elif closer and self._said.block_is_text:
             self._said.show_block(closer)
 
-    def _judge(self, call: CallCompleted, *, quoted: bool, cut: bool, held: bool) -> None:
+    def _judge(self, read: ReadCall, *, quoted: bool, cut: bool, held: bool) -> None:
+        call = read.call
         # Text before it leaves before it.
         self._said.flush(ends=False)
-        self._said.speak()
-        live = self._leaving.index == call.index
-        if self._meant_call is not None and self._meant_call.index == call.index:
+        self._outlet.speak()
+        if self._meant is not None and self._meant.index == call.index:
             # Another one may have begun while this one waited.
-            self._meant_call = None
-        if self._doubtful is not None and not self._rules.final:
-            # The whole answer is asked for once more: none of its calls leaves, or it would come twice.
-            self._said.pass_call(call.name, call.before + call.raw)
-            return
-        # Behind a call that leaves anyway nothing is asked for once more: that call would come twice.
-        may_ask = not (self._rules.final or self._good or live)
-        verdict = self._gate.judge(
-            call,
-            quoted=quoted,
-            may_ask=may_ask,
-            first=not self._rules.final,
-            behind_keyed=self._keyed,
-            held=held,
-        )
+            self._meant = None
         raw = call.before + call.raw
-        match verdict:
-            case Refusal.UNDECLARED:
-                self._undeclared += 1
-                self._report.refuse(verdict.value, call.raw)
-                self._said.pass_call(call.name, raw)
-            case Refusal():
-                self._refused = True
-                self._report.refuse(verdict.value, call.raw)
-                if live:
-                    self._break(f"the call was refused: {verdict.value}", cut=cut)
-                else:
-                    self._refuse(verdict, call, raw)
-            case Doubted():
-                self._doubtful = self._doubtful or verdict
-                self._report.doubt(verdict.doubt.value, call.raw)
-                self._leave(self._release.meet(Cue.DOUBT))
-                self._refuse(verdict.doubt, call, raw)
-            case Doubtful(reason):
-                self.fail(CallMalformed(reason, raw, call.index), cut=cut)
-            case Misfit():
-                self._report.refuse("arguments_misfit", call.raw)
-                self._misfits.append(verdict)
-                self.refused = True
-            case Accepted(coercions=coercions) if live and Coercion.LIFTED in coercions:
-                self._break("a part of the arguments came when they had ended", cut=cut)
-            case Accepted():
-                self._keyed = self._keyed or verdict.keyed
-                self._accept(verdict, call, live=live)
-                self._said.pass_call(call.name)
+        if self._standing.doubted:
+            # The whole answer is asked for once more: none of its calls leaves, or it would come twice.
+            self.rulings.append(Ruling(Fate.GONE, Reason.JOINED, read.name))
+            self._said.pass_call(call.name, raw)
+            return
+        at = replace(self._standing, quoted=quoted, held=held, left=self._outlet.is_over)
+        ruling = self._gate.judge(read, at)
+        if ruling.reason is Reason.MALFORMED:
+            self.fail(CallMalformed(ruling.problem, raw, call.index), cut=cut)
+        elif isinstance(read.fitted, Coerced) and Fate.CALL in {ruling.fate, ruling.then}:
+            self._accept(ruling, read, read.fitted, cut=cut)
+        else:
+            self._refuse(ruling, read, cut=cut)
+
+    def _refuse(self, ruling: Ruling, read: ReadCall, *, cut: bool) -> None:
+        """It leaves as no call, at least not now."""
+        block, reason = read.call.raw, ruling.reason
+        if ruling.fate is Fate.AGAIN:
+            # Counted by what comes of it.
+            self._report.doubt(reason, block)
+            self._outlet.keep(reason)
+            self._standing = replace(self._standing, doubted=True)
+        else:
+            self._report.refuse(reason, block)
+        if self._outlet.leaving == read.call.index:
+            self._break(f"the call was refused: {reason}", cut=cut)
+            return
+        self.rulings.append(ruling)
+        if ruling.fate is Fate.REFUSE:
+            self.stop = Stop(None)
+        elif reason is Reason.UNDECLARED:
+            self._said.pass_call(read.call.name, read.call.before + block)
+        else:
+            self._take_out(ruling, read.call)
+
+    def _take_out(self, ruling: Ruling, call: CallCompleted) -> None:
+        """A quotation is text, as is JSON without any notation of ours; all else is taken out."""
+        tool = f"the tool '{ruling.name}'" if ruling.name else "a tool"
+        raw, marked, quoted = call.before + call.raw, is_markup(call.raw), ruling.reason is Reason.QUOTED
+        if marked and not (quoted or self._gate.is_quoted_text(call.raw)):
+            self._said.take_out(raw, TAKEN_OUT[ruling.reason].format(tool=tool))
+            return
+        if quoted or (marked and ruling.fate is not Fate.AGAIN):
+            self._report.warn(QUOTED.format(tool=tool))
+        if marked:
+            self._report.show_markup("quotation")
+        self._said.show_block(raw)
 
     def fail(self, block: CallMalformed, *, cut: bool) -> None:
         """A block that cannot be read."""
         self._said.pass_blank(block.before)
         self._said.flush(ends=False)
-        self._said.speak()
-        meant, self._meant_call = self._meant_call, None
+        self._outlet.speak()
+        meant, self._meant = self._meant, None
         # A call that has no key goes behind no other: it would be run as one that is whole.
-        if cut and meant is not None and (meant.keyed or not self._good):
+        if cut and meant is not None and (meant.keyed or not self._standing.good):
             # Cut off, but meant: it leaves as far as it has come, as one whose arguments nobody can read.
+            self.rulings.append(Ruling(Fate.CALL, Reason.CUT, meant.name))
             self._said.flush()
-            events = (
-                ToolCallStarted(self._gate.take_id(meant.id), meant.name),
+            self._outlet.pass_call([
+                ToolCallStarted(self._gate.ids.take(meant.id), meant.name),
                 ToolCallArguments(masked(begun_arguments(block.raw), self._rules.key)),
                 ToolCallEnded(complete=False),
-            )
-            self._leave(self._release.meet(Cue.CALL, events))
+            ])  # fmt: skip
             return
         reason = masked(block.reason, self._rules.key)
         self._report.refuse(reason, block.raw)
-        if block.index is not None and block.index == self._leaving.index:
+        if block.index is not None and block.index == self._outlet.leaving:
             self._break(f"the call cannot be read: {reason}", cut=cut)
             return
         raw = block.before + block.raw
         # One that stands so in the request, or in a quotation, is quoted: asking anew would bring it again.
         quoted = Place(self._said.before).is_quoted or self._gate.is_quoted_text(block.raw)
         if quoted or not block.meant:
+            self.rulings.append(Ruling(Fate.TEXT, Reason.QUOTED if quoted else Reason.MENTION, problem=block.reason))
             self._report.show_markup("quotation" if quoted else "mention")
             self._said.show_block(raw)
             return
-        if not self._good:
-            self._malformed = block.reason
-            self._leave(self._release.meet(Cue.DOUBT))
+        fate = Fate.AGAIN if self._standing.first and not self._standing.good else Fate.GONE
+        self.rulings.append(Ruling(fate, Reason.MALFORMED, problem=block.reason))
+        if not self._standing.good:
+            self._outlet.keep(Reason.MALFORMED)
+        self._said.take_out(raw, UNREADABLE)
+
+    def take_out_half(self, raw: str) -> None:
+        """The beginning of a block, in which the answer was cut."""
+        self.rulings.append(Ruling(Fate.GONE, Reason.CUT))
         self._said.take_out(raw, UNREADABLE)
 
     def finish(self) -> None:
         """The answer is over, and its stream did not fail."""
-        if not self.refused:
-            self._leave(self._release.meet(Cue.END))
+        if not any(each.fate is Fate.REFUSE for each in self.rulings):
+            self._outlet.end()
 
-    def told_in(self, answer: Answer) -> Answer:
-        """`answer`, with what is known of its calls."""
-        return replace(
-            answer,
-            calls=self._good,
-            undeclared=self._undeclared,
-            refused=self._refused,
-            malformed=self._malformed,
-            doubtful=self._doubtful,
-            repeated=self._repeated,
-            adds_nothing=self._adds_nothing,
-            misfits=tuple(self._misfits),
-            broken=self._broken,
-        )
-
-    def _accept(self, verdict: Accepted, call: CallCompleted, *, live: bool) -> None:
+    def _accept(self, ruling: Ruling, read: ReadCall, fitted: Coerced, *, cut: bool) -> None:
+        """A whole call leaves, or is kept with the others or on suspicion."""
+        call, live = read.call, self._outlet.leaving == read.call.index
+        if live and Coercion.LIFTED in fitted.coercions:
+            self._break("a part of the arguments came when they had ended", cut=cut)
+            return
         self._said.flush()
         # What the schema took of arguments that have left as they were written helped nobody,
         # but for a remark beside them.
-        taken = [rule for rule in verdict.coercions if not live or rule == Coercion.REMARK]
-        rules = (*call.repairs, *taken)
-        self._report.take_call(call.tier.value, rules, verdict.name, call.raw)
+        taken = [rule for rule in fitted.coercions if not live or rule == Coercion.REMARK]
+        self._report.take_call(call.tier.value, (*call.repairs, *taken), ruling.name, call.raw)
+        self.rulings.append(ruling)
+        keyed = self._standing.behind_keyed or read.carried is Carried.RIGHT
+        self._standing = replace(self._standing, good=self._standing.good or ruling.is_good, behind_keyed=keyed)
+        if ruling.problem and not ruling.is_again(Reason.ARGUMENTS_MISFIT):
+            self._report.let_misfit(ruling.name)
         if live:
             # Its arguments have left as they were written.
-            self._good += 1
-            if verdict.misfit is not None:
-                self._report.let_misfit(verdict.name)
-            self._report.pass_on([verdict.name])
-            self._leaving.end(ToolCallEnded())
+            self._report.pass_on([ruling.name])
+            self._outlet.end_call(ToolCallEnded())
         else:
-            self._pass_on(verdict)
+            start = ToolCallStarted(self._gate.ids.take(call.id), ruling.name)
+            events = (start, ToolCallArguments(fitted.arguments), ToolCallEnded())
+            if ruling.fate is Fate.AGAIN:
+                self._outlet.keep(ruling.reason, events)
+            else:
+                self._outlet.pass_call(events, joined=self._gate.keeps_calls_together)
+        self._said.pass_call(call.name)
         if not self._rules.parallel:
-            self.stop, self.winds_down = "one call was asked for", True
-
-    def _pass_on(self, call: Accepted) -> None:
-        """A whole call leaves, or is held with the others or on suspicion."""
-        events = (ToolCallStarted(call.call_id, call.name), ToolCallArguments(call.arguments), ToolCallEnded())
-        if call.misfit is not None:
-            # Behind a call that has left nothing is asked for once more: that call would come twice.
-            if not (self._rules.final or self._release.hold is Hold.ANSWERED):
-                self._misfits.append(call.misfit)
-                self._good += 1
-                self._leave(self._release.meet(Cue.MISFIT, events))
-                return
-            self._report.let_misfit(call.name)
-        # Behind a call that leaves anyway this one repeats nothing any worse, and holding it would hold both.
-        if (call.repeated or call.adds_nothing) and not (self._rules.may_repeat or self._good):
-            self._repeated = call.name if call.repeated else self._repeated
-            self._adds_nothing = True
-            self._leave(self._release.meet(Cue.REPEAT, events))
-            return
-        self._good += 1
-        self._leave(self._release.meet(Cue.JOINT_CALL if self._gate.keeps_calls_together else Cue.CALL, events))
-
-    def _refuse(self, why: Refusal | Doubt, call: CallCompleted, raw: str) -> None:
-        """A call that may not leave: a quotation is text, as is JSON without any notation of ours."""
-        # The client's own word for it.
-        tool = self._gate.registry.match(call.name)
-        name = f"the tool '{tool.name}'" if tool else "a tool"
-        if why is Refusal.QUOTED or not is_markup(call.raw) or self._gate.is_quoted_text(call.raw):
-            if why is Refusal.QUOTED or (isinstance(why, Refusal) and is_markup(call.raw)):
-                self._report.warn(QUOTED.format(tool=name))
-            if is_markup(call.raw):
-                self._report.show_markup("quotation")
-            self._said.show_block(raw)
-        else:
-            self._said.take_out(raw, TAKEN_OUT[why.value].format(tool=name))
+            self.stop = Stop("one call was asked for", winds_down=True)
 
     def _break(self, reason: str, *, cut: bool) -> None:
         """A call that was leaving live is none: what has left cannot be taken back, so the turn must fail."""
-        self._leaving.end(ToolCallEnded(complete=False))
-        self.stop = reason
+        self._outlet.end_call(ToolCallEnded(complete=False))
+        self.stop = Stop(reason)
         # Where the answer was cut, the client knows already why the call has no end.
-        if not cut:
-            self._broken = reason
-
-    def _leave(self, events: Sequence[TurnEvent]) -> None:
-        """What a cue has set free, or let through."""
-        self._out += events
-        self._report.pass_on(names_of_calls(events))
+        self.rulings.append(Ruling(Fate.REFUSE, Reason.CUT if cut else Reason.BROKEN, problem=reason))

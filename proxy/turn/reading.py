@@ -1,11 +1,11 @@
 """One answer of the model, read as it comes: backend events in, turn events out.
 
     backend events --> text --meter--> parser --> text ---> shown text ----.
-                                         |                                 +--> release --> the client
+                                         |                                 +--> outlet --> the client
                                          '------> blocks -> passed calls --'
 
 Where in it the text and the blocks are, and where the answer ends, is known here. What leaves of its text is
-`shown_text`'s business, what of its calls `passed_calls`', and when that of `release`. What the answer was in the end
+`shown_text`'s business, what of its calls `passed_calls`', and when that of `outlet`. What the answer was in the end
 is an `Answer`, a plain value that `verdict` judges.
 """
 
@@ -42,7 +42,7 @@ from ..contracts import (
     Usage,
 )
 from ..errors import BackendError
-from .blocks import UNREADABLE, half_a_block
+from .blocks import half_a_block
 from .calls import CallGate
 from .filters import (
     Chain,
@@ -57,14 +57,14 @@ from .filters import (
     own_lines,
 )
 from .json_stream import JsonStream
-from .leaving_call import LeavingCall
-from .passed_calls import PassedCalls
+from .outlet import Outlet
+from .passed_calls import PassedCalls, Stop
 from .reading_rules import ReadingRules
-from .release import Hold, Release
+from .reason import Reason
 from .report import TurnReport
 from .shown_text import ShownText
 from .tokens import CHARACTERS_PER_TOKEN, TokenMeter
-from .verdict import Answer
+from .verdict import Answer, Ending
 
 
 class Reading:
@@ -89,18 +89,16 @@ class Reading:
         self._meter = meter
         self._thoughts = None if key is None else Mask(key)
         self._thought_part = 0
-        self._release = Release(rules.hold)
-        self._out = out = list[TurnEvent]()
+        self._outlet = outlet = Outlet(report, rules.keep_for, key)
         self._notation = OwnNotation(self._line_rules(), everywhere=rules.named_results, told=report.take_out)
         self._stop_strings = StopStrings(rules.stop_strings) if rules.stop_strings else None
         mask = None if key is None else Mask(key)
         visible = Chain([each for each in (mask, Unescaper(), self._stop_strings) if each is not None])
-        self._said = said = ShownText(out, self._release, report, self._notation, visible, echoes=rules.echoes)
-        self._leaving = LeavingCall(out, key)
+        self._said = said = ShownText(outlet, report, self._notation, visible, echoes=rules.echoes)
         self._calls: PassedCalls | None = None
         if gate is not None:
             self._parser = self._new_parser()
-            self._calls = PassedCalls(gate, report, out, self._release, said, leaving=self._leaving, rules=rules)
+            self._calls = PassedCalls(gate, report, outlet, said, rules=rules)
         # Whether the parser is in the middle of a call: its text is of the arguments.
         self._in_call = False
         # Whether a message is over, but not known yet whether it was cut.
@@ -110,11 +108,10 @@ class Reading:
         self._over = False
         self._incomplete: str | None = None
         self._error: BackendError | None = None
-        self.stop: str | None = None
-        self.winds_down = False
-        """Nothing more is wanted, but the model is likely to end the answer here by itself."""
+        self.stop: Stop | None = None
+        """Nothing more is wanted of it."""
         self.goes_on = False
-        """It did not: more came than white space."""
+        """More came all the same than white space."""
         self.usage: Usage | None = None
         """As the backend counted it; None when it did not come to that."""
 
@@ -130,7 +127,8 @@ class Reading:
 
     def tell_json(self, *, early: bool) -> None:
         """Before the first text: whether what must be JSON leaves as it comes, where it is JSON."""
-        self._said.tell_json(JsonStream(self._rules.key) if early and self._release.hold is Hold.FORMAT else None)
+        tells = early and self._outlet.reason is Reason.OUTPUT_INVALID
+        self._said.tell_json(JsonStream(self._rules.key) if tells else None)
 
     def hold_calls(self, held: bool) -> None:
         """Before the first text: whether the backend is asked to hold its model to a schema of calls."""
@@ -169,23 +167,21 @@ class Reading:
     @property
     def answer(self) -> Answer:
         """What was read, once it is finished."""
-        answer = Answer(
-            hold=self._release.hold,
-            held=self._release.held,
-            shown=self._said.shown,
-            told=self._said.told,
-            preface=self._said.is_preface,
-            words=self._said.words,
+        return Answer(
+            kept_for=self._outlet.reason,
+            kept=self._outlet.kept,
+            said=self._said.said,
+            rulings=() if self._calls is None else tuple(self._calls.rulings),
             lost=tuple(self._said.lost),
-            echo=self._said.echo,
-            repeats_line=TakenOut.OWN_LINE in self._notation.took,
             written=masked(self._said.written, self._rules.key),
-            incomplete=self._incomplete,
-            ended_by_stop_string=self._stopped,
-            error=self._error,
-            constrained=self._held and self._error is not None and self._characters > 0,
+            repeats_line=TakenOut.OWN_LINE in self._notation.took,
+            ending=Ending(
+                incomplete=self._incomplete,
+                by_stop_string=self._stopped,
+                error=self._error,
+                constrained=self._held and self._error is not None and self._characters > 0,
+            ),
         )
-        return answer if self._calls is None else self._calls.told_in(answer)
 
     @property
     def characters(self) -> int:
@@ -210,9 +206,7 @@ class Reading:
             yield invented_results(names, named=named)
 
     def _taken(self) -> list[TurnEvent]:
-        out = [*self._out]
-        self._out.clear()
-        return out
+        return self._outlet.take()
 
     def _other(self, event: BackendEvent) -> None:
         match event:
@@ -230,13 +224,13 @@ class Reading:
             case ReasoningEnded():
                 self._close_message()
                 self._end_thought()
-                self._leaving.let_pass(ReasoningItemEnded())
+                self._outlet.think(ReasoningItemEnded())
             case TurnEnded(usage, incomplete):
                 # Of an answer that was cut here the backend counted more than the client gets.
                 if self._incomplete is None:
                     self.usage = usage
                     # What ended before, as by a stop string, is whole, however the backend's answer ended behind it.
-                    self._incomplete = incomplete if self.stop is None else None
+                    self._incomplete = incomplete if self.stop is None or self.stop.reason is None else None
                 self._close_message()
                 self._end_message()
 
@@ -253,12 +247,12 @@ class Reading:
                 self._end_thought()
             self._thought_part, text = part, self._thoughts.feed(text)
         if text:
-            self._leaving.let_pass(Reasoning(part, text))
+            self._outlet.think(Reasoning(part, text))
 
     def _end_thought(self) -> None:
         """A part of the reasoning is over."""
         if self._thoughts is not None and (text := self._thoughts.flush()):
-            self._leaving.let_pass(Reasoning(self._thought_part, text))
+            self._outlet.think(Reasoning(self._thought_part, text))
 
     def _read(self, text: str) -> None:
         if self._message_over:
@@ -282,12 +276,10 @@ class Reading:
             # Before the end of the message: a call that is cut in two is then not asked for anew.
             self._incomplete = reason
             self._end_message()
-            self._end(reason)
+            self._end(Stop(reason))
 
-    def _end(self, reason: str, *, winds_down: bool = False) -> None:
-        """Nothing more is wanted of it."""
-        self.stop, self.winds_down = reason, winds_down
-        self._over = True
+    def _end(self, stop: Stop) -> None:
+        self.stop, self._over = stop, True
 
     def _parse(self, calls: PassedCalls, text: str) -> None:
         rest = self._obey(calls, self._parser.receive_text(text))
@@ -300,7 +292,7 @@ class Reading:
         if self._calls is not None and not self._over:
             events = self._parser.receive_eof()
             if (self._incomplete or self._error) and (begun := half_a_block(events)):
-                self._said.take_out("".join(map(str, events[-begun:])), UNREADABLE)
+                self._calls.take_out_half("".join(map(str, events[-begun:])))
                 del events[-begun:]
             while (rest := self._obey(self._calls, events)) is not None:
                 self._parse(self._calls, rest)
@@ -331,8 +323,8 @@ class Reading:
                 case str(text):
                     if not self._in_call:
                         self._text(self._heard(calls, text) if calls.waits else text)
-                    elif self._leaving.index is not None:
-                        self._leaving.feed(text)
+                    elif self._outlet.leaving is not None:
+                        self._outlet.feed_call(text)
                 case ReadingEnded(reason, rest):
                     # The model goes on with a result. Behind a call of its own it made that up; without one it is
                     # part of something that the model quotes, and is text.
@@ -340,7 +332,7 @@ class Reading:
                     if not calls.came:
                         self._parser = SentinelParser(arguments=self._rules.live)
                         return rest
-                    self._end(reason)
+                    self._end(Stop(reason))
                 case _:
                     self._pass(calls, event)
         return None
@@ -383,9 +375,7 @@ class Reading:
     def _look_for_end(self, calls: PassedCalls) -> None:
         self._look_for_stop()
         if calls.stop is not None:
-            self._end(calls.stop, winds_down=calls.winds_down)
-        if calls.refused:
-            self._over = True
+            self._end(calls.stop)
 
     def _text(self, text: str) -> None:
         if self._over:
@@ -404,4 +394,4 @@ class Reading:
         # A demanded call is all that is wanted: at OpenAI there is no word in front of one that could end it.
         waits = self._rules.demanded and self._calls is not None and (self._in_call or not self._calls.came)
         if not waits:
-            self._end("a stop string came", winds_down=True)
+            self._end(Stop("a stop string came", winds_down=True))

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from prompts import ModelRule
 
-from .release import CallRelease, Hold
+from .outlet import CallRelease
+from .reason import Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingRules:
-    hold: Hold = Hold.FREE
+    keep_for: Reason | None = None
+    """Why it is kept from the beginning."""
     release: CallRelease = CallRelease.WHOLE
     parallel: bool = True
     """False: one call is all that is wanted."""
@@ -27,7 +29,7 @@ class ReadingRules:
     bare_calls: bool = False
     """An answer that is nothing but a call's JSON is that call."""
     echoes: Sequence[str] = ()
-    """With `Hold.ECHO`: the results that it may only repeat."""
+    """With `Reason.ECHO`: the results that it may only repeat."""
     model_rules: frozenset[ModelRule] = frozenset(ModelRule)
     """What is taken out of the lines of its text."""
     named_results: bool = False

@@ -5,28 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from ..contracts import Lane
 from .observer import TurnObserver
-
-
-class Again(StrEnum):
-    """Why one more answer was asked for."""
-
-    ARGUMENTS_MISFIT = "arguments_misfit"
-    CALL_MISSING = "call_missing"
-    ECHO = "echo"
-    ECHO_OF_LINE = "echo_of_line"
-    HELD_FAILED = "held_failed"
-    IN_OUTPUT = "in_output"
-    MALFORMED = "malformed"
-    NOTHING_NEW = "nothing_new"
-    NO_KEY = "no_key"
-    OUTPUT_INVALID = "output_invalid"
-    REPEATED = "repeated"
-    UNDECLARED = "undeclared"
-    WRONG_KEY = "wrong_key"
+from .reason import Reason
 
 
 @dataclass(slots=True)
@@ -52,7 +34,7 @@ class TurnReport:
     refused: Counter[str] = field(default_factory=Counter)
     taken_out: Counter[str] = field(default_factory=Counter)
     markup: Counter[str] = field(default_factory=Counter)
-    again: list[Again] = field(default_factory=list)
+    again: list[Reason] = field(default_factory=list)
     interrupted: str | None = None
     misfits: Counter[str] = field(default_factory=Counter)
     unchecked: Counter[str] = field(default_factory=Counter)
@@ -129,7 +111,7 @@ class TurnReport:
         if sentence not in self.warnings:
             self.warnings.append(sentence)
 
-    def ask_again(self, reason: Again) -> None:
+    def ask_again(self, reason: Reason) -> None:
         self.again.append(reason)
 
     def interrupt(self, reason: str) -> None:

@@ -57,14 +57,15 @@ from .json_output import JsonOutput
 from .json_stream import HeldFormats, StreamJson
 from .key_habits import Speaker
 from .lane_end import LaneEnd
+from .outlet import CallRelease, names_of_calls
 from .prompting import Prompts, estimated_usage
 from .reading import Reading
 from .reading_rules import ReadingRules
-from .release import CallRelease, Hold
-from .report import Again, TurnReport
+from .reason import Reason
+from .report import TurnReport
 from .strictness import ToolSchemas
 from .tokens import TokenMeter
-from .verdict import Answer, Demands, Fault, echoes_of, end_of, fault_of, names_of_calls, nothing_left, settled
+from .verdict import Answer, Demands, Fault, echoes_of, end_of, fault_of, nothing_left, settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,53 +176,51 @@ class Turn:
             self._lane_end.settle("left")
 
     async def _run(self) -> AsyncGenerator[list[TurnEvent], None]:
-        # Where a call is demanded the format is that of an answer in text, which would be refused.
-        hold = Hold.REQUIRED if self._demands.call else Hold.FORMAT if self._demands.output else Hold.FREE
-        echoes = echoes_of(self._request.transcript) if ModelRule.ECHO in self._rules and hold is Hold.FREE else ()
+        keep_for = self._demands.keep_for
+        echoes = echoes_of(self._request.transcript) if ModelRule.ECHO in self._rules and keep_for is None else ()
         # Whoever demands a call gets the one there is, asked before or not.
-        reading = self._reading(Hold.ECHO if echoes else hold, may_repeat=self._demands.call, echoes=echoes)
+        reading = self._reading(Reason.ECHO if echoes else keep_for, may_repeat=self._demands.call, echoes=echoes)
         async with aclosing(self._read(reading)) as batches:
             async for events in batches:
                 yield events
         first = answer = await self._held_to_format(reading.answer)
         if (first.unfit or reading.left_json) and self._held:
             self._options.formats.note_break(self._speaker)
-        elif self._held and first.hold is Hold.FREE:
+        elif self._held and first.kept_for is None and not first.calls:
             self._options.formats.note_fit(self._speaker)
         fault, failed = None if self._exhausted else fault_of(first, self._demands), False
         if fault is not None:
             self._report.ask_again(fault.reason)
             # What demands hold anyway is not seen before it is judged, so there is nothing that it could repeat.
-            again = Hold.SHOWN if first.shown else hold
+            again = Reason.SAID if first.said.shown else keep_for
             # A model that repeats its call although it was told means it; one that echoed a result was told of no call.
-            reading = self._reading(again, may_repeat=fault.reason is not Again.ECHO, final=True)
+            reading = self._reading(again, may_repeat=fault.reason is not Reason.ECHO, final=True)
             async with aclosing(self._read(reading, fault)) as batches:
                 async for events in batches:
                     yield events
             second = await self._held_to_format(reading.answer)
-            failed = second.error is not None
+            failed = second.ending.error is not None
             answer = await self._held_to_format(settled(first, second, self._demands))
         # Nor one more where the second one failed, and what was shown of the first stands.
         plain = fault is not None and (fault.plain or failed)
         reason = None if self._exhausted or plain else nothing_left(first, answer, self._demands)
         if reason is not None:
             if first.doubtful and not answer.refused:
-                self._report.lose(first.doubtful.doubt.value)
+                self._report.lose(first.doubtful.reason)
             lost = answer.lost
             self._report.ask_again(reason)
-            if hold is Hold.FREE and (first.shown or answer.shown):
+            if keep_for is None and (first.said.shown or answer.said.shown):
                 # Behind the words that announced a call, which are a message of their own.
                 yield [AnswerMessageEnded()]
-            reading = self._reading(hold, may_repeat=True, final=True)
+            reading = self._reading(keep_for, may_repeat=True, final=True)
             fault = Fault(reason, None if self._demands.tools else call_forbidden(), plain=True)
-            async with aclosing(self._read(reading, fault, told=first.words if first.shown else ())) as batches:
+            async with aclosing(self._read(reading, fault, told=first.said.words)) as batches:
                 async for events in batches:
                     yield events
             answer = await self._held_to_format(reading.answer)
             answer = replace(answer, lost=answer.lost or lost)
-        if answer.hold is Hold.MISFIT and not (answer.error or answer.refusal):
-            for misfit in answer.misfits:
-                self._report.let_misfit(misfit.name)
+        for name in answer.let_misfits:
+            self._report.let_misfit(name)
         # By now the backend has met its models.
         self._tell_ignored()
         for sentence in answer.lost:
@@ -236,9 +235,11 @@ class Turn:
             event.error.message = masked(event.error.message, self._key)
         return event
 
-    def _reading(self, hold: Hold, *, may_repeat: bool, final: bool = False, echoes: Sequence[str] = ()) -> Reading:
+    def _reading(
+        self, keep_for: Reason | None, *, may_repeat: bool, final: bool = False, echoes: Sequence[str] = ()
+    ) -> Reading:
         rules = ReadingRules(
-            hold=hold,
+            keep_for=keep_for,
             # Whoever gets the answer as a whole gains nothing by a call that has begun, and loses it if it breaks.
             release=self._options.release if self._request.streamed else CallRelease.WHOLE,
             parallel=self._request.parallel,
@@ -267,7 +268,7 @@ class Turn:
 
         Returns whether it does.
         """
-        if not reading.winds_down or reading.goes_on or prompt.continuation.resume is None:
+        if not (reading.stop and reading.stop.winds_down) or reading.goes_on or prompt.continuation.resume is None:
             return False
         if prompt.continuation.wind_down is not None:
             prompt.continuation.wind_down()
@@ -333,14 +334,14 @@ class Turn:
                         self._lane_end.hear(batch)
                         if events := await self._aside.received(reading, batch):
                             yield events
-                        if reading.stop and not self._let_end(reading, prompt):
-                            self._report.interrupt(reading.stop)
+                        if reading.stop and reading.stop.reason and not self._let_end(reading, prompt):
+                            self._report.interrupt(reading.stop.reason)
                             break
                 break
             except BackendError as error:
-                if reading.winds_down and reading.stop:
+                if reading.stop and reading.stop.reason and reading.stop.winds_down:
                     # The client has all that it asked for.
-                    self._report.interrupt(reading.stop)
+                    self._report.interrupt(reading.stop.reason)
                     break
                 # Only what was refused before the first word may be asked once more: the client may have seen some.
                 if not answered and self._prompts.ease(prompt, error):

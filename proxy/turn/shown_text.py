@@ -11,11 +11,13 @@ from collections.abc import Iterable
 
 from prompts import BLOCK, CONTEXT
 
-from ..contracts import AnswerMessageEnded, AnswerText, TurnEvent
+from ..contracts import AnswerMessageEnded, AnswerText
 from .filters import Chain, OwnNotation, TakenOut
 from .json_stream import JsonStream
-from .release import Cue, Hold, Release
+from .outlet import Outlet
+from .reason import Reason
 from .report import TurnReport
+from .verdict import Said
 
 # Pieces of the answer's end that are kept before they are joined and cut.
 _KEPT = 512
@@ -26,23 +28,21 @@ MAX_PREFACE = 200
 
 
 class ShownText:
-    """Feed it the answer's text, and tell it of blocks; what may leave now is put into `out`.
+    """Feed it the answer's text, and tell it of blocks.
 
-    `echoes` are what it may be instead of an answer, with `Hold.ECHO`.
+    `echoes` are what it may be instead of an answer, where that is why it is kept.
     """
 
     def __init__(
         self,
-        out: list[TurnEvent],
-        release: Release,
+        outlet: Outlet,
         report: TurnReport,
         notation: OwnNotation,
         visible: Chain,
         *,
         echoes: Iterable[str] = (),
     ) -> None:
-        self._out = out
-        self._release = release
+        self._outlet = outlet
         self._report = report
         self._notation = notation
         self._visible = visible
@@ -83,27 +83,22 @@ class ShownText:
         return "".join(self._written)
 
     @property
-    def is_preface(self) -> bool:
-        """Text has left, but no more than some words in front of calls. JSON that leaves early is none of it."""
-        return self._blocks and self.shown and 0 < len(self._preface) <= MAX_PREFACE
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The lines of such a preface."""
-        return tuple(filter(None, map(str.strip, self._preface.splitlines()))) if self.is_preface else ()
+    def said(self) -> Said:
+        # JSON that leaves early is no preface.
+        is_preface = self._blocks and self.shown and len(self._preface) <= MAX_PREFACE
+        return Said(shown=self.shown, told=self.told, preface=self._preface if is_preface else "")
 
     @property
     def echo(self) -> bool:
         """What is held is one of `echoes`, white space aside."""
-        return self._release.hold is Hold.ECHO and _on_one_line(self._release.held_text) in self._echoes
+        return self._outlet.reason is Reason.ECHO and _on_one_line(self._outlet.kept_text) in self._echoes
 
     def speak(self) -> None:
         """What was held as a possible echo is none, and leaves."""
-        if self._release.hold is Hold.ECHO:
-            events = self._release.meet(Cue.OWN_WORDS)
-            self.shown = self.shown or bool(events)
-            self._told += (event.text for event in events if isinstance(event, AnswerText))
-            self._out += events
+        if self._outlet.reason is Reason.ECHO:
+            self.shown = self.shown or bool(self._outlet.kept)
+            self._told.append(self._outlet.kept_text)
+            self._outlet.speak()
 
     @property
     def tells_json(self) -> bool:
@@ -148,7 +143,7 @@ class ShownText:
     def take_out(self, raw: str, told: str) -> None:
         """A block that is no call and no quotation: nobody is shown markup, and the client is `told`."""
         # It may be in a string of the JSON that is asked for, and if that is leaving it is.
-        if self._json is not None and self._release.hold is Hold.FORMAT:
+        if self._json is not None and self._outlet.reason is Reason.OUTPUT_INVALID:
             self._before.append(BLOCK)
             self._say(raw)
             return
@@ -175,7 +170,7 @@ class ShownText:
 
     def _say(self, text: str) -> None:
         self._write(text)
-        if self._json is not None and self._release.hold is Hold.FORMAT:
+        if self._json is not None and self._outlet.reason is Reason.OUTPUT_INVALID:
             self._tell(self._json.feed(text))
             if not self._json.held:
                 return
@@ -186,19 +181,19 @@ class ShownText:
     def _tell(self, text: str) -> None:
         if text:
             self.shown = True
-            self._out.append(AnswerText(text, self.phase))
+            self._outlet.let(AnswerText(text, self.phase))
 
     def _write(self, text: str) -> None:
-        if self._release.holds and self._release.hold is Hold.FORMAT:
+        if self._outlet.reason is Reason.OUTPUT_INVALID:
             self._written.append(text)
 
     def _show(self, event: AnswerText | AnswerMessageEnded) -> None:
-        if self._json is not None and self._release.hold is Hold.FORMAT:
+        if self._json is not None and self._outlet.reason is Reason.OUTPUT_INVALID:
             return  # its end is that of the answer
-        if self._release.holds:
-            self._release.keep(event)
-            if self._release.hold is Hold.ECHO:
-                said = _on_one_line(self._release.held_text)
+        if self._outlet.keeps:
+            self._outlet.put(event)
+            if self._outlet.reason is Reason.ECHO:
+                said = _on_one_line(self._outlet.kept_text)
                 if not any(echo.startswith(said) for echo in self._echoes):
                     self.speak()
         else:
@@ -209,7 +204,7 @@ class ShownText:
                     self._compares = len(self._told) < _COMPARED
             else:
                 self._compares = False
-            self._out.append(event)
+            self._outlet.put(event)
         if isinstance(event, AnswerText) and len(self._preface) <= MAX_PREFACE:
             # Behind a block it is none.
             behind = "." * MAX_PREFACE if self._blocks and not event.text.isspace() else ""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import orjson
 
 from parser import Tool, ToolRegistry
@@ -11,15 +9,6 @@ from parser import Tool, ToolRegistry
 from .. import schema
 from ..errors import RequestError
 from .report import TurnReport
-
-
-@dataclass(frozen=True, slots=True)
-class Misfit:
-    """A call whose arguments do not fit, and why. Of a `strict` tool it never leaves."""
-
-    name: str
-    problem: str
-    strict: bool
 
 
 class ToolSchemas:
@@ -33,12 +22,8 @@ class ToolSchemas:
         self._strict = {tool.name: _strict_schema(tool.name, tool.parameters) for tool in registry if tool.strict}
         self.strict = bool(self._strict)
 
-    def misfit(self, tool: Tool, arguments: str) -> Misfit | None:
+    def problem(self, tool: Tool, arguments: str) -> str | None:
         """What is wrong with the JSON text `arguments`; None when it fits, or nobody can tell and it may leave."""
-        problem = self._problem(tool, arguments)
-        return None if problem is None else Misfit(tool.name, problem, tool.strict)
-
-    def _problem(self, tool: Tool, arguments: str) -> str | None:
         # A tool without a schema takes anything, also where it is strict.
         if tool.parameters is None:
             return None

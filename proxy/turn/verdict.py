@@ -8,7 +8,7 @@ last --end_of--> its last events
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -25,22 +25,11 @@ from prompts import (
     unusable_markup,
 )
 
-from ..contracts import (
-    AnswerMessageEnded,
-    AnswerText,
-    ToolCallStarted,
-    TurnEvent,
-    TurnFailed,
-    TurnFinished,
-    Usage,
-)
+from ..contracts import AnswerMessageEnded, AnswerText, TurnEvent, TurnFailed, TurnFinished, Usage
 from ..errors import BackendError, ModelError
-from .calls import Doubted
 from .json_output import JsonOutput, Unfit
-from .key_rule import Doubt
-from .release import Hold, text_of
-from .report import Again
-from .strictness import Misfit
+from .outlet import names_of_calls, text_of
+from .reason import DOUBTS, Fate, Reason, Ruling
 
 # Characters of a result: what is longer may be just what was asked for.
 LONGEST_ECHO = 200
@@ -50,71 +39,120 @@ FAILED_CODE = "backend_error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """One answer of the model, once it is over.
-
-    `hold` is what became of it, and `held` what has not left because of that; `shown` says that text of it has left, of
-    which `told` is what was the beginning of its message, and `preface` that it is no more than some `words`, by
-    lines, in front of calls. `calls` counts the good ones, `undeclared` those of tools that nobody offered, and
-    `lost` says of each other block what became of it: these are taken out. `written` is the text as the model wrote
-    it where it has to be JSON, and `unfit` why it is not. It is an `echo` if text that is held is nothing but a
-    result; it `repeats_line`s of ours. `refused`: a call was
-    refused. `malformed` is why a block could not be read, `doubtful` a call that may not be meant, `repeated` the
-    tool of a call that the conversation goes round in; it `adds_nothing` if a call behind results does not.
-    `misfits` are calls that do not fit their schemas, of which `calls` counts those that may leave all the same,
-    `broken` is why a call broke that was leaving live. It was cut as `incomplete` says, ended by a stop string, or
-    its stream failed with `error`; `constrained`: in an answer that is held to calls.
+class Said:
+    """What the client has of an answer's text: whether any (`shown`), how its first message begins (`told`), and all
+    of it where that is no more than some words in front of calls (`preface`).
     """
 
-    hold: Hold = Hold.FREE
-    held: tuple[TurnEvent, ...] = ()
     shown: bool = False
     told: str = ""
-    calls: int = 0
-    undeclared: int = 0
-    words: tuple[str, ...] = ()
-    preface: bool = False
-    lost: tuple[str, ...] = ()
-    written: str = ""
-    echo: bool = False
-    repeats_line: bool = False
-    refused: bool = False
-    unfit: Unfit | None = None
-    malformed: str | None = None
-    doubtful: Doubted | None = None
-    repeated: str | None = None
-    adds_nothing: bool = False
-    misfits: tuple[Misfit, ...] = ()
-    broken: str | None = None
+    preface: str = ""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The preface, by lines."""
+        return tuple(filter(None, map(str.strip, self.preface.splitlines())))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How an answer ended: it was cut as `incomplete` says, by a stop string, or its stream failed with `error`.
+
+    `constrained`: that was in an answer that is held to calls.
+    """
+
     incomplete: str | None = None
-    ended_by_stop_string: bool = False
+    by_stop_string: bool = False
     error: BackendError | None = None
     constrained: bool = False
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One answer of the model, once it is over.
+
+    `kept` has not left, because of `kept_for`. `rulings` say what became of its blocks, in order, and `lost` what the
+    client is told of those that were taken out. `written` is the text as the model wrote it where it has to be JSON,
+    and `unfit` why it is not. `repeats_line`: a line of ours was in it.
+    """
+
+    kept_for: Reason | None = None
+    kept: tuple[TurnEvent, ...] = ()
+    said: Said = Said()
+    rulings: tuple[Ruling, ...] = ()
+    lost: tuple[str, ...] = ()
+    written: str = ""
+    unfit: Unfit | None = None
+    repeats_line: bool = False
+    ending: Ending = Ending()
+
     @property
     def empty(self) -> bool:
-        """Nothing was shown, nothing is held: the client would get an empty answer."""
-        return not (self.shown or self.held or self.calls)
+        """Nothing was shown, nothing is kept: the client would get an empty answer."""
+        return not (self.said.shown or self.kept or self.calls)
 
     @property
-    def misfit(self) -> Misfit | None:
-        """The first; where it is strict nothing more was read."""
-        return self.refusal or next(iter(self.misfits), None)
+    def calls(self) -> int:
+        """The good ones, which leave or may leave."""
+        return sum(ruling.is_good for ruling in self.rulings)
+
+    def ruled(self, *reasons: Reason, fates: Container[Fate] = tuple(Fate)) -> Ruling | None:
+        """The first block of which that was said."""
+        return next((each for each in self.rulings if each.reason in reasons and each.fate in fates), None)
 
     @property
-    def refusal(self) -> Misfit | None:
+    def undeclared(self) -> bool:
+        """A call of a tool that is not on offer was taken out."""
+        return self.ruled(Reason.UNDECLARED) is not None
+
+    @property
+    def malformed(self) -> Ruling | None:
+        """The last block that cannot be read."""
+        return next((each for each in reversed(self.rulings) if each.reason is Reason.MALFORMED), None)
+
+    @property
+    def doubtful(self) -> Ruling | None:
+        """The call that may not be meant, and is asked for once more."""
+        return self.ruled(*DOUBTS, fates=(Fate.AGAIN,))
+
+    @property
+    def misfit(self) -> Ruling | None:
+        """The first call that does not fit, or the strict one behind which nothing more was read."""
+        return self.refusal or self.ruled(Reason.ARGUMENTS_MISFIT, fates=(Fate.AGAIN,))
+
+    @property
+    def refusal(self) -> Ruling | None:
         """The strict call that does not fit."""
-        return next((misfit for misfit in self.misfits if misfit.strict), None)
+        return self.ruled(Reason.ARGUMENTS_MISFIT, fates=(Fate.REFUSE,))
+
+    @property
+    def refused(self) -> bool:
+        """A call may not leave, and is not asked for once more."""
+        reasons = (Reason.QUOTED, *DOUBTS)
+        # What cannot be read has a problem.
+        return any(each.reason in reasons and each.fate is not Fate.AGAIN and not each.problem for each in self.rulings)
+
+    @property
+    def broken(self) -> Ruling | None:
+        """The call that broke off while it was leaving."""
+        return self.ruled(Reason.BROKEN)
+
+    @property
+    def let_misfits(self) -> list[str]:
+        """The tools of the calls that do not fit and leave all the same."""
+        if self.kept_for is not Reason.ARGUMENTS_MISFIT or self.ending.error or self.refusal:
+            return []
+        return [ruling.name for ruling in self.rulings if ruling.is_again(Reason.ARGUMENTS_MISFIT)]
 
     @property
     def answers(self) -> bool:
         """The client gets more of it than the words in front of a call that it does not get."""
-        return bool(self.held or self.calls or (self.shown and not self.preface))
+        return bool(self.kept or self.calls or (self.said.shown and not self.said.preface))
 
     @property
-    def settled(self) -> bool:
+    def is_final(self) -> bool:
         """Its end is decided by something that no other answer of the model would change."""
-        return bool(self.error or self.incomplete or self.broken)
+        return bool(self.ending.error or self.ending.incomplete or self.broken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +171,12 @@ class Demands:
     output: JsonOutput | None = None
     transcript: Transcript = Transcript(())  # noqa: RUF009 -- frozen
 
+    @property
+    def keep_for(self) -> Reason | None:
+        """Why an answer is kept from the beginning."""
+        # Where a call is demanded the format is that of an answer in text, which would be refused.
+        return Reason.CALL_MISSING if self.call else Reason.OUTPUT_INVALID if self.output else None
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -141,15 +185,11 @@ class Fault:
     `plain`: one without tools; `unless_open`: one from the results, unless a call is due; `to_call`: one that calls.
     """
 
-    reason: Again
+    reason: Reason
     line: str | None = None
     plain: bool = False
     unless_open: bool = False
     to_call: bool = False
-
-
-def names_of_calls(events: Sequence[TurnEvent]) -> list[str]:
-    return [event.name for event in events if isinstance(event, ToolCallStarted)]
 
 
 def held_to_format(answer: Answer, output: JsonOutput | None) -> Answer:
@@ -158,23 +198,24 @@ def held_to_format(answer: Answer, output: JsonOutput | None) -> Answer:
     One that was cut, by a limit or by a stop string, is as its client wished: half a value was asked for then. And
     one with a call is no answer in text.
     """
-    excused = answer.settled or answer.misfit or answer.ended_by_stop_string or names_of_calls(answer.held)
-    if output is None or answer.hold is not Hold.FORMAT or excused:
+    excused = answer.is_final or answer.misfit or answer.ending.by_stop_string or names_of_calls(answer.kept)
+    if output is None or answer.kept_for is not Reason.OUTPUT_INVALID or excused:
         return answer
-    match output.read(answer.written, alone=answer.shown):
+    shown = answer.said.shown
+    match output.read(answer.written, alone=shown):
         case Unfit() as unfit:
             return replace(answer, unfit=unfit)
-        # What looked like a block that cannot be read is a tag in one of its strings.
-        case _ if answer.shown:
-            return replace(answer, hold=Hold.FREE, malformed=None)
         case text:
-            phase = next((event.phase for event in reversed(answer.held) if isinstance(event, AnswerText)), None)
-            return replace(answer, hold=Hold.FREE, held=(AnswerText(text, phase),), malformed=None, lost=())
+            # What looked like a block that cannot be read is a tag in one of its strings.
+            rulings = tuple(ruling for ruling in answer.rulings if ruling.reason is not Reason.MALFORMED)
+            answer = replace(answer, kept_for=None, rulings=rulings)
+            phase = next((event.phase for event in reversed(answer.kept) if isinstance(event, AnswerText)), None)
+            return answer if shown else replace(answer, kept=(AnswerText(text, phase),), lost=())
 
 
-def echoes_of(transcript: Transcript) -> list[str]:
-    """What an answer right behind results may only repeat: one of them."""
-    return [text for text in newest_results(transcript) if len(text) <= LONGEST_ECHO]
+def echoes_of(transcript: Transcript) -> Sequence[str]:
+    """The results that an answer right behind them may only repeat."""
+    return [result for result in newest_results(transcript) if len(result) <= LONGEST_ECHO]
 
 
 def fault_of(answer: Answer, demands: Demands) -> Fault | None:
@@ -183,135 +224,130 @@ def fault_of(answer: Answer, demands: Demands) -> Fault | None:
     The order matters: the line names one fault, and the model mends what it is told. A block that cannot be read
     goes before the call that is missing because of it.
     """
-    if answer.constrained and not answer.calls and answer.error and answer.error.code == FAILED_CODE:
+    error = answer.ending.error
+    if answer.ending.constrained and not answer.calls and error and error.code == FAILED_CODE:
         # llama.cpp gives up on some held answers of its own (its issue 27279), and nothing has left.
-        return Fault(Again.HELD_FAILED)
-    if answer.settled or (answer.hold is Hold.FORMAT and answer.shown):
+        return Fault(Reason.HELD_FAILED)
+    if answer.is_final or (answer.kept_for is Reason.OUTPUT_INVALID and answer.said.shown):
         # A second answer would be cut just so; and what broke live, or is half a JSON text, has been seen.
         return None
-    if answer.misfit:
-        told = arguments_misfit(answer.misfit.name, answer.misfit.problem)
-        return Fault(Again.ARGUMENTS_MISFIT, told, to_call=answer.refusal is not None)
+    if misfit := answer.misfit:
+        line = arguments_misfit(misfit.name, misfit.problem)
+        return Fault(Reason.ARGUMENTS_MISFIT, line, to_call=answer.refusal is not None)
     if answer.calls:
         # Whatever else is wrong with it: the client runs these calls, and asked anew they would come twice.
         return None
-    if answer.malformed and demands.tools:
-        return Fault(Again.MALFORMED, unusable_markup(answer.malformed))
-    if answer.doubtful:
-        return _doubted(answer.doubtful, demands)
+    if (broken := answer.malformed) and demands.tools:
+        return Fault(Reason.MALFORMED, unusable_markup(broken.problem))
+    if doubtful := answer.doubtful:
+        in_output = doubtful.reason is Reason.IN_OUTPUT
+        name = doubtful.name
+        line = call_in_output(name, demands.transcript) if in_output else call_without_key(name, demands.key or "")
+        return Fault(doubtful.reason, line)
     if demands.call:
-        return Fault(Again.CALL_MISSING, named_call_missing(demands.names) if demands.names else call_missing())
-    if answer.repeated:
-        return Fault(Again.REPEATED, plain=True)
+        return Fault(Reason.CALL_MISSING, named_call_missing(demands.names) if demands.names else call_missing())
+    if answer.ruled(Reason.REPEATED):
+        return Fault(Reason.REPEATED, plain=True)
     if idle := _idle(answer, demands):
         return idle
     # An answer that held nothing but calls of undeclared tools gets another chance below, in plain words.
     if answer.unfit and not (answer.empty and answer.undeclared):
-        return Fault(Again.OUTPUT_INVALID, output_misfit(answer.unfit.problem))
+        return Fault(Reason.OUTPUT_INVALID, output_misfit(answer.unfit.problem))
     return None
 
 
 def _idle(answer: Answer, demands: Demands) -> Fault | None:
     """What a small model writes where it has nothing to say: the call that is due, or the answer, is asked for."""
-    if answer.adds_nothing or (answer.repeats_line and answer.empty and demands.doubts):
-        return Fault(Again.NOTHING_NEW if answer.adds_nothing else Again.ECHO_OF_LINE, unless_open=True)
-    if answer.echo and not answer.ended_by_stop_string:
-        return Fault(Again.ECHO, result_repeated())
+    if answer.ruled(Reason.NOTHING_NEW):
+        return Fault(Reason.NOTHING_NEW, unless_open=True)
+    if answer.repeats_line and answer.empty and demands.doubts:
+        return Fault(Reason.ECHO_OF_LINE, unless_open=True)
+    if answer.kept_for is Reason.ECHO and not answer.ending.by_stop_string:
+        return Fault(Reason.ECHO, result_repeated())
     return None
-
-
-def _doubted(call: Doubted, demands: Demands) -> Fault:
-    key = demands.key or ""
-    match call.doubt:
-        case Doubt.NO_KEY:
-            return Fault(Again.NO_KEY, call_without_key(call.name, key))
-        case Doubt.WRONG_KEY:
-            return Fault(Again.WRONG_KEY, call_without_key(call.name, key))
-        case Doubt.IN_OUTPUT:
-            return Fault(Again.IN_OUTPUT, call_in_output(call.name, demands.transcript))
 
 
 def settled(first: Answer, second: Answer, demands: Demands) -> Answer:
     """What the client gets of two answers, as the second one.
 
-    What is held of the first is worth something only where it is text that anybody may see: never the calls of an
+    What is kept of the first is worth something only where it is text that anybody may see: never the calls of an
     answer with a misfit in it, never text that should have been JSON.
     """
-    if first.hold is Hold.MISFIT and not first.refusal and _no_better(second, demands):
+    if first.kept_for is Reason.ARGUMENTS_MISFIT and not first.refusal and _no_better(second, demands):
         # The call that there is: its tool says itself what it cannot use.
         return first
-    if first.hold is Hold.ECHO and second.hold is Hold.REPEATED:
+    if first.kept_for is Reason.ECHO and second.kept_for in {Reason.REPEATED, Reason.NOTHING_NEW}:
         # Nothing is open then: the result is the answer.
         return first
-    # Of an answer with a strict misfit not even the good calls: they were held to go together with it.
-    fallback = () if first.misfit else first.held
+    # Of an answer with a strict misfit not even the good calls: they were to go together with it.
+    fallback = () if first.misfit else first.kept
     # Of blocks that came in neither answer the client hears once.
     second = replace(second, lost=second.lost or (() if second.answers else first.lost))
-    worthless = bool(first.misfit) or first.hold is Hold.FORMAT or demands.call
-    if first.refusal and not (second.calls or second.error) and (second.empty or second.malformed):
+    worthless = bool(first.misfit) or first.kept_for is Reason.OUTPUT_INVALID or demands.call
+    error = second.ending.error
+    if first.refusal and not (second.calls or error) and (second.empty or second.malformed):
         # It gave up: the client is told why, instead of being shown nothing or a broken block.
-        return replace(second, misfits=(first.refusal,))
-    if second.error and (first.shown or fallback) and not (second.shown or second.calls or worthless):
+        return replace(second, rulings=(first.refusal, *second.rulings))
+    if error and (first.said.shown or fallback) and not (second.said.shown or second.calls or worthless):
         # The first answer was whole. That the second one failed is no reason to lose it.
-        return replace(second, error=None, held=fallback)
-    if second.empty or (first.shown and second.malformed and not second.calls):
+        return replace(second, ending=replace(second.ending, error=None), kept=fallback)
+    if second.empty or (first.said.shown and second.malformed and not second.calls):
         # It is no better, and what came before was shown already.
-        return replace(second, held=fallback)
-    if second.hold is Hold.SHOWN and second.held:
-        return replace(second, held=_behind(first.told, second.held))
+        return replace(second, kept=fallback)
+    if second.kept_for is Reason.SAID and second.kept:
+        return replace(second, kept=_behind(first.said.told, second.kept))
     return second
 
 
-def _behind(told: str, held: Sequence[TurnEvent]) -> tuple[TurnEvent, ...]:
-    """`held` behind the text that was `told` already: what goes on with it, or else another message."""
-    texts = list(takewhile(lambda event: isinstance(event, AnswerText), held))
+def _behind(told: str, kept: Sequence[TurnEvent]) -> tuple[TurnEvent, ...]:
+    """`kept` behind the text that was `told` already: what goes on with it, or else another message."""
+    texts = list(takewhile(lambda event: isinstance(event, AnswerText), kept))
     text = text_of(texts)
     if not (told and text.startswith(told)):
         # Or the two would run into each other.
-        return (AnswerMessageEnded(), *held)
+        return (AnswerMessageEnded(), *kept)
     phase = next((event.phase for event in texts if isinstance(event, AnswerText)), None)
     rest = [AnswerText(text[len(told) :], phase)] if len(text) > len(told) else []
-    return (*rest, *held[len(texts) :])
+    return (*rest, *kept[len(texts) :])
 
 
 def _no_better(second: Answer, demands: Demands) -> bool:
     """Whether the client gets less of it than a call that does not fit."""
     if second.calls or second.refusal:
         return False
-    if second.error:
-        return not second.shown
+    if second.ending.error:
+        return not second.said.shown
     return bool(second.empty or second.malformed or second.unfit or demands.call)
 
 
-def nothing_left(first: Answer, last: Answer, demands: Demands) -> Again | None:
+def nothing_left(first: Answer, last: Answer, demands: Demands) -> Reason | None:
     """Why nothing is left of an answer whose calls were taken out, not asked for again or in vain; None if some is."""
     # Where a call is demanded, plain words would be refused as well.
-    decided = last.settled or last.misfits or demands.call
-    if decided or first.answers or last.answers:
+    if last.is_final or last.misfit or demands.call or first.answers or last.answers:
         return None
     if first.doubtful and not last.undeclared:
-        return Again(first.doubtful.doubt.value)
+        return first.doubtful.reason
     if first.undeclared or last.undeclared:
-        return Again.UNDECLARED
-    return Again.MALFORMED if first.lost and first is last else None
+        return Reason.UNDECLARED
+    return Reason.MALFORMED if first.lost and first is last else None
 
 
 def end_of(answer: Answer, demands: Demands, usage: Usage) -> tuple[TurnEvent, ...]:
     """What is still held of it, as far as the client may have it, and the turn's last event."""
     error = _error_of(answer, demands)
     if error is None:
-        return (*answer.held, TurnFinished(usage, answer.incomplete))
+        return (*answer.kept, TurnFinished(usage, answer.ending.incomplete))
     # Where more than text was asked for, text that goes before its refusal would look like an answer.
-    refused = demands.call or demands.output or answer.misfits or answer.hold is Hold.STRICT
-    return (*(() if refused else answer.held), TurnFailed(error))
+    refused = demands.call or demands.output or answer.misfit or answer.kept_for is Reason.JOINED
+    return (*(() if refused else answer.kept), TurnFailed(error))
 
 
 def _error_of(answer: Answer, demands: Demands) -> BackendError | None:
-    if answer.error:
-        return answer.error
-    if answer.broken:
+    if answer.ending.error:
+        return answer.ending.error
+    if broken := answer.broken:
         return BackendError(
-            f"The model broke off a tool call that had already begun to leave: {answer.broken}.",
+            f"The model broke off a tool call that had already begun to leave: {broken.problem}.",
             code="tool_call_broken",
         )
     if refused := answer.refusal:
@@ -320,7 +356,7 @@ def _error_of(answer: Answer, demands: Demands) -> BackendError | None:
             f"{refused.problem}.",
             code="tool_arguments_invalid",
         )
-    if demands.call and not (answer.calls or answer.incomplete):
+    if demands.call and not (answer.calls or answer.ending.incomplete):
         wanted = f"the tool '{demands.names[0]}'" if demands.names and len(demands.names) == 1 else "a tool"
         return ModelError(
             f"The model did not call {wanted} although 'tool_choice' demands it, also when asked again.",

@@ -1,10 +1,12 @@
-"""A whole call of which only what stands behind it will tell whether it is shown or made."""
+"""Whole calls of which only what stands behind them will tell whether they are shown or made."""
 
 from __future__ import annotations
 
 import re
 
 from prompts import Place, essence
+
+from .read_call import ReadCall
 
 # Characters behind a call in which its own result is looked for.
 _MOST_BEHIND = 200
@@ -53,3 +55,29 @@ class Showing:
             return None
         told = essence(line[:_MOST_BEHIND])
         return any(result in told for result in self._results)
+
+
+class Waiting:
+    """Calls that wait, all of one block, and a second close tag of it. `cut`, `held`: as of the last that came."""
+
+    __slots__ = ("calls", "closer", "cut", "held")
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[ReadCall, Showing]] = []
+        self.closer = ""
+        self.cut = self.held = False
+
+    def add(self, call: ReadCall, showing: Showing, *, cut: bool, held: bool) -> None:
+        self.calls.append((call, showing))
+        self.cut, self.held = cut, held
+
+    def hear(self, text: str) -> bool:
+        """Hears what follows. Returns whether that is enough to tell."""
+        for _, showing in self.calls:
+            showing.hear(text)
+        return all(showing.is_shown() is not None for _, showing in self.calls)
+
+    @property
+    def behind(self) -> str:
+        """What was heard."""
+        return self.calls[0][1].behind if self.calls else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,8 @@ from proxy.ingress import metrics
 from proxy.ingress.routes import ROUTES
 from proxy.quota import Quota, QuotaWindow
 from proxy.replay.call_key import key_of
-from proxy.turn import Again
+from proxy.turn import Reason
+from proxy.turn.reason import DOUBTS
 from tests.support.http_client import client
 from tests.support.memory_backend import MemoryBackend
 from tests.support.talking import GatedBackend, talking
@@ -185,9 +185,15 @@ def test_every_metric_is_documented_with_its_type_and_labels() -> None:
         assert len(re.findall(r"`(\w+)`", labels)) == labels.count("`") // 2
 
 
+def asked_again() -> set[Reason]:
+    """Why one more answer is asked for."""
+    reasons = literals("proxy/turn/verdict.py", r"(?:Fault\(|return )Reason\.(\w+)\b")
+    return {Reason[name] for name in reasons} | {*DOUBTS}
+
+
 def test_every_value_of_a_label_is_documented() -> None:
     for values in (
-        metrics.METHODS, Again, metrics.REFUSALS | {metrics.MALFORMED},
+        metrics.METHODS, asked_again(), metrics.REFUSALS | {metrics.MALFORMED},
         metrics.INTERRUPTIONS.values(), metrics.TIERS.values(), metrics.LANE_REASONS, metrics.SPOILING,
         {"continued", "fresh"}, {"completed", "incomplete", "failed", "left", "gone"},
     ):  # fmt: skip
@@ -201,23 +207,17 @@ def literals(path: str, pattern: str) -> set[str]:
 
 def test_what_a_turn_reports_is_known_by_its_name() -> None:
     """Else it would be counted as `other`, and nobody would see it."""
-    cuts = literals("proxy/turn/reading.py", r'(?:_end|_cut)\("([^"]+)"')
-    cuts |= literals("proxy/turn/passed_calls.py", r'self\.stop\b.* = "([^"]+)"')
+    cuts = literals("proxy/turn/reading.py", r'(?:Stop|_cut)\("([^"]+)"')
+    cuts |= literals("proxy/turn/passed_calls.py", r'Stop\("([^"]+)"')
     ended = literals("parser/sentinel.py", r'ReadingEnded\("([^"]+)"')
     assert cuts | ended == set(metrics.INTERRUPTIONS)
     spoilt = literals("proxy/turn/report.py", r'"(\w+)": self\.') | literals("proxy/turn/run.py", r'settle\("(\w+)"\)')
     spoilt |= literals("proxy/turn/lane_end.py", r'settle\("(\w+)"\)')
     assert spoilt | {"rewritten", "max_output_tokens", "content_filter"} == metrics.SPOILING
     assert literals("proxy/backends/codex/lanes.py", r'return "(\w+)"') <= metrics.LANE_REASONS
-    refused = literals("proxy/turn/passed_calls.py", r'refuse\("(\w+)", ')
-    tree = ast.parse((ROOT / "proxy/turn/key_rule.py").read_text("utf-8"))
-    (refusals,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Refusal")
-    names = {
-        str(node.value.value)
-        for node in refusals.body
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
-    }
-    assert refused | names == metrics.REFUSALS
+    refused = literals("proxy/turn/key_rule.py", r"Reason\.(\w+)")
+    refused |= literals("proxy/turn/calls.py", r"Fate\.(?:GONE|TEXT|REFUSE), Reason\.(\w+)")
+    assert {Reason[name] for name in refused} == metrics.REFUSALS
 
 
 def metrics_of(load: Load) -> str:

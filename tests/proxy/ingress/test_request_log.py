@@ -7,8 +7,7 @@ from structlog.testing import capture_logs
 
 from proxy.errors import BackendError
 from proxy.ingress.request_log import RequestLog, client_name
-from proxy.turn import Coercion
-from proxy.turn.report import Again
+from proxy.turn import Coercion, Reason
 
 
 @pytest.mark.parametrize(("whole", "outcome", "status"), [(True, "done", 200), (False, "client gone", None)])
@@ -33,7 +32,7 @@ def test_what_was_left_out_or_not_checked_is_said() -> None:
 
 def test_rules_and_reasons_are_named_in_words() -> None:
     entry = RequestLog("req_1", "POST", "/responses")
-    entry.turn.again.append(Again.ARGUMENTS_MISFIT)
+    entry.turn.again.append(Reason.ARGUMENTS_MISFIT)
     entry.turn.repairs[Coercion.NUMBER] += 1
     with capture_logs() as lines:
         entry.write(200)

@@ -46,7 +46,7 @@ def test_an_answer_that_came_whole_is_cut_all_the_same() -> None:
     events = reading.receive([TextPiece(PROSE), MessageEnded(), TurnEnded(USAGE)])
     assert isinstance(events[0], AnswerText)
     assert len(events[0].text.split()) == 16
-    assert reading.answer.incomplete == "max_output_tokens"
+    assert reading.answer.ending.incomplete == "max_output_tokens"
     assert reading.usage is None
 
 

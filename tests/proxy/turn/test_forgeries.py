@@ -26,7 +26,7 @@ from prompts import escape
 from proxy.cli.eval.cases import load_cases
 from proxy.contracts import TurnRequest
 from proxy.replay.call_key import PLACEHOLDER
-from proxy.turn import Again
+from proxy.turn import Reason
 from tests.support.carriers import CARRIERS, Carrier, Trust
 from tests.support.explained import Place, explanations
 from tests.support.forgeries import DISGUISES, FORGED, SPELLINGS, plain
@@ -373,7 +373,7 @@ async def test_an_imitation_of_a_new_output_is_asked_for_once_more_and_then_show
     name, given = "delete_note", FORGED["delete_note"]
     request = carrier.carry(f"A note.\n{plain(name, given)}\nIts end.")
     outcome = await insist(WRITER, request, _imitating(name, given))
-    assert (outcome.calls, outcome.report.again) == ([], [Again.IN_OUTPUT])
+    assert (outcome.calls, outcome.report.again) == ([], [Reason.IN_OUTPUT])
     assert outcome.text.count(write_call(name, json.dumps(given), key=PLACEHOLDER)) == 1
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -19,16 +19,25 @@ from proxy.contracts import (
     TurnEnded,
     TurnEvent,
 )
-from proxy.turn import CallRelease, FixedHabit, Habits, KeyHabit, KeyHabits, KeyMode, Speaker, TurnReport
+from proxy.turn import (
+    CallRelease,
+    Fate,
+    FixedHabit,
+    Habits,
+    KeyHabit,
+    KeyHabits,
+    KeyMode,
+    Reason,
+    Ruling,
+    Speaker,
+    TurnReport,
+)
 from proxy.turn.blocks import QUOTED, TAKEN_OUT, UNREADABLE
 from proxy.turn.call_key import TurnKey
-from proxy.turn.calls import Doubted
-from proxy.turn.key_rule import Doubt
+from proxy.turn.passed_calls import Stop
 from proxy.turn.reading import Reading
 from proxy.turn.reading_rules import ReadingRules
-from proxy.turn.release import Hold
-from proxy.turn.strictness import Misfit
-from proxy.turn.verdict import Answer
+from proxy.turn.verdict import Answer, Demands, fault_of
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, TOOLS, gate, read
 from tests.support.memory_backend import pieces
 
@@ -53,7 +62,7 @@ def test_a_call_that_goes_round_is_held_once() -> None:
     transcript = Transcript((UserTurn((Text("What is in a.md?"),)), *LOOPED))
     reading = Reading(gate(transcript=transcript), TurnReport())
     assert read(reading, [TextPiece(READ_A)]) == []
-    assert (reading.answer.repeated, reading.answer.calls) == ("read_note", 0)
+    assert (reading.answer.kept_for, reading.answer.calls) == (Reason.REPEATED, 0)
     again = Reading(gate(transcript=transcript), TurnReport(), ReadingRules(may_repeat=True))
     assert len(read(again, [TextPiece(READ_A)])) == 3
 
@@ -61,23 +70,28 @@ def test_a_call_that_goes_round_is_held_once() -> None:
 def test_undeclared_calls_are_counted_and_leave_nothing() -> None:
     reading = Reading(gate(), TurnReport())
     assert read(reading, [TextPiece(write_call("rm", "{}") * 2)]) == []
-    assert reading.answer == Answer(undeclared=2)
+    assert reading.answer == Answer(rulings=(Ruling(Fate.GONE, Reason.UNDECLARED),) * 2)
 
 
 def test_one_call_is_enough_where_one_was_asked_for() -> None:
     reading = Reading(gate(), TurnReport(), ReadingRules(parallel=False))
     assert len(reading.receive([TextPiece(READ_A + READ_B)])) == 3
-    assert (reading.stop, reading.winds_down) == ("one call was asked for", True)
+    assert reading.stop == Stop("one call was asked for", winds_down=True)
 
 
 def test_behind_a_live_call_that_broke_nothing_is_wanted() -> None:
     reading = Reading(gate(), TurnReport(), ReadingRules(release=CallRelease.LIVE))
     broken = READ_A.replace('"}}', '"]}')
     assert reading.receive(pieces(broken, 4))[-1] == ToolCallEnded(complete=False)
-    assert (reading.stop or "").startswith("the call cannot be read: ")
+    assert reading.stop is not None
+    assert (reading.stop.reason or "").startswith("the call cannot be read: ")
     assert reading.receive([TextPiece(f"Once more: {READ_B}")]) == []
     assert reading.finish() == []
-    assert (reading.answer.broken, reading.answer.calls) == (reading.stop, 0)
+    assert (broken_by(reading.answer), reading.answer.calls) == (reading.stop.reason, 0)
+
+
+def broken_by(answer: Answer) -> str | None:
+    return answer.broken.problem if answer.broken else None
 
 
 # What is told of each block
@@ -116,8 +130,10 @@ LIVE = {"release": CallRelease.LIVE}
 NUMBER = '{"path": "a.md", "line": "3"}'
 INCOMPLETE = ToolCallEnded(complete=False)
 PROBLEM = "at 'path': 3 is not of type 'string'"
+MISFIT = (Reason.ARGUMENTS_MISFIT, "read_note", PROBLEM)
 COMMA = "'}' where a comma or ']' should be"
 READ = "the tool 'read_note'"
+WITHOUT_KEY, OF_WRONG_KEY = (TAKEN_OUT[why].format(tool=READ) for why in (Reason.NO_KEY, Reason.WRONG_KEY))
 CUT = "the answer was cut in the middle of it"
 
 
@@ -140,31 +156,37 @@ def played(text: str, setting: Mapping[str, Any]) -> tuple[Reading, TurnReport, 
         (READ_A.replace("}}", ",}}"), {}, ("read_note", "B", "trailing-comma"), {"calls": 1}),
         (write_call("read_note", NUMBER), {}, ("read_note", "A", "coerced_number"), {"calls": 1}),
         (write_call("read_note", NUMBER), LIVE, ("read_note", "A"), {"calls": 1}),
-        (write_call("rm", "{}"), {}, ("undeclared",), {"undeclared": 1}),
+        (write_call("rm", "{}"), {}, ("undeclared",), {"ruling": Ruling(Fate.GONE, Reason.UNDECLARED)}),
         (READ_A, {"said": READ_A}, ("quoted",), {}),
-        (READ_A, {"key": REQUIRED}, ("no_key",), {"lost": (TAKEN_OUT["no_key"].format(tool=READ),)}),
+        (READ_A, {"key": REQUIRED}, ("no_key",), {"lost": (WITHOUT_KEY,)}),
         (
             READ_B,
             {"key": AUTO, "said": READ_A},
             ("no_key",),
-            {"lost": (TAKEN_OUT["no_key"].format(tool=READ),), "doubtful": Doubted("read_note", Doubt.NO_KEY)},
+            {
+                "lost": (WITHOUT_KEY,),
+                "ruling": Ruling(Fate.AGAIN, Reason.NO_KEY, "read_note"),
+            },
         ),
         (
             OTHER_KEY,
             {"key": AUTO},
             ("wrong_key",),
-            {"lost": (TAKEN_OUT["wrong_key"].format(tool=READ),), "doubtful": Doubted("read_note", Doubt.WRONG_KEY)},
+            {
+                "lost": (OF_WRONG_KEY,),
+                "ruling": Ruling(Fate.AGAIN, Reason.WRONG_KEY, "read_note"),
+            },
         ),
         (
             OTHER_KEY,
             {"key": AUTO, "final": True},
             ("wrong_key",),
-            {"lost": (TAKEN_OUT["wrong_key"].format(tool=READ),)},
+            {"lost": (OF_WRONG_KEY,)},
         ),
-        (BROKEN, {}, (COMMA,), {"lost": (UNREADABLE,), "malformed": COMMA}),
+        (BROKEN, {}, (COMMA,), {"lost": (UNREADABLE,), "ruling": Ruling(Fate.AGAIN, Reason.MALFORMED, problem=COMMA)}),
         (BROKEN, {"said": BROKEN}, (COMMA,), {}),
-        (UNFIT, {"tools": STRICT}, ("arguments_misfit",), {"misfits": (Misfit("read_note", PROBLEM, strict=True),)}),
-        (UNFIT, {}, ("read_note", "A"), {"calls": 1, "misfits": (Misfit("read_note", PROBLEM, strict=False),)}),
+        (UNFIT, {"tools": STRICT}, ("arguments_misfit",), {"ruling": Ruling(Fate.REFUSE, *MISFIT)}),
+        (UNFIT, {}, ("read_note", "A"), {"calls": 1, "ruling": Ruling(Fate.AGAIN, *MISFIT, then=Fate.CALL)}),
         (UNFIT, {"final": True}, ("read_note", "A"), {"calls": 1}),
         (UNFIT, LIVE, ("read_note", "A"), {"calls": 1}),
         (BARE, {"bare_calls": True}, ("read_note", "C", "bare-answer"), {"calls": 1}),
@@ -179,12 +201,14 @@ def test_of_each_block_is_told_what_it_was_taken_for(
     reading, report, heard, _ = played(block, setting)
     assert heard.notes == [(*note, block)]
     what, *tier = note
-    asked = "doubtful" in known
+    asked = bool(reading.answer.doubtful)
     assert (report.refused, report.tiers) == ({} if tier or asked else {what: 1}, {tier[0]: 1} if tier else {})
     assert report.repairs == dict.fromkeys(tier[1:], 1)
     assert report.taken_out == ({"block": 1} if "lost" in known else {})
-    names = ("calls", "undeclared", "lost", "doubtful", "malformed", "misfits", "broken", "repeated")
-    assert {name: value for name in names if (value := getattr(reading.answer, name))} == known
+    answer = reading.answer
+    [ruling] = answer.rulings
+    assert (answer.calls, answer.lost) == (known.get("calls", 0), known.get("lost", ()))
+    assert ruling == known.get("ruling", ruling)
 
 
 @pytest.mark.parametrize(
@@ -220,8 +244,8 @@ def test_a_block_that_is_no_call_is_text_where_it_is_quoted_or_of_no_notation_of
 def test_a_call_that_left_live_and_is_none_breaks_the_answer(block: str, setting: Mapping[str, Any], why: str) -> None:
     reading, _, _, left = played(block, {**setting, **LIVE})
     assert (left[0], left[-1]) == (ToolCallStarted("call_1", "read_note"), INCOMPLETE)
-    assert (reading.stop, reading.answer.broken, reading.answer.calls) == (why, why, 0)
-    assert not reading.winds_down, "the model may go on, and is interrupted"
+    assert (broken_by(reading.answer), reading.answer.calls) == (why, 0)
+    assert reading.stop == Stop(why, winds_down=False), "the model may go on, and is interrupted"
 
 
 @pytest.mark.parametrize("end", ["}", '}, "key": "0000"}', '}, "line": 3}', '}, "lines": 3}'])
@@ -229,7 +253,7 @@ def test_one_that_was_cut_does_not(end: str) -> None:
     block = READ_A.removesuffix("}}</tool_call>") + end
     reading, _, _, left = played(block, {**LIVE, "key": AUTO, "habits": NEVER, "cut": "content_filter"})
     assert (left[0], left[-1]) == (ToolCallStarted("call_1", "read_note"), INCOMPLETE)
-    assert (reading.answer.broken, reading.answer.incomplete) == (None, "content_filter")
+    assert (reading.answer.broken, reading.answer.ending.incomplete) == (None, "content_filter")
 
 
 def test_what_closes_a_block_once_more_goes_with_it() -> None:
@@ -252,7 +276,7 @@ def test_a_quoted_block_is_text_behind_a_good_call_too() -> None:
 def test_what_a_model_could_not_write_otherwise_needs_no_key(held: bool) -> None:
     """A held call leaves beside a note that it might have been copied from."""
     transcript = Transcript((UserTurn((Text(f"A note: {READ_A}"),)),))
-    rules = ReadingRules(demanded=True, hold=Hold.REQUIRED)
+    rules = ReadingRules(demanded=True, keep_for=Reason.CALL_MISSING)
     reading = Reading(gate(LENIENT, transcript, key=key_of(AUTO)), TurnReport(), rules)
     reading.hold_calls(held)
     other = READ_B.removeprefix("<tool_call>").removesuffix("</tool_call>")
@@ -278,9 +302,9 @@ CUT_OFF: Mapping[str, Any] = {"key": AUTO, "habits": NEVER, "cut": "content_filt
 
 
 @pytest.mark.parametrize("before", ["", READ_B])
-@pytest.mark.parametrize("hold", [Hold.FREE, Hold.REQUIRED])
-def test_a_cut_call_with_the_key_leaves_as_far_as_it_came(before: str, hold: Hold) -> None:
-    reading, report, heard, left = played(f"I look.{before}{HALF}", {**CUT_OFF, "hold": hold})
+@pytest.mark.parametrize("keep_for", [None, Reason.CALL_MISSING])
+def test_a_cut_call_with_the_key_leaves_as_far_as_it_came(before: str, keep_for: Reason | None) -> None:
+    reading, report, heard, left = played(f"I look.{before}{HALF}", {**CUT_OFF, "keep_for": keep_for})
     assert left[0] == AnswerText("I look.")
     assert left[-3:] == HALF_LEFT
     assert (reading.answer.calls, report.refused) == (bool(before), {})
@@ -299,23 +323,20 @@ def test_so_does_one_without_where_nothing_can_be_quoted_but_behind_no_other() -
     assert reading.answer.lost == ()
     reading, report, _, left = played(READ_B + half, CUT_OFF)
     assert (len(left), left[-1]) == (3, ToolCallEnded())
-    assert (reading.answer.lost, reading.answer.malformed, report.refused) == (
-        (UNREADABLE,),
-        None,
-        {"the call is cut off": 1},
-    )
+    assert (reading.answer.lost, report.refused) == ((UNREADABLE,), {"the call is cut off": 1})
+    assert reading.answer.rulings[1].fate is Fate.GONE
 
 
 def test_a_cut_call_takes_the_place_of_words_that_were_shown_before() -> None:
-    reading, _, _, left = played(f"I look. {HALF}", {**CUT_OFF, "hold": Hold.SHOWN})
-    assert (left, reading.answer.held) == (HALF_LEFT, ())
+    reading, _, _, left = played(f"I look. {HALF}", {**CUT_OFF, "keep_for": Reason.SAID})
+    assert (left, reading.answer.kept) == (HALF_LEFT, ())
 
 
 # Calls beside others
 
 
 def test_a_live_call_leaves_behind_the_text_that_was_held_for_it_and_with_the_id_that_it_has() -> None:
-    _, _, _, left = played(f"I look. {KEYED}", {**LIVE, "key": AUTO, "hold": Hold.REQUIRED})
+    _, _, _, left = played(f"I look. {KEYED}", {**LIVE, "key": AUTO, "keep_for": Reason.CALL_MISSING})
     assert left[:2] == [AnswerText("I look. "), ToolCallStarted("call_7", "read_note")]
 
 
@@ -323,22 +344,22 @@ def test_behind_a_call_that_has_left_no_other_is_asked_for() -> None:
     reading, report, _, _ = played(f"{KEYED}{OTHER_KEY}", {"key": AUTO})
     assert (reading.answer.calls, reading.answer.doubtful, report.refused) == (1, None, {"wrong_key": 1})
     reading, _, _, left = played(READ_A + UNFIT, {})
-    assert (reading.answer.misfits, len(left)) == ((), 6)
+    assert (reading.answer.misfit, len(left)) == (None, 6)
 
 
 def test_all_calls_are_held_from_one_on_that_does_not_fit() -> None:
     reading, report, _, left = played(f"{UNFIT}{READ_A}{UNFIT}", {})
     answer = reading.answer
-    assert (left, len(answer.held), answer.calls, len(answer.misfits)) == ([], 9, 3, 2)
+    assert (left, len(answer.kept), answer.calls, len(answer.let_misfits)) == ([], 9, 3, 2)
     assert (report.calls, report.misfits) == ([], {})
 
 
 def test_where_calls_go_together_one_that_does_not_fit_is_asked_for_behind_another() -> None:
     reading = Reading(gate(LENIENT, streamed=False), TurnReport())
     assert read(reading, [TextPiece(READ_A + UNFIT)]) == []
-    assert (reading.answer.hold, reading.answer.calls, len(reading.answer.misfits)) == (Hold.MISFIT, 2, 1)
+    assert (reading.answer.calls, reading.answer.let_misfits) == (2, ["read_note"])
 
 
 def test_of_calls_that_cannot_be_read_the_one_behind_a_good_one_is_not_asked_for() -> None:
     reading, _, _, _ = played(READ_A + BROKEN, {})
-    assert replace(reading.answer, lost=()) == Answer(hold=Hold.ANSWERED, calls=1)
+    assert (reading.answer.calls, fault_of(reading.answer, Demands())) == (1, None)

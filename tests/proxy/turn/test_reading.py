@@ -26,13 +26,13 @@ from proxy.contracts import (
     TurnEvent,
 )
 from proxy.errors import BackendError
-from proxy.turn import CallRelease, TurnReport
+from proxy.turn import CallRelease, Reason, TurnReport
 from proxy.turn.blocks import UNREADABLE
+from proxy.turn.passed_calls import Stop
 from proxy.turn.reading import Reading
 from proxy.turn.reading_rules import ReadingRules
-from proxy.turn.release import Hold
 from proxy.turn.tokens import CHARACTERS_PER_TOKEN
-from proxy.turn.verdict import Answer
+from proxy.turn.verdict import Answer, Ending, Said
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, gate, read
 from tests.support.memory_backend import USAGE, pieces
 
@@ -44,9 +44,9 @@ def test_text_leaves_as_it_comes_and_the_answer_knows_that_it_was_seen() -> None
     assert reading.receive([TextPiece("I "), TextPiece("look.")]) == [AnswerText("I look.")]
     assert reading.receive([MessageEnded(), TurnEnded(USAGE)]) == [AnswerMessageEnded()]
     assert reading.finish() == []
-    assert reading.answer == Answer(shown=True)
+    assert reading.answer == Answer(said=Said(shown=True))
     assert reading.usage == USAGE
-    assert (reading.stop, reading.winds_down, reading.goes_on) == (None, False, False)
+    assert (reading.stop, reading.goes_on) == (None, False)
 
 
 def test_a_batch_is_read_in_its_order() -> None:
@@ -76,31 +76,31 @@ def test_a_held_answer_says_why_and_what_is_held() -> None:
     reading = Reading(gate(), report)
     assert read(reading, [TextPiece(f"I look. {BROKEN}")]) == [AnswerText("I look. ")]
     answer = reading.answer
-    assert report.refused == {answer.malformed: 1}
-    assert (answer.hold, answer.held, answer.shown) == (Hold.DOUBTFUL, (), True)
     assert answer.malformed
+    assert report.refused == {answer.malformed.problem: 1}
+    assert (answer.kept_for, answer.kept, answer.said.shown) == (Reason.MALFORMED, (), True)
     assert answer.lost, "what is no quotation is not shown"
 
 
 def test_what_the_model_wrote_is_kept_where_it_must_be_json() -> None:
-    reading = Reading(gate(), TurnReport(), ReadingRules(hold=Hold.FORMAT))
+    reading = Reading(gate(), TurnReport(), ReadingRules(keep_for=Reason.OUTPUT_INVALID))
     assert read(reading, pieces('{"a": 1}', 3)) == []
     assert reading.answer.written == '{"a": 1}'
     assert not reading.answer.empty
-    required = Reading(gate(), TurnReport(), ReadingRules(hold=Hold.REQUIRED))
+    required = Reading(gate(), TurnReport(), ReadingRules(keep_for=Reason.CALL_MISSING))
     assert read(required, pieces('{"a": 1}', 3)) == []
-    assert required.answer == Answer(hold=Hold.REQUIRED, held=required.answer.held)
+    assert required.answer == Answer(kept_for=Reason.CALL_MISSING, kept=required.answer.kept)
 
 
 @pytest.mark.parametrize("tools", [True, False])
 def test_behind_a_stop_string_nothing_is_wanted_at_once(tools: bool) -> None:
     reading = Reading(gate() if tools else None, TurnReport(), ReadingRules(stop_strings=["END"]))
     assert reading.receive([TextPiece("One. END and")]) == [AnswerText("One. ")]
-    assert (reading.stop, reading.winds_down) == ("a stop string came", True)
+    assert reading.stop == Stop("a stop string came", winds_down=True)
     assert reading.receive([TextPiece(f" more {READ_A}")]) == []
     assert reading.goes_on
     assert reading.finish() == []
-    assert reading.answer == Answer(shown=True, told="One. ", ended_by_stop_string=True)
+    assert reading.answer == Answer(said=Said(shown=True, told="One. "), ending=Ending(by_stop_string=True))
 
 
 @pytest.mark.parametrize(
@@ -127,45 +127,45 @@ def test_half_a_tag_is_text_unless_the_answer_was_cut_in_it(tag: str, is_half: b
     """One character of it may be any."""
     for end, error in ((CUT, None), (TurnEnded(None), GONE), (TurnEnded(None), None)):
         report = TurnReport()
-        hold = Hold.FREE if written == "I use " else Hold.FORMAT
-        reading = Reading(gate(), report, ReadingRules(hold=hold))
+        keep_for = None if written == "I use " else Reason.OUTPUT_INVALID
+        reading = Reading(gate(), report, ReadingRules(keep_for=keep_for))
         events: list[BackendEvent] = [TextPiece(written + tag)]
         left = read(reading, [*events, end] if error is None else events, error)
         out = is_half and (end is CUT or error is GONE)
         assert reading.answer.lost == ((UNREADABLE,) if out else ())
         assert report.taken_out == ({"block": 1} if out else {})
-        shown = left if hold is Hold.FREE else reading.answer.held
+        shown = left if keep_for is None else reading.answer.kept
         assert _joined(shown) == [written if out else written + tag]
-        assert reading.answer.written == ("" if hold is Hold.FREE else written + tag)
+        assert reading.answer.written == ("" if keep_for is None else written + tag)
 
 
 def test_a_block_that_cannot_be_read_is_kept_with_the_text_that_must_be_json() -> None:
     """It may be in one of its strings."""
     text = '{"a": "<tool_call>{x}</tool_call>"}'
-    reading = Reading(gate(), TurnReport(), ReadingRules(hold=Hold.FORMAT))
+    reading = Reading(gate(), TurnReport(), ReadingRules(keep_for=Reason.OUTPUT_INVALID))
     assert read(reading, [TextPiece(text)]) == []
     assert (reading.answer.written, reading.answer.lost) == (text, (UNREADABLE,))
-    early = Reading(gate(), TurnReport(), ReadingRules(hold=Hold.FORMAT))
+    early = Reading(gate(), TurnReport(), ReadingRules(keep_for=Reason.OUTPUT_INVALID))
     early.tell_json(early=True)
     assert _joined(read(early, [MessagePhase("final_answer"), TextPiece(text), MessageEnded()])) == [text]
-    assert (early.answer.written, early.answer.lost, early.answer.shown) == (text, (), True)
+    assert (early.answer.written, early.answer.lost, early.answer.said.shown) == (text, (), True)
 
 
 def test_json_that_leaves_early_has_the_phase_of_its_message() -> None:
-    early = Reading(gate(), TurnReport(), ReadingRules(hold=Hold.FORMAT))
+    early = Reading(gate(), TurnReport(), ReadingRules(keep_for=Reason.OUTPUT_INVALID))
     early.tell_json(early=True)
     left = read(early, [MessagePhase("final_answer"), *pieces('{"a": 1}', 4), MessageEnded()])
     assert left == [AnswerText('{"a"', "final_answer"), AnswerText(": 1}", "final_answer")]
 
 
 def test_so_has_it_no_key() -> None:
-    early = Reading(gate(), TurnReport(), ReadingRules(hold=Hold.FORMAT, key=KEY))
+    early = Reading(gate(), TurnReport(), ReadingRules(keep_for=Reason.OUTPUT_INVALID, key=KEY))
     early.tell_json(early=True)
     assert _joined(read(early, pieces(f'{{"a": "{KEY}"}}', 4))) == [f'{{"a": "{MASK}"}}']
 
 
 def test_text_behind_a_call_behind_json_that_left_early_is_shown() -> None:
-    early = Reading(gate(), TurnReport(), ReadingRules(hold=Hold.FORMAT))
+    early = Reading(gate(), TurnReport(), ReadingRules(keep_for=Reason.OUTPUT_INVALID))
     early.tell_json(early=True)
     left = read(early, [TextPiece(f'{{"a": 1}}\n{READ_A}So: {BROKEN}done.')])
     assert [text for text in _joined(left) if isinstance(text, str)] == ['{"a": 1}', "So: done."]
@@ -223,21 +223,23 @@ def test_a_stream_that_failed_is_an_answer_with_an_error() -> None:
     gone = BackendError("gone")
     reading = Reading(gate(), TurnReport())
     assert read(reading, [TextPiece("I lo")], gone) == [AnswerText("I lo")]
-    assert reading.answer.error is gone
+    assert reading.answer.ending.error is gone
 
 
-@pytest.mark.parametrize("hold", [Hold.FREE, Hold.REQUIRED, Hold.FORMAT, Hold.SHOWN])
+@pytest.mark.parametrize("keep_for", [None, Reason.CALL_MISSING, Reason.OUTPUT_INVALID, Reason.SAID])
 @given(
     fragments=st.lists(st.sampled_from([READ_A, READ_B, BROKEN, "I look. ", "\n", "<tool_call>", "{}"]), max_size=5),
     size=st.integers(1, 9),
 )
-def test_how_the_answer_is_cut_does_not_show_in_what_it_was(hold: Hold, fragments: list[str], size: int) -> None:
+def test_how_the_answer_is_cut_does_not_show_in_what_it_was(
+    keep_for: Reason | None, fragments: list[str], size: int
+) -> None:
     text = "".join(fragments)
-    whole, cut = (Reading(gate(), TurnReport(), ReadingRules(hold=hold)) for _ in range(2))
+    whole, cut = (Reading(gate(), TurnReport(), ReadingRules(keep_for=keep_for)) for _ in range(2))
     left = [read(whole, [TextPiece(text)]), read(cut, pieces(text, size))]
     assert _joined(left[0]) == _joined(left[1])
-    assert _joined(whole.answer.held) == _joined(cut.answer.held)
-    assert (whole.answer.hold, whole.answer.calls) == (cut.answer.hold, cut.answer.calls)
+    assert _joined(whole.answer.kept) == _joined(cut.answer.kept)
+    assert whole.answer.rulings == cut.answer.rulings
 
 
 def _joined(events: Sequence[TurnEvent]) -> list[object]:

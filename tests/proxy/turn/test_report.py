@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from prompts import ToolChoice
 from proxy.contracts import Lane
-from proxy.turn import Again, TurnReport
+from proxy.turn import Reason, TurnReport
 from proxy.turn.filters import TakenOut
 from tests.proxy.turn.playing import ask, play
 
@@ -17,7 +17,7 @@ def test_what_happens_twice_is_counted_twice() -> None:
         report.take_call("exact", ["trailing comma"], "read_note", "")
         report.pass_on(["read_note"])
         report.refuse("quoted", "")
-        report.ask_again(Again.NO_KEY)
+        report.ask_again(Reason.NO_KEY)
         report.leave_out(3)
         report.give_up_check("the check goes too deep")
         report.take_out(TakenOut.HEADER)
@@ -25,7 +25,7 @@ def test_what_happens_twice_is_counted_twice() -> None:
         report.pair({"orphan": 2})
         report.let_misfit("search")
     assert (report.tiers, report.repairs, report.refused) == ({"exact": 2}, {"trailing comma": 2}, {"quoted": 2})
-    assert (report.calls, report.again) == (["read_note"] * 2, [Again.NO_KEY] * 2)
+    assert (report.calls, report.again) == (["read_note"] * 2, [Reason.NO_KEY] * 2)
     assert (report.truncated, report.unchecked) == (6, {"the check goes too deep": 2})
     assert (report.taken_out, report.markup) == ({"header": 2}, {"quoted": 2})
     assert (report.paired, report.misfits) == ({"orphan": 4}, {"search": 2})

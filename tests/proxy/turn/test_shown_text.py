@@ -9,14 +9,14 @@ import pytest
 from prompts import CONTEXT
 from proxy.turn import TurnReport
 from proxy.turn.filters import Chain, OwnNotation
-from proxy.turn.release import Release
+from proxy.turn.outlet import Outlet
 from proxy.turn.shown_text import MAX_PREFACE, ShownText
 
 LONGEST = "word " * (MAX_PREFACE // 5)
 
 
 def shown_text() -> ShownText:
-    return ShownText([], Release(), TurnReport(), OwnNotation([]), Chain([]))
+    return ShownText(Outlet(TurnReport()), TurnReport(), OwnNotation([]), Chain([]))
 
 
 @pytest.mark.parametrize(
@@ -36,11 +36,11 @@ def test_words_in_front_of_a_call_that_is_taken_out_are_no_answer(
     said = shown_text()
     for piece in before:
         said.feed(piece)
-    assert (said.is_preface, said.words) == (False, ()), "without a call they are one"
+    assert said.said.words == (), "without a call they are one"
     said.pass_call("rm", "<tool_call>")
     for piece in behind:
         said.feed(piece)
-    assert (said.is_preface, said.words) == (words is not None, words or ())
+    assert (bool(said.said.preface), said.said.words) == (words is not None, words or ())
 
 
 @pytest.mark.parametrize("size", [1, 7, 5000])

@@ -44,8 +44,8 @@ def settled(text: str, cuts: Sequence[int], habit: KeyHabit, release: CallReleas
     pieces = [TextPiece(text[start:end]) for start, end in zip([0, *ends], ends, strict=False) if end > start]
     left = read(reading, [*pieces, TurnEnded(None, None)])
     answer = reading.answer
-    known = (answer.calls, answer.undeclared, answer.lost, answer.doubtful, answer.malformed)
-    return joined([*left, *answer.held]), known, report.refused, report.warnings, report.markup
+    known = (answer.rulings, answer.lost)
+    return joined([*left, *answer.kept]), known, report.refused, report.warnings, report.markup
 
 
 def joined(events: Sequence[TurnEvent]) -> list[object]:

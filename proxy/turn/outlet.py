@@ -1,0 +1,181 @@
+"""The outlet of an answer: what of it may leave at once, and what is kept back, for which reason.
+
+    THROUGH --a reason to keep it--> KEPT --what its row says--> THROUGH or OVER
+       '----------------a good call leaves-----------------------> OVER
+
+What has left cannot be taken back, and an answer may turn out to be one that is asked for anew. So from the point on
+where that is possible it is kept, and leaves or is dropped when it is decided. Once a call has left nothing is kept any
+more: asked for anew, the call would come twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from ..contracts import (
+    AnswerMessageEnded,
+    AnswerText,
+    Reasoning,
+    ReasoningItemEnded,
+    ToolCallArguments,
+    ToolCallEnded,
+    ToolCallStarted,
+    TurnEvent,
+)
+from .filters import Mask
+from .reason import Reason
+from .report import TurnReport
+
+
+class CallRelease(Enum):
+    """When a call leaves: once it is whole and checked, or as it is being written."""
+
+    WHOLE = "whole"
+    LIVE = "live"
+
+
+class _State(Enum):
+    THROUGH = "what comes leaves"
+    KEPT = "what comes is kept"
+    OVER = "a call has left, so all does"
+
+
+class _Row(NamedTuple):
+    """What frees an answer that is kept for a reason."""
+
+    call: bool = True
+    """A good call takes along what stands before it."""
+    repeats: bool = False
+    """But not text: the client has it already."""
+    end: bool = False
+    """The end of an answer with which nothing is wrong."""
+
+
+_USUAL = _Row()
+_ROWS: Mapping[Reason, _Row] = {
+    Reason.ARGUMENTS_MISFIT: _Row(call=False),
+    Reason.JOINED: _Row(call=False, end=True),
+    Reason.SAID: _Row(repeats=True),
+}
+
+
+def text_of(events: Iterable[TurnEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, AnswerText))
+
+
+def names_of_calls(events: Iterable[TurnEvent]) -> list[str]:
+    return [event.name for event in events if isinstance(event, ToolCallStarted)]
+
+
+class Outlet:
+    """Put in what is to leave, and take out what may. `reason` is why it is kept from the beginning, if it is.
+
+    A call that is `leaving` goes while it is written, its arguments with `key` masked; reasoning, which is never kept,
+    waits for its end: no API has items that lie in one another.
+    """
+
+    __slots__ = ("_behind", "_kept", "_mask", "_out", "_report", "_state", "leaving", "reason")
+
+    def __init__(self, report: TurnReport, reason: Reason | None = None, key: str | None = None) -> None:
+        self._report = report
+        self._state = _State.THROUGH if reason is None else _State.KEPT
+        self.reason = reason
+        self._mask = None if key is None else Mask(key)
+        self._out: list[TurnEvent] = []
+        self._kept: list[TurnEvent] = []
+        self._behind: list[TurnEvent] = []
+        self.leaving: int | None = None
+        """The parser's number of the call that leaves while it is written."""
+
+    @property
+    def keeps(self) -> bool:
+        return self._state is _State.KEPT
+
+    @property
+    def is_over(self) -> bool:
+        return self._state is _State.OVER
+
+    @property
+    def kept(self) -> tuple[TurnEvent, ...]:
+        return tuple(self._kept)
+
+    def take(self) -> list[TurnEvent]:
+        """What has left since the last time."""
+        out, self._out = self._out, []
+        return out
+
+    def put(self, event: AnswerText | AnswerMessageEnded) -> None:
+        if self._state is not _State.KEPT:
+            self._out.append(event)
+        # The end of a message of which nothing is here is none.
+        elif self._kept or isinstance(event, AnswerText):
+            self._kept.append(event)
+
+    @property
+    def kept_text(self) -> str:
+        return text_of(self._kept)
+
+    def let(self, event: TurnEvent) -> None:
+        """It leaves, whatever is kept."""
+        self._out.append(event)
+
+    def keep(self, reason: Reason, events: Sequence[TurnEvent] = ()) -> None:
+        """From here on all is kept, and so are `events`, a call that no other frees.
+
+        The first reason stays the reason, but for one that no call can free.
+        """
+        outweighs = reason is Reason.ARGUMENTS_MISFIT and self.keeps and self.reason is not Reason.SAID
+        if self._state is _State.THROUGH or outweighs:
+            self._state, self.reason = _State.KEPT, reason
+        self._kept += events
+
+    def pass_call(self, events: Sequence[TurnEvent] = (), *, joined: bool = False) -> None:
+        """A good call leaves; one that is `joined` with the others of its answer leaves with these."""
+        row = _ROWS.get(self.reason, _USUAL) if self.reason else _USUAL
+        if row.repeats:
+            self._kept.clear()
+        self._kept += events
+        if joined and row.call and not self.is_over:
+            self._state, self.reason = _State.KEPT, Reason.JOINED
+        elif row.call:
+            self._free(_State.OVER)
+
+    def speak(self) -> None:
+        """What was kept as a possible echo is none."""
+        if self.reason is Reason.ECHO:
+            self._free(_State.THROUGH)
+
+    def end(self) -> None:
+        """The answer is over, and nothing is wrong with its calls."""
+        if self.reason and _ROWS.get(self.reason, _USUAL).end:
+            self._free(_State.OVER)
+
+    def _free(self, state: _State) -> None:
+        self._state, self.reason = state, None
+        self._report.pass_on(names_of_calls(self._kept))
+        self._out += self._kept
+        self._kept.clear()
+
+    def begin_call(self, index: int, start: ToolCallStarted) -> None:
+        """A call leaves from here on while it is written. It is counted when it is whole."""
+        self.pass_call()
+        self.let(start)
+        self.leaving = index
+
+    def feed_call(self, text: str) -> None:
+        if self._mask is not None:
+            text = self._mask.feed(text)
+        if text:
+            self.let(ToolCallArguments(text))
+
+    def end_call(self, end: ToolCallEnded) -> None:
+        self.leaving = None
+        if self._mask is not None and (text := self._mask.flush()):
+            self.let(ToolCallArguments(text))
+        self._out += [end, *self._behind]
+        self._behind.clear()
+
+    def think(self, event: Reasoning | ReasoningItemEnded) -> None:
+        (self._out if self.leaving is None else self._behind).append(event)
