@@ -141,29 +141,34 @@ _JSON_INSIDE = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 class JsonUnescaper:
     """`unescape_json` for JSON text that arrives in pieces, none of which ends within an escape.
 
-    From what may be an escaped tag on, a string waits for its end. `held` is what waits, as it was written.
+    From what may be an escaped tag on, a string waits for its end.
     """
 
-    __slots__ = ("held",)
+    __slots__ = ("_held",)
 
     def __init__(self) -> None:
-        self.held = ""
+        self._held = ""
 
     def feed(self, text: str) -> str:
-        if not self.held and "<" not in text and "\\u" not in text:
+        if not self._held and "<" not in text and "\\u" not in text:
             return text
-        text, self.held = self.held + text, ""
+        text, self._held = self._held + text, ""
         ready: list[str] = []
         while begun := _JSON_TAG_BEGUN.search(text):
             inside = _JSON_INSIDE.match(text, begun.start())
             end = len(text) if inside is None else inside.end()
             ready.append(text[: begun.start()])
             if end == len(text):
-                self.held = text[begun.start() :]
+                self._held = text[begun.start() :]
                 return "".join(ready)
             ready.append(unescape_json(f'"{text[begun.start() : end]}"')[1:-1])
             text = text[end:]
         return "".join((*ready, text))
+
+    def flush(self) -> str:
+        """What waits, as it was written; the next `feed` begins a new text."""
+        held, self._held = self._held, ""
+        return held
 
 
 def normalise_newlines(text: str) -> str:

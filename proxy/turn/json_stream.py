@@ -16,7 +16,7 @@ from cachetools import LRUCache
 from parser import BLANKS, ValueScanner
 from prompts import JsonUnescaper
 
-from .filters import Mask
+from .filters import Chain, Mask
 from .key_habits import Speaker
 
 # Owners' models whose broken formats are remembered: their names are the clients'.
@@ -71,47 +71,33 @@ class JsonStream:
     def __init__(self, key: str | None) -> None:
         self._state = _State.BEGINNING
         self._scanner = ValueScanner()
-        self._unescaper = JsonUnescaper()
-        self._mask = None if key is None else Mask(key)
-        self._read: list[str] = []
-        self._released = 0
+        self._restored = Chain([JsonUnescaper(), *([] if key is None else [Mask(key)])])
+        # A token that is not whole yet.
+        self._token = ""
 
     @property
     def held(self) -> bool:
-        """It does not begin as JSON does: nothing has left, and all of it is in `text`."""
+        """It does not begin as JSON does: nothing has left."""
         return self._state is _State.HELD
 
-    @property
-    def text(self) -> str:
-        """All that was fed."""
-        return "".join(self._read)
-
     def feed(self, text: str) -> str:
-        self._read.append(text)
         if self._state is _State.BEGINNING:
-            begun = text.lstrip(BLANKS)
-            self._released += len(text) - len(begun)
-            text = begun
+            text = text.lstrip(BLANKS)
             if not text:
                 return ""
             self._state = _State.TELLING if text[0] in "{[" else _State.HELD
         if self._state is not _State.TELLING:
             return ""
         told = self._scanner.feed(text)
-        self._released += len(told)
+        self._token = (self._token + text)[len(told) :]
         if self._scanner.done or self._scanner.broken:
-            self._state = _State.OVER
-        return self._restored(told)
+            self._state, self._token = _State.OVER, ""
+        return self._restored.feed(told)
 
     def flush(self) -> str:
         """What was held back of it, where the answer ends or is cut."""
+        # Half a token, which is no more wrong than half a value.
         if self._state is _State.TELLING:
-            # Half a token, which is no more wrong than half a value.
             self._state = _State.OVER
-            rest = self._unescaper.held + self.text[self._released :]
-            return rest if self._mask is None else self._mask.feed(rest) + self._mask.flush()
-        return "" if self._mask is None else self._mask.flush()
-
-    def _restored(self, told: str) -> str:
-        told = self._unescaper.feed(told)
-        return told if self._mask is None else self._mask.feed(told)
+        token, self._token = self._token, ""
+        return self._restored.feed(token) + self._restored.flush()

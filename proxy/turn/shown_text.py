@@ -174,7 +174,7 @@ class ShownText:
             self._tell(self._json.feed(text))
             if not self._json.held:
                 return
-            text, self._json, self.left_json = self._json.text, None, True
+            text, self._json, self.left_json = self.written, None, True
         if text := self._visible.feed(text):
             self._show(AnswerText(text, self.phase))
 
