@@ -174,3 +174,16 @@ async def test_codex_takes_an_overflow_in_mid_stream_for_one_and_asks_no_more(
     assert len(model.requests) == 1
     outcomes = [line["outcome"] for line in logs if line["event"] == "request"]
     assert outcomes == (["done", "refused", "done"] if websockets else ["refused"]), "the warm-up, the turn, the socket"
+
+
+@over_both_transports
+@every_new_program
+async def test_what_codex_was_given_for_a_tool_that_nobody_called_reaches_the_model_under_its_name(
+    model: ScriptedModel, program: TestProgram, websockets: bool, tmp_path: Path
+) -> None:
+    codex = client_of(program, tmp_path / "client")
+    async with tagcall_server(model, tmp_path / "home", store="memory") as url:
+        codex.configure(provider(url, websockets=websockets))
+        status = await codex.turn({"name": "read_note", "output": "The zebra is striped."})
+    assert status == "completed"
+    assert "[tool:read_note] The zebra is striped." in all_shown(model.requests[-1].body)

@@ -49,7 +49,7 @@ class HeldThread:
     `effort`: one was sent once, and codex keeps the last until it is told another; none is no other. `tiered`: so was a
     service tier, and none is one. `calls_held`: an
     answer in it was held to a schema, and models imitate how that is written, where they can. `usage` are the thread's
-    tokens in all. `spoilt`: it holds something that is not the conversation's.
+    tokens in all, `turns` the ids of its turns. `spoilt`: it holds something that is not the conversation's.
     """
 
     identity: Identity
@@ -63,6 +63,7 @@ class HeldThread:
     tiered: bool = False
     calls_held: bool = False
     usage: Usage = field(default_factory=Usage)
+    turns: set[str] = field(default_factory=set)
     used: float = 0.0
     spoilt: bool = False
 
@@ -85,8 +86,10 @@ class HeldThread:
         behind = self.characters + weight(conversation(prompt)[self.count :]) - (self.reminded_at or 0)
         return self.reminded_at is None or behind >= REMINDED_FOR
 
-    def hold(self, prompt: Prompt, answer: bytes, usage: Usage) -> None:
-        """It holds the prompt's conversation now, and the answer of this meaning; its tokens in all are `usage`."""
+    def hold(self, prompt: Prompt, answer: bytes, usage: Usage, turn_id: str | None = None) -> None:
+        """It holds the prompt's conversation now, and the answer of this meaning, which the turn of this id gave; its
+        tokens in all are `usage`.
+        """
         items = conversation(prompt)
         reminds = self._reminds(prompt)
         self.characters += weight(items[self.count :]) + (usage - self.usage).output_tokens * _TOKEN
@@ -99,6 +102,7 @@ class HeldThread:
         self.tiered = self.tiered or prompt.tier is not None
         self.calls_held = self.calls_held or prompt.calls_held
         self.names, self.usage = prompt.names, usage
+        self.turns |= {turn_id} if turn_id else set()
         # From now on it may be gone when it is asked for.
         self.thread = replace(self.thread, waited=True)
 

@@ -13,7 +13,8 @@ over; one of any other kind than these and the two means that codex acts instead
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -63,8 +64,10 @@ Told = Iterator[BackendEvent | AttemptFailed]
 
 
 class TurnReduction:
-    """The state of one turn. `turn_id` may be set from the answer to the request that started it.
+    """The state of one turn.
 
+    Its id is what its first line says, or the answer to the request for it (`begin`), whichever comes first. A line of
+    one of the thread's `earlier` turns waits for that answer: it is late, or ids are used again.
     `over`: it tells nothing any more. `completed`: codex has said so itself. `before`: the thread's tokens until now.
     Items of the kinds `allowed` are passed over; those that came are in `passed_over`. `log_in` as in `turn_failure`.
     """
@@ -74,6 +77,7 @@ class TurnReduction:
         before: Usage = Usage(),  # noqa: B008 -- frozen
         allowed: frozenset[str] = HARMLESS,
         log_in: str | None = None,
+        earlier: Collection[str] = (),
     ) -> None:
         self.passed_over: set[str] = set()
         self._allowed = allowed
@@ -84,6 +88,8 @@ class TurnReduction:
         self._before = before
         self.over = False
         self.completed = False
+        self._earlier = earlier
+        self._waiting: list[tuple[str, RpcObject]] = []
         self._open: dict[str, _Message | _Reasoning] = {}
         self._done: dict[str, str] = {}  # the text of messages that are whole, by item
         self._told = False
@@ -97,7 +103,15 @@ class TurnReduction:
         notification is then best ignored.
         """
         read = self._READERS.get(method)
-        if read is None or self._of_another_turn(params):
+        if read is None:
+            return []
+        turn_id = params["turnId"] if "turnId" in params else params["turn"]["id"]
+        if self.turn_id is None:
+            if turn_id in self._earlier:
+                self._waiting.append((method, params))
+                return []
+            self.turn_id = turn_id
+        if turn_id != self.turn_id:
             return []
         if self.over:
             self.completed = self.completed or method == "turn/completed"
@@ -113,11 +127,15 @@ class TurnReduction:
         self.over = self.over or self.completed
         return events
 
-    def _of_another_turn(self, params: RpcObject) -> bool:
-        turn_id = params["turnId"] if "turnId" in params else params["turn"]["id"]
-        if self.turn_id is None:
-            self.turn_id = turn_id
-        return bool(turn_id != self.turn_id)
+    def begin(self, turn_id: str) -> list[BackendEvent | AttemptFailed]:
+        """It is the turn of this id, by the answer. Returns what those lines told that have waited for it."""
+        self.turn_id = turn_id
+        waiting, self._waiting = self._waiting, []
+        told: list[BackendEvent | AttemptFailed] = []
+        for method, params in waiting:
+            with suppress(LookupError, TypeError, AttributeError, ValueError):
+                told += self.receive(method, params)
+        return told
 
     def _turn_started(self, params: RpcObject) -> Told:
         yield from ()

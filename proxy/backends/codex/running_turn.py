@@ -13,7 +13,7 @@ being started ------------------------> known ------------------------> ended
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ...contracts import BackendEvent, LineListener, Usage
 from ...errors import BackendError
@@ -51,8 +51,11 @@ class RunningTurn:
         self.left = False
         self.begin()
 
-    def begin(self, before: Usage = Usage()) -> None:  # noqa: B008 -- frozen
-        """Forget an attempt of which nothing was told. `before` are the tokens of its thread until now."""
+    def begin(self, before: Usage = Usage(), earlier: Collection[str] = ()) -> None:  # noqa: B008 -- frozen
+        """Forget an attempt of which nothing was told.
+
+        `before` are the tokens of its thread until now, `earlier` the ids of the turns that ran on it.
+        """
         self.settled = asyncio.Event()
         """Nothing more is to be told: it ended, failed, was lost, or nobody listens."""
         self.known = asyncio.Event()
@@ -62,7 +65,7 @@ class RunningTurn:
         self.lost: BackendError | None = None
         self.begun = self.heard = asyncio.get_running_loop().time()
         self.lines = 0
-        self._reduction = TurnReduction(before, self._allowed, self._log_in)
+        self._reduction = TurnReduction(before, self._allowed, self._log_in, earlier)
 
     @property
     def awaited(self) -> bool:
@@ -89,8 +92,7 @@ class RunningTurn:
         return self._reduction.completed
 
     def started_as(self, turn_id: str) -> None:
-        self._reduction.turn_id = turn_id
-        self.known.set()
+        self._take(self._reduction.begin(turn_id))
 
     def exchanged(self, message: RpcObject, *, ours: bool) -> None:
         """A message for it is sent, or has come."""
@@ -108,7 +110,9 @@ class RunningTurn:
         self.lines += 1
         if self._listener is not None:
             self._listener(self.heard, False, {"method": method, "params": params})
-        events = self._reduction.receive(method, params)
+        self._take(self._reduction.receive(method, params))
+
+    def _take(self, events: Sequence[BackendEvent | AttemptFailed]) -> None:
         if self._reduction.turn_id is not None:
             self.known.set()
         if events:

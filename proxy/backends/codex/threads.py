@@ -16,7 +16,7 @@ from structlog.typing import FilteringBoundLogger
 
 from prompts import Text
 
-from ...contracts import Lane, Prompt, Usage
+from ...contracts import Lane, Prompt
 from ...errors import BackendError
 from ...rpc import (
     RpcAnswerError,
@@ -172,7 +172,7 @@ class CodexThreads:
                 else:
                     lane.spoilt = True
                 return
-            lane.hold(prompt, meaning, turn.total)
+            lane.hold(prompt, meaning, turn.total, turn.id)
             self._forget(lanes.keep(lane, now()))
 
         def wind_down() -> None:
@@ -183,7 +183,7 @@ class CodexThreads:
             if turn.left:
                 lane.spoilt = True
                 return
-            await self._run_on(lane.thread, turn, prompt, lane.say(prompt), lane.usage, alike=found is None)
+            await self._run_on(lane.thread, turn, prompt, lane.say(prompt), lane, alike=found is None)
         except TurnLostError:
             # Another attempt has another thread.
             lane.spoilt = True
@@ -243,12 +243,15 @@ class CodexThreads:
         turn: RunningTurn,
         prompt: Prompt,
         what: Unsaid,
-        before: Usage = Usage(),  # noqa: B008 -- frozen
+        lane: HeldThread | None = None,
         *,
         alike: bool = True,
     ) -> None:
-        """Runs a turn on a thread that has used `before` tokens. `alike`: another thread like this may be wanted."""
-        turn.begin(before)
+        """Runs a turn on a thread, that of its `lane`. `alike`: another thread like this may be wanted."""
+        if lane is None:
+            turn.begin()
+        else:
+            turn.begin(lane.usage, lane.turns)
         # Before the request: the first notifications may come before its answer.
         self._running[thread.id] = turn
         try:

@@ -182,11 +182,27 @@ class _Items:
 
     def _output(self, item: Reader, kind: str) -> None:
         """An output of any kind answers a call of any kind: the id leaves no doubt."""
-        call_id = shown_id(item.required_string("call_id"))
         given = "tools" if kind == "tool_search_output" else "output"
         item.require(given)
         parts = search_result(item) if given == "tools" else parse_parts(item, given)
+        call_id = self._answered_call(item, kind)
+        if call_id is None:
+            self.entries.append(ToolResult(shown_id(self._tool_of(item)), parts))
+            return
         self._result(ToolResult(call_id, parts), item.get(given), CALL_NOUNS[OUTPUTS[kind]])
+
+    def _answered_call(self, item: Reader, kind: str) -> str | None:
+        """The id of the call that an output answers. One that has none but the name of its tool answers the newest open
+        call of that tool, or None: then it stands for itself.
+        """
+        named = kind == "function_call_output" and item.get("call_id") is None and item.get("name") is not None
+        if not named:
+            return shown_id(item.required_string("call_id"))
+        tool = self._tool_of(item)
+        return next((call.call_id for call in reversed(self._unanswered.values()) if call.name == tool), None)
+
+    def _tool_of(self, item: Reader) -> str:
+        return self._tools.model_name(item.required_string("name"), item.string("namespace"))
 
     def _result(self, result: ToolResult, output: JsonValue, noun: str) -> None:
         call_id = result.call_id

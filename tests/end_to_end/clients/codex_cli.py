@@ -6,9 +6,11 @@ import asyncio
 import json
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from proxy.rpc import ChildTransport, Launch, RpcClient, RpcObject
 from tests.support.codex_programs import ROOT, child_environment
 from tests.support.conversation import ToolCall
 from tests.support.patience import PATIENCE
@@ -70,6 +72,10 @@ class CodexClient:
         (self.home / "config.toml").write_text(f'model = "{model}"\n{limit}{provider}{server}', "utf-8")
 
     @property
+    def _environment(self) -> Mapping[str, str]:
+        return {**child_environment(self.home), "CODEX_HOME": str(self.home), "CODEX_API_KEY": "any"}
+
+    @property
     def _log(self) -> Path:
         return self.home / "calls.jsonl"
 
@@ -91,6 +97,26 @@ class CodexClient:
         assert status == 1, err
         return list(dict.fromkeys(re.findall(r"^ERROR: (.*)$", err, re.MULTILINE)))
 
+    async def turn(self, tool_output: Mapping[str, str]) -> str:
+        """The status of a turn of its app-server behind what a tool gave."""
+        status = asyncio.get_running_loop().create_future()
+
+        def heard(method: str, params: RpcObject) -> None:
+            if method == "turn/completed" and not status.done():
+                status.set_result(params["turn"]["status"])
+
+        launch = Launch([str(self.program), "app-server"], self._environment, self.home / "work")
+        client = RpcClient(await ChildTransport.start(launch), on_notification=heard)
+        async with asyncio.timeout(PATIENCE), client.running():
+            capabilities = {"clientInfo": {"name": "test", "version": "0"}, "capabilities": {"experimentalApi": True}}
+            await client.request("initialize", capabilities, deadline=PATIENCE)
+            client.notify("initialized")
+            thread = (await client.request("thread/start", {"ephemeral": True}, deadline=PATIENCE))["thread"]["id"]
+            # Beside an input it is refused.
+            given = {"threadId": thread, "input": [], "toolOutput": tool_output}
+            await client.request("turn/start", given, deadline=PATIENCE)
+            return str(await status)
+
     async def _run(self, prompt: str, *, resume: bool = False) -> tuple[str, str, int | None]:
         process = await asyncio.create_subprocess_exec(
             str(self.program),
@@ -101,6 +127,6 @@ class CodexClient:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             cwd=self.home / "work",
-            env={**child_environment(self.home), "CODEX_HOME": str(self.home), "CODEX_API_KEY": "any"},
+            env=self._environment,
         )
         return *await said_by(process), process.returncode

@@ -15,7 +15,7 @@ from proxy.backends.event_queue import MAX_BACKLOG
 from proxy.contracts import MessageEnded, TextPiece, TurnEnded
 from proxy.errors import BackendError
 from proxy.rpc import RpcObject
-from tests.support.backend_events import prompt, read_turn
+from tests.support.backend_events import merged, prompt, read_turn
 from tests.support.fake_app_server import RefusedError
 from tests.support.scripted_codex import AT, Server, backend, outcome
 from tests.support.virtual_clock import on_a_virtual_clock
@@ -71,6 +71,40 @@ async def test_lines_that_come_before_the_turns_answer_count() -> None:
     server.handlers["turn/start"] = answer_late
     async with backend(server) as it, it.stream(prompt()) as batches:
         assert await anext(batches) == [TextPiece("early")]
+
+
+@on_a_virtual_clock
+@pytest.mark.parametrize(("second", "told"), [("2", "new"), ("1", "late new")], ids=["own ids", "ids used again"])
+async def test_a_late_line_of_the_turn_before_on_the_same_thread_is_not_taken_for_one_of_the_next(
+    second: str, told: str
+) -> None:
+    server = Server()
+    items = [
+        Item("user", (Text("hi"),), b"1"),
+        Item("assistant", (Text("yes"),), b"2"),
+        Item("user", (Text("go"),), b"3"),
+    ]
+    async with backend(server, lanes=LaneBounds()) as it:
+        first = replace(prompt(), items=items[:1])
+        async with it.stream(first) as batches:
+            await server.wait_for("turn/start")
+            server.say("yes")
+            server.complete()
+            assert [event async for batch in batches for event in batch]
+            first.continuation.settle(b"2")
+
+        def answer(params: RpcObject) -> RpcObject:
+            server.say("late ")
+            return {"turn": {"id": second}}
+
+        server.handlers["turn/start"] = answer
+        async with it.stream(replace(prompt(), items=items)) as batches:
+            await server.wait_for("turn/start", 2)
+            server.tell("item/agentMessage/delta", threadId="t1", turnId=second, itemId="m", delta="new")
+            server.tell("turn/completed", threadId="t1", turn={"id": second, "status": "completed"})
+            events = [event async for batch in batches for event in batch]
+    assert len(server.requests("thread/start")) == 1
+    assert merged(events)[0] == TextPiece(told)
 
 
 @on_a_virtual_clock

@@ -145,6 +145,34 @@ def test_calls_and_outputs_that_pair_are_accepted_whatever_the_tools(
     assert entries(*items, tools=tools) == expected
 
 
+NAMED = {"type": "function_call_output", "call_id": None, "name": "read", "output": "text"}
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        ([CALL, NAMED], (PAST, RESULT)),
+        ([call(2), CALL, NAMED, output(2)], None),
+        ([USER, NAMED], (UserTurn((Text("Go on."),)), replace(RESULT, call_id="read"))),
+        ([CALL, OUTPUT, NAMED], (PAST, RESULT, replace(RESULT, call_id="read"))),
+        ([CALL, {**NAMED, "name": "other"}, OUTPUT], (PAST, replace(RESULT, call_id="other"), RESULT)),
+    ],
+    ids=["its call", "the newest", "for itself", "answered", "another tool"],
+)
+def test_an_output_that_names_its_tool_answers_the_newest_open_call_of_it_or_stands_for_itself(
+    items: list[dict[str, Any]], expected: tuple[Entry, ...] | None, strict: bool
+) -> None:
+    found = entries(*items, history=History(strict=strict))
+    assert found == (expected or (replace(PAST, call_id="call_2"), PAST, RESULT, replace(RESULT, call_id="call_2")))
+
+
+def test_an_output_of_a_namespaces_tool_names_both() -> None:
+    both = {"name": "find", "namespace": "mcp__notes"}
+    past, result = entries({**CALL, **both}, {**NAMED, **both})
+    assert (past, result) == (replace(PAST, name="mcp__notes__find"), RESULT)
+
+
 def test_outputs_may_come_in_another_order_than_their_calls() -> None:
     got = entries(call(1), call(2), output(2), output(1))
     assert [entry.call_id for entry in got if isinstance(entry, ToolResult)] == ["call_2", "call_1"]
