@@ -37,7 +37,7 @@ MAX_KEPT_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
-class Waiting:
+class WaitingResponse:
     """A response as it waits: `body` is its request without `input`, `items` the conversation up to its calls.
 
     `last` is the answer that was given last, `outputs` have come for it and were not used yet.
@@ -66,10 +66,10 @@ class WaitingResponses:
     """The dialect's responses of one server, by owner and id."""
 
     def __init__(self) -> None:
-        self._responses: dict[tuple[str, str], tuple[Waiting, int]] = {}
+        self._responses: dict[tuple[str, str], tuple[WaitingResponse, int]] = {}
         self._bytes = 0
 
-    def keep(self, owner: str, waiting: Waiting) -> None:
+    def keep(self, owner: str, waiting: WaitingResponse) -> None:
         self._drop((owner, waiting.last.id))
         size = len(orjson.dumps([waiting.body, waiting.items]))
         self._responses[owner, waiting.last.id] = (waiting, size)
@@ -81,10 +81,10 @@ class WaitingResponses:
         _, size = self._responses.pop(key, (None, 0))
         self._bytes -= size
 
-    def find(self, owner: str, response_id: str) -> Waiting | None:
+    def find(self, owner: str, response_id: str) -> WaitingResponse | None:
         return self._responses.get((owner, response_id), (None, 0))[0]
 
-    def find_call(self, owner: str, wanted: set[str]) -> Waiting | None:
+    def find_call(self, owner: str, wanted: set[str]) -> WaitingResponse | None:
         """The newest response with one of these calls."""
         for (whose, _), (waiting, _) in reversed(self._responses.items()):
             if whose == owner and wanted & call_ids(waiting.items, "function_call"):
@@ -137,7 +137,7 @@ async def submit_tool_outputs(request: web.Request, response_id: str) -> web.Str
 
 
 async def _submitted(
-    request: web.Request, waiting: Waiting, outputs: dict[str, JsonObject], *, stream: bool
+    request: web.Request, waiting: WaitingResponse, outputs: dict[str, JsonObject], *, stream: bool
 ) -> web.StreamResponse:
     answered = call_ids(waiting.items, "function_call_output")
     pending = {str(call["call_id"]) for call in waiting.last.calls}
@@ -162,7 +162,12 @@ def _after_outputs(body: JsonObject) -> JsonObject:
 
 
 async def _turn(
-    request: web.Request, body: JsonObject, items: list[JsonValue], *, stream: bool, going_on: Waiting | None = None
+    request: web.Request,
+    body: JsonObject,
+    items: list[JsonValue],
+    *,
+    stream: bool,
+    going_on: WaitingResponse | None = None,
 ) -> web.StreamResponse:
     """Answers `items`, and keeps the conversation for the outputs that the answer may ask for."""
     unstored = History(strict=request.app[STRICT_HISTORY])
@@ -175,7 +180,7 @@ async def _turn(
         builder = TokligenceBuilder(turn.model, response_id=going_on.last.id, created_at=going_on.last.created_at)
 
     async def keep() -> None:
-        waiting = going_on or Waiting(body, items, builder)
+        waiting = going_on or WaitingResponse(body, items, builder)
         waiting.go_on([*items, *builder.items], builder)
         request.app[WAITING].keep(owner_of(request), waiting)
 
@@ -183,7 +188,7 @@ async def _turn(
     return await answer(request, exchange)
 
 
-async def _told_again(request: web.Request, waiting: Waiting, *, stream: bool) -> web.StreamResponse:
+async def _told_again(request: web.Request, waiting: WaitingResponse, *, stream: bool) -> web.StreamResponse:
     if not stream:
         return json_reply(waiting.last.body)
 

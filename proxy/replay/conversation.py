@@ -40,7 +40,7 @@ class ThreadMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SaidItem:
     """One message. `by` is `user`, `assistant`, `tool`, `call` for a call of the assistant, `own` for a line of ours.
 
     `open_end`: lines of the proxy's own may stand at the end of this text; `doubtful`: all of it may be such lines.
@@ -72,7 +72,7 @@ class Asking:
 
 @dataclass(frozen=True)
 class Conversation:
-    said: tuple[Said, ...]
+    said: tuple[SaidItem, ...]
 
     @cached_property
     def askings(self) -> tuple[Asking, ...]:
@@ -125,7 +125,7 @@ def read_conversation(messages: Iterable[ThreadMessage]) -> Conversation:
     messages = list(messages)
     users = (text for message in messages if message.role == "user" for text in message.texts)
     result = _RESULT if any(map(_RESULT.match, users)) else _NAMED_RESULT
-    said: list[Said] = []
+    said: list[SaidItem] = []
     for message in messages:
         match message.role:
             case "user" if _is_page(message):
@@ -145,25 +145,25 @@ def _is_page(message: ThreadMessage) -> bool:
     return any(header[1] or header.start() for header in headers)
 
 
-def _read_parts(message: ThreadMessage, before: Sequence[Said], result: re.Pattern[str]) -> list[Said]:
-    said: list[Said] = []
+def _read_parts(message: ThreadMessage, before: Sequence[SaidItem], result: re.Pattern[str]) -> list[SaidItem]:
+    said: list[SaidItem] = []
     for text in message.texts or ("",):
         previous = said[-1] if said else None
         # Behind an answer somebody must have said something, or the model would not be asked.
         last = previous or (before[-1] if before else None)
         may_be_result = result is _RESULT or (last is not None and last.by in {"call", "tool"})
         if may_be_result and (header := result.match(text)):
-            said.append(Said("tool", text[header.end() :].strip()))
+            said.append(SaidItem("tool", text[header.end() :].strip()))
         elif previous is not None and previous.by == "user":
             parts = (*(previous.parts or (previous.text,)), text)
-            said[-1] = Said("user", "\n".join(parts), "", open_end=True, doubtful=previous.doubtful, parts=parts)
+            said[-1] = SaidItem("user", "\n".join(parts), "", open_end=True, doubtful=previous.doubtful, parts=parts)
         else:
             doubtful = last is not None and last.by in {"user", "own", "tool"}
-            said.append(Said("user", text, "", open_end=True, doubtful=doubtful))
+            said.append(SaidItem("user", text, "", open_end=True, doubtful=doubtful))
     return said
 
 
-def _read_answer(text: str) -> Iterator[Said]:
+def _read_answer(text: str) -> Iterator[SaidItem]:
     """The texts and the calls of an answer, in order. What the client wrote has no tag in it: it is escaped."""
     *blocks, rest = text.split(_CLOSE)
     for block in blocks:
@@ -174,50 +174,50 @@ def _read_answer(text: str) -> Iterator[Said]:
     yield from _read_words(rest)
 
 
-def _read_words(text: str) -> Iterator[Said]:
+def _read_words(text: str) -> Iterator[SaidItem]:
     if own := text.strip():
-        yield Said("assistant", own)
+        yield SaidItem("assistant", own)
 
 
-def _read_page(text: str) -> list[Said]:
+def _read_page(text: str) -> list[SaidItem]:
     """The messages of a page, without its introduction, and the proxy's own lines behind them."""
     headers = list(_HEADER.finditer(text))
-    said: list[Said] = []
-    closing: list[Said] = []
+    said: list[SaidItem] = []
+    closing: list[SaidItem] = []
     ends = [header.start() for header in headers[1:]] + [len(text)]
     for header, end in zip(headers, ends, strict=True):
         own, calls, closing = _read_message(text[header.end() : end])
         by = header[1] or header[2]
         if own.strip() or not calls:
-            said.append(Said(by, own.strip()))
+            said.append(SaidItem(by, own.strip()))
         said += calls
     return said + closing
 
 
-def _read_message(body: str) -> tuple[str, list[Said], list[Said]]:
+def _read_message(body: str) -> tuple[str, list[SaidItem], list[SaidItem]]:
     """What stands behind a header: the message's text, the calls in it, and the lines that are nobody's."""
     first, *rest = body.split("\n")
-    own, calls, closing = [first], list[Said](), list[Said]()
+    own, calls, closing = [first], list[SaidItem](), list[SaidItem]()
     for line in rest:
         if line.startswith(_INDENT) or not line.strip():
             own.append(line.removeprefix(_INDENT))
         elif line.startswith(_OPEN):
             calls.append(_read_call(line.rstrip()))
         else:
-            closing.append(Said("own", line))
+            closing.append(SaidItem("own", line))
     return "\n".join(own), calls, closing
 
 
-def _read_call(block: str) -> Said:
+def _read_call(block: str) -> SaidItem:
     try:
         value: object = json.loads(block.partition(">")[2].removesuffix(_CLOSE), strict=False)
     except (ValueError, RecursionError):
         value = None
     match value:
         case {"name": str(name), **rest}:
-            return Said("call", json.dumps(rest.get("arguments"), sort_keys=True), name)
+            return SaidItem("call", json.dumps(rest.get("arguments"), sort_keys=True), name)
         case _:
-            return Said("call", block)
+            return SaidItem("call", block)
 
 
 def common_end(one: Sequence[object], other: Sequence[object]) -> int:

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from proxy.backends.codex.program import bundled_program, native_program
-from proxy.backends.codex.versions import Standing, release_of, standing_of
+from proxy.backends.codex.versions import Support, release_of, standing_of
 
 ROOT = Path(__file__).resolve().parents[2]
 NPM_LAUNCHER = "node_modules/@openai/codex/bin/codex.js"
@@ -35,7 +35,7 @@ class TestProgram:
     @property
     def supported(self) -> bool:
         """Whether all its tools can be taken away, and it keeps lanes."""
-        return standing_of(self.version) is Standing.SUPPORTED
+        return standing_of(self.version) is Support.SUPPORTED
 
 
 def installed_programs() -> list[TestProgram]:

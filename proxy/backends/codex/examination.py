@@ -19,7 +19,7 @@ from .item_kinds import unknown_kinds
 from .program import locate_program, programs_here, read_version
 from .requests import answer_request, greeting
 from .text_only import tools_that_reach_the_model
-from .versions import SUPPORTED_SINCE, TAKE_A_NEWER_ONE, Standing, release_of, standing_of, written
+from .versions import SUPPORTED_SINCE, TAKE_A_NEWER_ONE, Support, release_of, standing_of, written
 
 # Seconds for a first sign of life of a program that was just started; 0.5 is slow.
 GREETING = 5.0
@@ -51,7 +51,7 @@ async def _check_program(settings: BackendSettings) -> Sequence[Finding]:
         return [Finding("program", False, f"{program} does not say its version", ANOTHER_PROGRAM)]
     if fault is not None:
         return [Finding("program", False, f"codex {version}, {program}, {fault}", ANOTHER_PROGRAM)]
-    if standing_of(version) is Standing.REFUSED:
+    if standing_of(version) is Support.REFUSED:
         return [Finding("program", False, f"codex {version}, {program}, is too old", ANOTHER_PROGRAM)]
     return [Finding("program", True, f"codex {version}, {program}"), *await _newer(program, version)]
 

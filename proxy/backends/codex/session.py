@@ -27,7 +27,7 @@ from .quota import READ, UPDATED, QuotaBook
 from .requests import answer_request, greeting
 from .running_turn import RunningTurn, TurnLostError
 from .threads import CodexThreads, Orphans
-from .versions import SUPPORTED_SINCE, TAKE_A_NEWER_ONE, Standing, release_of, standing_of, written
+from .versions import SUPPORTED_SINCE, TAKE_A_NEWER_ONE, Support, release_of, standing_of, written
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -94,13 +94,13 @@ class CodexSession:
         self._threads.interrupt_orphans()
         found = re.search(r"/(\d+\.\d+\.\d+\S*)", str(welcome.get("userAgent")))
         self.version = found[1] if found else None
-        if (standing := standing_of(self.version)) is Standing.REFUSED:
+        if (standing := standing_of(self.version)) is Support.REFUSED:
             raise RpcError(f"codex {self.version} is too old: {TAKE_A_NEWER_ONE}")
         await self._read_account()
         # Old programs never end a turn without input, and take no injected items.
-        self._threads.keeps_lanes = bool(release_of(self.version)) and standing is Standing.SUPPORTED
+        self._threads.keeps_lanes = bool(release_of(self.version)) and standing is Support.SUPPORTED
         log.info("codex_ready", version=self.version, problem=self.problem)
-        if standing is Standing.FIXTURES:
+        if standing is Support.FIXTURES:
             log.warning("codex_too_old_to_be_text_only", version=self.version, since=written(SUPPORTED_SINCE))
 
     async def _read_account(self) -> None:

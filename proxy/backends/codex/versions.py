@@ -12,17 +12,17 @@ import re
 from enum import Enum
 
 
-class Standing(Enum):
+class Support(Enum):
     SUPPORTED = "supported"
     FIXTURES = "plays fixtures only"
     REFUSED = "refused"
 
 
 # From which release on, the newest first.
-FLOORS: tuple[tuple[tuple[int, ...], Standing], ...] = (
-    ((0, 160), Standing.SUPPORTED),
-    ((0, 89), Standing.FIXTURES),
-    ((0,), Standing.REFUSED),
+FLOORS: tuple[tuple[tuple[int, ...], Support], ...] = (
+    ((0, 160), Support.SUPPORTED),
+    ((0, 89), Support.FIXTURES),
+    ((0,), Support.REFUSED),
 )
 SUPPORTED_SINCE = FLOORS[0][0]
 
@@ -35,11 +35,11 @@ def release_of(version: str | None) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", (version or "").partition("-")[0])))
 
 
-def standing_of(version: str | None) -> Standing:
+def standing_of(version: str | None) -> Support:
     """One that tells no version is supported, for it may be a stand-in."""
     release = release_of(version)
     if not release:
-        return Standing.SUPPORTED
+        return Support.SUPPORTED
     return next(standing for since, standing in FLOORS if release >= since)
 
 

@@ -11,7 +11,7 @@ from prompts.profiles import PROFILES
 from proxy.replay.conversation import (
     Asking,
     Conversation,
-    Said,
+    SaidItem,
     ThreadMessage,
     common_end,
     folded,
@@ -50,7 +50,7 @@ def read(text: str) -> Conversation:
     return read_conversation(shown(text))
 
 
-def exchanged(text: str) -> list[Said]:
+def exchanged(text: str) -> list[SaidItem]:
     """What was said, without the proxy's own lines."""
     return [said for said in read(text).said if said.by != "own"]
 
@@ -66,12 +66,12 @@ def own_lines(conversation: Conversation, last_user: str) -> int:
 
 def test_what_was_rendered_is_read() -> None:
     assert exchanged(rendered(*LOOP)) == [
-        Said("user", "What did I plant?\nAnd when?"),
-        Said("assistant", "I'll look."),
-        Said("call", '{"query": "north"}', "search"),
-        Said("call", '"not json"', "read_note"),
-        Said("tool", "Garden.md\n\n[user] a quoted header"),
-        Said("tool", "beans"),
+        SaidItem("user", "What did I plant?\nAnd when?"),
+        SaidItem("assistant", "I'll look."),
+        SaidItem("call", '{"query": "north"}', "search"),
+        SaidItem("call", '"not json"', "read_note"),
+        SaidItem("tool", "Garden.md\n\n[user] a quoted header"),
+        SaidItem("tool", "beans"),
     ]
 
 
@@ -140,10 +140,10 @@ def test_results_may_name_their_tool_behind_calls_and_nowhere_else() -> None:
 def test_an_answer_is_read_as_the_model_wrote_it() -> None:
     written = 'First <tool_call>\n{"name": "a",\n "arguments": {}}\n</tool_call> then\n<tool_call>no JSON</tool_call>'
     assert read_conversation([ThreadMessage("assistant", (written,))]).said == (
-        Said("assistant", "First"),
-        Said("call", "{}", "a"),
-        Said("assistant", "then"),
-        Said("call", "<tool_call>no JSON</tool_call>"),
+        SaidItem("assistant", "First"),
+        SaidItem("call", "{}", "a"),
+        SaidItem("assistant", "then"),
+        SaidItem("call", "<tool_call>no JSON</tool_call>"),
     )
     open_ended, deep = "<tool_call>{" * 3, f"<tool_call>{'[' * 100_000}</tool_call>"
     assert [said.by for said in read_conversation([ThreadMessage("assistant", (open_ended,))]).said] == ["assistant"]

@@ -7,24 +7,24 @@ import tomllib
 
 import pytest
 
-from proxy.backends.codex.versions import FLOORS, SUPPORTED_SINCE, Standing, standing_of, written
+from proxy.backends.codex.versions import FLOORS, SUPPORTED_SINCE, Support, standing_of, written
 from tests.support.codex_programs import ROOT
 
 
 @pytest.mark.parametrize(
     ("version", "standing"),
     [
-        ("0.20.0", Standing.REFUSED),
-        ("0.88.9", Standing.REFUSED),
-        ("0.89.0", Standing.FIXTURES),
-        ("0.159.2", Standing.FIXTURES),
-        ("0.160.0-alpha.1", Standing.SUPPORTED),
-        ("0.169.0", Standing.SUPPORTED),
-        ("1.0.0", Standing.SUPPORTED),
-        (None, Standing.SUPPORTED),
+        ("0.20.0", Support.REFUSED),
+        ("0.88.9", Support.REFUSED),
+        ("0.89.0", Support.FIXTURES),
+        ("0.159.2", Support.FIXTURES),
+        ("0.160.0-alpha.1", Support.SUPPORTED),
+        ("0.169.0", Support.SUPPORTED),
+        ("1.0.0", Support.SUPPORTED),
+        (None, Support.SUPPORTED),
     ],
 )
-def test_each_version_has_its_standing(version: str | None, standing: Standing) -> None:
+def test_each_version_has_its_standing(version: str | None, standing: Support) -> None:
     assert standing_of(version) is standing
 
 
