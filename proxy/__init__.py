@@ -6,6 +6,8 @@
 
 contracts   what the layers tell each other: events and protocols
 ids         the ids we mint, and what the id of a call may be
+api_keys    the keys that clients send, as their owner writes them down
+tracing     by what a request is known in the traces of who sent it
 quota       what is left of an account's quota
 errors      every error and the answer it gives
 settings    one table for flags, environment, help and docs

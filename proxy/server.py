@@ -17,6 +17,7 @@ from aiohttp.typedefs import Middleware
 
 from prompts import PROFILES
 
+from .api_keys import ApiKey, parse_keys
 from .aside import BesideTheLoop
 from .backends import make_backend
 from .contracts import TextBackend
@@ -27,6 +28,7 @@ from .ingress.admission import is_loopback
 from .ingress.background import BACKGROUND_JOBS, background_jobs
 from .ingress.connections import Connections, HttpProtocol
 from .ingress.inspect.inspection import INSPECTION, PageOptions
+from .ingress.key_ring import KeyRing
 from .ingress.locks import conversation_locks
 from .ingress.state import ACTIVITY, CONVERSATION_LOCKS, STOPPING
 from .settings import Settings
@@ -54,8 +56,13 @@ FAREWELL = 2.0
 
 
 def read_keys(settings: Settings) -> tuple[str, ...]:
-    """The keys that are accepted; none means that any is. Raises `UsageError`."""
-    keys = list(settings.api_key)
+    """The keys that are accepted, as clients send them; none means that any is. Raises `UsageError`."""
+    return tuple(each.key for each in read_api_keys(settings))
+
+
+def read_api_keys(settings: Settings) -> tuple[ApiKey, ...]:
+    """The keys that are accepted, with all that is written of them. Raises `UsageError`."""
+    keys = [ApiKey(key) for key in settings.api_key]
     if settings.api_key_file is not None:
         try:
             lines = settings.api_key_file.read_text("utf-8-sig").splitlines()
@@ -64,7 +71,10 @@ def read_keys(settings: Settings) -> tuple[str, ...]:
                 f"The keys in {settings.api_key_file} cannot be read ({reason_of(error)}): name another file with "
                 "--api-key-file."
             ) from None
-        keys += [line.strip() for line in lines if line.strip()]
+        try:
+            keys += parse_keys(lines)
+        except ValueError as error:
+            raise UsageError(f"The keys in {settings.api_key_file} cannot be used: {error}.") from None
         if not keys:
             raise UsageError(f"{settings.api_key_file} holds no key: write one into it.")
     if not keys and not is_loopback(settings.host):
@@ -147,15 +157,17 @@ async def running_server(
     middlewares: Sequence[Middleware] = (),
     habits: KeyHabits | None = None,
     page: PageOptions | None = None,
+    *,
+    keys: KeyRing | None = None,
 ) -> AsyncIterator[str]:
     """A server that answers as long as the context is open; yields its base URL.
 
-    `backend` replaces the one that the settings name, `habits` those that are kept, and `middlewares` stand before
-    everything else; `page` is what the page at `/` is told. Leaving the context lets running turns finish for `DRAIN`
-    seconds; what runs on then fails with its backend, and its client is told so.
+    `backend` replaces the one that the settings name, `habits` those that are kept, `keys` those that the settings
+    name, and `middlewares` stand before everything else; `page` is what the page at `/` is told. Leaving the context
+    lets running turns finish for `DRAIN` seconds; what runs on then fails with its backend, and its client is told so.
     """
     check_parser()
-    keys = read_keys(settings)
+    keys = KeyRing(read_api_keys(settings)) if keys is None else keys
     options = turn_options(settings, habits)
     chosen = make_backend(settings) if backend is None else backend
     store = make_store(settings.store)

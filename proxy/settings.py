@@ -212,7 +212,8 @@ class Settings:
         group="Clients",
     )
     api_key_file: Path | None = _setting(
-        "Read keys from FILE, one a line.",
+        "Read keys from FILE, one a line, as KEY or NAME=KEY, and behind it perhaps requests=N and tokens=N, which it "
+        "may use in a minute. SIGHUP has it read anew.",
         default=None,
         parse=user_path,
         metavar="FILE",

@@ -115,6 +115,7 @@ def _line(turn: Mapping[str, Any]) -> str:
         f"{turn['seconds']:.2f} s",
         "" if tokens is None else f"{tokens} -> {turn['output_tokens']} tokens",
         ", ".join(calls),
+        turn.get("key"),
         turn["client"],
     ]
     return "  ".join(printable(part).replace("\n", " ") for part in parts if part)

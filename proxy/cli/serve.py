@@ -12,9 +12,11 @@ from aiohttp.typedefs import Middleware
 
 from ..backends import find_kind, make_backend
 from ..contracts import TextBackend
+from ..errors import UsageError
 from ..ingress.inspect.inspection import PageOptions, SaveTurn
+from ..ingress.key_ring import KeyRing
 from ..logs import discard_output, tell
-from ..server import SET_A_KEY, read_keys, running_server, stands_open
+from ..server import SET_A_KEY, read_api_keys, read_keys, running_server, stands_open
 from ..settings import Settings
 from ..sources import Sources
 from ..turn import KeyHabits
@@ -46,9 +48,11 @@ async def serve(
 ) -> int:
     """Serves until SIGINT, SIGTERM or SIGHUP; running turns may finish. A second of the first two ends it at once.
 
+    Where keys are read from a file SIGHUP has them read anew, unless the terminal has gone that it was started in.
     `more` is what a recorder says behind what is always said at the beginning, `habits` as in `running_server`.
     """
     stop = asyncio.Event()
+    keys = KeyRing(read_api_keys(settings))
     loop = asyncio.get_running_loop()
 
     def on_signal() -> None:
@@ -59,12 +63,23 @@ async def serve(
     for number in STOP:
         _on(number, loop, on_signal)
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as it is under `nohup`
-        _on(signal.SIGHUP, loop, stop.set)  # a terminal that closes may send it twice
+        began_in_terminal = _in_terminal()
+
+        def on_hangup() -> None:
+            if settings.api_key_file is None or (began_in_terminal and not _in_terminal()):
+                stop.set()  # a terminal that closes may send it twice
+            else:
+                read_anew(keys, settings)
+
+        _on(signal.SIGHUP, loop, on_hangup)
     # Who records wants to know it before what there was gives way to an error.
     patience = FIRST_LOOK if more is not None or find_kind(settings.backend).may_want_login(settings) else 0.0
     keyed = bool(settings.api_key or settings.api_key_file)
     page = PageOptions(link=secrets.token_urlsafe(32) if keyed else None, save=_save(settings))
-    async with running_server(settings, backend, middlewares, habits, page) as url, asyncio.TaskGroup() as group:
+    async with (
+        running_server(settings, backend, middlewares, habits, page, keys=keys) as url,
+        asyncio.TaskGroup() as group,
+    ):
         look = group.create_task(_problem(backend), name="first look at the backend")
         stopping = group.create_task(stop.wait(), name="stop")
         await asyncio.wait({look, stopping}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
@@ -91,6 +106,23 @@ async def serve(
         look.cancel()
         tell("tagcall is stopping; running answers may finish.")
     return 0
+
+
+def _in_terminal() -> bool:
+    try:
+        return any(os.isatty(descriptor) for descriptor in (0, 1, 2))
+    except OSError:
+        return False
+
+
+def read_anew(keys: KeyRing, settings: Settings) -> None:
+    """Takes the keys as their file has them now. A file that cannot be used changes nothing."""
+    try:
+        keys.replace(read_api_keys(settings))
+    except UsageError as error:
+        tell(f"tagcall: the keys stay as they were. {error}")
+    else:
+        tell(f"tagcall: {len(keys)} {'key is' if len(keys) == 1 else 'keys are'} accepted now.")
 
 
 def _save(settings: Settings) -> SaveTurn | None:

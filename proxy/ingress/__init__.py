@@ -5,6 +5,7 @@ Of every request
     http          the order in which it passes through all this
     connections   how many connections there are, and how long a request's head may take
     admission     Host, Origin and key: decided from the head alone, before body and work
+    key_ring      the keys, and whose they are; rate_limits: what each may use in a minute
     balancer      what a balancer in front is told: whom to ask instead
     cors          the headers that let Obsidian's renderer read our answers
     bodies        its body, and JSON and errors as HTTP answers

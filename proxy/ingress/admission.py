@@ -7,16 +7,15 @@ key stops whoever has no business here at all.
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import sha256
 
 from aiohttp import web
 
 from ..errors import RequestError
 from ..wire.reader import shown
+from .key_ring import KeyRing, digest_of
 
 # Whoever puts something here asks for this owner.
 OWNER: web.RequestKey[str] = web.RequestKey("owner", str)
@@ -65,20 +64,20 @@ def key_of(headers: Mapping[str, str]) -> str:
 
 def owner_of(request: web.Request) -> str:
     """Whose Responses these are: those of one key are not for another."""
-    return request.get(OWNER) or sha256(key_of(request.headers).encode("utf-8", "surrogateescape")).hexdigest()
+    return request.get(OWNER) or digest_of(key_of(request.headers))
 
 
 class Admission:
     """The rules of one server. Every check raises `RequestError` when the request is not let in."""
 
     def __init__(
-        self, *, bind_host: str, hosts: Iterable[str] = (), origins: Iterable[str] = (), keys: Iterable[str] = ()
+        self, *, bind_host: str, hosts: Iterable[str] = (), origins: Iterable[str] = (), keys: KeyRing | None = None
     ) -> None:
         self._hosts = LOOPBACK_HOSTS | {_host_name(host) for host in hosts} | {bind_host.lower()}
         # An address cannot be rebound by DNS, and on a network bind it is how the server is reached.
         self._any_address = not is_loopback(bind_host)
         self._origins = OBSIDIAN_ORIGINS | {origin if origin == "file://" else origin.rstrip("/") for origin in origins}
-        self._keys = [sha256(key.encode()).digest() for key in keys]
+        self._keys = KeyRing() if keys is None else keys
 
     def check_host(self, host: str) -> None:
         """`host` is a Host header, or the authority of a request target that has one."""
@@ -116,11 +115,7 @@ class Admission:
                 "KEY'.",
                 status=401,
             )
-        digest = sha256(given.encode("utf-8", "surrogateescape")).digest()
-        matches = [
-            hmac.compare_digest(digest, key) for key in self._keys
-        ]  # all of them, so that the time tells nothing
-        if not any(matches):
+        if not self._keys.accepts(given):
             raise RequestError(
                 "Incorrect API key provided. Use the key that tagcall was started with.",
                 status=401,

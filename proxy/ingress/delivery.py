@@ -40,9 +40,10 @@ from .inspect.inspection import INSPECTION, running
 from .inspect.record import TurnRecord
 from .metrics import METRICS
 from .models import MODELS
+from .rate_limits import RATE_LIMITS
 from .readiness import READINESS
 from .request_log import RequestLog
-from .state import BACKEND, REQUEST_LOG, TURN_OPTIONS
+from .state import BACKEND, KEYS, REQUEST_LOG, TURN_OPTIONS
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -172,6 +173,7 @@ async def _send_all_but_the_last(
 ) -> tuple[list[WireEvent], ApiError | None]:
     """Runs the turn. Returns its last events, once it is closed and what is to be kept is kept, and what they tell."""
     builder, cancellation = exchange.builder, exchange.cancellation
+    app[MODELS].look()
     with app[METRICS].turn(entry.turn) as clock, running(record):
         backend = app[INSPECTION].overheard(app[BACKEND], record)
         turn = answer_request(exchange.turn, backend, app[TURN_OPTIONS], entry.turn, mint=exchange.mint)
@@ -191,6 +193,10 @@ async def _send_all_but_the_last(
                 events = await _made(builder, batch)
                 if isinstance(end, TurnFinished):
                     app[READINESS].saw(None)
+                    entry.used(end.usage)
+                    app[RATE_LIMITS].spend(exchange.owner, end.usage)
+                    model, key = app[MODELS].label(exchange.turn.model), app[KEYS].name_of(exchange.owner)
+                    app[METRICS].tokens(end.usage, model, key)
                     await exchange.keep()
                 entry.saw_first_event()
                 record.left(events, time.monotonic())
@@ -223,6 +229,7 @@ async def answer(request: web.Request, exchange: Exchange) -> web.StreamResponse
     """
     entry, stream = request[REQUEST_LOG], exchange.turn.streamed
     entry.answers(exchange.turn.model, exchange.builder.id, stream=stream)
+    request.app[RATE_LIMITS].take(exchange.owner)
     if not stream:
         await deliver(request.app, exchange, BodySink(), entry)
         return json_reply(exchange.builder.body)

@@ -11,9 +11,10 @@ from aiohttp import web
 from ..contracts import ResponseStore, TextBackend
 from ..errors import ApiError
 from ..ids import mint_id
+from ..tracing import CLIENT_REQUEST, CURRENT, trace_of
 from ..turn import TurnOptions
 from .activity import Activity
-from .admission import Admission
+from .admission import Admission, owner_of
 from .apis import Api, api_of
 from .balancer import asks, second_try
 from .bodies import error_reply, fault, from_aiohttp
@@ -23,9 +24,11 @@ from .health import greet
 from .inspect.inspection import INSPECTION, Inspection, PageOptions
 from .inspect.page import ROOM, check_page, visits_index
 from .inspect.turn_log import TurnLog
+from .key_ring import KeyRing
 from .loop_lag import LoopLag
 from .metrics import METRICS, Metrics
 from .models import MODELS, ModelList
+from .rate_limits import RATE_LIMITS, RateLimits
 from .readiness import READINESS, Readiness
 from .request_log import RequestLog, client_name, log
 from .routes import KEYLESS, call_handler, canonical_path
@@ -35,6 +38,7 @@ from .state import (
     BACKEND,
     BASE_PATH,
     DIALECT,
+    KEYS,
     LOOP_GUARD,
     REASONING_CONTENT,
     REQUEST_LOG,
@@ -63,6 +67,7 @@ async def _admitted(request: web.Request, api: Api, path: str) -> web.StreamResp
         return web.Response(status=204, headers=preflight_headers(request.headers))
     if path not in KEYLESS:
         admission.check_key(request.headers)
+        request[REQUEST_LOG].came_from(request.app[KEYS].name_of(owner_of(request)))
     return await call_handler(request, api, path)
 
 
@@ -100,6 +105,8 @@ async def dispatch(request: web.Request, handler: object) -> web.StreamResponse:
     request[REQUEST_LOG] = entry = RequestLog(
         mint_id("req"), request.method, path, origin, client_name(origin, request.headers.get("User-Agent", ""))
     )
+    entry.trace = trace_of(request.headers)
+    CURRENT.set(entry.trace)
     connection = connection_of(request)
     if connection is not None:
         connection.head_was_read()
@@ -134,6 +141,10 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
         response.headers["x-request-id"] = entry.id
         if (form := request.get(WIRE_FORMAT)) is not None:
             response.headers[form.id_header] = entry.id
+        if entry.trace.client_request:
+            response.headers[CLIENT_REQUEST] = entry.trace.client_request
+        if entry.model is not None:
+            response.headers.update(request.app[RATE_LIMITS].headers(owner_of(request)))
         response.headers["openai-processing-ms"] = str(round(entry.elapsed_ms))
         if entry.turn.warnings:
             response.headers[WARNING] = "; ".join(entry.turn.warnings)
@@ -181,7 +192,7 @@ def create_app(
     backend: TextBackend,
     store: ResponseStore,
     options: TurnOptions,
-    keys: tuple[str, ...],
+    keys: KeyRing,
     *,
     page: PageOptions | None = None,
 ) -> web.Application:
@@ -196,7 +207,8 @@ def create_app(
     app[READINESS] = readiness = Readiness(backend)
     app.cleanup_ctx.append(readiness.run)
     metrics.watch(lambda: readiness.trouble is None, lambda: store.up)
-    app[MODELS] = ModelList(backend, dict(settings.alias), settings.model)
+    app[MODELS] = models = ModelList(backend, dict(settings.alias), settings.model)
+    app.cleanup_ctx.append(models.run)
     app[REASONING_CONTENT] = settings.reasoning_content
     app[DIALECT] = settings.dialect
     app[LOOP_GUARD] = settings.loop_guard
@@ -204,6 +216,8 @@ def create_app(
     app[WAITING] = WaitingResponses()
     app[STORE] = store
     app[TURN_OPTIONS] = options
+    app[KEYS] = keys
+    app[RATE_LIMITS] = RateLimits(keys)
     app[ADMISSION] = admission = Admission(
         bind_host=settings.host, hosts=settings.allow_host, origins=settings.allow_origin, keys=keys
     )

@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 
 from parser import Rule, Tier
 
-from ..contracts import TextBackend, TurnEvent, TurnFailed, TurnFinished
+from ..contracts import TextBackend, TurnEvent, TurnFailed, TurnFinished, Usage
 from ..quota import MAIN_LIMIT, Quota
 from ..turn import Coercion, TurnReport
 from ..wire.pairing import REPAIRS as PAIRING
@@ -63,6 +63,9 @@ TakenOver: TypeAlias = Literal["begun_again", "failed"]
 
 # As the parser says how it read a call -> as it is counted.
 TIERS = {Tier.VALID.value: "valid", Tier.REPAIRED.value: "repaired", Tier.BARE.value: "bare", Tier.HELD.value: "held"}
+
+# Of the input a part is read from the provider's cache, and a part written to it; of the output one is reasoning.
+TOKEN_KINDS = ("input", "cached", "cache_write", "output", "reasoning")
 
 # Seconds. A turn takes from a moment to the hour after which it is interrupted.
 FIRST_EVENT_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300)
@@ -121,6 +124,7 @@ class Metrics:
         self._spoilt = counter("lanes_spoilt", "Conversations that cannot go on at the backend.", "reason")
         self._taken_over = counter("taken_over", "Background responses whose process had gone.", "outcome")
         self._not_stored = counter("not_stored", "What was to be stored, and could not be.", "what")
+        self._tokens = counter("tokens", "Tokens of turns that came to an end.", "kind", "model", "key")
         self._running = 0
         running = Gauge("tagcall_turns_running", "Turns that are running.", registry=registry)
         running.set_function(lambda: self._running)
@@ -164,6 +168,11 @@ class Metrics:
     def taken_over(self, outcome: TakenOver) -> None:
         """Counts a background response of a process that has gone."""
         self._taken_over.labels(outcome).inc()
+
+    def tokens(self, usage: Usage, model: str, key: str) -> None:
+        """Counts what a turn took. `model` and `key` are names that the owner knows, `key` perhaps ""."""
+        for kind in TOKEN_KINDS:
+            self._tokens.labels(kind, model, key or OTHER).inc(getattr(usage, f"{kind}_tokens"))
 
     @contextmanager
     def turn(self, report: TurnReport) -> Iterator[TurnClock]:

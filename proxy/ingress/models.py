@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 
 from aiohttp import web
 
@@ -26,6 +27,29 @@ class ModelList:
         self._aliases = dict(aliases)
         self._named = [Model(name, 0, "tagcall") for name in named]
         self._known: Sequence[Model] = ()
+        self._tasks: asyncio.TaskGroup | None = None
+        self._looking: asyncio.Task[None] | None = None
+
+    async def run(self, _: web.Application) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as self._tasks:
+            yield
+            if self._looking is not None:
+                self._looking.cancel()
+
+    def look(self) -> None:
+        """Asks for the models beside what is being done, as long as none is known."""
+        idle = self._looking is None or self._looking.done()
+        if self._tasks is not None and not self._known and idle:
+            self._looking = self._tasks.create_task(self._look(), name="first look at the models")
+
+    async def _look(self) -> None:
+        with suppress(BackendError):
+            await self.current()
+
+    def label(self, model: str) -> str:
+        """`model` if it is listed, so that it is no word of a client's; else `other`."""
+        listed = {each.id for each in (*self._known, *self._named)} | {*self._aliases.values()}
+        return model if model in listed else "other"
 
     def behind(self, name: str) -> str:
         """What the backend is asked for when a client asks for `name`."""

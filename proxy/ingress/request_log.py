@@ -10,8 +10,13 @@ from structlog.typing import FilteringBoundLogger
 
 from parser import Tier
 
+from ..contracts import Usage
 from ..errors import ApiError
+from ..tracing import NO_TRACE, Trace
 from ..turn import TurnReport
+
+# What the line says of a turn's usage.
+TOKENS = ("input_tokens", "cached_tokens", "output_tokens")
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -35,6 +40,10 @@ class RequestLog:
     response: str | None = None
     failed: ApiError | None = None
     client_gone: bool = False
+    asker: str = ""
+    """The name of the key that asks."""
+    trace: Trace = NO_TRACE
+    usage: Usage | None = None
     whole: bool = False
     turn: TurnReport = field(default_factory=TurnReport)
     _started: float = field(default_factory=time.monotonic)
@@ -50,6 +59,12 @@ class RequestLog:
     def answers(self, model: str, response: str, *, stream: bool) -> None:
         """A turn of `model` is asked for, and `response` will say what came of it."""
         self.model, self.response, self.stream = model, response, stream
+
+    def came_from(self, asker: str) -> None:
+        self.asker = asker
+
+    def used(self, usage: Usage) -> None:
+        self.usage = usage
 
     def asked(self, body: bytes) -> None:
         """The body of the request, for who looks on; nothing of it is logged."""
@@ -96,6 +111,12 @@ class RequestLog:
         }
         if self.client:
             line["client"] = self.client
+        if self.asker:
+            line["key"] = self.asker
+        if self.trace.id:
+            line["trace"] = self.trace.id
+        if self.trace.client_request:
+            line["client_request"] = self.trace.client_request
         if self.model is not None:
             line |= {"model": self.model, "stream": self.stream, "response": self.response}
         turn = self.turn
@@ -124,6 +145,8 @@ class RequestLog:
             }.items()
             if value
         }
+        if self.usage is not None:
+            line |= {name: getattr(self.usage, name) for name in TOKENS}
         if self.failed is not None:
             line |= {"error": self.failed.code or self.failed.type, "error_status": self.failed.status}
             if self.failed.code == "origin_not_allowed":

@@ -19,6 +19,7 @@ from .dialects import check_dialect
 from .event_stream import stream_subscription
 from .following import follow
 from .history import Draft, Library, keep, make_draft
+from .rate_limits import RATE_LIMITS
 from .state import CONVERSATION_LOCKS, REQUEST_LOG, STORE
 
 
@@ -71,6 +72,7 @@ async def _in_background(request: web.Request, draft: Draft, body: bytes, held: 
         )
     stream = draft.request.stream
     request[REQUEST_LOG].answers(draft.request.turn.model, draft.builder.id, stream=stream)
+    request.app[RATE_LIMITS].take(draft.owner)
     queued = await request.app[BACKGROUND_JOBS].start(draft, body, request[REQUEST_LOG], held.pop_all())
     if not stream:
         return json_reply(queued)

@@ -11,12 +11,14 @@ from ..turn import TurnOptions
 from ..wire.wire_format import WireFormat
 from .activity import Activity
 from .admission import Admission
+from .key_ring import KeyRing
 from .locks import ConversationLocks
 from .request_log import RequestLog
 
 ACTIVITY = web.AppKey("activity", Activity)
 ADMISSION = web.AppKey("admission", Admission)
 CONVERSATION_LOCKS = web.AppKey("conversation_locks", ConversationLocks)
+KEYS = web.AppKey("keys", KeyRing)
 # What stands before every path at the address that clients have; "" for nothing.
 BASE_PATH = web.AppKey("base_path", str)
 BACKEND: web.AppKey[TextBackend] = web.AppKey("backend", TextBackend)

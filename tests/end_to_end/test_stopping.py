@@ -6,10 +6,11 @@ import asyncio
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, AuthenticationError
 from pytest_aiohttp import AiohttpServer
 
 from tests.support.codex_programs import ROOT, child_environment
@@ -76,3 +77,39 @@ async def test_the_answer_that_is_running_may_finish(
         if child.returncode is None:
             child.kill()
             await child.wait()
+
+
+async def test_where_keys_are_in_a_file_it_is_read_anew_and_nothing_ends(
+    aiohttp_server: AiohttpServer, tmp_path: Path
+) -> None:
+    server, file = await aiohttp_server(ScriptedChat().app), tmp_path / "keys"
+    file.write_text("ada=sk-old\n")
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "proxy.cli", "serve", "--port", "0", "--api-key-file", str(file),
+        "--backend", str(server.make_url("/v1")), "--store", "none", cwd=ROOT, env=child_environment(tmp_path),
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert child.stdout is not None
+    assert child.stderr is not None
+    try:
+        async with asyncio.timeout(PATIENCE):
+            url = (await child.stdout.readline()).decode().strip().removeprefix("tagcall is ready on ")
+            for content, said, accepted in (
+                ("ada=sk-new\n", b"1 key is accepted now", ["sk-new"]),
+                ("ada=sk-1 many\n", b"the keys stay as they were", ["sk-new"]),
+                ("ada=sk-new\nbob=sk-bob\n", b"2 keys are accepted now", ["sk-new", "sk-bob"]),
+            ):
+                file.write_text(content)
+                child.send_signal(signal.SIGHUP)
+                while said not in await child.stderr.readline():
+                    pass
+                for key in ("sk-old", "sk-new", "sk-bob"):
+                    async with AsyncOpenAI(base_url=url, api_key=key, max_retries=0) as client:
+                        with nullcontext() if key in accepted else pytest.raises(AuthenticationError):
+                            await client.models.list()
+            child.terminate()
+            await child.communicate()
+            assert child.returncode == 0
+    finally:
+        if child.returncode is None:
+            child.kill()

@@ -27,6 +27,7 @@ from structlog.typing import FilteringBoundLogger
 
 from ...contracts import BackendEvent, Health, Load, Model, Prompt
 from ...errors import BackendError
+from ...tracing import CURRENT
 from ..answers import DISCONNECTED, REFUSED, TIMEOUT, shutting_down, unavailable
 from .characters import read_whole
 from .errors import Rejection, concession, failure, read_rejection
@@ -185,7 +186,7 @@ class ChatBackend:
                     response = await session.post(
                         f"{self.url}/chat/completions",
                         data=body,
-                        headers={"Content-Type": "application/json"},
+                        headers={"Content-Type": "application/json", **CURRENT.get().headers()},
                         # Another host is nobody who should see the key.
                         allow_redirects=False,
                         trace_request_ctx=seen,

@@ -18,7 +18,7 @@ from ...wire.responses.request import lookups
 from ..history import make_draft
 from ..metrics import METRICS
 from ..request_log import RequestLog
-from ..state import CONVERSATION_LOCKS
+from ..state import CONVERSATION_LOCKS, KEYS
 from .elsewhere import end_elsewhere
 from .job import Job
 from .jobs import Jobs
@@ -136,6 +136,7 @@ class Leases:
             await self._journal.begin(by, job.events)
             self._journal.forget(run)
             entry = RequestLog(mint_id("req"), "POST", "/responses")
+            entry.came_from(app[KEYS].name_of(request.owner))
             entry.answers(draft.request.turn.model, stored.id, stream=draft.request.stream)
             self._jobs.take_up(job, entry, held.pop_all())
         app[METRICS].taken_over("begun_again")

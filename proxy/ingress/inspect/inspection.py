@@ -43,7 +43,7 @@ class Inspection:
     def turn(self, entry: RequestLog, request: TurnRequest) -> Iterator[TurnRecord]:
         """Keeps a record of one turn, which is told what happens."""
         record = TurnRecord(
-            entry.id, at=time.time(), began=time.monotonic(), route=entry.route, client=entry.client,
+            entry.id, at=time.time(), began=time.monotonic(), route=entry.route, client=entry.client, key=entry.asker,
             model=entry.model or request.model, method=entry.method,
         )  # fmt: skip
         record.changed = lambda: self.feed.tell(record.id)

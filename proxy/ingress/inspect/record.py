@@ -41,11 +41,21 @@ class TurnState(StrEnum):
 class TurnRecord:
     """One turn; a `TurnObserver`. `changed` is called when its summary would be another one.
 
-    `method` is that of its request, "WS" for one on a WebSocket. `turned_away`: nothing left but this error.
+    `key` is the name of the key that it was asked with, `method` that of its request, "WS" for one on a WebSocket.
+    `turned_away`: nothing left but this error.
     """
 
     def __init__(
-        self, id: str, *, at: float, began: float, route: str, client: str, model: str, method: str = "POST"
+        self,
+        id: str,
+        *,
+        at: float,
+        began: float,
+        route: str,
+        client: str,
+        model: str,
+        method: str = "POST",
+        key: str = "",
     ) -> None:
         self.id = id
         self.at = at
@@ -53,6 +63,7 @@ class TurnRecord:
         self.method = method
         self.route = route
         self.client = client
+        self.key = key
         self.model = model
         self.group = id
         self.end: Hashable = None
@@ -173,6 +184,7 @@ class TurnRecord:
             "group": self.group,
             "at": self.at,
             "client": self.client,
+            "key": self.key,
             "method": self.method,
             "path": self.route,
             "model": self.model,

@@ -28,6 +28,7 @@ from ...wire.realtime.versions import BETA, GA, Words
 from ..admission import owner_of
 from ..bodies import note_message
 from ..delivery import Cancellation, Exchange, deliver
+from ..rate_limits import RATE_LIMITS
 from .socket import Socket, serve_socket, shutting_down
 
 # Responses beside the one that joins the conversation.
@@ -187,6 +188,7 @@ class RealtimeSession:
                 type="requests",
                 code="rate_limit_exceeded",
             )
+        self._socket.request.app[RATE_LIMITS].take(self._owner)
         settings = self._settings.changed(wanted, self._words)
         items = self._items if wanted.get("input") is None else chosen_items(self._items, wanted)
         insists = wanted.get("tool_choice") is not None

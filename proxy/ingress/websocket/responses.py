@@ -30,6 +30,7 @@ from ..bodies import fault, note_message
 from ..delivery import Exchange, deliver
 from ..event_stream import HEAD_WAIT
 from ..history import Draft, Library, keep
+from ..rate_limits import RATE_LIMITS
 from ..request_log import RequestLog
 from ..responses import begin_draft
 from ..state import STORE
@@ -235,6 +236,7 @@ class ResponsesSession:
                 await self._keep(draft, entry)
                 await self._socket.send(in_lane(event, lane) for event in events)
             else:
+                self._request.app[RATE_LIMITS].take(draft.owner)
                 exchange = Exchange(draft.request.turn, draft.owner, draft.builder, partial(self._keep, draft, entry))
                 await deliver(self._request.app, exchange, LaneSink(self._socket, lane), entry)
 

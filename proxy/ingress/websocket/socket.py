@@ -90,8 +90,9 @@ class Socket:
         """A turn: a stopping server waits for it, and its line is written when it is over."""
         upgrade = self.request[REQUEST_LOG]
         entry = RequestLog(
-            mint_id("req"), "WS", upgrade.path, upgrade.origin, upgrade.client, upgrade.route, stream=True
-        )
+            mint_id("req"), "WS", upgrade.path, upgrade.origin, upgrade.client, upgrade.route, stream=True,
+            asker=upgrade.asker, trace=upgrade.trace,
+        )  # fmt: skip
         self._running += 1
         self._idle.clear()
         status: int | None = None

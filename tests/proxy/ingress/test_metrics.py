@@ -97,6 +97,27 @@ async def test_a_turn_is_counted_by_its_outcome_and_by_what_became_of_its_calls(
     assert value(found, "tagcall_backend_starts_total") == 1
 
 
+async def test_tokens_are_counted_by_model_and_key_and_stand_in_the_log(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text("ada=sk-ada\nsk-nobody\n")
+    with capture_logs() as logs:
+        async with client(*["Hi."] * 3, api_key_file=file, store="memory") as (session, url):
+            async with session.get(f"{url}/models", headers={"Authorization": "Bearer sk-ada"}) as response:
+                assert response.status == 200
+            for model, key in (("scripted", "sk-ada"), ("a client's word", "sk-ada"), ("scripted", "sk-nobody")):
+                headers = {"Authorization": f"Bearer {key}"}
+                async with session.post(f"{url}/responses", json={**BODY, "model": model}, headers=headers) as response:
+                    assert response.status == 200
+            session.headers["Authorization"] = "Bearer sk-ada"
+            found = await samples(session, url)
+    for model, key in (("scripted", "ada"), ("other", "ada"), ("scripted", "other")):
+        for kind, tokens in (("input", 100), ("cached", 40), ("output", 20), ("reasoning", 5), ("cache_write", 0)):
+            assert value(found, "tagcall_tokens_total", kind=kind, model=model, key=key) == tokens
+    lines = [line for line in logs if line.get("path") == "/responses"]
+    assert [line.get("key") for line in lines] == ["ada", "ada", None]
+    assert {(line["input_tokens"], line["cached_tokens"], line["output_tokens"]) for line in lines} == {(100, 40, 20)}
+
+
 async def test_an_answer_that_is_cut_is_an_interrupt() -> None:
     answer = write_call("read_note", "{}") * 2
     async with client(answer, "x" * 900) as (session, url):

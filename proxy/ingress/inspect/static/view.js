@@ -66,7 +66,7 @@ export function turnRow(turn, open) {
     ...turn.calls.map(callMark),
     node("span", { class: "numbers" }, seconds(turn.seconds)),
     tokens ? node("span", { class: "numbers" }, tokens) : null,
-    node("span", { class: "client" }, turn.client || "a client without a name"));
+    node("span", { class: "client" }, [turn.key, turn.client || "a client without a name"].filter(Boolean).join(" \u00b7 ")));
 }
 
 // How a tool's part of the conversation begins, and how another's does.

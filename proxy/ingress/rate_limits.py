@@ -1,0 +1,110 @@
+"""What a key may use in a minute: requests, and tokens of its turns, counted in this process.
+
+What is left of a limit fills up evenly. A turn is begun as long as anything is left, for nobody knows beforehand what
+it takes; what it has taken is counted when it is over, so the next ones wait for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from aiohttp import web
+
+from ..contracts import Usage
+from ..errors import RequestError
+from .key_ring import KeyRing
+
+Unit: TypeAlias = Literal["requests", "tokens"]
+
+# As OpenAI's sentence names them.
+IN_WORDS = {"requests": "requests per min (RPM)", "tokens": "tokens per min (TPM)"}
+
+# Seconds.
+MINUTE = 60.0
+
+
+@dataclass(slots=True)
+class Bucket:
+    """`left` of `most`, as it was `at` a moment."""
+
+    most: int
+    left: float
+    at: float
+
+    def fill(self, most: int, now: float) -> None:
+        """What has come back until now. Another limit than before holds at once."""
+        self.left = min(float(most), self.left + (most - self.most) + (now - self.at) * most / MINUTE)
+        self.most, self.at = most, now
+
+    def seconds_until(self, left: float) -> float:
+        return max(0.0, (left - self.left) * MINUTE / self.most)
+
+
+class RateLimits:
+    def __init__(self, keys: KeyRing, clock: Callable[[], float] = time.monotonic) -> None:
+        self._keys = keys
+        self._clock = clock
+        self._buckets: dict[tuple[str, Unit], Bucket] = {}
+
+    def _filled(self, owner: str) -> Iterator[tuple[Unit, Bucket]]:
+        """The buckets of an owner whose key has limits, as they are now."""
+        if (key := self._keys.of(owner)) is None:
+            return
+        limits: tuple[tuple[Unit, int | None], ...] = (("requests", key.requests), ("tokens", key.tokens))
+        for unit, most in limits:
+            if most is not None:
+                now = self._clock()
+                bucket = self._buckets.setdefault((owner, unit), Bucket(most, most, now))
+                bucket.fill(most, now)
+                yield unit, bucket
+
+    def take(self, owner: str) -> None:
+        """One request more. Raises `RequestError` when a limit of its key has nothing left."""
+        buckets = dict(self._filled(owner))
+        for unit, bucket in buckets.items():
+            if bucket.left < 1:
+                raise _reached(unit, bucket)
+        if (requests := buckets.get("requests")) is not None:
+            requests.left -= 1
+
+    def spend(self, owner: str, usage: Usage) -> None:
+        """What a turn has taken."""
+        for unit, bucket in self._filled(owner):
+            if unit == "tokens":
+                bucket.left -= usage.input_tokens + usage.output_tokens
+
+    def headers(self, owner: str) -> dict[str, str]:
+        """How it stands, for who asks; nothing for a key without limits."""
+        told: dict[str, str] = {}
+        for unit, bucket in self._filled(owner):
+            told[f"x-ratelimit-limit-{unit}"] = str(bucket.most)
+            told[f"x-ratelimit-remaining-{unit}"] = str(max(0, int(bucket.left)))
+            told[f"x-ratelimit-reset-{unit}"] = _duration(bucket.seconds_until(bucket.most))
+        return told
+
+
+def _reached(unit: Unit, bucket: Bucket) -> RequestError:
+    wait = bucket.seconds_until(1)
+    used = bucket.most - max(0, int(bucket.left))
+    return RequestError(
+        f"Rate limit reached for this key on {IN_WORDS[unit]}: Limit {bucket.most}, Used {used}, Requested 1. Please "
+        f"try again in {_duration(wait)}.",
+        status=429,
+        type=unit,
+        code="rate_limit_exceeded",
+        retry_after=wait,
+    )
+
+
+def _duration(seconds: float) -> str:
+    """As OpenAI writes it: `340ms`, `12.5s`, `1m30s`."""
+    if seconds < 1:
+        return f"{round(seconds * 1000)}ms"
+    minutes, rest = divmod(round(seconds, 1), MINUTE)
+    return f"{minutes:.0f}m{rest:g}s" if minutes else f"{rest:g}s"
+
+
+RATE_LIMITS = web.AppKey("rate_limits", RateLimits)

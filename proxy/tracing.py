@@ -1,0 +1,47 @@
+"""By what a request is known in the traces of those who sent it: carried through to the log and to a model's server.
+
+What comes from outside is taken only in the form that it has to have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+# W3C Trace Context, version 00 and those to come; and OpenAI's header for a name that the client chooses.
+TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?P<trace>[0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-\S{0,200})?")
+CLIENT_ID = re.compile(r"[\x21-\x7e]{1,200}")
+PARENT, CLIENT_REQUEST = "traceparent", "x-client-request-id"
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """`""` for what did not come."""
+
+    parent: str = ""
+    client_request: str = ""
+
+    @property
+    def id(self) -> str:
+        found = TRACEPARENT.fullmatch(self.parent)
+        return found["trace"] if found else ""
+
+    def headers(self) -> dict[str, str]:
+        """For whom is asked next."""
+        both = {PARENT: self.parent, CLIENT_REQUEST: self.client_request}
+        return {name: value for name, value in both.items() if value}
+
+
+def trace_of(headers: Mapping[str, str]) -> Trace:
+    parent, client_request = headers.get(PARENT, ""), headers.get(CLIENT_REQUEST, "")
+    return Trace(
+        parent if TRACEPARENT.fullmatch(parent) else "", client_request if CLIENT_ID.fullmatch(client_request) else ""
+    )
+
+
+NO_TRACE = Trace()
+
+# That of the request which is being served.
+CURRENT: ContextVar[Trace] = ContextVar("trace", default=NO_TRACE)
