@@ -20,7 +20,7 @@ quotation     whether a call without the key is one: by where it stands, and by 
 spelling      what a text says, however it is spelled
 """
 
-from .block import offered_tools
+from .block import offered_tools, show_tools
 from .call_key import KEY_LENGTH, MASK, holds_word
 from .canonical import canonical, looping_calls
 from .compaction import compacted, compaction_request, summarised, to_sum_up
@@ -39,7 +39,7 @@ from .escape import (
 from .grounds import Grounds
 from .items import Item, OwnLine, chain, meaning_of_answer
 from .profiles import FRONTIER, PROFILES, SMALL, ModelRule, PromptProfile
-from .prose import no_result, nothing_said, tools_found
+from .prose import already_offered, no_result, nothing_said
 from .quotation import BLOCK, CONTEXT, CallWords, Place, SentWords
 from .render import RenderedTurn, render_turn, text_before_key
 from .repair import (
@@ -110,6 +110,7 @@ __all__ = [
     "Transcript",
     "Unescaper",
     "UserTurn",
+    "already_offered",
     "answer_now",
     "answer_unless_open",
     "arguments_misfit",
@@ -137,11 +138,11 @@ __all__ = [
     "output_misfit",
     "render_turn",
     "result_repeated",
+    "show_tools",
     "shows_header",
     "summarised",
     "text_before_key",
     "to_sum_up",
-    "tools_found",
     "unescape",
     "unescape_json",
     "untrusted_strings",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from parser import Tool, ToolRegistry, write_call
 
@@ -35,6 +36,20 @@ def tool_line(tool: Tool) -> str:
     if tool.parameters is not None:
         members.append(f'"parameters":{tool.parameters}')
     return one_line(escape_json(f"{{{','.join(members)}}}"))
+
+
+def show_tools(tools: Sequence[Tool]) -> str:
+    """What a search for tools has found, to stand where it was found: the block at the front stays as it is.
+
+    Not escaped twice: like any result it is escaped where it is shown.
+    """
+    return "\n".join([line("tools_found"), *map(tool_line, tools)]) if tools else line("no_tools_found")
+
+
+def front_tools(tools: ToolRegistry, brought: frozenset[str]) -> ToolRegistry:
+    """Those of the `tools` on offer that the block shows: all but what is shown where it was found."""
+    front = tools.only(tool.name for tool in tools if tool.name not in brought) if brought else tools
+    return front if len(front) else tools
 
 
 def _unlike(registry: ToolRegistry, name: str) -> str:

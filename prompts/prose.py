@@ -48,9 +48,9 @@ def line(name: str, /, form: str = "", **values: str) -> str:
     return _LINES[name].substitute(values, open=OPEN_TAG, close=CLOSE_TAG, form=form)
 
 
-def tools_found(names: Sequence[str]) -> str:
-    """The result of a search for tools."""
-    return line("tools_found", names=", ".join(names)) if names else line("no_tools_found")
+def already_offered(names: Sequence[str]) -> str:
+    """The result of a search that has found what is on offer anyway."""
+    return line("already_offered", names=", ".join(names))
 
 
 def nothing_said() -> str:

@@ -10,7 +10,7 @@ from math import inf
 
 from parser import ToolRegistry
 
-from .block import json_passage, notation, offer, offered_tools
+from .block import front_tools, json_passage, notation, offer, offered_tools
 from .conversation import PageWriter, harmless, text_length, visible, write_conversation
 from .deferred import Deferred
 from .escape import escape, normalise_newlines
@@ -77,13 +77,14 @@ def render_turn(
     tools = offered_tools(registry, choice)
     if not len(tools):
         key = None
-    calls = notation(tools, profile, key) if len(tools) else ""
+    front = front_tools(tools, transcript.brought)
+    calls = notation(front, profile, key) if len(tools) else ""
     answer_form = json_passage(json_answer, beside_calls=bool(calls)) if json_answer else ""
     before_key = text_before_key(transcript, tools, parallel=parallel, profile=profile)
     head = _joined(before_key, calls, answer_form)
     developer = head
     if profile.named_results or _guides_later(transcript):
-        developer = _joined(_guidance(transcript, transcript.entries), _offer(tools, parallel), calls, answer_form)
+        developer = _joined(_guidance(transcript, transcript.entries), _offer(front, parallel), calls, answer_form)
     # Of a conversation without tools nobody asks how long it is.
     enough = profile.remind_after if len(tools) and profile.remind_after is not None else inf
     closing = partial(_closing_lines, transcript, tools, choice, profile, form=call_form(key), fault=fault, alone=alone)
@@ -114,7 +115,8 @@ def render_turn(
 
 def text_before_key(transcript: Transcript, tools: ToolRegistry, *, parallel: bool, profile: PromptProfile) -> str:
     """The beginning of `head`: what the client told the model in front of the conversation, and the tools on offer."""
-    offered = _offer(tools, parallel, named_results=profile.named_results)
+    front = front_tools(tools, transcript.brought)
+    offered = _offer(front, parallel, named_results=profile.named_results)
     return _joined(_guidance(transcript, leading_guidance(transcript)), offered)
 
 

@@ -63,10 +63,14 @@ class PastCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """`call_id` matches `^[A-Za-z0-9_.:-]{1,128}$`: the request parser has checked it."""
+    """`call_id` matches `^[A-Za-z0-9_.:-]{1,128}$`: the request parser has checked it.
+
+    `brings` are the names of tools that it shows, as `show_tools` does: they are on offer from here on.
+    """
 
     call_id: str
     parts: tuple[Part, ...]
+    brings: tuple[str, ...] = ()
 
 
 Entry = Guidance | UserTurn | AssistantText | PastCall | ToolResult
@@ -78,6 +82,11 @@ class Transcript:
 
     entries: tuple[Entry, ...]
     instructions: str | None = None
+
+    @property
+    def brought(self) -> frozenset[str]:
+        """The names of the tools that its results show."""
+        return frozenset(name for entry in self.entries if isinstance(entry, ToolResult) for name in entry.brings)
 
 
 class ChoiceMode(Enum):

@@ -73,6 +73,13 @@ class ToolSet:
     hosted: frozenset[str] = frozenset()
     unfound: Mapping[str, JsonObject] = field(default_factory=dict)
     """By the model's name of a deferred tool what a hosted search brings of it: it, or its whole namespace."""
+    late: frozenset[str] = frozenset()
+    """The model's names of what is on offer because the conversation brought it."""
+
+    def brought(self, names: Iterable[str]) -> tuple[Tool, ...]:
+        """Those of these tools, by the model's names, that are on offer because the conversation brought them."""
+        late = (self.registry.match(name) for name in names if name in self.late)
+        return tuple(tool for tool in late if tool is not None)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -135,6 +142,7 @@ class _Collector:
         self.declared: dict[str, DeclaredName] = {}
         self.hosted: set[str] = set()
         self.unfound: dict[str, JsonObject] = {}
+        self.late: set[str] = set()
         self._schema_bytes = 0
 
     def add(self, tool: Reader, *, late: bool = False) -> None:
@@ -216,6 +224,8 @@ class _Collector:
                 param="tools",
             )
         self.declared[flat] = known
+        if late:
+            self.late.add(flat)
         self.tools.append(Tool(flat, body.string("description"), self._schema(body, parameters), strict=strict))
 
     def _schema(self, body: Reader, schema: JsonValue) -> str | None:
@@ -249,7 +259,7 @@ def collect_tools(tools: Iterable[Reader], late: Iterable[Reader] = ()) -> ToolS
         collector.add(tool, late=True)
     return ToolSet(
         ToolRegistry(collector.tools), tuple(collector.echo), collector.declared, frozenset(collector.hosted),
-        collector.unfound,
+        collector.unfound, frozenset(collector.late),
     )  # fmt: skip
 
 

@@ -131,6 +131,8 @@ async def test_under_a_name_that_codex_knows_the_model_searches_for_its_tools(
         codex.configure(provider(url, websockets=websockets), model=SEARCHING_MODEL)
         assert await codex.ask("When does Alpha start?") == ANSWER
     assert codex.calls == list(CALLS)
+    # What is found is shown where it was found: the beginning of the prompt stays, and so does the provider's cache.
+    assert continued(model.requests) == len(model.requests) - 1
 
 
 def programmer(body: Mapping[str, Any]) -> Reply:

@@ -31,7 +31,9 @@ from prompts import (
     arguments_misfit,
     output_misfit,
     render_turn,
+    show_tools,
 )
+from tests.support.parts import text_of_parts
 
 PATH = '{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}'
 REGISTRY = ToolRegistry([Tool("read_note", "Read a note.", PATH), Tool("search", "Search the vault.")])
@@ -233,3 +235,17 @@ def test_everything_renders(
     rendered = turn(*entries, choice=ToolChoice(mode, names), parallel=parallel, profile=profile, key=key, fault=fault)
     assert rendered.developer != ""
     assert all(part.text for part in rendered.parts if isinstance(part, Text))
+
+
+def test_a_tool_that_a_search_found_is_shown_there_and_the_front_stays_as_it_is() -> None:
+    found = ToolRegistry([*REGISTRY, Tool("fetch", "Fetches.")])
+    brought = ToolResult("call_s", (Text(show_tools([Tool("fetch", "Fetches.")])),), ("fetch",))
+    searched = (ASKED, PastCall("call_s", "search", "{}"), brought)
+    before, after = turn(ASKED, key="k"), turn(*searched, registry=found, key="k")
+    assert after.head == before.head
+    assert after.developer == before.developer
+    assert text_of_parts(after.items[-1].parts).endswith('{"name":"fetch","description":"Fetches."}')
+    # Where the result is gone, or nothing else is on offer, it is shown in front.
+    assert '"fetch"' in (turn(ASKED, registry=found).head or "")
+    assert '"fetch"' in (turn(*searched, registry=found.only(["fetch"])).head or "")
+    assert show_tools([]) == "No tool was found."

@@ -11,10 +11,23 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
+from typing import TypeGuard
 
 import orjson
 
-from prompts import AssistantText, Entry, Guidance, Image, Part, PastCall, Text, ToolResult, UserTurn, tools_found
+from prompts import (
+    AssistantText,
+    Entry,
+    Guidance,
+    Image,
+    Part,
+    PastCall,
+    Text,
+    ToolResult,
+    UserTurn,
+    already_offered,
+    show_tools,
+)
 
 from ...errors import RequestError
 from ...ids import shown_id
@@ -24,12 +37,37 @@ from ..pairing import Paired, paired
 from ..parameters import MAX_ITEMS
 from ..pdf import MAGIC, PdfError, pdf_text
 from ..reader import Reader, wrong_type, wrong_value
+from ..tools import ToolSet
 
 ROLES = ("user", "assistant", "system")
 
+# The block by which a client's search for tools tells what it has found.
+REFERENCE = "tool_reference"
 
-def parse_conversation(request: Reader) -> Paired:
-    """`messages` of a request as transcript entries. Raises `RequestError`."""
+NO_TOOLS = ToolSet()
+
+
+def referred_tools(request: Reader) -> frozenset[str]:
+    """The names of the tools that results in `messages` refer to; nothing else of them is looked at."""
+    messages = request.get("messages")
+    names: set[str] = set()
+    for message in messages if isinstance(messages, list) else ():
+        content = message.get("content") if isinstance(message, dict) else None
+        for block in content if isinstance(content, list) else ():
+            match block:
+                case {"type": "tool_result", "content": [*found]}:
+                    names |= {each["tool_name"] for each in found if _refers(each)}
+                case _:
+                    pass
+    return frozenset(names)
+
+
+def _refers(block: JsonValue) -> TypeGuard[dict[str, str]]:
+    return isinstance(block, dict) and block.get("type") == REFERENCE and isinstance(block.get("tool_name"), str)
+
+
+def parse_conversation(request: Reader, tools: ToolSet = NO_TOOLS) -> Paired:
+    """`messages` of a request as transcript entries; `tools` are those on offer. Raises `RequestError`."""
     if request.require("messages") == []:
         raise RequestError("messages: at least one message is required.", param="messages")
     entries: list[Entry] = []
@@ -38,7 +76,7 @@ def parse_conversation(request: Reader) -> Paired:
         blocks = list(_blocks(message, "content"))
         match role := message.required_string("role"):
             case "user":
-                entries += _user(blocks)
+                entries += _user(blocks, tools)
             case "assistant":
                 entries += _assistant(blocks)
             case "system":
@@ -78,11 +116,11 @@ def _texts(blocks: Iterable[Reader]) -> Iterator[str]:
             yield text
 
 
-def _user(blocks: Iterable[Reader]) -> Iterator[Entry]:
+def _user(blocks: Iterable[Reader], tools: ToolSet) -> Iterator[Entry]:
     said: list[Part] = []
     for block in blocks:
         if block.get("type") == "tool_result":
-            yield _result(block)
+            yield _result(block, tools)
         else:
             said += _parts(block)
     if said:
@@ -111,15 +149,22 @@ def _input(value: JsonValue) -> str:
     return value if isinstance(value, str) and value else orjson.dumps(value or {}).decode()
 
 
-def _result(block: Reader) -> ToolResult:
-    parts = [part for inner in _blocks(block, "content") for part in _parts(inner)]
+def _result(block: Reader, tools: ToolSet) -> ToolResult:
+    content = list(_blocks(block, "content"))
+    parts = [part for inner in content for part in _parts(inner)]
+    names = [inner.required_string("tool_name") for inner in content if inner.get("type") == REFERENCE]
+    found = tools.brought(names)
+    if found:
+        parts.append(Text(show_tools(found)))
+    if offered := [name for name in names if name in tools.registry and name not in tools.late]:
+        parts.append(Text(already_offered(offered)))
     if block.boolean("is_error"):
         match parts:
             case [Text(text), *rest]:
                 parts = [Text(f"error: {text}"), *rest]
             case _:
                 parts = [Text("error"), *parts]
-    return ToolResult(shown_id(block.required_string("tool_use_id")), tuple(parts))
+    return ToolResult(shown_id(block.required_string("tool_use_id")), tuple(parts), tuple(tool.name for tool in found))
 
 
 def _parts(block: Reader) -> Iterator[Part]:
@@ -135,8 +180,6 @@ def _parts(block: Reader) -> Iterator[Part]:
         case "search_result":
             head = f"Search result '{block.string('title')}' ({block.string('source')}):"
             yield Text(f"{head}\n{text_of(block, 'content')}")
-        case "tool_reference":
-            yield Text(tools_found([block.required_string("tool_name")]))
         case _:
             pass
 

@@ -5,12 +5,13 @@ custom           offered: its `input_schema` is a function's parameters
   of the server's  not offered, and told: nothing here could run them
   computer, ...    refused: a set of tools whose schemas nobody sends
   any other        offered if it has a schema, else not, and told
+  deferred         offered once a search of the client's has found it, and shown where it was found
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from prompts import ChoiceMode, ToolChoice
@@ -26,6 +27,9 @@ PLACEHOLDER = "DeferredToolPlaceholder"
 # A type with its date behind it.
 _DATED = re.compile(r"(.+?)_\d{8}")
 _SERVERS = re.compile(r"(?:web_search|web_fetch|code_execution|tool_search_tool\w*|advisor|mcp_toolset)(?:_\d{8})?")
+# The beginning of the types of Anthropic's own searches for tools.
+HOSTED_SEARCH = "tool_search_tool"
+
 _TOOLSETS = re.compile(r"(?:computer|browser)(?:_\w+)?")
 
 CHOICES = ("auto", "any", "tool", "none")
@@ -99,11 +103,18 @@ class MessagesTools:
     parallel: bool
 
 
-def parse_messages_tools(request: Reader) -> MessagesTools:
-    """`tools` and `tool_choice` of a request. Raises `RequestError`."""
+def parse_messages_tools(request: Reader, found: Collection[str] = ()) -> MessagesTools:
+    """`tools` and `tool_choice` of a request. Raises `RequestError`.
+
+    Deferred tools are on offer once the conversation has `found` them. Where Anthropic would search, nobody does: they
+    are on offer at once.
+    """
     hosted: set[str] = set()
-    tools = collect_tools(_offered(request, hosted))
-    tools = replace(tools, hosted=frozenset(hosted))
+    offered = list(_offered(request, hosted))
+    searched = not any(kind.startswith(HOSTED_SEARCH) for kind in hosted)
+    front = (tool for tool in offered if not (searched and _is_deferred(tool)))
+    late = (tool for tool in offered if searched and _is_deferred(tool) and tool.get("name") in found)
+    tools = replace(collect_tools(front, late), hosted=frozenset(hosted))
     choice = request.object("tool_choice")
     parallel = choice is None or choice.boolean("disable_parallel_tool_use") is not True
     return MessagesTools(tools, _choice(choice, tools), parallel)
@@ -129,8 +140,12 @@ def _offered(request: Reader, hosted: set[str]) -> Iterator[Reader]:
             hosted.add(kind)
 
 
+def _is_deferred(tool: Reader) -> bool:
+    return tool.boolean("defer_loading") is True
+
+
 def _function(tool: Reader, description: str | None, schema: JsonValue) -> Reader:
-    members: JsonObject = {name: tool.get(name) for name in ("name", "strict")}
+    members: JsonObject = {name: tool.get(name) for name in ("name", "strict", "defer_loading")}
     return Reader({**members, "type": "function", "description": description, "parameters": schema}, tool.path)
 
 

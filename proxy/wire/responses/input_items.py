@@ -184,12 +184,12 @@ class _Items:
         """An output of any kind answers a call of any kind: the id leaves no doubt."""
         given = "tools" if kind == "tool_search_output" else "output"
         item.require(given)
-        parts = search_result(item) if given == "tools" else parse_parts(item, given)
+        parts, brings = search_result(item, self._tools) if given == "tools" else (parse_parts(item, given), ())
         call_id = self._answered_call(item, kind)
         if call_id is None:
             self.entries.append(ToolResult(shown_id(self._tool_of(item)), parts))
             return
-        self._result(ToolResult(call_id, parts), item.get(given), CALL_NOUNS[OUTPUTS[kind]])
+        self._result(ToolResult(call_id, parts, brings), item.get(given), CALL_NOUNS[OUTPUTS[kind]])
 
     def _answered_call(self, item: Reader, kind: str) -> str | None:
         """The id of the call that an output answers. One that has none but the name of its tool answers the newest open

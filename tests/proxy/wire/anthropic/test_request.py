@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from prompts import AssistantText, Guidance, PastCall, ToolResult, UserTurn
+from prompts import FRONTIER, AssistantText, Guidance, PastCall, Text, ToolResult, UserTurn, render_turn
 from proxy.contracts import OutputFormat, Sampling
 from proxy.errors import RequestError
 from proxy.wire.anthropic.request import UNANSWERED, UNSERVED, MessagesRequest, parse_messages_request
@@ -171,3 +171,30 @@ def test_a_call_without_its_result_is_answered_all_the_same_and_told() -> None:
     request = parsed(messages=[*HI, called, {"role": "user", "content": "Well?"}])
     assert request.turn.warnings == (UNANSWERED,)
     assert isinstance(request.turn.transcript.entries[2], ToolResult)
+
+
+def test_what_a_search_found_is_shown_where_it_was_found_and_not_in_front() -> None:
+    found: list[JsonValue] = [{"type": "tool_reference", "tool_name": name} for name in ("fetch", "read", "nobody")]
+    messages: list[JsonValue] = [
+        *HI,
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "search", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": [*found]}]},
+    ]
+    schema: JsonObject = {"type": "object"}
+    read: JsonObject = {"name": "read", "input_schema": schema}
+    fetch: JsonObject = {"name": "fetch", "input_schema": schema, "defer_loading": True}
+    before = parsed(tools=[fetch, read]).turn
+    after = parsed(tools=[fetch, read], messages=messages).turn
+    assert [tool.name for tool in before.registry] == ["read"]
+    assert [tool.name for tool in after.registry] == ["read", "fetch"]
+    *_, result = after.transcript.entries
+    assert isinstance(result, ToolResult)
+    assert result.brings == ("fetch",)
+    told = "".join(part.text for part in result.parts if isinstance(part, Text))
+    assert '{"name":"fetch","parameters":{"type":"object"}}' in told
+    assert "These tools are among yours: read" in told
+    heads = [
+        render_turn(turn.transcript, turn.registry, turn.choice, parallel=True, profile=FRONTIER, key="k").head
+        for turn in (before, after)
+    ]
+    assert heads[0] == heads[1]

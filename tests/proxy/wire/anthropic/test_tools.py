@@ -10,9 +10,10 @@ import pytest
 from prompts import ChoiceMode, ToolChoice
 from proxy.errors import RequestError
 from proxy.wire.anthropic.tools import PLACEHOLDER, MessagesTools, parse_messages_tools
+from proxy.wire.json_body import JsonObject
 from proxy.wire.reader import Reader
 
-READ = {"name": "read", "description": "Reads.", "input_schema": {"type": "object"}, "strict": True}
+READ: JsonObject = {"name": "read", "description": "Reads.", "input_schema": {"type": "object"}, "strict": True}
 
 
 def parsed(*tools: Any, **members: Any) -> MessagesTools:
@@ -104,3 +105,24 @@ def test_a_choice_and_how_many_calls(choice: Any, meant: ToolChoice, alone: bool
 )
 def test_what_is_wrong_is_named(tools: list[Any], choice: Any, named: str) -> None:
     assert named in refusal(*tools, tool_choice=choice)
+
+
+FETCH: JsonObject = {"name": "fetch", "input_schema": {"type": "object"}, "defer_loading": True}
+
+
+def names(chosen: MessagesTools) -> list[str]:
+    return [tool.name for tool in chosen.tools.registry]
+
+
+def test_a_deferred_tool_is_on_offer_once_it_was_found() -> None:
+    assert names(parsed(FETCH, READ)) == ["read"]
+    chosen = parse_messages_tools(Reader({"tools": [FETCH, READ]}), {"fetch", "read"})
+    assert names(chosen) == ["read", "fetch"]
+    assert chosen.tools.late == {"fetch"}
+
+
+def test_where_anthropic_would_search_deferred_tools_are_on_offer_at_once() -> None:
+    search = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
+    chosen = parsed(search, FETCH, READ)
+    assert names(chosen) == ["fetch", "read"]
+    assert not chosen.tools.late

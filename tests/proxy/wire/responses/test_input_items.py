@@ -216,11 +216,20 @@ def test_a_reference_stands_for_its_item(reference: dict[str, Any]) -> None:
     assert (error.status, error.message) == (404, "Item with id 'msg_1' not found.")
 
 
-def test_a_search_is_a_call_whose_result_is_the_names_of_what_it_found() -> None:
+LED = "These tools are among yours now, and are called as the others are:"
+
+
+def test_a_search_is_a_call_whose_result_is_what_it_found() -> None:
     for arguments in ({"query": "notes"}, '{"query":"notes"}'):
         past, result = entries({**SEARCH, "arguments": arguments}, FOUND)
         assert past == PastCall("call_1", "tool_search", '{"query":"notes"}')
-        assert result == ToolResult("call_1", (Text("These tools are among yours now: read, mcp__notes__find"),))
+        shown = f'{LED}\n{{"name":"read"}}\n{{"name":"mcp__notes__find"}}'
+        assert result == ToolResult("call_1", (Text(shown),), ("read", "mcp__notes__find"))
+    _, again = entries(SEARCH, FOUND, tools=[{"type": "function", "name": "read"}])
+    assert again == ToolResult("call_1", (Text(f'{LED}\n{{"name":"mcp__notes__find"}}'),), ("mcp__notes__find",))
+    offered = {**FOUND, "tools": [{"type": "function", "name": "read"}]}
+    _, known = entries(SEARCH, offered, tools=[{"type": "function", "name": "read"}])
+    assert known == ToolResult("call_1", (Text("These tools are among yours: read"),))
     _, nothing = entries(SEARCH, {**FOUND, "tools": []})
     assert nothing == ToolResult("call_1", (Text("No tool was found."),))
 
