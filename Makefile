@@ -44,7 +44,7 @@ CODEX_VERSIONS := 0.89.0 0.169.0
 CLIENTS := tests/end_to_end/clients
 AGENTS := tests/end_to_end/agents
 
-.PHONY: demo serve login doctor setup test test-properties test-codex test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench soak eval-model real-model codex-versions clients agents clean
+.PHONY: release-check demo serve login doctor setup test test-properties test-codex test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench soak eval-model real-model codex-versions clients agents clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(TAGCALL) demo
@@ -113,6 +113,11 @@ screenshots: .venv/.dev  ## the pictures of the README and the docs, on recorded
 plugin-pages: .venv/.dev ## the pages of the Obsidian plugins against their sources: CHECKOUTS="NAME=FOLDER ..."
 	@$(BIN)/python -m tests.plugin_pages $(CHECKOUTS) $(ARGS)
 
+release-check: .venv/.dev .venv/.release  ## all of a release but its publication (docs/releasing.md)
+	@rm -rf dist && $(BIN)/uv build --quiet --out-dir dist .
+	@$(BIN)/twine check --strict dist/*
+	@$(BIN)/python -m tests.release
+
 bench: .venv/.dev        ## what parser and proxy cost beside a floor, measured in one run
 	@$(BIN)/python -m tests.bench
 
@@ -160,6 +165,9 @@ $(AGENTS)/node_modules/.installed: $(AGENTS)/package.json
 
 .venv/.install: .venv/bin/python pyproject.toml constraints.txt
 	$(call install,What installs it in the tests,,install)
+
+.venv/.release: .venv/bin/python pyproject.toml constraints.txt
+	$(call install,What checks a release,,release)
 
 .venv/.site: .venv/bin/python pyproject.toml constraints.txt
 	$(call install,What makes the site,,site)
