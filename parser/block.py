@@ -135,7 +135,7 @@ class Block:
         self._unclosed = False  # the call before has no close tag
         self._in_sentence = False  # words stand before the block on its line
         self._pieces: list[str] = []  # what follows, in a well-formed block
-        self._body = Body(0, None)  # what follows, in any other
+        self._body = Body(0)  # what follows, in any other
         # Read, but a second close tag may still belong to them.
         self._calls: tuple[Call, ...] = ()
         self._raw = ""
@@ -175,7 +175,7 @@ class Block:
             case BlockOpening(start, openers, markup):
                 self._head, self._openers, self._unclosed = text[:start], openers, False
                 self._begin_call()
-                self._body = Body(self.max_chars, None, markup=markup)
+                self._body = Body(self.max_chars, markup=markup)
                 self.state = BODY
                 return text[start:]
 
@@ -212,7 +212,7 @@ class Block:
         if call.broken:
             # Again from the start of the block, for the tolerant reader. What was told stays told: `continuing` refuses
             # a reading that would be another call.
-            return self._collect(None) + over
+            return self._collect() + over
         self.state = WHOLE
         rest = call.rest + over
         if not rest:
@@ -221,9 +221,9 @@ class Block:
         self.size -= len(call.rest)
         return self.read_whole(rest, events)
 
-    def _collect(self, whole_to: int | None) -> str:
+    def _collect(self) -> str:
         """Go on with the block as a whole, from the start of its body. Returns what there is of it."""
-        self._body = Body(self.max_chars, whole_to)
+        self._body = Body(self.max_chars)
         self.state = BODY
         return "".join(self._pieces)
 
@@ -250,7 +250,7 @@ class Block:
                 return ""
         # A whole call, and something else behind it: the block goes on with a fence, a bracket, another object or a
         # remark, or it has ended without a close tag. What follows tells, for `MAX_TAIL_CHARS` at the most.
-        return self._collect(self.size) + text
+        return self._collect() + text
 
     def _complete_live(self, tail: str, rules: tuple[Rule, ...], events: list[ParserEvent]) -> None:
         """The call was told as it came, and its block ends with `tail`."""
@@ -398,7 +398,7 @@ class Block:
             case State.LIVE:
                 self.call.end(events)
                 if self.call.broken:
-                    return self._collect(None)
+                    return self._collect()
                 # Never completed, even if only brackets seem to be missing: more members may have been on their way.
                 self._malformed("the call is cut off", self._head + "".join(self._pieces), events)
                 return ""

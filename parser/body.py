@@ -18,7 +18,7 @@ from .grammar import (
     OPEN,
     OPEN_BEGUN,
 )
-from .json_scan import BLANKS, after_space
+from .json_scan import BLANKS, ValueScanner, after_space
 from .relaxed_json import ESCAPED_SPACE, WS
 
 # Characters. The tags, white space and fence before the JSON are held back up to this length.
@@ -264,19 +264,22 @@ class TooLong:
 class Body:
     """Takes text until the block ends. It may hold `max_chars`.
 
-    If a whole call ended at `whole_to` and no tag follows in time, the block ends there.
+    If it begins with well-formed JSON and no tag follows that in time, the block ends there.
     `markup` says that it is made of elements.
     """
 
-    def __init__(self, max_chars: int, whole_to: int | None, *, markup: bool = False) -> None:
+    def __init__(self, max_chars: int, *, markup: bool = False) -> None:
         self._max_chars = max_chars
-        self._whole_to = whole_to
+        self._scanner: ValueScanner | None = None if markup else ValueScanner()
+        self._whole_to: int | None = None  # where the JSON ends
         self._pieces: list[str] = []
         self._size = 0
         self._end = BlockEnd(markup=markup)
 
     def feed(self, text: str) -> Collected | TooLong | None:
         """Where the block ends, if it does in this text."""
+        if self._scanner:
+            self._scan(self._scanner, text)
         while True:
             over = self._take(text)
             if end := self._end.feed(self._pieces[-1]):
@@ -291,6 +294,13 @@ class Body:
             if not body[self._whole_to :].lstrip().startswith(_GOES_ON):
                 return Collected(body, "", over, closed=False, in_string=self._end.in_string)
             text, self._whole_to = over, None
+
+    def _scan(self, scanner: ValueScanner, text: str) -> None:
+        scanner.feed(text)
+        if scanner.done or scanner.broken:
+            end = self._size + len(text) - len(scanner.rest)
+            self._whole_to = end if scanner.done and end <= self._max_chars else None
+            self._scanner = None
 
     def _take(self, text: str) -> str:
         """Add of `text` what is allowed. Gives what is not."""

@@ -12,7 +12,6 @@ from .json_scan import after_space
 _MARK = re.compile(r'(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^"{}\[\],:])*+([{}\[\],:])', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAY_BE_HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
-_HIGH_SURROGATE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 
 
 def decode_string(inner: str) -> str:
@@ -24,27 +23,6 @@ def decode_string(inner: str) -> str:
         return inner
     text: str = json.loads(f'"{inner}"')
     return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
-
-
-class StringDecoder:
-    """Decodes a JSON string that arrives in pieces, each made of whole characters and whole escapes."""
-
-    __slots__ = ("_held",)
-
-    def __init__(self) -> None:
-        self._held = ""  # the first half of a surrogate pair
-
-    def decode(self, inner: str, *, final: bool = False) -> str:
-        inner, self._held = self._held + inner, ""
-        if not final and (match := _HIGH_SURROGATE.search(inner)) and _is_escape(inner, match.start()):
-            inner, self._held = inner[: match.start()], inner[match.start() :]
-        return decode_string(inner)
-
-
-def _is_escape(text: str, at: int) -> bool:
-    """Whether the backslash there starts an escape, that is, an even number of them stands before it."""
-    before = text[:at]
-    return (len(before) - len(before.rstrip("\\"))) % 2 == 0
 
 
 class _Verbatim(str):

@@ -18,13 +18,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import NamedTuple
 
 from .beginnings import beginnings
 from .call_shape import Call, calls_of, check_arguments
 from .events import CallCompleted, CallMalformed, CallStarted, ParserEvent, StrayCloser, Tier
-from .json_scan import BLANKS, ValueScanner
+from .json_scan import BLANKS, MAX_HELD, STRING_RUN, ValueScanner
 from .json_text import decode_string, members_of
-from .live_call import Header, read_header
 from .members import ARGUMENTS_ALIASES, NAME_ALIASES, NESTINGS, NEUTRAL, folded_key
 from .registry import Tool, ToolRegistry
 from .relaxed_json import UnreadableError
@@ -193,6 +193,36 @@ class Candidate:
             return self._body.end(raw) if self._body else None
         except _NoCallError:
             return None
+
+
+# The way to a value: a comma unless it is the first, the key, the colon, and the sight of what follows.
+_WHITE = f"[{BLANKS}]*+"
+MEMBER = re.compile(rf'{_WHITE}(,?){_WHITE}"({STRING_RUN.pattern})"{_WHITE}:{_WHITE}(?=[^{BLANKS}])')
+_MEMBER_BEGUN = re.compile(beginnings(MEMBER.pattern))
+_OBJECT_END = re.compile(rf"{_WHITE}}}")
+
+
+class Header(NamedTuple):
+    """What stands in an object before a value: its key, and where the value begins. Without a key, the object ends."""
+
+    key: str | None
+    end: int
+
+
+class NoHeader(NamedTuple):
+    """There is none, and none may come of it."""
+
+
+def read_header(text: str, *, first: bool) -> Header | NoHeader | None:
+    """The header at the start of `text`, with a comma unless it is the `first`; None if it may only be begun."""
+    # A member is there with its colon, the end with its brace: without them, do not look for either.
+    if ":" in text and (match := MEMBER.match(text)):
+        fits = bool(match[1]) is not first and match.end() <= MAX_HELD
+        return Header(decode_string(match[2]), match.end()) if fits else NoHeader()
+    if "}" in text and (match := _OBJECT_END.match(text)):
+        return Header(None, match.end()) if match.end() <= MAX_HELD else NoHeader()
+    # What is so long that waiting for the rest would cost more with each delta is none any more.
+    return None if len(text) <= MAX_HELD and _MEMBER_BEGUN.match(text) else NoHeader()
 
 
 class _Object:

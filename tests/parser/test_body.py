@@ -163,14 +163,14 @@ def collect(body: Body, text: str, size: int) -> Collected | TooLong:
     ],
 )
 def test_it_ends_at_a_tag_or_with_the_answer(text: str, collected: Collected, size: int) -> None:
-    assert collect(Body(100, None), text, size) == collected
+    assert collect(Body(100), text, size) == collected
 
 
 @SIZES
 def test_it_may_be_as_long_as_allowed_and_no_longer(size: int) -> None:
     fits = "x" * 20 + "</tool_call>"
-    assert isinstance(collect(Body(len(fits), None), fits, size), Collected)
-    assert collect(Body(20, None), "x" * 30, size) == TooLong("x" * 20, "x" * 10)
+    assert isinstance(collect(Body(len(fits)), fits, size), Collected)
+    assert collect(Body(20), "x" * 30, size) == TooLong("x" * 20, "x" * 10)
 
 
 @SIZES
@@ -178,13 +178,13 @@ def test_behind_a_whole_call_a_tag_is_awaited_for_a_while(size: int) -> None:
     rest = "\nI look." + " x" * MAX_TAIL_CHARS
     end = 2 + MAX_TAIL_CHARS
     text = "{}" + rest
-    assert collect(Body(9999, 2), text, size) == Collected(text[:end], "", text[end:], closed=False, in_string=None)
+    assert collect(Body(9999), text, size) == Collected(text[:end], "", text[end:], closed=False, in_string=None)
 
 
 @SIZES
 @pytest.mark.parametrize("more", [" {", "\n[", ",", ";", "```", '"'])
 def test_behind_a_whole_call_more_of_a_block_is_awaited_without_end(more: str, size: int) -> None:
     text = "{}" + more + "x" * (2 * MAX_TAIL_CHARS)
-    collected = collect(Body(9999, 2), f"{text}</tool_call>", size)
+    collected = collect(Body(9999), f"{text}</tool_call>", size)
     assert isinstance(collected, Collected)
     assert collected.closed is (more != '"')

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from parser.json_text import (
     NestedObject,
-    StringDecoder,
     decode_string,
     elements_of,
     members_of,
@@ -57,13 +56,6 @@ def test_a_string_is_decoded(text: str) -> None:
 def test_a_lone_surrogate_stays_an_escape(escape: str) -> None:
     assert decode_string(escape) == escape.lower()
     decode_string(escape).encode()
-
-
-@given(st.lists(st.sampled_from(["a", r"\n", r"\\", r"\"", r"\ud83d", r"\ude00", r"\u00e9", "é"])))
-def test_pieces_are_decoded_as_the_whole_is(pieces: list[str]) -> None:
-    decoder = StringDecoder()
-    decoded = "".join(decoder.decode(piece) for piece in pieces) + decoder.decode("", final=True)
-    assert decoded == decode_string("".join(pieces))
 
 
 def test_objects_in_objects_are_found_with_what_follows_them() -> None:

@@ -22,6 +22,8 @@ from parser import (
     ToolRegistry,
     write_call,
 )
+from parser.json_scan import MAX_HELD
+from parser.openers import Header, NoHeader, read_header
 from tests.parser.reading import Answer, answer_of, arguments_told, completed, cut, merged, outside, read, received
 
 SCHEMA = '{"type":"object","properties":{"path":{"type":"string"},"line":{"type":"integer"}},"required":["path"]}'
@@ -186,3 +188,13 @@ def test_more_than_a_held_call_may_be_is_text() -> None:
 def test_held_arguments_are_the_models_own_characters(arguments: dict[str, str]) -> None:
     text = json.dumps(arguments)
     assert held_calls(held([f'{{"calls":[{{"name":"search","arguments":{text}}}]}}'])) == [("search", text, Tier.HELD)]
+
+
+@pytest.mark.parametrize(("header", "key"), [("}", None), ('"a": ', "a")])
+def test_a_header_may_be_as_long_as_is_waited_for(header: str, key: str | None) -> None:
+    whole = " " * (MAX_HELD - len(header)) + header
+    assert read_header(f"{whole}1", first=True) == Header(key, MAX_HELD)
+    assert read_header(f" {whole}1", first=True) == NoHeader()
+    assert read_header(whole[:-1], first=True) is None
+    assert read_header(" " * MAX_HELD, first=True) is None
+    assert read_header(" " * (MAX_HELD + 1), first=True) == NoHeader()

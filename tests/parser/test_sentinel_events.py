@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from parser import CallCompleted, CallMalformed, CallStarted, SentinelParser
+from parser import CallCompleted, CallMalformed, CallStarted, SentinelParser, Tier
 from tests.parser.blocks import BODY, CALL, arguments, block
 from tests.parser.reading import answer_of, completed, cut, merged, read, received
 
@@ -32,25 +32,27 @@ def test_a_call_is_told_while_it_is_written() -> None:
     assert parser.receive_eof() == []
 
 
-def test_encoded_arguments_are_told_while_they_are_written() -> None:
-    parser = SentinelParser()
-    steps: list[tuple[str, list[object]]] = [
-        ('<tool_call>{"name": "r", "x": "', [CallStarted(0, "r", None)]),
-        ("words", []),
-        ('", "arguments": "{', ["{"]),
-        (r"\"p\": 1", ['"p": ']),
-        (r", \"q\": [", ['1, "q": [']),
-        ("12, ", ["12"]),
-        ('3]}"', [", 3]}"]),
-    ]
-    for text, events in steps:
-        assert parser.receive_text(text) == events
+def test_a_call_in_another_form_is_told_when_its_block_is_over() -> None:
+    for body in (
+        r'{"name": "r", "arguments": "{\"p\": 1}"}',
+        '{"arguments": {"p": 1}, "name": "r"}',
+        '{"x": [1], "name": "r", "arguments": {"p": 1}}',
+    ):
+        parser = SentinelParser()
+        begun = parser.receive_text(f"<tool_call>{body}")
+        assert all(isinstance(event, CallStarted) for event in begun)
+        events = [*begun, *parser.receive_text("</tool_call>"), *parser.receive_text("So.")]
+        assert isinstance(events[0], CallStarted)
+        assert events[1] == '{"p": 1}'
+        [call] = completed(events)
+        assert (call.arguments, call.tier) == ('{"p": 1}', Tier.VALID)
 
 
 def test_behind_a_call_that_is_not_closed_text_is_not_held_for_long() -> None:
-    parser = SentinelParser()
-    said = received(parser.receive_text(f"<tool_call>{BODY}\n" + "I look. " * 200))
-    assert said.endswith("I look. " * 100)
+    for body in (BODY, f"[{BODY}]", f'\n {BODY[:-1]}, "x": []}}'):
+        parser = SentinelParser()
+        said = received(parser.receive_text(f"<tool_call>{body}\n" + "I look. " * 200))
+        assert said.endswith("I look. " * 100)
 
 
 @pytest.mark.parametrize("size", [1, 7, 0])
