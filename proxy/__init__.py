@@ -23,6 +23,8 @@ replay      the small app-server that plays fixtures
 ingress     HTTP: who is let in, routes, streams
 aside       work that takes long, beside the event loop
 advice      how a person starts our commands
+one_run     environments that last one run, as those of `uvx`
+port_owner  who has a port that is taken
 plugins     what to enter in a plugin
 trial       a question that wants one tool call
 version     which tagcall this is

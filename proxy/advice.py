@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
+from .one_run import one_run
+
 # Set by the Makefile, whose targets have the names of these commands.
 BY_MAKE = "TAGCALL_BY_MAKE"
 TARGETS = frozenset({"demo", "doctor", "login", "serve", "setup"})
@@ -26,6 +28,8 @@ def command(words: str) -> str:
         words = f"login {subprocess.list2cmdline(home)}{blank}{more}"
     if os.environ.get(BY_MAKE) and words in TARGETS:
         return f"`make {words}`"
+    if (line := one_run(words)) is not None:
+        return f"`{line}`"
     own = Path(sys.argv[0])
     if own.stem == "tagcall" and own.is_file() and (_only_now_on_path(own) or _on_path("tagcall") != own.resolve()):
         return f"`{own.absolute()} {words}`"
@@ -48,13 +52,16 @@ def _codex_home(typed: Sequence[str]) -> list[str]:
 
 def addition(package: str) -> str:
     """How one more package gets to where this runs; in backquotes. None of the name `tagcall` is published yet."""
+    began = next((word for word in sys.argv[1:2] if word.isalpha()), "serve")
+    if (line := one_run(began, package)) is not None:
+        return f"`{line}`"
     if find_spec("pip"):
         return f"`{sys.executable} -m pip install {package}`"
     return f"`uv pip install --python {sys.executable} {package}`"
 
 
 def _only_now_on_path(own: Path) -> bool:
-    """Whether nobody has entered its environment: `uvx` and `pipx run` put theirs on PATH for one run."""
+    """Whether nobody has entered its environment, which then is on PATH for this run alone."""
     in_own_environment = sys.prefix != sys.base_prefix and own.parent.parent == Path(sys.prefix)
     return in_own_environment and os.environ.get("VIRTUAL_ENV") != sys.prefix
 

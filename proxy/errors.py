@@ -11,6 +11,8 @@ TagcallError
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from typing import Self, TypedDict
 
@@ -33,18 +35,40 @@ class ErrorObject(TypedDict):
     code: str | None
 
 
+# How the system's errors begin where several became one: a name with several addresses has one for each.
+_NUMBERED = re.compile(r"\[Errno (\d+)\]")
+
+
 class TagcallError(Exception):
-    """The root of this package's errors."""
+    """The root of this package's errors. Its text is `fault: remedy.`, or the fault alone, which is a sentence then.
+
+    `remedy` is what a person does about it, as the end of a sentence and without a stop.
+    """
+
+    def __init__(self, fault: str, remedy: str | None = None) -> None:
+        self.fault = fault
+        self.remedy = remedy
+        super().__init__(advised(fault, remedy))
 
 
 class UsageError(TagcallError):
     """Something a person has to change; the message is one sentence that says what."""
 
 
+def advised(fault: str, remedy: str | None) -> str:
+    """One sentence of what is wrong and what to do about it."""
+    return fault if remedy is None else f"{fault}: {remedy}."
+
+
 def reason_of(error: Exception) -> str:
     """Why, for a sentence that names the file or the address itself: of the system's errors its own words alone."""
-    words = error.strerror if isinstance(error, OSError) else None
-    return words.partition(" (")[0] if words else str(error)
+    if not isinstance(error, OSError):
+        return str(error)
+    if (error.errno or 0) > 0:  # those of name servers are below
+        return os.strerror(error.errno or 0)
+    if (numbered := _NUMBERED.search(str(error))) is not None:
+        return os.strerror(int(numbered[1]))
+    return (error.strerror or str(error)).partition(" (")[0]
 
 
 class ApiError(TagcallError):
@@ -52,6 +76,7 @@ class ApiError(TagcallError):
 
     `retry_after` is in seconds. `retryable` False tells SDKs with `x-should-retry: false` that a
     repeated request cannot heal this. `elsewhere`: nothing was begun, and another server may well serve the request.
+    `message` has the remedy, too.
     """
 
     default_status = 500
@@ -68,11 +93,12 @@ class ApiError(TagcallError):
         retry_after: float | None = None,
         retryable: bool = True,
         elsewhere: bool = False,
+        remedy: str | None = None,
     ) -> None:
         if len(message) > LONGEST_SENTENCE:
             message = f"{message[:LONGEST_SENTENCE]}…"
-        super().__init__(message)
-        self.message = message
+        super().__init__(message, remedy)
+        self.message = advised(message, remedy)
         self.status = self.default_status if status is None else status
         self.type = self.default_type if type is None else type
         self.code = code

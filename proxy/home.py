@@ -40,8 +40,8 @@ def read_secret(path: Path) -> bytes:
         return secrets.token_bytes(SECRET_BYTES)
     if len(written) < SECRET_BYTES:
         raise UsageError(
-            f"{path} holds no secret for call keys: delete it, and a new one is made, or write one of at least "
-            f"{SECRET_BYTES} characters into it."
+            f"{path} holds no secret for call keys",
+            f"delete it, and a new one is made, or write one of at least {SECRET_BYTES} characters into it",
         )
     return written
 

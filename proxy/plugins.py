@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 # ChatGPT MD lists a name that has one of the first in it and none of the second, and by default gives tools to the
@@ -20,6 +21,10 @@ GIVEN_TOOLS = {
     "o4-mini",
 }  # fmt: skip
 _DATE = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
+
+# The pages, in a checkout and in a wheel alike; and the one that is of no plugin.
+PAGES = Path(__file__).resolve().parents[1] / "docs" / "howto" / "obsidian"
+ANY = "README.md"
 
 # A name that every plugin lists and gives its tools to.
 GOOD_NAME = "gpt-5.2"
@@ -102,7 +107,7 @@ PLUGINS = (
         "BMO Chatbot", "bmo.md", "Settings > BMO Chatbot > REST API Connection",
         {"API Key": "{key}", "REST API URL": "{url}", "Enable Stream": "on"},
     ),
-    Plugin("another", "README.md", "in its settings", {"base URL": "{url}", "API key": "{key}", "model": "{model}"}),
+    Plugin("another", ANY, "in its settings", {"base URL": "{url}", "API key": "{key}", "model": "{model}"}),
 )  # fmt: skip
 
 
@@ -120,7 +125,13 @@ def lines_for(plugin: Plugin, url: str, key: str, model: str | None) -> Iterator
         yield f"  {name:<{width}}  {value.format(**filled)}"
     if (lacking := what_it_lacks(plugin, model)) is not None:
         yield lacking
-    yield f"docs/howto/obsidian/{plugin.page} says more."
+    if (page := PAGES / plugin.page).is_file():
+        yield f"{page} says more."
+
+
+def page_names() -> list[str]:
+    """The plugins as `setup --plugin` takes them."""
+    return [plugin.page.removesuffix(".md") for plugin in PLUGINS if plugin.page != ANY]
 
 
 def what_it_lacks(plugin: Plugin, model: str | None) -> str | None:

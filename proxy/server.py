@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -31,6 +30,7 @@ from .ingress.inspect.inspection import INSPECTION, PageOptions
 from .ingress.key_ring import KeyRing
 from .ingress.locks import conversation_locks
 from .ingress.state import ACTIVITY, CONVERSATION_LOCKS, STOPPING
+from .port_owner import owner_of
 from .settings import Settings
 from .stores import make_store
 from .turn import CallKeys, CallRelease, HeldCalls, HeldFormats, HoldCalls, KeyHabits, KeyMode, StreamJson, TurnOptions
@@ -68,18 +68,19 @@ def read_api_keys(settings: Settings) -> tuple[ApiKey, ...]:
             lines = settings.api_key_file.read_text("utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(
-                f"The keys in {settings.api_key_file} cannot be read ({reason_of(error)}): name another file with "
-                "--api-key-file."
+                f"The keys in {settings.api_key_file} cannot be read ({reason_of(error)})",
+                "name another file with --api-key-file",
             ) from None
         try:
             keys += parse_keys(lines)
         except ValueError as error:
             raise UsageError(f"The keys in {settings.api_key_file} cannot be used: {error}.") from None
         if not keys:
-            raise UsageError(f"{settings.api_key_file} holds no key: write one into it.")
+            raise UsageError(f"{settings.api_key_file} holds no key", "write one into it")
     if not keys and not is_loopback(settings.host):
         raise UsageError(
-            f"Listening on {settings.host} lets others reach your account: set a key with --api-key or --api-key-file."
+            f"Listening on {settings.host} lets others reach your account",
+            "set a key with --api-key or --api-key-file",
         )
     return tuple(keys)
 
@@ -94,7 +95,7 @@ def stands_open(settings: Settings, keys: tuple[str, ...]) -> str | None:
 def check_parser() -> None:
     """Raises `UsageError` when aiohttp would read requests in Python: most ways to smuggle one were found there."""
     if HttpRequestParser is HttpRequestParserPy:
-        raise UsageError("aiohttp is here without its C extension, which tagcall needs: install it from its wheel.")
+        raise UsageError("aiohttp is here without its C extension, which tagcall needs", "install it from its wheel")
 
 
 def bind(settings: Settings) -> socket.socket:
@@ -103,10 +104,12 @@ def bind(settings: Settings) -> socket.socket:
     try:
         return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else reason_of(error)
+        reason = reason_of(error)
+        if error.errno == errno.EADDRINUSE and (owner := owner_of(settings.port)) is not None:
+            reason = f"{owner}, has it"
         flag = "--port" if error.errno in {errno.EADDRINUSE, errno.EACCES} else "--host"
         raise UsageError(
-            f"Cannot listen on {settings.host} port {settings.port} ({reason}): choose another with {flag}."
+            f"Cannot listen on {settings.host} port {settings.port} ({reason})", f"choose another with {flag}"
         ) from None
 
 

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from parser import Tool, ToolRegistry
 from prompts import ChoiceMode, Text, ToolChoice, Transcript, UserTurn
 
-from .backends import Finding
+from .backends import Finding, as_sentence
 from .contracts import TextBackend, ToolCallEnded, TurnFailed, TurnFinished, TurnRequest
 from .turn import TurnOptions, TurnReport, run_turn
 
@@ -66,7 +66,7 @@ async def trial_turn(backend: TextBackend, model: str, options: TurnOptions) -> 
                         case ToolCallEnded(complete=True):
                             called = True
                         case TurnFailed(error):
-                            return failed(model, error.message, error.code)
+                            return failed(model, error.fault, error.code, remedy=error.remedy)
                         case TurnFinished(usage) if called:
                             return passed(model, time.monotonic() - began, usage.input_tokens, usage.output_tokens)
                         case TurnFinished(incomplete=reason):
@@ -89,6 +89,9 @@ def cut(model: str, incomplete: str | None) -> Finding:
     return failed(model, _CUT.get(incomplete or "", "its answer was cut"), incomplete)
 
 
-def failed(model: str, why: str, code: str | None = None, lacks: str = "call a tool") -> Finding:
-    remedy = _REMEDIES.get(code or "", "Try again, or another model with --model NAME.")
-    return Finding("turn", False, f"{model} did not {lacks}: {why}", remedy)
+def failed(
+    model: str, why: str, code: str | None = None, lacks: str = "call a tool", remedy: str | None = None
+) -> Finding:
+    """`remedy` as an error has it."""
+    next_step = _REMEDIES.get(code or "", "Try again, or another model with --model NAME.")
+    return Finding("turn", False, f"{model} did not {lacks}: {why}", as_sentence(remedy) if remedy else next_step)

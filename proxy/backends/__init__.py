@@ -8,15 +8,16 @@ replay           the app-server that plays fixtures
 remote           an app-server that is already running
 answers          pure: what clients are answered when a backend fails
 event_queue      from the reader, who never waits, to the consumer
+named_models     pure: those that --model names, before those that are listed
 session_life     when a session takes turns, and when it may go
 supervision      start, start again, retire
 restart_policy   pure: when to do so
 wrapped          in front of any other, for those that listen
 
-The last six know no word of an app-server's. Nothing that only one kind takes is loaded before it is made.
+The last seven know no word of an app-server's. Nothing that only one kind takes is loaded before it is made.
 """
 
-from .kind import BackendKind, BackendSettings, Finding
+from .kind import BackendKind, BackendSettings, Finding, as_sentence
 from .table import BACKENDS, backend_forms, backend_help, find_kind, make_backend
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "BackendKind",
     "BackendSettings",
     "Finding",
+    "as_sentence",
     "backend_forms",
     "backend_help",
     "find_kind",

@@ -87,9 +87,16 @@ BY_STATUS: Mapping[int, ErrorFields] = {
 }
 
 
-def unavailable(problem: str, retry_after: float | None = None) -> BackendError:
-    """The answer to work for which there is no backend now. `problem` is a whole sentence."""
-    return BackendError(problem, status=503, code="backend_unavailable", retry_after=retry_after, elsewhere=True)
+def unavailable(problem: str, retry_after: float | None = None, remedy: str | None = None) -> BackendError:
+    """The answer to work for which there is no backend now. `problem` is a sentence, or has a remedy."""
+    return BackendError(
+        problem,
+        status=503,
+        code="backend_unavailable",
+        retry_after=retry_after,
+        elsewhere=True,
+        remedy=remedy,
+    )
 
 
 def shutting_down() -> BackendError:

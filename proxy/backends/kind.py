@@ -61,6 +61,11 @@ class Finding:
     remedy: str | None = None
 
 
+def as_sentence(remedy: str) -> str:
+    """That of an error, which is the end of a sentence there."""
+    return f"{remedy[0].upper()}{remedy[1:]}."
+
+
 Check: TypeAlias = Callable[[BackendSettings], Awaitable[Sequence[Finding]]]
 
 

@@ -78,7 +78,7 @@ WEB_SOCKET = BackendKind(
 
 def _make_unix(settings: BackendSettings) -> TextBackend:
     if not hasattr(socket, "AF_UNIX"):
-        raise UsageError("This system has no Unix sockets: name the app-server as ws://HOST:PORT.")
+        raise UsageError("This system has no Unix sockets", "name the app-server as ws://HOST:PORT")
     return _make(settings)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..contracts import TextBackend
-from ..errors import UsageError
+from ..errors import UsageError, reason_of
 from .kind import BackendKind, BackendSettings
 from .remote import not_our_business
 
@@ -55,13 +55,15 @@ def _make(settings: BackendSettings) -> TextBackend:
 
     folder = Path(settings.backend.partition(":")[2]).expanduser()
     if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder of fixtures: give one with --backend replay:DIR.")
+        raise UsageError(f"{folder} is no folder of fixtures", "give one with --backend replay:DIR")
     load_fixtures(folder)  # what is wrong with one is told before anything is started
     if settings.played is not None:
         try:
             settings.played.open("a").close()
         except OSError as error:
-            raise UsageError(f"--played {settings.played} cannot be written: {error.strerror}.") from None
+            raise UsageError(
+                f"--played {settings.played} cannot be written ({reason_of(error)})", "name another file"
+            ) from None
     return replay_backend(
         folder,
         speed=settings.speed,

@@ -26,7 +26,7 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from ..errors import TagcallError
+from ..errors import TagcallError, reason_of
 from .answers import unavailable
 from .restart_policy import Pause, RestartHistory, RestartPolicy
 from .session_life import SessionLife
@@ -146,7 +146,7 @@ class Supervisor(Generic[S]):
         try:
             session = await ready
         except self._failures as error:
-            await self._pause(self._history.failed_to_start(), f"{self._name} does not start: {error}")
+            await self._pause(self._history.failed_to_start(), f"{self._name} does not start: {reason_of(error)}")
             return
         self._become(Ready(session))
         life = session.life

@@ -91,7 +91,7 @@ def _doctor(sources: Sources, arguments: Arguments) -> int:
 
 
 def _setup_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--plugin", metavar="NAME", help="the page of docs/howto/obsidian, as `copilot`; else it asks")
+    parser.add_argument("--plugin", metavar="NAME", help="whose settings are shown, as `copilot`; else it asks")
 
 
 def _setup(sources: Sources, arguments: Arguments) -> int:

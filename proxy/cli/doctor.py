@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 import uuid
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import replace
 
 import aiohttp
 
 from ..advice import command
-from ..backends import BackendKind, Finding, find_kind
+from ..backends import BackendKind, Finding, as_sentence, find_kind
 from ..contracts import StoredConversation, TextBackend
-from ..errors import ApiError, StoreError, UsageError
+from ..errors import ApiError, StoreError, TagcallError, UsageError
 from ..home import forget_habits, habits_file, read_habits, read_secret
 from ..logs import in_colour
 from ..quota import MAIN_LIMIT, Quota
@@ -23,14 +21,14 @@ from ..settings import Settings
 from ..stores import make_store
 from ..trial import USED_UP, trial_turn
 from ..turn import KeyHabit, Known
-from .obsidian import client_settings
+from .obsidian import NO_ADDRESS, client_settings
 
 # Seconds that a server on our port may take to say whether it is one of ours.
 NEIGHBOUR_TIMEOUT = 2.0
 
 MARKS = {True: ("ok", "32"), False: ("no", "31"), None: ("--", "33")}
-# Before what an error's own sentence says is to be done; and what is left to do where it says nothing.
-NEXT_STEP = re.compile(r"(?:: |\. )(?=(?i:choose|delete|give|install|is it|move|name|run|set|start|use|write)\b)")
+NAME_THEM = "Name the ones you use with --model NAME."
+# What is left to do where an error says nothing of that.
 SEE_MORE = "serve --log-level debug"
 STATUS = {True: "ok", False: "failed", None: "note"}
 
@@ -43,10 +41,12 @@ async def run_doctor(settings: Settings, *, turn: bool = True, as_json: bool = F
         if not as_json:
             show(finding)
     healthy = is_well(findings)
-    url = base_url(settings.host, settings.port, settings.base_path)
+    url = base_url(settings.host, settings.port, settings.base_path) if settings.port else None
     if as_json:
         print(json.dumps({"healthy": healthy, "base_url": url, "checks": [_row(finding) for finding in findings]}))
-    elif healthy:
+    elif healthy and url is None:
+        print(f"\n  Start it: {command('serve --port 0')}. {NO_ADDRESS}")
+    elif healthy and url is not None:
         print(client_settings(url, settings))
     return 0 if healthy else 1
 
@@ -73,23 +73,14 @@ def show(finding: Finding) -> None:
         print(f"      {'':<10} {finding.remedy}", flush=True)
 
 
-def with_next_step(finding: Finding) -> Finding:
-    """A red one says what to do in a sentence of its own."""
-    if finding.good is not False or finding.remedy is not None:
-        return finding
-    parts = NEXT_STEP.split(finding.said, maxsplit=1)
-    if len(parts) == 1:
-        return replace(finding, remedy=f"{command(SEE_MORE)} says more.")
-    return replace(finding, said=parts[0], remedy=parts[1][0].upper() + parts[1][1:])
+def red(name: str, error: TagcallError, otherwise: str | None = None) -> Finding:
+    """`otherwise` is to be done about an error that does not say so itself, as a sentence."""
+    next_step = otherwise or f"{command(SEE_MORE)} says more."
+    return Finding(name, False, error.fault, next_step if error.remedy is None else as_sentence(error.remedy))
 
 
 async def examine(settings: Settings, *, turn: bool = True) -> AsyncIterator[Finding]:
     """All checks, in the order in which a person would mend them; the model is asked when nothing else is red."""
-    async for finding in _examined(settings, turn=turn):
-        yield with_next_step(finding)
-
-
-async def _examined(settings: Settings, *, turn: bool) -> AsyncIterator[Finding]:
     findings: list[Finding] = []
 
     def noted(finding: Finding) -> Finding:
@@ -108,14 +99,15 @@ async def _examined(settings: Settings, *, turn: bool) -> AsyncIterator[Finding]
             return
         backend = kind.make(settings)
     except UsageError as error:
-        yield Finding("backend", False, str(error))
+        yield red("backend", error)
         return
     async with backend:
-        problem, ready = await _readiness(backend, kind)
+        ready = await _readiness(backend, kind)
         yield noted(ready)
-        models, listed = await _models(backend)
-        if listed.said != problem:  # which was said
-            yield noted(listed)
+        models, told = await _models(backend)
+        for finding in told:
+            if finding.said != ready.said:
+                yield noted(finding)
         for finding in await kind.check_after(settings):
             yield noted(finding)
         told = _quota(backend)
@@ -149,7 +141,7 @@ def _key(settings: Settings) -> Finding:
     try:
         keys = read_keys(settings)
     except UsageError as error:
-        return Finding("key", False, str(error))
+        return red("key", error)
     if (said := stands_open(settings, keys)) is not None:
         return Finding("key", None, said, SET_A_KEY)
     return Finding("key", True, "only requests with a key are served" if keys else "any key is accepted")
@@ -164,7 +156,7 @@ async def _store(settings: Settings) -> Finding:
             await store.save_conversation(StoredConversation(name, "", 0, {}))
             await store.delete_conversation(name, "")
     except UsageError as error:
-        return Finding("store", False, str(error))
+        return red("store", error)
     except StoreError as error:
         said = f"responses cannot be kept in {kind} ({error})"
         return Finding("store", False, said, "Mend it, or choose another --store: memory needs nothing.")
@@ -180,7 +172,7 @@ def _call_keys(settings: Settings) -> Finding:
         if settings.call_key != "off":
             read_secret(settings.call_key_secret)
     except UsageError as error:
-        return Finding("call key", False, str(error))
+        return red("call key", error)
     if settings.call_key != "auto":
         return Finding("call key", True, f"is {settings.call_key}")
     if not settings.call_key_secret.exists():
@@ -193,7 +185,7 @@ def _call_keys(settings: Settings) -> Finding:
             None,
             f"was never written by {never}",
             "Calls of such a model are judged without it: one that stands in a note may be taken for a quotation. "
-            f"If that is wrong, run `{command('doctor --forget MODEL')}`.",
+            f"If that is wrong, run {command('doctor --forget MODEL')}.",
         )
     writes = _models_that(known, KeyHabit.WRITES)
     return Finding("call key", True, f"is written by {writes}" if writes else "no model has shown yet if it writes it")
@@ -224,7 +216,9 @@ async def _port(settings: Settings) -> Finding:
     except UsageError as error:
         if await _is_tagcall(settings):
             return Finding("port", True, f"a tagcall is already running on port {settings.port}")
-        return Finding("port", False, str(error))
+        return red("port", error)
+    if settings.port == 0:
+        return Finding("port", True, f"{settings.host} has a free port, another one at each start")
     return Finding("port", True, f"{settings.host} port {settings.port} is free")
 
 
@@ -240,12 +234,11 @@ async def _is_tagcall(settings: Settings) -> bool:
         return False
 
 
-async def _readiness(backend: TextBackend, kind: BackendKind) -> tuple[str | None, Finding]:
+async def _readiness(backend: TextBackend, kind: BackendKind) -> Finding:
     health = await backend.health()
-    if health.problem is not None:
-        next_step = None if NEXT_STEP.search(health.problem) else kind.next_step
-        return health.problem, Finding("backend", False, health.problem, next_step)
-    return None, Finding("backend", True, f"answers and takes turns ({health.version or 'version unknown'})")
+    if (trouble := health.trouble) is not None:
+        return red("backend", trouble, kind.next_step)
+    return Finding("backend", True, f"answers and takes turns ({health.version or 'version unknown'})")
 
 
 def _quota(backend: TextBackend) -> list[Finding]:
@@ -265,11 +258,16 @@ def _said(quota: Quota) -> str:
     return of + quota.in_words()
 
 
-async def _models(backend: TextBackend) -> tuple[list[str], Finding]:
+async def _models(backend: TextBackend) -> tuple[list[str], list[Finding]]:
+    """All that may be asked for, and what is told of them."""
     try:
-        names = [model.id for model in await backend.models()]
+        models = await backend.models()
     except ApiError as error:
-        return [], Finding("models", False, error.message, "Name the ones you use with --model NAME.")
-    if not names:
-        return [], Finding("models", None, "none are listed", "Name the ones you use with --model NAME.")
-    return names, Finding("models", True, ", ".join(names))
+        return [], [red("models", error, NAME_THEM)]
+    listed = [model.id for model in models if model.listed]
+    unlisted = ", ".join(model.id for model in models if not model.listed)
+    findings = [Finding("models", True, ", ".join(listed))] if listed else []
+    if unlisted:
+        said = f"the backend does not list {unlisted}, which --model names"
+        findings.append(Finding("models", None, said, "A turn tells whether it has it all the same."))
+    return [model.id for model in models], findings or [Finding("models", None, "none are listed", NAME_THEM)]

@@ -40,6 +40,8 @@ def log_options(arguments: Mapping[str, Any]) -> LogOptions:
 
 async def run_log(settings: Settings, options: LogOptions) -> int:
     """Until the server ends. Raises `UsageError`."""
+    if settings.port == 0:
+        raise UsageError("--port 0 is no port to ask at", "give the one that the server has said")
     root = base_url(settings.host, settings.port, settings.base_path).removesuffix("/v1")
     key = _key(settings)
     headers = {"Authorization": f"Bearer {key}"} if key else {}

@@ -1,12 +1,16 @@
-"""What to enter in a client; `serve` and `doctor` print the same, docs/howto/obsidian says more."""
+"""What to enter in a client; `serve` and `doctor` print the same."""
 
 from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from ..plugins import GOOD_NAME, chatgpt_md_lacks
+from ..advice import command
+from ..plugins import GOOD_NAME, chatgpt_md_lacks, page_names
 from ..server import EVERYWHERE
 from ..settings import Settings
+
+# Of port 0, which stands for any that is free when the server starts.
+NO_ADDRESS = "It says there what to enter: with --port 0 the address is another one at each start."
 
 # Copilot asks for models of this name by the Responses API, and for all others by Chat Completions.
 RESPONSES_MODELS = "gpt-5"
@@ -49,6 +53,6 @@ def client_settings(url: str, settings: Settings) -> str:
     Model        a name from {url}/models
                  {RESPONSES_MODELS}*: by the Responses API, any other: by Chat Completions; both have tools{aliases}
 {advice}
-  In other plugins: docs/howto/obsidian
+  In other plugins: {command("setup --plugin NAME")} with one of {", ".join(page_names())}
   In any OpenAI SDK: base_url="{url}"
 """

@@ -22,9 +22,9 @@ from ..server import base_url, turn_options
 from ..settings import SETTINGS, Settings
 from ..trial import PATIENCE, TOO_LATE
 from ..turn import TurnReport, run_turn
-from .doctor import examine, is_well, show, with_next_step
+from .doctor import examine, is_well, red, show
 from .login import run_login
-from .obsidian import from_elsewhere
+from .obsidian import NO_ADDRESS, from_elsewhere
 from .settings import SECRET
 
 QUESTION = "Say in one short sentence what a vault of notes is good for."
@@ -38,7 +38,7 @@ def run_setup(settings: Settings, arguments: Mapping[str, Any]) -> int:
     flags = typed(arguments)
     name = arguments["plugin"]
     chosen = None if name is None else _choose(name)  # what is no plugin is told before anything else
-    findings = asyncio.run(_look(settings, until=with_next_step(Finding("backend", False, not_logged_in()))))
+    findings = asyncio.run(_look(settings, until=red("backend", not_logged_in())))
     if findings is None:
         if status := run_login(settings, []):
             return status
@@ -46,7 +46,8 @@ def run_setup(settings: Settings, arguments: Mapping[str, Any]) -> int:
     if not is_well(findings):
         print(f"\nMend what is red, then run {_command('setup', flags)} again.")
         return 1
-    models = [name for each in findings if each.name == "models" and each.good for name in each.said.split(", ")]
+    listed = [name for each in findings if each.name == "models" and each.good for name in each.said.split(", ")]
+    models = [*settings.model, *(name for name in listed if name not in settings.model)]
     if find_kind(settings.backend).has_model:
         if not models:
             print(f"\nRun {_command('setup', [*flags, '--model', 'NAME'])} with the name of a model.")
@@ -65,6 +66,9 @@ def run_setup(settings: Settings, arguments: Mapping[str, Any]) -> int:
         flags += ["--alias", f"{GOOD_NAME}={models[0]}"]
     # Before the fields: plugins try the address as soon as it is entered.
     print(f"\nStart it, and leave it running: {_command('serve', flags)}\n")
+    if settings.port == 0:
+        print(NO_ADDRESS)
+        return 0
     print("\n".join(lines_for(plugin, url, key, model)))
     if lacking is not None:
         print(f"{models[0]} is called {GOOD_NAME} there: under its own name {plugin.name} {lacking}.")

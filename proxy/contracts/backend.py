@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self
 
 from prompts import Item, Part
 
+from ..errors import TagcallError
 from ..quota import Quota
 
 
@@ -178,17 +179,25 @@ BackendEvent = TextPiece | MessagePhase | MessageEnded | ReasoningPiece | Reason
 
 @dataclass(frozen=True, slots=True)
 class Model:
+    """`listed`: the backend itself tells of it. Another was named by whoever started the proxy."""
+
     id: str
     created: int
     owned_by: str
+    listed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """`problem` is one sentence for a person, None when the backend can take a turn."""
+    """`trouble` is why the backend can take no turn, None when it can."""
 
-    problem: str | None
+    trouble: TagcallError | None
     version: str | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """One sentence for a person."""
+        return None if self.trouble is None else str(self.trouble)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class ModelList:
     def __init__(self, backend: TextBackend, aliases: Mapping[str, str], named: Sequence[str]) -> None:
         self._backend = backend
         self._aliases = dict(aliases)
-        self._named = [Model(name, 0, "tagcall") for name in named]
+        self._named = [Model(name, 0, "tagcall", listed=False) for name in named]
         self._known: Sequence[Model] = ()
         self._tasks: asyncio.TaskGroup | None = None
         self._looking: asyncio.Task[None] | None = None

@@ -13,7 +13,7 @@ from aiohttp import web
 from structlog.typing import FilteringBoundLogger
 
 from ..contracts import Health, TextBackend
-from ..errors import ApiError, BackendError
+from ..errors import ApiError, BackendError, TagcallError
 
 # Seconds that whoever asks waits for the backend's own word; after that he is told what it said last.
 ANSWER_WAIT = 0.1
@@ -31,7 +31,7 @@ log: FilteringBoundLogger = structlog.get_logger(__name__)
 class Readiness:
     def __init__(self, backend: TextBackend) -> None:
         self._backend = backend
-        self._said = Health("The backend is still starting.")
+        self._said = Health(TagcallError("The backend is still starting."))
         self._asking: asyncio.Task[None] | None = None
         self._failed = 0
         self._last_failure = ("", 0.0)
@@ -69,10 +69,10 @@ class Readiness:
         try:
             self._said = await self._backend.health()
         except ApiError as error:
-            self._said = Health(error.message)
+            self._said = Health(error.without_trace())
         except Exception:  # the others in the group are not to end with it
             log.exception("health_fault")
-            self._said = Health("The proxy made a mistake; its log has more.")
+            self._said = Health(TagcallError("The proxy made a mistake; its log has more."))
 
 
 READINESS = web.AppKey("readiness", Readiness)

@@ -55,6 +55,10 @@ OLDEST = (6, 2)
 
 # Why it cannot be reached.
 LATE = "it does not answer in time"
+# What a person may do about one that cannot, for whatever reason.
+OTHERWISE = "start it, or choose another --store; one that wants TLS is rediss://, one without redis://"
+# What keeps a server from being used, and what to do about it.
+Trouble = tuple[str, str | None]
 
 Command = tuple[str | bytes | int, ...]
 Reply: TypeAlias = "bytes | str | int | list[Reply] | Exception | None"
@@ -84,8 +88,9 @@ class RedisKeyValue:
         except (TypeError, ValueError):
             # Their text may hold the password, or a part of it.
             raise UsageError(
-                "--store: this is no Redis URL. Write redis://USER:PASSWORD@HOST:PORT/DATABASE, a character of the "
-                "password that means something there as %2F for a slash, and behind a ? options of redis-py only."
+                "--store is no Redis URL",
+                "write redis://USER:PASSWORD@HOST:PORT/DATABASE, a character of the password that means something "
+                "there as %2F for a slash, and behind a ? options of redis-py only",
             ) from None
         self._redis: Redis = Redis.from_pool(self._pool)
         self._asked_again_at = 0.0
@@ -95,14 +100,12 @@ class RedisKeyValue:
         try:
             async with self._connection() as connection:
                 described = await _describe(connection)
-            problem = _unfit(described)
+            trouble = _unfit(described)
         except StoreError as error:
-            problem = _why_not(error.__cause__) or (
-                f"{error.why}. Start it, or choose another --store; one that wants TLS is rediss://, one without redis://."
-            )
-        if problem is not None:
+            trouble = _why_not(error.__cause__) or (error.why, OTHERWISE)
+        if trouble is not None:
             await self.__aexit__()
-            raise UsageError(f"The Redis server of --store cannot be used: {problem}")
+            raise UsageError(f"The Redis server of --store cannot be used, for {trouble[0]}", trouble[1])
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -261,34 +264,37 @@ async def _describe(connection: Pipeline) -> dict[str, str]:
     return {name: str(value) for name, value in described.items()}
 
 
-def _unfit(described: dict[str, str]) -> str | None:
+def _unfit(described: dict[str, str]) -> Trouble | None:
     """Why a server that describes itself like this cannot be used. Valkey names the Redis that it can stand in for."""
     if described.get("redis_mode") == "cluster":
         return (
-            "it runs in cluster mode, which cannot change several keys in one step. Use a server without it, also with "
-            "replicas."
+            "it runs in cluster mode, which cannot change several keys in one step",
+            "use a server without it, also with replicas",
         )
     version = re.match(r"(\d{1,9})\.(\d{1,9})", described.get("redis_version", ""))
     if version is not None and (int(version[1]), int(version[2])) < OLDEST:
-        return f"it is Redis {version[0]}. Use {'.'.join(map(str, OLDEST))} or newer, or Valkey."
+        return f"it is Redis {version[0]}", f"use {'.'.join(map(str, OLDEST))} or newer, or Valkey"
     return None
 
 
-def _why_not(error: BaseException | None) -> str | None:
+def _why_not(error: BaseException | None) -> Trouble | None:
     """What a person has to do about a server that takes no connection, when that can be told."""
     causes = list(_causes(error))
     if any(isinstance(cause, AuthenticationError) for cause in causes):
-        return "it refuses the user or the password, or wants one. Write redis://USER:PASSWORD@HOST:PORT."
+        return "it refuses the user or the password, or wants one", "write redis://USER:PASSWORD@HOST:PORT"
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
-        return "its certificate is not trusted. Name the file of who signed it: rediss://HOST:PORT?ssl_ca_certs=FILE."
+        return (
+            "its certificate is not trusted",
+            "name the file of who signed it, as rediss://HOST:PORT?ssl_ca_certs=FILE",
+        )
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
-        return "it does not speak TLS on this port. Write redis:// for rediss://, or another port."
+        return "it does not speak TLS on this port", "write redis:// for rediss://, or another port"
     if refusal := next((cause for cause in causes if isinstance(cause, ResponseError)), None):
-        return f'it says "{refusal}".'
+        return f'it says "{refusal}"', None
     if any(isinstance(cause, BusyLoadingError) for cause in causes):
-        return "it is still loading its data. Start tagcall again in a moment."
+        return "it is still loading its data", "start tagcall again in a moment"
     if any(isinstance(cause, InvalidResponse) for cause in causes):
-        return "it does not speak Redis on this port. Write rediss:// if it wants TLS, or another port."
+        return "it does not speak Redis on this port", "write rediss:// if it wants TLS, or another port"
     return None
 
 

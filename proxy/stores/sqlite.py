@@ -20,7 +20,7 @@ import aiosqlite
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from ..errors import StoreError, UsageError
+from ..errors import StoreError, UsageError, reason_of
 from .key_value import MOMENT, NOTHING, Append, Change, Drop, Put, Take
 from .sqlite_file import BUSY_TIMEOUT, prepare
 
@@ -93,7 +93,9 @@ class SqliteKeyValue:
                 await self._open.execute(f"PRAGMA {pragma}")
         except aiosqlite.Error as error:
             await self.__aexit__()
-            raise UsageError(f"Responses cannot be kept in {self._path} ({error}): choose another --store.") from None
+            raise UsageError(
+                f"Responses cannot be kept in {self._path} ({reason_of(error)})", "choose another --store"
+            ) from None
         return self
 
     async def __aexit__(self, *exc: object) -> None:

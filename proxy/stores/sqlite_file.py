@@ -14,7 +14,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from ..errors import UsageError
+from ..errors import UsageError, reason_of
 
 # What every SQLite file begins with, and what marks one of ours.
 MAGIC = b"SQLite format 3\0"
@@ -60,7 +60,7 @@ def _check_owner(path: Path) -> None:
     if not header:
         return
     if len(header) < _HEADER_SIZE or not header.startswith(MAGIC):
-        raise UsageError(f"{path} is no store of tagcall: move it away, or choose another --store.")
+        raise UsageError(f"{path} is no store of tagcall", "move it away, or choose another --store")
     try:
         with closing(sqlite3.connect(path)) as database:
             application, version, tables = database.execute(
@@ -74,11 +74,11 @@ def _check_owner(path: Path) -> None:
         version = int.from_bytes(header[_VERSION_AT], "big")
         tables = 1
     if application != APPLICATION_ID and (application or version or tables):
-        raise UsageError(f"{path} is the database of another program: choose another --store.")
+        raise UsageError(f"{path} is the database of another program", "choose another --store")
     if application == APPLICATION_ID and version != VERSION:
         raise UsageError(
-            f"{path} was written by another version of tagcall (format {version}, this one has {VERSION}): move it "
-            "away, or choose another --store."
+            f"{path} was written by another version of tagcall (format {version}, this one has {VERSION})",
+            "move it away, or choose another --store",
         )
 
 
@@ -139,5 +139,5 @@ def prepare(path: Path) -> Path | None:
         _create(path)
         _make(path)
     except (OSError, sqlite3.Error) as error:
-        raise UsageError(f"Responses cannot be kept in {path} ({error}): choose another --store.") from None
+        raise UsageError(f"Responses cannot be kept in {path} ({reason_of(error)})", "choose another --store") from None
     return aside

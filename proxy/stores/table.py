@@ -15,11 +15,11 @@ from .sqlite import SqliteKeyValue
 
 def _sqlite(path: str) -> ResponseStore:
     if path == ":memory:":
-        raise UsageError("--store sqlite::memory: is no file: use --store memory.")
+        raise UsageError("--store sqlite::memory: is no file", "use --store memory")
     try:
         return KeyedStore(SqliteKeyValue(Path(path).expanduser()))
     except RuntimeError:
-        raise UsageError(f"--store: nobody's home is {path.partition('/')[0]}: write the whole path.") from None
+        raise UsageError(f"--store: nobody's home is {path.partition('/')[0]}", "write the whole path") from None
 
 
 def _redis(url: str) -> ResponseStore:
@@ -29,7 +29,7 @@ def _redis(url: str) -> ResponseStore:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "redis":
             raise
-        raise UsageError(f"--store redis://... needs the package redis: {addition('redis')}.") from None
+        raise UsageError("--store redis://... needs the package redis", f"add it with {addition('redis')}") from None
     keys = RedisKeyValue(url)
     return KeyedStore(keys, RedisJournal(keys))
 
@@ -54,6 +54,6 @@ def make_store(setting: str) -> ResponseStore:
     if make is None or (kind in PLACELESS) is bool(colon or address) or (kind not in PLACELESS and not address):
         # What stands behind the kind may hold a password.
         raise UsageError(
-            f"--store {kind}{colon and ':...'} is unknown: use sqlite:PATH, memory, none or redis://HOST:PORT."
+            f"--store {kind}{colon and ':...'} is unknown", "use sqlite:PATH, memory, none or redis://HOST:PORT"
         )
     return make(setting, address)

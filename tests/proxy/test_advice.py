@@ -49,7 +49,6 @@ def test_a_login_goes_into_the_home_that_was_typed(flag: list[str], monkeypatch:
 
 
 def test_what_is_on_the_path_for_one_run_is_told_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As with `uvx` and `pipx run`."""
     monkeypatch.delenv("TAGCALL_BY_MAKE", raising=False)
     program = installed(tmp_path / "bin")
     monkeypatch.setattr(sys, "argv", [str(program)])

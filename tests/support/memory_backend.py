@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from proxy.contracts import BackendEvent, Health, Load, Model, Prompt, TextPiece, TurnEnded, Usage
-from proxy.errors import BackendError
+from proxy.errors import BackendError, TagcallError
 
 Script = str | BackendError | Sequence[BackendEvent | BackendError] | Callable[[Prompt], str]
 
@@ -82,7 +82,7 @@ class MemoryBackend:
         return [Model("scripted", 1_700_000_000, "tests")]
 
     async def health(self) -> Health:
-        return Health(self.problem, "memory")
+        return Health(TagcallError(self.problem) if self.problem else None, "memory")
 
     def load(self) -> Load:
         return Load(self.open_turns, starts=1, interrupts=self.left_early)

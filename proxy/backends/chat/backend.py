@@ -29,6 +29,7 @@ from ...contracts import BackendEvent, Health, Load, Model, Prompt
 from ...errors import BackendError
 from ...tracing import CURRENT
 from ..answers import DISCONNECTED, REFUSED, TIMEOUT, shutting_down, unavailable
+from ..named_models import named_first
 from .characters import read_whole
 from .errors import Rejection, concession, failure, read_rejection
 from .requests import Manner, chat_body
@@ -94,7 +95,7 @@ class ChatBackend:
         """How a sentence about it begins."""
         self._start = start
         self._key = key
-        self._named = [Model(name, 0, "tagcall") for name in models]
+        self._named = [Model(name, 0, "tagcall", listed=False) for name in models]
         self._listed: list[Model] = []
         self._idle_timeout = idle_timeout
         self._manner = Manner(flat=flat)
@@ -258,10 +259,10 @@ class ChatBackend:
             case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
                 return unavailable(f"{self.server} cannot be trusted: {error}.")
             case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
-                return unavailable(f"{self.server} does not answer: {self._start}.", AGAIN)
+                return unavailable(f"{self.server} does not answer", AGAIN, self._start)
             case _CompressedError():
-                sentence = f"{self.server} compresses what it sends ({error}), though asked not to: turn that off."
-                return BackendError(sentence, **REFUSED)
+                fault = f"{self.server} compresses what it sends ({error}), though asked not to"
+                return BackendError(fault, remedy="turn that off", **REFUSED)
             case TimeoutError():
                 return BackendError(f"{self.server} was silent for too long.", **TIMEOUT)
             case _:
@@ -283,8 +284,7 @@ class ChatBackend:
         except BackendError:
             if not (self._named or self._listed):
                 raise
-        names = {model.id for model in self._named}
-        return [*self._named, *(model for model in self._listed if model.id not in names)]
+        return named_first(self._named, self._listed)
 
     async def health(self) -> Health:
         try:
@@ -292,7 +292,7 @@ class ChatBackend:
         except BackendError as error:
             # Less than that says that it does not list its models.
             if error.status >= 500:
-                return Health(error.message)
+                return Health(error.without_trace())
         return Health(None, self._software if self._software == LLAMA_CPP else None)
 
     async def look(self, url: str, body: object = None, *, patience: float | None = None) -> Any:  # noqa: ANN401 -- JSON

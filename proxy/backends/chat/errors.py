@@ -44,7 +44,12 @@ NO_IMAGES: ErrorFields = {
     "retryable": False,
 }
 
-_WHAT_IS_IT = "Is it a Chat Completions server, and is its path /v1?"
+_ADDRESS = "give --backend the address of a Chat Completions server, its path included, as http://127.0.0.1:8080/v1"
+# By whether the server was given none.
+_GIVE_KEY = {
+    True: "give it one with --backend-key-file",
+    False: "put the right one into the file of --backend-key-file",
+}
 # Characters of a server's own sentence that are looked at, and that are repeated.
 _LOOKED_AT, _REPEATED = 4000, 500
 # Seconds after which a server that is still reading its model from disk is worth asking again.
@@ -132,25 +137,30 @@ def _as_json(value: Any) -> str:  # noqa: ANN401 -- whatever a server sends
 def failure(rejection: Rejection, server: str, *, held: bool = False, key: str | None = None) -> BackendError:
     """The client's answer to `rejection` of `server`, which was asked with a schema if `held`."""
     if 300 <= rejection.status < 400:
-        return BackendError(f"{server} sends its clients elsewhere: give --backend that address.", **REFUSED)
+        return BackendError(f"{server} sends its clients elsewhere", remedy="give --backend that address", **REFUSED)
     if rejection.said is None:
-        return _no_json(rejection, server)
+        return _no_json(rejection, server, key)
     answer = _answer(rejection, held=held)
     said = rejection.said if key is None else rejection.said.replace(key, "***")
     said = " ".join(said.split())[:_REPEATED]
+    remedy: str | None = None
     match answer:
         case _ if answer is CONTEXT:
             said = f"{TOO_LONG} {server} says: {said}"
         case _ if answer is LOGIN:
-            said = f"{server} refuses the key: give it one with --backend-key-file. It says: {said}"
+            said, remedy = _wants_key(server, key, f" and says: {said.rstrip('.')}"), _GIVE_KEY[key is None]
         case _ if answer is REFUSED:
-            said = f"{server} says: {said}. {_WHAT_IS_IT}"
+            said, remedy = f"{server} says: {said.rstrip('.')}", _ADDRESS
         case _:
             said = f"{server} says: {said}"
     wait = rejection.retry_after
     if wait is None and answer is OVERLOAD:
         wait = _LOADING
-    return BackendError(said, retry_after=wait, **answer)
+    return BackendError(said, retry_after=wait, remedy=remedy, **answer)
+
+
+def _wants_key(server: str, key: str | None, said: str = "") -> str:
+    return f"{server} wants a key{said}" if key is None else f"{server} refuses the key that it is given{said}"
 
 
 def _answer(rejection: Rejection, *, held: bool) -> ErrorFields:
@@ -166,14 +176,14 @@ def _answer(rejection: Rejection, *, held: bool) -> ErrorFields:
     return _BY_STATUS.get(rejection.status) or (BAD_REQUEST if 400 <= rejection.status < 500 else FAILED)
 
 
-def _no_json(rejection: Rejection, server: str) -> BackendError:
+def _no_json(rejection: Rejection, server: str, key: str | None) -> BackendError:
     status = rejection.status
     if status in {429, 502, 503, 504}:
         return BackendError(f"{server} answers {status}.", retry_after=rejection.retry_after, **_BY_STATUS[status])
     if status in {401, 403}:
-        return BackendError(f"{server} refuses the key: give it one with --backend-key-file.", **LOGIN)
+        return BackendError(_wants_key(server, key), remedy=_GIVE_KEY[key is None], **LOGIN)
     what = f"answers {status} and no JSON" if status >= 400 else "answers what is no JSON"
-    return BackendError(f"{server} {what}. {_WHAT_IS_IT}", **REFUSED)
+    return BackendError(f"{server} {what}", remedy=_ADDRESS, **REFUSED)
 
 
 def _seconds(retry_after: str | None) -> float | None:

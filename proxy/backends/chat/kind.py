@@ -23,9 +23,9 @@ def server_url(backend: str) -> str:
         return LOCAL_SERVERS[backend].address
     parts = _URL.fullmatch(backend)
     if parts is None:
-        raise UsageError(f"--backend {backend} is no address: write for instance http://127.0.0.1:8080/v1.")
+        raise UsageError(f"--backend {backend} is no address", "write for instance http://127.0.0.1:8080/v1")
     if parts["user"]:
-        raise UsageError("--backend has a name or a key in its address: give the key with --backend-key-file.")
+        raise UsageError("--backend has a name or a key in its address", "give the key with --backend-key-file")
     return f"{parts[1]}{parts['host']}{parts['path'].rstrip('/') or '/v1'}"
 
 
@@ -37,11 +37,11 @@ def _key(settings: BackendSettings) -> str | None:
         key = settings.backend_key_file.read_text("utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"The key in {settings.backend_key_file} cannot be read ({reason_of(error)}): name another file with "
-            "--backend-key-file."
+            f"The key in {settings.backend_key_file} cannot be read ({reason_of(error)})",
+            "name another file with --backend-key-file",
         ) from None
     if not key or not key.isascii() or not key.isprintable():
-        raise UsageError(f"{settings.backend_key_file} holds no key: write it into the file, and nothing else.")
+        raise UsageError(f"{settings.backend_key_file} holds no key", "write it into the file, and nothing else")
     return key
 
 

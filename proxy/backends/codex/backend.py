@@ -18,6 +18,7 @@ from ...contracts import BackendEvent, Health, Load, Model, Prompt
 from ...errors import BackendError
 from ...rpc import ChildRecords, ChildTransport, Launch, RpcError, Transport
 from ..answers import shutting_down
+from ..named_models import named_first
 from ..restart_policy import RestartPolicy
 from ..supervision import START_FAILURES, Supervisor
 from .config import Provider
@@ -78,7 +79,7 @@ class CodexBackend:
         self._keeps_lanes = options.lanes is not None
         self._has_verbosity = has_verbosity
         self._supervisor = Supervisor(self._open, name, policy, (RpcError,))
-        self._named = [Model(name, 0, "codex") for name in models]
+        self._named = [Model(name, 0, "codex", listed=False) for name in models]
         self._listed: list[Model] = []
         self._listing = asyncio.Lock()
         self._tasks = asyncio.TaskGroup()
@@ -161,8 +162,7 @@ class CodexBackend:
                 raise
         else:
             await self._take_list(session)
-        names = {model.id for model in self._named}
-        return [*self._named, *(model for model in self._listed if model.id not in names)]
+        return named_first(self._named, self._listed)
 
     async def _take_list(self, session: CodexSession) -> None:
         if session.lists_aside:
@@ -186,7 +186,7 @@ class CodexBackend:
             except TurnLostError:
                 session = await self._supervisor.current()
         except BackendError as error:
-            return Health(error.message)
+            return Health(error.without_trace())
         return Health(session.problem, session.version)
 
     def load(self) -> Load:

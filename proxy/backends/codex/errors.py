@@ -61,6 +61,7 @@ BY_KIND: Mapping[str, ErrorFields] = {
 BY_MESSAGE: tuple[tuple[re.Pattern[str], ErrorFields], ...] = (
     (re.compile(r"rate limit", re.IGNORECASE), RATE),
     (re.compile(r"idle timeout waiting for SSE"), TIMEOUT),
+    (re.compile(r"(?:access|refresh) token (?:could not|is|was|has)|sign in again", re.IGNORECASE), LOGIN),
     (re.compile(r"exceeds? the context window|maximum context length"), CONTEXT),
     (re.compile(r"invalid schema for response_format", re.IGNORECASE), BAD_SCHEMA),
 )
@@ -93,9 +94,9 @@ _TOO_OLD = re.compile(r"requires a newer version of Codex", re.IGNORECASE)
 _TRY_AGAIN = re.compile(r"try again in (\d{1,9}(?:\.\d+)?) ?(ms|s)\b")
 
 
-def not_logged_in(log_in: str | None = None) -> str:
+def not_logged_in(log_in: str | None = None) -> BackendError:
     """`log_in` is what a person does about it, None where the login is ours."""
-    return f"codex is not logged in: {log_in or _log_in_here()}."
+    return BackendError("codex is not logged in", elsewhere=True, remedy=log_in or _log_in_here(), **LOGIN)
 
 
 def _log_in_here() -> str:
@@ -147,7 +148,8 @@ def turn_failure(told: object, log_in: str | None = None) -> BackendError | Cut:
     if answer is TOO_OLD:
         message = f"The codex behind tagcall is too old for this model: {TAKE_A_NEWER_ONE}. The service said: {message}"
     if answer is LOGIN:
-        message = f"The upstream refused codex's login: {log_in or _log_in_here()}. It said: {message or status}"
+        said = message.rstrip(".") or f"status {status}"
+        return BackendError(f"The upstream refused codex's login ({said})", remedy=log_in or _log_in_here(), **answer)
     return BackendError(message or f"The upstream answered {status}.", retry_after=_retry_after(message), **answer)
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import aiohttp
 import orjson
 
-from ...errors import ApiError, UsageError
+from ...errors import ApiError, UsageError, reason_of
 from ...rpc import ChildTransport, Launch, RpcClient, RpcClosedError, RpcDeadlineError, RpcError
-from ..kind import BackendSettings, Finding
+from ..kind import BackendSettings, Finding, as_sentence
 from .backend import codex_environment
 from .item_kinds import unknown_kinds
 from .program import locate_program, programs_here, read_version
@@ -45,7 +45,7 @@ async def _check_program(settings: BackendSettings) -> Sequence[Finding]:
     try:
         program = locate_program(settings.codex)
     except UsageError as error:
-        return [Finding("program", False, str(error))]
+        return [Finding("program", False, error.fault, error.remedy and as_sentence(error.remedy))]
     version, fault = await asyncio.gather(asyncio.to_thread(read_version, program), _greet(program))
     if version is None:
         return [Finding("program", False, f"{program} does not say its version", ANOTHER_PROGRAM)]
@@ -84,7 +84,7 @@ async def _greet(program: Path) -> str | None:
     except RpcClosedError:
         return "ends when it is started as `app-server`: it is too old, or broken"
     except (RpcError, OSError) as error:
-        return f"does not work as `app-server`: {error}"
+        return f"does not work as `app-server` ({reason_of(error)})"
     return None
 
 
@@ -94,7 +94,7 @@ def _check_home(home: Path) -> Finding:
         with tempfile.TemporaryFile(dir=home):
             pass
     except OSError as error:
-        said = f"{home} cannot be written ({error.strerror})"
+        said = f"{home} cannot be written ({reason_of(error)})"
         return Finding("home", False, said, "Name a folder of yours with --codex-home DIR.")
     return Finding("home", True, f"{home} can be written")
 
@@ -114,22 +114,22 @@ async def _check_service(upstream: str | None) -> Finding:
 
 async def _check_upstream(session: aiohttp.ClientSession, upstream: str) -> Finding:
     """An empty request costs nothing, and whoever knows the path refuses it by its contents."""
-    remedy = "Start it, or give --upstream the base URL of a Responses endpoint, as http://127.0.0.1:8000/v1."
+    address = "ive --upstream the base URL of a Responses endpoint, as http://127.0.0.1:8000/v1."
     try:
         async with session.post(f"{upstream}/responses", json={}) as answer:
             status, body = answer.status, await answer.content.read(4096)
     except (aiohttp.ClientError, TimeoutError) as error:
-        return Finding("service", False, f"{upstream} cannot be reached ({_reason(error)})", remedy)
+        return Finding("service", False, f"{upstream} cannot be reached ({_reason(error)})", f"Start it, or g{address}")
     if status in {404, 405, 501} and not _is_api_error(body):
         said = f"{upstream} is no Responses endpoint: POST /responses is answered {status}"
-        return Finding("service", False, said, remedy)
+        return Finding("service", False, said, f"G{address}")
     return Finding("service", True, f"{upstream} knows POST /responses")
 
 
 def _reason(error: Exception) -> str:
     """Without aiohttp's own words for it."""
-    if isinstance(error, aiohttp.ClientConnectorError) and (error.errno or 0) > 0:
-        return os.strerror(error.errno or 0).lower()
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return reason_of(error.os_error).lower()
     return str(error) or "no answer"
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import orjson
 
+from ...advice import command
 from ...errors import UsageError
 from .program import printed_by
 
@@ -36,8 +37,8 @@ def allowed_items(setting: Iterable[str]) -> frozenset[str]:
     kinds = frozenset(setting)
     if refused := sorted(kinds & (ACTING | READ)):
         raise UsageError(
-            f"--allow-item {refused[0]} cannot be: by items of this kind codex acts or answers. It is for kinds that "
-            "`tagcall doctor` does not know."
+            f"--allow-item {refused[0]} cannot be, for by items of this kind codex acts or answers",
+            f"leave it out, as it is for kinds that {command('doctor')} does not know",
         )
     return HARMLESS | kinds
 

@@ -91,6 +91,6 @@ def read_base_instructions(setting: str | None) -> str | None:
                 return Path(file).expanduser().read_text("utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 raise UsageError(
-                    f"The base instructions in {file} cannot be read ({reason_of(error)}): name another file with "
-                    "--base-instructions."
+                    f"The base instructions in {file} cannot be read ({reason_of(error)})",
+                    "name another file with --base-instructions",
                 ) from None

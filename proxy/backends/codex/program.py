@@ -55,15 +55,16 @@ def locate_program(explicit: str | None = None) -> Path:
     if explicit is not None:
         found = shutil.which(explicit)
         if found is None:
-            raise UsageError(f"{explicit} is not a program that can be started: name another with --codex PATH.")
+            raise UsageError(f"{explicit} is not a program that can be started", "name another with --codex PATH")
         return native_program(Path(found))
     if found := shutil.which("codex"):
         return native_program(Path(found))
     if bundled := bundled_program():
         return bundled
     raise UsageError(
-        f"codex was not found: install it (`npm install -g @openai/codex`, or {addition('openai-codex-cli-bin')}), "
-        "or name the program with --codex PATH."
+        "codex was not found",
+        f"install it (`npm install -g @openai/codex`, or {addition('openai-codex-cli-bin')}), "
+        "or name the program with --codex PATH",
     )
 
 

@@ -18,7 +18,7 @@ from structlog.typing import FilteringBoundLogger
 from ...contracts import Model, Prompt
 from ...errors import BackendError
 from ...rpc import RpcAnswerError, RpcClient, RpcError, RpcObject, Transport, UnknownMethodError
-from ..answers import DISCONNECTED, LOGIN
+from ..answers import DISCONNECTED
 from ..session_life import SessionLife
 from .deltas import join_deltas
 from .errors import not_logged_in
@@ -36,11 +36,11 @@ SIDE_BY_SIDE_SINCE = (0, 100)
 
 
 class CodexSession:
-    """Made by `open_session`. `problem` is why no turn may start although codex runs."""
+    """Made by `open_session`."""
 
     def __init__(self, transport: Transport, options: SessionOptions, orphans: Orphans, quota: QuotaBook) -> None:
         self.version: str | None = None
-        self.problem: str | None = None
+        self._lacks_login = False
         self.models: list[Model] | None = None
         self.models_listed = asyncio.Event()
         self.life = SessionLife()
@@ -99,7 +99,7 @@ class CodexSession:
         await self._read_account()
         # Old programs never end a turn without input, and take no injected items.
         self._threads.keeps_lanes = bool(release_of(self.version)) and standing is Support.SUPPORTED
-        log.info("codex_ready", version=self.version, problem=self.problem)
+        log.info("codex_ready", version=self.version, logged_in=not self._lacks_login)
         if standing is Support.FIXTURES:
             log.warning("codex_too_old_to_be_text_only", version=self.version, since=written(SUPPORTED_SINCE))
 
@@ -115,17 +115,22 @@ class CodexSession:
         self._has_quota = isinstance(login, Mapping) and login.get("type") == "chatgpt"
         self._quota.belongs_to(login)
         missing = account.get("requiresOpenaiAuth") and login is None
-        self.problem = not_logged_in(self._options.log_in) if missing else None
+        self._lacks_login = bool(missing)
+
+    @property
+    def problem(self) -> BackendError | None:
+        """Why no turn may start although codex runs."""
+        return not_logged_in(self._options.log_in) if self._lacks_login else None
 
     async def check_login(self) -> None:
         """Look again while a login is missing: codex reads its own once, and knows what others of its clients log in.
 
         Raises `TurnLostError` when there is another file now: the next session has it.
         """
-        if self.problem is not None and self._options.login_file is None:
+        if self._lacks_login and self._options.login_file is None:
             with suppress(RpcError):
                 await self._read_account()
-        elif self.problem is not None and self._login != _stamp(self._options.login_file):
+        elif self._lacks_login and self._login != _stamp(self._options.login_file):
             self.life.retire()
             raise TurnLostError(BackendError("codex has a new login and starts again.", **DISCONNECTED))
 
@@ -166,8 +171,8 @@ class CodexSession:
     async def run_turn(self, turn: RunningTurn, prompt: Prompt) -> None:
         """Own a turn to its end at codex. Raises `BackendError` and `TurnLostError`, as `CodexThreads.run`."""
         await self.check_login()
-        if self.problem is not None:
-            raise BackendError(self.problem, elsewhere=True, **LOGIN)
+        if (problem := self.problem) is not None:
+            raise problem
         await self._threads.run(turn, prompt)
 
     async def prepare_threads(self) -> None:

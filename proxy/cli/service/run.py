@@ -14,6 +14,7 @@ from ...advice import command
 from ...backends import find_kind
 from ...errors import UsageError
 from ...logs import tell
+from ...one_run import to_keep
 from ...server import read_keys
 from ...setting_values import user_path
 from ...settings import Settings
@@ -64,6 +65,8 @@ def job(flags: Sequence[str]) -> ServiceJob:
 
 def own_command() -> list[str]:
     """How this program is started anew, from anywhere."""
+    if (install := to_keep()) is not None:
+        raise UsageError("A service needs a tagcall that stays installed", f"run `{install}`, then this with that one")
     if Path(sys.argv[0]).stem == "tagcall" and (found := shutil.which(sys.argv[0])):
         return [str(Path(found).absolute())]
     raise UsageError("Only an installed tagcall can be a service, one that is started by the command `tagcall`.")

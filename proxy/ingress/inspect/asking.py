@@ -100,7 +100,7 @@ async def _loop(request: web.Request, model: str, turns: list[str]) -> Finding:
         turns.append(asked.turn)
         if (error := asked.error) is not None:
             lacks = "call a tool" if len(turns) == 1 else "go on with what the tool gave"
-            return failed(model, error.message, error.code, lacks)
+            return failed(model, error.fault, error.code, lacks, error.remedy)
         answer = orjson.loads(orjson.dumps(asked.answer))
         read, written = read + answer["usage"]["input_tokens"], written + answer["usage"]["output_tokens"]
         calls = [item for item in answer["output"] if item["type"] == "function_call"]

@@ -16,7 +16,12 @@ from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
 from parser import write_call
-from proxy.cli.doctor import run_doctor
+from proxy.advice import command
+from proxy.backends import as_sentence
+from proxy.backends.codex.errors import turn_failure
+from proxy.cli.doctor import examine, run_doctor
+from proxy.errors import BackendError
+from proxy.port_owner import owner_of
 from proxy.settings import Settings
 from tests.support.codex_homes import informed_home
 from tests.support.codex_programs import child_environment, installed_programs
@@ -151,7 +156,8 @@ BROKEN: dict[str, tuple[Callable[[Path], dict[str, Any]], str, str, str]] = {
         lambda folder: {"codex": script(folder, OLD)}, "program", "0.20.0", "Install codex 0.160 or newer"
     ),
     "dead ws": (
-        lambda _: {"backend": "ws://127.0.0.1:9"}, "backend", "does not start", "codex app-server --listen"
+        lambda _: {"backend": "ws://127.0.0.1:9"}, "backend", "does not start: Connection refused.",
+        "codex app-server --listen"
     ),
     "dead Chat Completions server": (
         lambda _: {"backend": "http://127.0.0.1:9/v1"}, "backend", "does not answer", "Start the model server"
@@ -191,8 +197,9 @@ async def test_a_file_server_is_no_model_server(
     status, checks = await diagnosis(capsys, settings(tmp_path, codex=codex, **{kind: url}), turn=False)
     assert status == 1
     (told,) = red(checks).values()
-    assert ("is no Responses endpoint" if kind == "upstream" else "Is it a Chat Completions server") in told
-    assert ("give --upstream" if kind == "upstream" else "is its path /v1?") in told
+    assert ("is no Responses endpoint" if kind == "upstream" else "is no JSON") in told
+    assert ("Give --upstream" if kind == "upstream" else "Give --backend the address") in told
+    assert "tart it" not in told, "it runs"
 
 
 async def test_a_missing_login_of_another_app_server_is_not_mended_here(
@@ -223,8 +230,53 @@ async def test_a_port_in_use_is_told(capsys: pytest.CaptureFixture[str], tmp_pat
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("proxy.cli.doctor.NEIGHBOUR_TIMEOUT", 0.1)
             status, checks = await diagnosis(capsys, given)
+        owner = owner_of(given.port)
     assert status == 1
     assert "Choose another with --port" in red(checks)["port"]
+    if owner is not None:  # not every system tells it
+        assert f"process {os.getpid()}, has it" in red(checks)["port"]
+
+
+@pytest.mark.parametrize("key", [None, "sk-of-another"])
+async def test_a_model_server_that_wants_a_key_is_told_from_one_that_refuses_it(
+    capsys: pytest.CaptureFixture[str], aiohttp_server: AiohttpServer, tmp_path: Path, key: str | None
+) -> None:
+    async def refuse(_: web.Request) -> web.Response:
+        return web.json_response({"error": {"message": "Incorrect API key."}}, status=401)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", refuse)
+    changes: dict[str, Any] = {"backend": str((await aiohttp_server(app)).make_url("/v1"))}
+    if key is not None:
+        (tmp_path / "key").write_text(key)
+        changes["backend_key_file"] = tmp_path / "key"
+    status, checks = await diagnosis(capsys, settings(tmp_path, **changes))
+    assert status == 1
+    assert ("wants a key" if key is None else "refuses the key that it is given") in red(checks)["backend"]
+    step = "Give it one with --backend-key-file." if key is None else "Put the right one into the file"
+    assert checks["backend"]["next_step"].startswith(step)
+
+
+def test_a_login_that_has_expired_is_made_anew() -> None:
+    said = "Your access token could not be refreshed because you have since logged out. Please sign in again."
+    failed = turn_failure({"message": said, "codexErrorInfo": "other"})
+    assert isinstance(failed, BackendError)
+    assert failed.code == "backend_auth"
+    assert failed.remedy == f"run {command('login')}"
+    assert as_sentence(failed.remedy).startswith("Run `")
+
+
+async def test_a_model_that_the_backend_does_not_list_is_not_told_as_one_of_its(
+    capsys: pytest.CaptureFixture[str], aiohttp_server: AiohttpServer, tmp_path: Path
+) -> None:
+    model = ScriptedChat()
+    model.default = CALL
+    server = await aiohttp_server(model.app)
+    given = settings(tmp_path, backend=str(server.make_url("/v1")), model=("nope",))
+    told = [finding async for finding in examine(given, turn=False) if finding.name == "models"]
+    assert [finding.good for finding in told] == [True, None]
+    assert "nope" not in told[0].said
+    assert "does not list nope" in told[1].said
 
 
 @pytest.mark.parametrize(
@@ -256,7 +308,7 @@ async def test_an_upstream_that_wants_a_login_is_told_from_one_that_has_expired(
     status, checks = await diagnosis(capsys, settings(tmp_path, codex=codex, upstream=model.url))
     assert status == 1
     assert "refused codex's login" in red(checks)["turn"]
-    assert "name an --upstream that wants none" in red(checks)["turn"], "no login of ours would be sent to it"
+    assert "Name an --upstream that wants none" in red(checks)["turn"], "no login of ours would be sent to it"
 
 
 async def test_a_wrong_model_shows_in_the_turn(

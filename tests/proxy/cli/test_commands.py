@@ -184,9 +184,20 @@ def test_doctor_tells_of_a_missing_login_and_what_to_do(tmp_path: Path) -> None:
 
 
 def test_doctor_is_content_with_a_backend_that_works() -> None:
-    done = run("doctor", "--backend", f"replay:{FIXTURES}", "--port", "0")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    done = run("doctor", "--backend", f"replay:{FIXTURES}", "--port", str(port))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Obsidian Copilot" in done.stdout
+    assert f"http://127.0.0.1:{port}/v1" in done.stdout
+
+
+def test_of_a_port_that_is_another_at_each_start_no_address_is_told() -> None:
+    done = run("doctor", "--backend", f"replay:{FIXTURES}", "--port", "0")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ":0/" not in done.stdout
+    assert "the address is another one at each start" in done.stdout
+    assert "that the server has said" in run("log", "--port", "0").stderr
 
 
 async def test_doctor_knows_a_running_tagcall_by_its_answer() -> None:

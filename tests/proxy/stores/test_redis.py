@@ -103,7 +103,7 @@ async def test_a_server_that_is_not_there_is_told_at_the_start_without_its_passw
 @pytest.mark.parametrize(
     ("info", "said"),
     [
-        (b"redis_version:6.0.16\r\nredis_mode:standalone\r\n", r"Redis 6\.0\. Use 6\.2 or newer, or Valkey"),
+        (b"redis_version:6.0.16\r\nredis_mode:standalone\r\n", r"Redis 6\.0: use 6\.2 or newer, or Valkey"),
         (b"redis_version:7.0.15\r\nredis_mode:cluster\r\n", "cluster mode"),
         (b"redis_version:10.1.0\r\nredis_mode:standalone\r\n", None),
         (b"", None),

@@ -196,7 +196,9 @@ async def test_a_page_is_no_answer(aiohttp_server: AiohttpServer) -> None:
         return web.Response(text="<html>Welcome</html>", content_type="text/html")
 
     async with serving(aiohttp_server, page) as backend:
-        with pytest.raises(BackendError, match=r"answers what is no JSON\. Is it a Chat Completions server") as caught:
+        with pytest.raises(
+            BackendError, match="answers what is no JSON: give --backend the address of a Chat Completions server"
+        ) as caught:
             await read_turn(backend, prompt())
     assert caught.value.code == "backend_error"
 

@@ -108,7 +108,7 @@ def test_a_sentence_says_whose_words_it_repeats() -> None:
     assert error.message == "The server says: bo om"
 
 
-ADDRESS = "Is it a Chat Completions server"
+ADDRESS = "give --backend the address of a Chat Completions server, its path included"
 PLAIN = {
     200: ADDRESS, 404: ADDRESS, 405: ADDRESS, 500: ADDRESS, 401: "--backend-key-file", 302: "its clients elsewhere",
     502: "answers 502.", 429: "answers 429.",

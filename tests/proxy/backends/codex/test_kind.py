@@ -66,8 +66,8 @@ async def test_a_newer_program_on_the_machine_is_named_with_the_flag_that_takes_
 
 async def test_a_missing_program_is_told_with_its_way_out(tmp_path: Path) -> None:
     finding, _ = await find_kind("codex").check_before(Settings(codex="no-such-program", codex_home=tmp_path))
-    told = "no-such-program is not a program that can be started: name another with --codex PATH."
-    assert finding == Finding("program", False, told)
+    told = "no-such-program is not a program that can be started"
+    assert finding == Finding("program", False, told, "Name another with --codex PATH.")
 
 
 async def test_tools_that_reach_the_model_are_named(program: TestProgram) -> None:

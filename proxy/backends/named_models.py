@@ -1,0 +1,18 @@
+"""The models that whoever started the proxy named, before those that a backend lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..contracts import Model
+
+
+def named_first(named: Sequence[Model], listed: Sequence[Model]) -> list[Model]:
+    """Each once. A named one may be asked for whether or not the backend knows it."""
+    known = {model.id for model in listed}
+    names = {model.id for model in named}
+    return [
+        *(replace(model, listed=model.id in known) for model in named),
+        *(model for model in listed if model.id not in names),
+    ]

@@ -1,0 +1,84 @@
+"""Environments that are made for one run, as `uvx` and `pipx run` make them: in a cache, so nobody should name them.
+
+The same line gets the same program again, for it says where it comes from.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+# Where uv keeps such environments: `archive-v0/...` and `environments-v2/...` below its cache, wherever that is.
+_OF_UV = re.compile(r"(archive|environments)-v\d+")
+# The extras that a user may have asked for; what was asked for is known by what is here.
+EXTRAS = ("codex", "demo", "pdf", "redis")
+_OF_EXTRA = re.compile(r"([\w.-]+).*\bextra\s*==\s*['\"](\w+)['\"]")
+
+
+def one_run(words: str, adding: str | None = None) -> str | None:
+    """The line that runs `words` in such an environment, with `adding` in it, a package of an extra; None in an
+    environment that stays.
+    """
+    tool = _tool(Path(sys.prefix))
+    if tool is None:
+        return None
+    program, flag = (["uvx"], "--from") if tool == "uvx" else (["pipx", "run"], "--spec")
+    source = _source(adding)
+    return f"{_joined([*program, *([flag, source] if source else []), 'tagcall'])} {words}"
+
+
+def to_keep() -> str | None:
+    """The line that installs it for good from where it was taken for this run; None in an environment that stays."""
+    tool = _tool(Path(sys.prefix))
+    if tool is None:
+        return None
+    return _joined([*(("uv", "tool") if tool == "uvx" else ("pipx",)), "install", _source() or "tagcall"])
+
+
+def _tool(environment: Path) -> str | None:
+    if any(_OF_UV.fullmatch(part) for part in environment.parts):
+        return "uvx"
+    # `~/.cache/pipx/...`, and `$PIPX_HOME/.cache/...` with an `expired` time of its own.
+    if {"pipx", ".cache"} <= set(environment.parts) or (environment / "pipx_expired_venv_file").exists():
+        return "pipx"
+    return None
+
+
+def _source(adding: str | None = None) -> str | None:
+    """What was asked for, as a requirement; None where a registry has it under its name alone."""
+    from importlib import metadata  # noqa: PLC0415 -- 10 ms that a start is ready without
+
+    def is_there(package: str) -> bool:
+        try:
+            return bool(metadata.distribution(package))
+        except metadata.PackageNotFoundError:
+            return False
+
+    try:
+        own = metadata.distribution("tagcall")
+    except metadata.PackageNotFoundError:
+        return None
+    packages = {extra: _added(own.requires or (), extra) for extra in EXTRAS}
+    wanted = [extra for extra, added in packages.items() if adding in added or (added and all(map(is_there, added)))]
+    name = f"tagcall[{','.join(wanted)}]" if wanted else "tagcall"
+    origin = json.loads(own.read_text("direct_url.json") or "{}")
+    if not (url := origin.get("url")):
+        return name if wanted else None
+    if control := origin.get("vcs_info"):
+        at = f"@{revision}" if (revision := control.get("requested_revision")) else ""
+        url = f"{control['vcs']}+{url}{at}"
+    return f"{name} @ {url}"
+
+
+def _added(required: Sequence[str], extra: str) -> list[str]:
+    """The packages of an extra."""
+    return [found[1] for line in required if (found := _OF_EXTRA.match(line)) and found[2] == extra]
+
+
+def _joined(words: Sequence[str]) -> str:
+    """As a shell takes them."""
+    return subprocess.list2cmdline(words)
