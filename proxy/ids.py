@@ -1,4 +1,7 @@
-"""What the id of a call may be, and the ids we mint: OpenAI's prefixes, 128 random bits."""
+"""What the id of a call may be, and the ids we mint: OpenAI's prefixes, 128 random bits.
+
+The first of them may be a tag that all ids of a conversation have in common, so that a balancer can keep it together.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,10 @@ from hashlib import blake2b
 
 # As it stands in the prompt, whoever wrote it.
 CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+
+# A tag, and an id with one.
+TAG = re.compile(r"[0-9a-f]{8}")
+_MINTED = re.compile(rf"[a-z]+_({TAG.pattern})[0-9a-f]{{24}}")
 
 MintId = Callable[[str], str]
 
@@ -21,6 +28,12 @@ def shown_id(given: str) -> str:
     return given if CALL_ID.fullmatch(given) else f"call_{blake2b(given.encode(), digest_size=16).hexdigest()}"
 
 
-def mint_id(prefix: str) -> str:
-    """`mint_id("fc")` is `fc_` and 32 hexadecimal digits."""
-    return f"{prefix}_{secrets.token_hex(16)}"
+def mint_id(prefix: str, tag: str = "") -> str:
+    """`mint_id("fc")` is `fc_` and 32 hexadecimal digits, the first of which are `tag`."""
+    return f"{prefix}_{tag}{secrets.token_hex(16)[len(tag) :]}"
+
+
+def tag_of(identifier: str) -> str:
+    """The tag of an id that we minted, "" for any other."""
+    found = _MINTED.fullmatch(identifier)
+    return found[1] if found else ""

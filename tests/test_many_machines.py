@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from proxy.cli.commands import build_parser
+from proxy.ingress.apis import APIS
 from proxy.ingress.routes import KEYLESS, ROUTES
 from proxy.rpc import stdio
 from proxy.settings import Settings
@@ -96,7 +97,7 @@ def test_nginx_reads_more_than_tagcall_and_waits_longer() -> None:
 def test_the_turns_that_nginx_begins_anew_are_routes() -> None:
     (pattern,) = re.findall(r"location ~ (\S+) {", NGINX)
     anew = {path for path, methods in ROUTES.items() if re.search(pattern, f"/v1{path}") and "POST" in methods}
-    assert anew == {"/responses", "/chat/completions"}
+    assert anew == {path for api in APIS for path in api.turns} | {"/responses"}
     (again,) = re.findall(r'"~\^POST (\S+)" @elsewhere', NGINX)
     assert again == pattern.removeprefix("^")
 

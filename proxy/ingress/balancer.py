@@ -1,4 +1,5 @@
 """What a balancer in front of several servers is told: which answers it may pass on, as another server can do better.
+And what it tells us: by which tag it keeps a conversation together.
 
 Each such answer has the header `ELSEWHERE`. nginx passes answers on by their status alone, and what is the trouble of
 all servers would take each of them away. So it asks with that header, in which it names its location for a second try,
@@ -11,12 +12,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..errors import ELSEWHERE
+from ..ids import TAG
+
+# The header of a request with the tag that the ids of its answer are to have.
+CHAIN = "x-tagcall-chain"
 
 # nginx's location for a second try.
 LOCATION = "@elsewhere"
 
 # As it stands in the head of a request.
 ASKED = f"{ELSEWHERE}: {LOCATION}\r\n".encode()
+
+
+def chain_of(headers: Mapping[str, str]) -> str:
+    """The tag that was chosen for a request's conversation, "" for none."""
+    tag = headers.get(CHAIN, "")
+    return tag if TAG.fullmatch(tag) else ""
 
 
 def second_try(answer: Mapping[str, str], *, asked: bool) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,7 @@ from prompts import Deferred
 
 from ..contracts import Claim, StoredResponse, WireObject
 from ..errors import RequestError, StoreError
+from ..ids import MintId, mint_id, tag_of
 from ..wire.json_body import JsonObject
 from ..wire.reader import shown
 from ..wire.responses.builder import ResponsesBuilder
@@ -133,6 +135,11 @@ class Draft:
         conversation = self.request.echo.get("conversation")
         return None if conversation is None else str(conversation["id"])
 
+    @property
+    def mint(self) -> MintId:
+        """Makes ids that are known as this Response's, and as those of what it continues and of what continues it."""
+        return partial(mint_id, tag=tag_of(self.builder.id))
+
     def stored(self) -> StoredResponse:
         """The Response as it is now."""
         return StoredResponse(
@@ -154,9 +161,10 @@ async def make_draft(
     *,
     library: Library | None = None,
     begun: StoredResponse | None = None,
+    chain: str = "",
 ) -> Draft:
     """The Response that `body` asks for, not begun yet; with `begun` that one again. What is `wanted` for it is found
-    in `library`, else in the store. Raises `RequestError`.
+    in `library`, else in the store; `chain` is the tag of a conversation that begins. Raises `RequestError`.
     """
     history = await _history(app, owner, wanted, library or app[STORE])
     long = is_long(body, history.items)
@@ -172,7 +180,9 @@ async def make_draft(
         return parsed, kept
 
     parsed, kept = await beside_if(long, app, owner, read)
-    return Draft(owner, parsed, ResponsesBuilder(parsed, begun=begun), kept, claim)
+    tag = tag_of(wanted.previous_response_id or "") or chain if begun is None else tag_of(begun.id)
+    builder = ResponsesBuilder(parsed, mint=partial(mint_id, tag=tag or secrets.token_hex(4)), begun=begun)
+    return Draft(owner, parsed, builder, kept, claim)
 
 
 async def keep(request: web.Request, draft: Draft, entry: RequestLog) -> None:

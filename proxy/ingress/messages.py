@@ -18,6 +18,7 @@ from ..wire.anthropic.request import parse_messages_request
 from ..wire.json_body import JsonObject
 from ..wire.models import find_model
 from .admission import owner_of
+from .balancer import chain_of
 from .bodies import beside_if, in_its_time, json_reply, read_json_object
 from .delivery import Exchange
 from .input_tokens import estimated_tokens
@@ -40,7 +41,8 @@ async def begin_message(request: web.Request, body: JsonObject, _: ExitStack) ->
     parse = partial(parse_messages_request, body, session=request.headers.get(SESSION_HEADER))
     parsed = await in_its_time(request.app, owner_of(request), parse, body)
     builder = MessagesBuilder(parsed, estimate=_rough(parsed.turn), request_id=request[REQUEST_LOG].id)
-    return Exchange(parsed.turn, owner_of(request), builder, mint=mint_call, map_error=anthropic_error)
+    mint = partial(mint_call, tag=chain_of(request.headers))
+    return Exchange(parsed.turn, owner_of(request), builder, mint=mint, map_error=anthropic_error)
 
 
 def _rough(turn: TurnRequest) -> int:

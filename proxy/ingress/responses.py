@@ -13,6 +13,7 @@ from ..wire.json_body import JsonObject
 from ..wire.responses.request import lookups
 from .admission import owner_of
 from .background import BACKGROUND_JOBS
+from .balancer import chain_of
 from .bodies import json_reply, parse_in_its_time, read_json_body
 from .delivery import Exchange, answer
 from .dialects import check_dialect
@@ -43,7 +44,9 @@ async def begin_response(request: web.Request, body: JsonObject, held: ExitStack
 
 
 def _foreground(draft: Draft) -> Exchange:
-    return Exchange(replace(draft.request.turn, streamed=draft.request.stream), draft.owner, draft.builder)
+    return Exchange(
+        replace(draft.request.turn, streamed=draft.request.stream), draft.owner, draft.builder, mint=draft.mint
+    )
 
 
 async def begin_draft(request: web.Request, body: JsonObject, held: ExitStack, library: Library | None = None) -> Draft:
@@ -58,7 +61,7 @@ async def begin_draft(request: web.Request, body: JsonObject, held: ExitStack, l
         outlives = body.get("background") is True and request.app[STORE].journal.takes_over
         claim = await locks.take(owner, wanted.conversation, outlives=outlives)
         held.callback(locks.let_go, claim)
-    return await make_draft(request.app, owner, body, wanted, claim, library=library)
+    return await make_draft(request.app, owner, body, wanted, claim, library=library, chain=chain_of(request.headers))
 
 
 async def _in_background(request: web.Request, draft: Draft, body: bytes, held: ExitStack) -> web.StreamResponse:

@@ -28,7 +28,6 @@ from tests.support.tagcall_server import tagcall_process
 pytestmark = [*wants_servers, wants_nginx]
 
 CONFIGURATION = (ROOT / "docs/howto/many-machines/nginx.conf").read_text("utf-8")
-STICKY = re.sub(r"# (hash .*;)", r"\1", CONFIGURATION)
 TOOLS: list[Any] = [{"type": "function", "name": "read_note", "parameters": {"type": "object"}, "strict": False}]
 
 # Requests of one loop: three calls and the answer.
@@ -219,7 +218,7 @@ async def test_a_process_goes_and_comes_back_and_no_tool_loop_fails_but_those_in
 
 
 async def test_sticky_requests_of_one_conversation_reach_one_process(site: Opening) -> None:
-    where = await site(STICKY)
+    where = await site(CONFIGURATION)
     text = "long " * 40_000  # more than a usual buffer
 
     def asked() -> list[int]:

@@ -96,3 +96,16 @@ async def test_when_no_server_can_the_client_is_told_why_in_its_own_form(site: S
     assert (status, told["error"]["code"]) == (503, "backend_unavailable")
     assert "X-Accel-Redirect" not in headers
     assert site.asked <= 3
+
+
+async def test_it_starts_also_when_a_server_is_not_there_yet(tmp_path: Path) -> None:
+    backend, port = MemoryBackend([]), free_port()
+    backend.answers.extend(["fine"] * TIMES)
+    async with running_server(Settings(port=0, store="memory"), backend) as url, aiohttp.ClientSession() as session:
+        address = url.removeprefix("http://").removesuffix("/v1")
+        configuration = CONFIGURATION.replace("tagcall-1:8787", address).replace("tagcall-2:", "nowhere.invalid:")
+        async with nginx(configuration.replace("listen 8787", f"listen 127.0.0.1:{port}"), tmp_path):
+            for _ in range(TIMES):
+                body = {"model": "m", "input": "hi"}
+                async with session.post(f"http://127.0.0.1:{port}/v1/responses", json=body) as response:
+                    assert response.status == 200

@@ -160,7 +160,7 @@ class Jobs:
         began = time.monotonic()
         draft = job.draft
         turn = replace(draft.request.turn, streamed=draft.request.stream)
-        exchange = Exchange(turn, draft.owner, draft.builder, cancellation=job.cancellation)
+        exchange = Exchange(turn, draft.owner, draft.builder, mint=draft.mint, cancellation=job.cancellation)
         sink = JobSink(job, partial(self._tell, app), partial(self._store_end, app))
         await deliver(app, exchange, sink, entry)
         seconds = round(time.monotonic() - began, 1)

@@ -237,7 +237,8 @@ class ResponsesSession:
                 await self._socket.send(in_lane(event, lane) for event in events)
             else:
                 self._request.app[RATE_LIMITS].take(draft.owner)
-                exchange = Exchange(draft.request.turn, draft.owner, draft.builder, partial(self._keep, draft, entry))
+                keeping = partial(self._keep, draft, entry)
+                exchange = Exchange(draft.request.turn, draft.owner, draft.builder, keeping, mint=draft.mint)
                 await deliver(self._request.app, exchange, LaneSink(self._socket, lane), entry)
 
     async def _keep(self, draft: Draft, entry: RequestLog) -> None:

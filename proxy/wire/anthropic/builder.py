@@ -33,9 +33,9 @@ GAP = "\n\n"
 CUT: Mapping[str, str] = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
 
 
-def mint_call(prefix: str) -> str:
-    """An id for a call."""
-    return mint_id("toolu")
+def mint_call(prefix: str, tag: str = "") -> str:
+    """An id for a call, as `mint_id` makes it."""
+    return mint_id("toolu", tag)
 
 
 def message_usage(usage: Usage) -> WireEvent:
