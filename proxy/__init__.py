@@ -28,6 +28,7 @@ port_owner  who has a port that is taken
 plugins     what to enter in a plugin
 trial       a question that wants one tool call
 version     which tagcall this is
+folders     where files are kept
 home        the secret of the call keys, and which models write them
 server      settings to a running server
 logs        one harmless line an event

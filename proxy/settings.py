@@ -6,7 +6,6 @@ Where a value comes from is the business of `sources`, what its text stands for 
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -16,27 +15,24 @@ from prompts import PROFILES
 
 from .backends import backend_forms, backend_help, find_kind
 from .errors import UsageError
+from .folders import data_folder
 from .ingress.dialects import DIALECT_HEADER, DIALECTS
 from .setting_values import ORIGIN, URL, alias, base_path, boolean, byte_size, is_address, seconds, speed, user_path
 
 PREFIX = "TAGCALL_"
 
 
-def _data_folder() -> Path:
-    return user_path(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "tagcall"
-
-
 def default_codex_home() -> Path:
     """A folder of our own, so that the user's codex configuration does not reach the model."""
-    return _data_folder() / "codex"
+    return data_folder() / "codex"
 
 
 def default_store() -> str:
-    return f"sqlite:{_data_folder() / 'responses.sqlite'}"
+    return f"sqlite:{data_folder() / 'responses.sqlite'}"
 
 
 def default_call_key_secret() -> Path:
-    return _data_folder() / "call-key"
+    return data_folder() / "call-key"
 
 
 def _setting(

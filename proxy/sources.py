@@ -6,7 +6,6 @@ protect something must not find it open: `TAGCALL_REQUIRE_NONSE=1`, `require-non
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import UsageError
+from .folders import config_folder, moved
 from .setting_values import user_path
 from .settings import PREFIX, SETTINGS, Setting, Settings
 
@@ -50,7 +50,7 @@ def gather(
 ) -> Sources:
     """Raises `UsageError`, which names the source that must change."""
     written = {} if file is None else _read_file(file)
-    warnings = tuple(_strangers(environment))
+    warnings = (*_strangers(environment), *filter(None, [moved()]))
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for row in SETTINGS:
@@ -74,7 +74,7 @@ def config_file(chosen: str | None) -> Path | None:
     if chosen is not None:
         return user_path(chosen)
     try:
-        usual = user_path(os.environ.get("XDG_CONFIG_HOME") or "~/.config") / "tagcall" / "tagcall.toml"
+        usual = config_folder() / "tagcall.toml"
     except UsageError:  # without a home there is none in it
         return None
     return usual if usual.exists() else None

@@ -20,7 +20,8 @@ beside a Service named `tagcall` (`TAGCALL_PORT=tcp://...`): these are passed ov
 the pod's specification keeps them away.
 
 `tagcall.toml` has the same names, and lists for what is repeatable. It is read from `~/.config/tagcall` (or
-`$XDG_CONFIG_HOME/tagcall`), or from where `--config FILE` says; `--config none` reads none:
+`$XDG_CONFIG_HOME/tagcall`; on macOS and Windows from the system's own folder for settings), or from where
+`--config FILE` says. `--config none` reads none:
 
 ```toml
 port = 8788
