@@ -151,7 +151,8 @@ class Settings:
         first=True,
     )
     alias: tuple[tuple[str, str], ...] = _setting(
-        "List MODEL as NAME as well, and answer under that name. Plugins choose the API by the name.",
+        "List MODEL as NAME as well, and answer under that name. Plugins choose the API by the name. A NAME with `*` "
+        "stands for many, as `claude-*`, and is not listed.",
         default=(),
         parse=alias,
         metavar="NAME=MODEL",
@@ -184,6 +185,13 @@ class Settings:
         "`strict`: it is refused, as OpenAI does, for tests of clients.",
         default="forgiving",
         choices=("forgiving", "strict"),
+    )
+    auto_mode: str = _setting(
+        "In its auto mode Claude Code asks the model which commands are dangerous, and runs the others unasked. "
+        "`serve`: it is answered. `refuse`: it is not, so nothing runs unasked. `auto`: it is not with the profile "
+        "`small`.",
+        default="auto",
+        choices=("auto", "serve", "refuse"),
     )
     store: str = _setting(
         "Where responses and conversations are kept for 30 days: in an SQLite file of at most 256 MiB, in this "
@@ -342,6 +350,11 @@ class Settings:
     def profile_name(self) -> str:
         """What `--profile` comes to. Raises `UsageError` for a backend that is none."""
         return find_kind(self.backend).profile if self.profile == "auto" else self.profile
+
+    @property
+    def judges_commands(self) -> bool:
+        """What `--auto-mode` comes to. Raises `UsageError` as `profile_name` does."""
+        return self.auto_mode == "serve" or (self.auto_mode == "auto" and self.profile_name != "small")
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:

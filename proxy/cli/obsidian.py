@@ -8,6 +8,7 @@ from ..advice import command
 from ..plugins import GOOD_NAME, chatgpt_md_lacks, page_names
 from ..server import EVERYWHERE
 from ..settings import Settings
+from ..wire.models import is_pattern, model_behind
 
 # Of port 0, which stands for any that is free when the server starts.
 NO_ADDRESS = "It says there what to enter: with --port 0 the address is another one at each start."
@@ -38,6 +39,7 @@ def client_settings(url: str, settings: Settings) -> str:
         f"\n                 {name}: {copilot_api(name)}, answered by {model}"
         + (f" (ChatGPT MD {lacking})" if (lacking := chatgpt_md_lacks(name)) else "")
         for name, model in settings.alias
+        if not is_pattern(name)
     )
     advice = (
         "" if any(chatgpt_md_lacks(name) is None for name, _ in settings.alias)
@@ -51,8 +53,19 @@ def client_settings(url: str, settings: Settings) -> str:
     API key      {key}
     Enable CORS  off
     Model        a name from {url}/models
-                 {RESPONSES_MODELS}*: by the Responses API, any other: by Chat Completions; both have tools{aliases}
+                 {RESPONSES_MODELS}*: by the Responses API, any other, also gpt-6*: by Chat Completions.
+                 Both have tools{aliases}
 {advice}
   In other plugins: {command("setup --plugin NAME")} with one of {", ".join(page_names())}
   In any OpenAI SDK: base_url="{url}"
+  In Claude Code: ANTHROPIC_BASE_URL={url.removesuffix("/v1")}, ANTHROPIC_AUTH_TOKEN: the key
+    {_claude(settings)}
 """
+
+
+def _claude(settings: Settings) -> str:
+    """Who answers for Anthropic's models, which its programs name whatever is set."""
+    if (model := model_behind("claude-sonnet-5", dict(settings.alias))) is not None:
+        return f"claude-* is answered by {model}"
+    first = settings.model[0] if settings.model else "the first model of the list"
+    return f"claude-* is answered by {first}; --alias 'claude-*=MODEL' chooses another"

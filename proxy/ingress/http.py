@@ -38,6 +38,7 @@ from .state import (
     BACKEND,
     BASE_PATH,
     DIALECT,
+    JUDGES_COMMANDS,
     KEYS,
     LOOP_GUARD,
     REASONING_CONTENT,
@@ -178,6 +179,8 @@ class IngressSettings(Protocol):
     @property
     def history(self) -> str: ...
     @property
+    def judges_commands(self) -> bool: ...
+    @property
     def loop_guard(self) -> bool: ...
     @property
     def inspect(self) -> bool: ...
@@ -213,6 +216,7 @@ def create_app(
     app[DIALECT] = settings.dialect
     app[LOOP_GUARD] = settings.loop_guard
     app[STRICT_HISTORY] = settings.history == "strict"
+    app[JUDGES_COMMANDS] = settings.judges_commands
     app[WAITING] = WaitingResponses()
     app[STORE] = store
     app[TURN_OPTIONS] = options

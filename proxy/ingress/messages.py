@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 
 from aiohttp import web
@@ -10,6 +11,7 @@ from aiohttp import web
 from prompts import AssistantText, Guidance, Image, Part, PastCall, Text, ToolResult, UserTurn
 
 from ..contracts import TurnRequest
+from ..errors import RequestError
 from ..turn.tokens import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
 from ..wire.anthropic.builder import MessagesBuilder, mint_call
 from ..wire.anthropic.errors import anthropic_error
@@ -23,13 +25,19 @@ from .bodies import beside_if, in_its_time, json_reply, read_json_object
 from .delivery import Exchange
 from .input_tokens import estimated_tokens
 from .models import MODELS
-from .state import REQUEST_LOG, TURN_OPTIONS
+from .state import JUDGES_COMMANDS, REQUEST_LOG, TURN_OPTIONS
 
 # What every client of Anthropic sends, and nobody else.
 VERSION_HEADER = "anthropic-version"
 
 # In which Claude Code names its session; so does its body.
 SESSION_HEADER = "X-Claude-Code-Session-Id"
+
+
+NO_JUDGE = (
+    "Claude Code asks here whether a command is dangerous, and this server does not judge that (--auto-mode): approve "
+    "its commands yourself, or start tagcall with --auto-mode serve."
+)
 
 
 def claims(request: web.Request, path: str) -> bool:
@@ -40,9 +48,12 @@ async def begin_message(request: web.Request, body: JsonObject, _: ExitStack) ->
     """What `body` asks for. Raises `RequestError`."""
     parse = partial(parse_messages_request, body, session=request.headers.get(SESSION_HEADER))
     parsed = await in_its_time(request.app, owner_of(request), parse, body)
+    if parsed.judges_commands and not request.app[JUDGES_COMMANDS]:
+        raise RequestError(NO_JUDGE, status=403, code="auto_mode_refused")
     builder = MessagesBuilder(parsed, estimate=_rough(parsed.turn), request_id=request[REQUEST_LOG].id)
     mint = partial(mint_call, tag=chain_of(request.headers))
-    return Exchange(parsed.turn, owner_of(request), builder, mint=mint, map_error=anthropic_error)
+    turn = replace(parsed.turn, model=await request.app[MODELS].stand_in(parsed.turn.model))
+    return Exchange(turn, owner_of(request), builder, mint=mint, map_error=anthropic_error)
 
 
 def _rough(turn: TurnRequest) -> int:

@@ -10,13 +10,17 @@ from aiohttp import web
 
 from ..contracts import Model, TextBackend
 from ..errors import BackendError
-from ..wire.models import find_model, model_list, model_object, with_aliases
+from ..wire.models import find_model, model_behind, model_list, model_object, with_aliases
 from .bodies import json_reply
 
 # Seconds to wait for the backend's list: for the first one, and for a newer one than is known already.
 # Plugins look at the list to see whether the server is there at all, and give up after 8.
 FIRST_WAIT = 5.0
 NEWER_WAIT = 0.05
+
+
+# How the names of Anthropic's models begin.
+ANTHROPICS = "claude-"
 
 
 class ModelList:
@@ -53,7 +57,17 @@ class ModelList:
 
     def behind(self, name: str) -> str:
         """What the backend is asked for when a client asks for `name`."""
-        return self._aliases.get(name, name)
+        return model_behind(name, self._aliases) or name
+
+    async def stand_in(self, name: str) -> str:
+        """`name`, or for a name of Anthropic's that nothing here stands for the first model of the backend's."""
+        if not name.startswith(ANTHROPICS) or model_behind(name, self._aliases) is not None:
+            return name
+        if not self._known:
+            with suppress(BackendError):
+                await self.current()
+        models = self._known or self._named
+        return name if not models or any(model.id == name for model in models) else models[0].id
 
     async def current(self) -> list[Model]:
         """All that can be listed now. Raises `BackendError` when that is nothing."""

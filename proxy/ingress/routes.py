@@ -94,6 +94,18 @@ UNSERVED: Mapping[str, str] = {
 }
 
 
+# What other APIs begin with: the first name of a path without `/v1` -> whose API it is.
+FOREIGN: Mapping[str, str] = {
+    "api": "Ollama's",
+    "complete": "Anthropic's older",
+    "completion": "llama.cpp's own",
+    "generate": "text-generation-inference's",
+    "infill": "llama.cpp's own",
+    "v1beta": "Gemini's",
+    "v2": "Cohere's",
+}
+
+
 def canonical_path(path: str, base: str = "") -> str:
     """`//v1//responses/`, `/v1/v1/responses` and `/responses` are one path: `/responses`.
 
@@ -159,6 +171,13 @@ def _not_served(request: web.Request, path: str) -> RequestError:
     if (name := path.split("/")[1]) in UNSERVED:
         return RequestError(
             f"tagcall does not serve /v1/{name}: {UNSERVED[name]}", status=404, code="unsupported_endpoint"
+        )
+    if (whose := FOREIGN.get(name)) is not None:
+        return RequestError(
+            f"This is {whose} API, which tagcall does not serve: choose OpenAI in your program, with this address: "
+            f"{request.scheme}://{request.host}{request.app[BASE_PATH]}/v1",
+            status=404,
+            code="unsupported_endpoint",
         )
     served = ", ".join("/v1" + path for path in API)
     return RequestError(

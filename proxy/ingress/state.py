@@ -29,6 +29,8 @@ LOOP_GUARD = web.AppKey("loop_guard", bool)
 STOPPING = web.AppKey("stopping", asyncio.Event)
 # Whether Chat Completions tell the model's reasoning.
 REASONING_CONTENT = web.AppKey("reasoning_content", bool)
+# Whether the model judges for Claude Code which commands are dangerous.
+JUDGES_COMMANDS = web.AppKey("judges_commands", bool)
 # Whether results that do not pair with their calls are refused.
 STRICT_HISTORY = web.AppKey("strict_history", bool)
 STORE: web.AppKey[ResponseStore] = web.AppKey("store", ResponseStore)

@@ -40,6 +40,9 @@ UNSERVED: Mapping[str, str] = {
 # The effort of a model that is not to think.
 _NO_THOUGHT = "low"
 
+# Where the verdict on a command ends, in Claude Code's auto mode.
+_VERDICT = "</block>"
+
 UNANSWERED = "A tool_use without its tool_result was shown to the model as having none."
 
 
@@ -52,6 +55,11 @@ class MessagesRequest:
     model: str
     stream: bool
     thoughts: bool
+
+    @property
+    def judges_commands(self) -> bool:
+        """Whether it asks, as Claude Code's auto mode does, if a command may run unasked."""
+        return _VERDICT in self.turn.stop and not len(self.turn.registry)
 
 
 def parse_messages_request(body: JsonObject, *, session: str | None = None, counted: bool = False) -> MessagesRequest:

@@ -14,7 +14,13 @@ URL = "http://127.0.0.1:8787/v1"
 
 @pytest.mark.parametrize(
     ("model", "api"),
-    [("gpt-5.5", "Responses"), ("gpt-5", "Responses"), ("notes", "Chat Completions"), ("my-gpt-5", "Chat Completions")],
+    [
+        ("gpt-5.5", "Responses"),
+        ("gpt-5", "Responses"),
+        ("notes", "Chat Completions"),
+        ("my-gpt-5", "Chat Completions"),
+        ("gpt-6", "Chat Completions"),
+    ],
 )
 def test_the_name_of_a_model_chooses_the_api(model: str, api: str) -> None:
     assert copilot_api(model) == api
@@ -30,7 +36,17 @@ def test_each_alias_is_told_with_its_api() -> None:
 def test_a_name_that_passes_every_plugins_filters_needs_no_advice() -> None:
     told = client_settings(URL, Settings(alias=((GOOD_NAME, "gpt-6"),)))
     assert f"{GOOD_NAME}: Responses, answered by gpt-6\n" in told
-    assert "--alias" not in told
+    assert "In ChatGPT MD: --alias" not in told
+
+
+def test_who_answers_for_anthropics_models_is_told() -> None:
+    told = client_settings(URL, Settings())
+    assert "ANTHROPIC_BASE_URL=http://127.0.0.1:8787," in told
+    assert "claude-* is answered by the first model of the list; --alias 'claude-*=MODEL' chooses another" in told
+    assert "claude-* is answered by gpt-5.5;" in client_settings(URL, Settings(model=("gpt-5.5",)))
+    told = client_settings(URL, Settings(alias=(("*haiku*", "o3"), ("claude-*", "gpt-6"))))
+    assert "claude-* is answered by gpt-6\n" in told
+    assert "*haiku*" not in told
 
 
 @pytest.mark.parametrize(("host", "here"), [("0.0.0.0", "127.0.0.1"), ("::", "[::1]"), ("192.0.2.2", "192.0.2.2")])

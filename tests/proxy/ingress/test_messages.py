@@ -189,3 +189,48 @@ async def test_a_tool_that_is_not_offered_is_told() -> None:
         tools = [{"type": "web_search_20250305", "name": "web_search"}]
         async with session.post(f"{url}/messages", json={**BODY, "tools": tools}) as response:
             assert "web_search_20250305" in response.headers["x-tagcall-warning"]
+
+
+VERDICT = {
+    "model": "claude-sonnet-5", "max_tokens": 64, "stop_sequences": ["</block>"], "thinking": {"type": "disabled"},
+    "system": "Judge the command.", "messages": [{"role": "user", "content": "rm -rf /"}],
+}  # fmt: skip
+
+
+async def test_a_verdict_on_a_command_ends_at_its_stop_sequence_and_is_left_as_it_is() -> None:
+    async with client("<block>yes</block><reason>It is `<tool_call>`.") as (session, url):
+        async with session.post(f"{url}/messages", json=VERDICT) as response:
+            assert response.status == 200
+            message = await response.json()
+    assert [block["text"] for block in message["content"]] == ["<block>yes"]
+    assert message["model"] == "claude-sonnet-5"
+
+
+@pytest.mark.parametrize(
+    ("settings", "status"),
+    [
+        ({"auto_mode": "refuse"}, 403),
+        ({"profile": "small"}, 403),
+        ({"profile": "small", "auto_mode": "serve"}, 200),
+        ({"auto_mode": "serve"}, 200),
+    ],
+)
+async def test_whether_commands_are_judged_is_the_owners_choice(settings: dict[str, Any], status: int) -> None:
+    async with client("<block>no", "Hello", **settings) as (session, url):
+        async with session.post(f"{url}/messages", json=VERDICT) as response:
+            assert response.status == status
+            if status == 403:
+                assert (await response.json())["error"]["type"] == "permission_error"
+        async with session.post(f"{url}/messages", json=BODY) as response:
+            assert response.status == 200
+
+
+async def test_a_name_of_anthropics_is_answered_by_the_model_that_stands_for_it() -> None:
+    backend = MemoryBackend(["Hello", "Hello"])
+    settings = Settings(port=0, store="none", alias=(("*haiku*", "little"),))
+    async with running_server(settings, backend) as url, aiohttp.ClientSession() as session:
+        for model in ("claude-opus-5[1m]", "claude-haiku-5"):
+            message = await streamed(session, url, model=model, tools=[])
+            assert message["model"] == model
+    first = (await backend.models())[0].id
+    assert [prompt.model for prompt in backend.prompts] == [first, "little"]

@@ -100,3 +100,26 @@ async def test_aliases_are_listed() -> None:
     assert [(model["id"], model["created"]) for model in listed] == [
         ("notes", 1_700_000_000), ("scripted", 1_700_000_000),
     ]  # fmt: skip
+
+
+async def test_the_first_model_stands_in_for_anthropics_where_nothing_else_does() -> None:
+    backend = StartingBackend()
+    backend.up.set()
+    models = ModelList(backend, {"*haiku*": "small"}, [])
+    assert await models.stand_in("claude-sonnet-5") == BIG.id
+    assert await models.stand_in("gpt-4") == "gpt-4"
+    assert await models.stand_in("claude-haiku-5") == "claude-haiku-5"
+    assert models.behind("claude-haiku-5") == "small"
+    backend.error = BackendError("Run `tagcall login`.")
+    assert await ModelList(backend, {}, ["gpt-6"]).stand_in("claude-sonnet-5") == "gpt-6"
+    assert await ModelList(backend, {}, []).stand_in("claude-sonnet-5") == "claude-sonnet-5"
+
+
+async def test_a_model_of_anthropics_that_the_backend_has_is_that_one() -> None:
+    class Anthropic(StartingBackend):
+        async def models(self) -> Sequence[Model]:
+            return [BIG, Model("claude-sonnet-5", 0, "anthropic")]
+
+    models = ModelList(Anthropic(), {}, [])
+    assert await models.stand_in("claude-sonnet-5") == "claude-sonnet-5"
+    assert await models.stand_in("claude-opus-5") == BIG.id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.ingress.dialects import DIALECT_HEADER, DIALECTS
-from proxy.ingress.routes import API, ROUTES, UNSERVED
+from proxy.ingress.routes import API, FOREIGN, ROUTES, UNSERVED
 from proxy.settings import SETTINGS
 from tests.support.http_client import client, error_of
 
@@ -21,8 +21,21 @@ async def test_a_part_of_the_api_that_is_not_here_says_what_to_do_instead(name: 
             assert error["message"] == f"tagcall does not serve /v1/{name}: {UNSERVED[name]}"
 
 
+@pytest.mark.parametrize("name", sorted(FOREIGN))
+async def test_another_api_is_named_with_the_address_for_this_one(name: str) -> None:
+    async with client(base_path="/llm") as (session, url):
+        root = url.removesuffix("/v1")
+        async with session.post(f"{root}/{name}/more", json={}) as response:
+            assert response.status == 404
+            error = await error_of(response)
+    assert error["code"] == "unsupported_endpoint"
+    assert error["message"].startswith(f"This is {FOREIGN[name]} API")
+    assert error["message"].endswith(f"with this address: {root.removesuffix('/llm')}/llm/v1")
+
+
 def test_nothing_is_both_served_and_not() -> None:
-    assert not {route.split("/")[1] for route in ROUTES} & set(UNSERVED)
+    assert not {route.split("/")[1] for route in ROUTES} & {*UNSERVED, *FOREIGN}
+    assert not set(UNSERVED) & set(FOREIGN)
 
 
 async def test_an_unknown_path_is_told_how_base_urls_end() -> None:

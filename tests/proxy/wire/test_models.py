@@ -6,7 +6,7 @@ import pytest
 
 from proxy.contracts import Model
 from proxy.errors import RequestError
-from proxy.wire.models import find_model, model_list, with_aliases
+from proxy.wire.models import find_model, model_behind, model_list, with_aliases
 
 BIG, SMALL = Model("gpt-5.5", 7, "codex"), Model("gpt-5.5-mini", 8, "codex")
 
@@ -37,3 +37,30 @@ def test_the_list_is_openais() -> None:
         "object": "list",
         "data": [{"id": "gpt-5.5", "object": "model", "created": 7, "owned_by": "codex"}],
     }
+
+
+PATTERNS = {"claude-opus-5": "big", "*haiku*": "small", "claude-*": "usual", "a*b*c": "abc"}
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("claude-opus-5", "big"),
+        ("claude-haiku-5", "small"),
+        ("claude-sonnet-5", "usual"),
+        ("claude-", "usual"),
+        ("claude", None),
+        ("my-claude-5", None),
+        ("abc", "abc"),
+        ("a-b-c", "abc"),
+        ("acb", None),
+        ("ac", None),
+        ("gpt-5.5", None),
+    ],
+)
+def test_an_alias_may_stand_for_many_names_and_the_first_that_fits_counts(name: str, model: str | None) -> None:
+    assert model_behind(name, PATTERNS) == model
+
+
+def test_a_pattern_is_no_model_to_choose() -> None:
+    assert with_aliases([BIG], {"claude-*": "gpt-5.5"}) == [BIG]
