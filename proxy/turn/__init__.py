@@ -9,6 +9,8 @@ passed_calls   the calls of one answer: which of them leave
 beside_calls   what of an answer may stand beside calls
 lane_end       whether the conversation can go on at the backend from the answer
 reading_rules  how an answer is read, and which of it may leave
+text_before    the end of an answer so far, by which the place of a block is told
+left_text      what of an answer's text has left
 shown_text     the text of one answer: which of it is shown
 verdict        what an answer was, and what follows from that
 calls          which calls may leave: declared, meant, fitting if strict, not going round

@@ -25,6 +25,7 @@ from ..contracts import (
     TurnEvent,
 )
 from .filters import Mask
+from .left_text import LeftText
 from .reason import Reason
 from .report import TurnReport
 
@@ -76,7 +77,7 @@ class Outlet:
     waits for its end: no API has items that lie in one another.
     """
 
-    __slots__ = ("_behind", "_kept", "_mask", "_out", "_report", "_state", "leaving", "reason")
+    __slots__ = ("_behind", "_kept", "_mask", "_out", "_report", "_state", "leaving", "left", "reason")
 
     def __init__(self, report: TurnReport, reason: Reason | None = None, key: str | None = None) -> None:
         self._report = report
@@ -86,6 +87,8 @@ class Outlet:
         self._out: list[TurnEvent] = []
         self._kept: list[TurnEvent] = []
         self._behind: list[TurnEvent] = []
+        self.left = LeftText()
+        """The text that was let through, but for what stood in front of a call."""
         self.leaving: int | None = None
         """The parser's number of the call that leaves while it is written."""
 
@@ -109,6 +112,7 @@ class Outlet:
     def put(self, event: AnswerText | AnswerMessageEnded) -> None:
         if self._state is not _State.KEPT:
             self._out.append(event)
+            self.left.note(event)
         # The end of a message of which nothing is here is none.
         elif self._kept or isinstance(event, AnswerText):
             self._kept.append(event)
@@ -145,6 +149,8 @@ class Outlet:
     def speak(self) -> None:
         """What was kept as a possible echo is none."""
         if self.reason is Reason.ECHO:
+            for event in self._kept:
+                self.left.note(event)
             self._free(_State.THROUGH)
 
     def end(self) -> None:
@@ -168,7 +174,7 @@ class Outlet:
         if self._mask is not None:
             text = self._mask.feed(text)
         if text:
-            self.let(ToolCallArguments(text))
+            self._out.append(ToolCallArguments(text))
 
     def end_call(self, end: ToolCallEnded) -> None:
         self.leaving = None

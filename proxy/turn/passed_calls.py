@@ -18,7 +18,7 @@ from .blocks import QUOTED, TAKEN_OUT, UNREADABLE, MeantCall, begun_arguments, i
 from .call_key import Carried
 from .calls import CallGate
 from .coercion import Coerced, Coercion
-from .filters import masked
+from .filters import TakenOut, masked
 from .outlet import Outlet
 from .read_call import ReadCall, Standing
 from .reading_rules import ReadingRules
@@ -51,6 +51,8 @@ class PassedCalls:
         # Where the next call stands.
         self._standing = Standing(first=not rules.final, may_repeat=rules.may_repeat)
         self.rulings: list[Ruling] = []
+        self.lost: list[str] = []
+        """What a client is told of blocks that were taken out."""
         self.stop: Stop | None = None
 
     @property
@@ -165,7 +167,7 @@ class PassedCalls:
         tool = f"the tool '{ruling.name}'" if ruling.name else "a tool"
         raw, marked, quoted = call.before + call.raw, is_markup(call.raw), ruling.reason is Reason.QUOTED
         if marked and not (quoted or self._gate.is_quoted_text(call.raw)):
-            self._said.take_out(raw, TAKEN_OUT[ruling.reason].format(tool=tool))
+            self._lose(raw, TAKEN_OUT[ruling.reason].format(tool=tool))
             return
         if quoted or (marked and ruling.fate is not Fate.AGAIN):
             self._report.warn(QUOTED.format(tool=tool))
@@ -207,12 +209,18 @@ class PassedCalls:
         self.rulings.append(Ruling(fate, Reason.MALFORMED, problem=block.reason))
         if not self._standing.good:
             self._outlet.keep(Reason.MALFORMED)
-        self._said.take_out(raw, UNREADABLE)
+        self._lose(raw, UNREADABLE)
 
     def take_out_half(self, raw: str) -> None:
         """The beginning of a block, in which the answer was cut."""
         self.rulings.append(Ruling(Fate.GONE, Reason.CUT))
-        self._said.take_out(raw, UNREADABLE)
+        self._lose(raw, UNREADABLE)
+
+    def _lose(self, raw: str, told: str) -> None:
+        """A block goes, and the client is `told`."""
+        if self._said.take_out(raw):
+            self._report.take_out(TakenOut.BLOCK)
+            self.lost.append(told)
 
     def finish(self) -> None:
         """The answer is over, and its stream did not fail."""

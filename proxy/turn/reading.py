@@ -94,7 +94,7 @@ class Reading:
         self._stop_strings = StopStrings(rules.stop_strings) if rules.stop_strings else None
         mask = None if key is None else Mask(key)
         visible = Chain([each for each in (mask, Unescaper(), self._stop_strings) if each is not None])
-        self._said = said = ShownText(outlet, report, self._notation, visible, echoes=rules.echoes)
+        self._said = said = ShownText(outlet, self._notation, visible, echoes=rules.echoes)
         self._calls: PassedCalls | None = None
         if gate is not None:
             self._parser = self._new_parser()
@@ -150,7 +150,7 @@ class Reading:
             self._other(event)
         if text:
             self._read("".join(text))
-        return self._taken()
+        return self._outlet.take()
 
     def finish(self, error: BackendError | None = None) -> list[TurnEvent]:
         """Turn events for the end of the backend's stream; `error` is what broke it off."""
@@ -158,11 +158,11 @@ class Reading:
         self._close_message()
         self._end_message()
         self._end_thought()
-        if not self._said.echo:
-            self._said.speak()
+        if not self._said.is_echo:
+            self._outlet.speak()
         if self._calls is not None and not error:
             self._calls.finish()
-        return self._taken()
+        return self._outlet.take()
 
     @property
     def answer(self) -> Answer:
@@ -170,9 +170,9 @@ class Reading:
         return Answer(
             kept_for=self._outlet.reason,
             kept=self._outlet.kept,
-            said=self._said.said,
+            said=self._outlet.left.said,
             rulings=() if self._calls is None else tuple(self._calls.rulings),
-            lost=tuple(self._said.lost),
+            lost=() if self._calls is None else tuple(self._calls.lost),
             written=masked(self._said.written, self._rules.key),
             repeats_line=TakenOut.OWN_LINE in self._notation.took,
             ending=Ending(
@@ -204,9 +204,6 @@ class Reading:
             yield headers(self._rules.may_begin_so, names, named=named)
         if self._declared is not None and ModelRule.INVENTED_RESULT in self._rules.model_rules:
             yield invented_results(names, named=named)
-
-    def _taken(self) -> list[TurnEvent]:
-        return self._outlet.take()
 
     def _other(self, event: BackendEvent) -> None:
         match event:
@@ -382,7 +379,8 @@ class Reading:
             self.goes_on = self.goes_on or bool(text.strip())
             return
         self._said.feed(text)
-        self._look_for_stop()
+        if self._stop_strings is not None:
+            self._look_for_stop()
 
     @property
     def _stopped(self) -> bool:

@@ -28,6 +28,7 @@ from prompts import (
 from ..contracts import AnswerMessageEnded, AnswerText, TurnEvent, TurnFailed, TurnFinished, Usage
 from ..errors import BackendError, ModelError
 from .json_output import JsonOutput, Unfit
+from .left_text import Said
 from .outlet import names_of_calls, text_of
 from .reason import DOUBTS, Fate, Reason, Ruling
 
@@ -36,22 +37,6 @@ LONGEST_ECHO = 200
 
 # The code of a failure that says no more than that.
 FAILED_CODE = "backend_error"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """What the client has of an answer's text: whether any (`shown`), how its first message begins (`told`), and all
-    of it where that is no more than some words in front of calls (`preface`).
-    """
-
-    shown: bool = False
-    told: str = ""
-    preface: str = ""
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The preface, by lines."""
-        return tuple(filter(None, map(str.strip, self.preface.splitlines())))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +63,7 @@ class Answer:
 
     kept_for: Reason | None = None
     kept: tuple[TurnEvent, ...] = ()
-    said: Said = Said()
+    said: Said = Said()  # noqa: RUF009 -- frozen
     rulings: tuple[Ruling, ...] = ()
     lost: tuple[str, ...] = ()
     written: str = ""

@@ -28,11 +28,12 @@ from proxy.contracts import (
 from proxy.errors import BackendError
 from proxy.turn import CallRelease, Reason, TurnReport
 from proxy.turn.blocks import UNREADABLE
+from proxy.turn.left_text import Said
 from proxy.turn.passed_calls import Stop
 from proxy.turn.reading import Reading
 from proxy.turn.reading_rules import ReadingRules
 from proxy.turn.tokens import CHARACTERS_PER_TOKEN
-from proxy.turn.verdict import Answer, Ending, Said
+from proxy.turn.verdict import Answer, Ending
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, gate, read
 from tests.support.memory_backend import USAGE, pieces
 

@@ -21,13 +21,13 @@ from proxy.contracts import (
 from proxy.errors import BackendError
 from proxy.turn import Fate, Reason, Ruling, TurnReport
 from proxy.turn.json_output import JsonOutput, Unfit
+from proxy.turn.left_text import Said
 from proxy.turn.reason import DOUBTS
 from proxy.turn.verdict import (
     FAILED_CODE,
     Answer,
     Demands,
     Ending,
-    Said,
     end_of,
     fault_of,
     held_to_format,
