@@ -10,7 +10,9 @@ HEADER_NAMES = re.compile(r"[\w!#$%&'*+.^`|~, -]*", re.ASCII)
 
 # What a page may send, which of our headers it may read, and for how many seconds it need not ask again.
 ALLOWED_METHODS = "GET, POST, DELETE, OPTIONS"
-EXPOSED = "x-request-id, request-id, openai-processing-ms, retry-after, x-should-retry, x-tagcall-warning"
+EXPOSED = (
+    "x-request-id, request-id, openai-processing-ms, openai-version, retry-after, x-should-retry, x-tagcall-warning"
+)
 MAX_AGE = "86400"
 
 

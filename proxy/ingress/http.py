@@ -9,7 +9,7 @@ from typing import Protocol
 from aiohttp import web
 
 from ..contracts import ResponseStore, TextBackend
-from ..errors import ApiError
+from ..errors import ApiError, RequestError
 from ..ids import mint_id
 from ..tracing import CLIENT_REQUEST, CURRENT, trace_of
 from ..turn import TurnOptions
@@ -52,6 +52,22 @@ from .state import (
 )
 from .tokligence import WAITING, WaitingResponses
 
+# The version of the API that OpenAI names in each answer.
+OPENAI_VERSION = "2020-10-01"
+
+# Characters of a client's name for its request: OpenAI refuses more, and what is not ASCII.
+MAX_CLIENT_REQUEST = 512
+
+
+def _check_client_id(request: web.Request) -> None:
+    given = request.headers.get(CLIENT_REQUEST, "")
+    if len(given) > MAX_CLIENT_REQUEST or not given.isascii():
+        raise RequestError(
+            f"Invalid '{CLIENT_REQUEST}' header: expected at most {MAX_CLIENT_REQUEST} ASCII characters.",
+            code="invalid_value",
+            param=CLIENT_REQUEST,
+        )
+
 
 async def _admitted(request: web.Request, api: Api, path: str) -> web.StreamResponse:
     """The answer to a request, or the error that keeps it out."""
@@ -68,6 +84,7 @@ async def _admitted(request: web.Request, api: Api, path: str) -> web.StreamResp
         return web.Response(status=204, headers=preflight_headers(request.headers))
     if path not in KEYLESS:
         admission.check_key(request.headers)
+        _check_client_id(request)
         request[REQUEST_LOG].came_from(request.app[KEYS].name_of(owner_of(request)))
     return await call_handler(request, api, path)
 
@@ -146,6 +163,7 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
             response.headers[CLIENT_REQUEST] = entry.trace.client_request
         if entry.model is not None:
             response.headers.update(request.app[RATE_LIMITS].headers(owner_of(request)))
+        response.headers["openai-version"] = OPENAI_VERSION
         response.headers["openai-processing-ms"] = str(round(entry.elapsed_ms))
         if entry.turn.warnings:
             response.headers[WARNING] = "; ".join(entry.turn.warnings)

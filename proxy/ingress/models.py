@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from aiohttp import web
 
@@ -31,6 +33,7 @@ class ModelList:
         self._aliases = dict(aliases)
         self._named = [Model(name, 0, "tagcall", listed=False) for name in named]
         self._known: Sequence[Model] = ()
+        self._since = int(time.time())
         self._tasks: asyncio.TaskGroup | None = None
         self._looking: asyncio.Task[None] | None = None
 
@@ -81,10 +84,15 @@ class ModelList:
         except BackendError as error:
             trouble = error
         else:
-            return with_aliases(self._known, self._aliases)
-        if models := with_aliases(self._known or self._named, self._aliases):
+            return self._dated(self._known)
+        if models := self._dated(self._known or self._named):
             return models
         raise trouble
+
+    def _dated(self, models: Sequence[Model]) -> list[Model]:
+        """`models` and the aliases. One whose backend names no time is as old as this server: clients show a date."""
+        named = with_aliases(models, self._aliases)
+        return [model if model.created else replace(model, created=self._since) for model in named]
 
 
 MODELS = web.AppKey("models", ModelList)

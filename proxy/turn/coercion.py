@@ -3,9 +3,9 @@
 A repaired call that lacks what the schema requires is doubtful: it is rather the repair that lost it. So is one with a
 member beside its arguments that nobody knows, unless that is a remark, which goes.
 
-Values change only where the schema asks for other types than a string, and says so by a plain `type`: `anyOf`, `$ref`
-and the like are left alone, and so is what fits already. An empty value of an optional member goes where the schema
-allows none. Of the text nothing but the changed values changes.
+Values change only where the schema asks for other types than a string, and says so by a plain `type`, alone or in an
+`anyOf` with null: any other `anyOf`, `$ref` and the like are left alone, and so is what fits already. An empty value of
+an optional member goes where the schema allows none. Of the text nothing but the changed values changes.
 """
 
 from __future__ import annotations
@@ -63,6 +63,10 @@ _EMPTY: dict[str, tuple[object, str, str]] = {
 _UNPLAIN = frozenset(
     {"$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "const", "dependentSchemas"}
 )
+
+
+# What would say more of a value beside `anyOf`.
+_MEANING = _UNPLAIN | {"type", "properties", "required", "items", "enum", "nullable"}
 
 
 class Coercion(StrEnum):
@@ -145,6 +149,7 @@ def _names_in(schema: object) -> set[str]:
 def _parameter_types(value: object, depth: int) -> ParameterTypes:
     if not isinstance(value, dict) or not depth:
         return _ANY
+    value = _or_null(value)
     properties, required, items = value.get("properties"), value.get("required"), value.get("items")
     names = frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
     members: dict[str, ParameterTypes] = {}
@@ -164,6 +169,19 @@ def _parameter_types(value: object, depth: int) -> ParameterTypes:
         _parameter_types(items, depth - 1) if isinstance(items, dict) else None,
         _refused(value, types),
     )
+
+
+def _or_null(value: dict[str, object]) -> dict[str, object]:
+    """`anyOf` of a plain schema and null, as generators write an optional value, in the one plain schema it means."""
+    match value:
+        case {"anyOf": [dict(one), {"type": "null"}] | [{"type": "null"}, dict(one)]}:
+            beside = value.keys() - {"anyOf"}
+            if isinstance(kind := one.get("type"), str) and not (beside & one.keys() or beside & _MEANING):
+                choices: dict[str, object] = {"enum": [*one["enum"], None]} if isinstance(one.get("enum"), list) else {}
+                return {**one, "type": [kind, "null"], **choices}
+        case _:
+            pass
+    return value
 
 
 def _types(value: dict[str, object]) -> frozenset[str]:

@@ -15,6 +15,9 @@ from .reader import Reader, missing, shown, wrong_type, wrong_value
 PART_KINDS = ("input_text", "input_image", "input_file", "output_text", "refusal", "text", "image_url", "file")
 IMAGE_KINDS = ("input_image", "image_url")
 
+# What the `detail` of a file may be. It is how its pages would be drawn, and here it is text.
+FILE_DETAILS = ("auto", "low", "high")
+
 # Whose messages reach the model as text alone.
 TEXT_ROLES = ("system", "developer", "assistant")
 UNSHOWN_IMAGES = "Images in messages of the system, the developer or the assistant were not shown to the model."
@@ -48,8 +51,8 @@ def _image(part: Reader) -> Image:
             code="invalid_value",
             param=param,
         )
-    detail = part.get("detail")
-    return Image(url, detail if isinstance(detail, str) and detail in DETAILS else None)
+    detail = part.choice("detail", ("auto", *DETAILS))
+    return Image(url, detail if detail in DETAILS else None)
 
 
 def image_fault(url: str) -> str | None:
@@ -69,6 +72,7 @@ def image_fault(url: str) -> str | None:
 def _file(part: Reader) -> Text:
     """The text of a file that comes inside the request. It is shown as text; other files are refused."""
     part = part.object("file") or part
+    part.choice("detail", FILE_DETAILS)
     for key, why in (("file_id", "Uploaded files are not kept here"), ("file_url", "Remote files are not fetched")):
         if part.get(key) is not None:
             raise _unsupported_file(part.at(key), why)

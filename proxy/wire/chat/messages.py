@@ -45,7 +45,7 @@ class _Messages:
             self._end_group(message)
         match role:
             case "user":
-                self._require_content(message)
+                message.require("content")
                 self._entries.append(UserTurn(parse_parts(message, "content")))
             case "system" | "developer":
                 self._require_content(message)
@@ -137,7 +137,7 @@ class _Messages:
         return RequestError(
             "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
             "'tool_calls'.",
-            param=message.at("role"),
+            param=_role_of(message),
         )
 
     @staticmethod
@@ -166,10 +166,15 @@ class _Messages:
                 "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
                 "'tool_call_id'. The following tool_call_ids did not have response messages: "
                 + shown(", ".join(unanswered)),
-                param=following.at("role") if following.path else "messages",
+                param=_role_of(following) if following.path else "messages",
             )
         self._calls.clear()
         self._outputs.clear()
+
+
+def _role_of(message: Reader) -> str:
+    """As OpenAI names it where messages do not fit together."""
+    return message.at("role").replace("[", ".[", 1)
 
 
 def parse_messages(request: Reader, tools: ToolSet, *, strict: bool = False) -> tuple[Paired, str]:

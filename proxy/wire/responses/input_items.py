@@ -145,7 +145,8 @@ class _Items:
 
     def _message(self, item: Reader) -> None:
         role = item.required_string("role")
-        if "content" not in item.raw:
+        # Of the assistant real clients send null; of the user it would be an empty question.
+        if "content" not in item.raw or (role == "user" and item.get("content") is None):
             raise missing(item.at("content"))
         parts = parse_parts(item, "content")
         match role:

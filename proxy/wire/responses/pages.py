@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ...contracts import WireObject
 from ...errors import RequestError
+from ..parameters import INCLUDES
 from ..reader import Reader, shown
 
 # Items of a page of which no number is asked for.
@@ -48,6 +49,11 @@ def parse_page(query: Mapping[str, str]) -> PageQuery:
     )
 
 
+def check_include(include: Sequence[str]) -> None:
+    """What a query asks for besides, held to the names that a request may list. Raises `RequestError`."""
+    Reader({"include": list(include)}).choices("include", INCLUDES)
+
+
 def _position(items: Sequence[WireObject], identifier: str, param: str) -> int:
     for position, item in enumerate(items):
         if item.get("id") == identifier:
@@ -60,8 +66,9 @@ def item_list(items: Sequence[WireObject], *, has_more: bool = False) -> dict[st
     return {
         "object": "list",
         "data": list(items),
-        "first_id": items[0]["id"] if items else None,
-        "last_id": items[-1]["id"] if items else None,
+        # Never null: OpenAI's document has them as strings.
+        "first_id": items[0]["id"] if items else "",
+        "last_id": items[-1]["id"] if items else "",
         "has_more": has_more,
     }
 

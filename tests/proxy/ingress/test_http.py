@@ -335,6 +335,24 @@ async def test_those_who_watch_over_the_process_need_no_key() -> None:
                 assert response.status == status
 
 
+@pytest.mark.parametrize(("name", "status"), [("x" * 512, 200), ("x" * 513, 400), ("n\u00e4me", 400)])
+async def test_a_clients_name_for_its_request_is_short_and_ascii(name: str, status: int) -> None:
+    async with (
+        client("Hello") as (session, url),
+        session.post(f"{url}/responses", json=BODY, headers={"X-Client-Request-Id": name}) as response,
+    ):
+        assert response.status == status
+        if status == 400:
+            assert (await error_of(response))["param"] == "x-client-request-id"
+
+
+async def test_every_answer_names_the_version_of_the_api() -> None:
+    async with client("Hello") as (session, url):
+        for body in (BODY, {}, {**BODY, "stream": True}):
+            async with session.post(f"{url}/responses", json=body) as response:
+                assert response.headers["openai-version"] == "2020-10-01"
+
+
 async def test_any_key_will_do_when_none_is_set() -> None:
     async with client("Hello") as (session, url):
         async with session.post(f"{url}/responses", json=BODY, headers={"Authorization": "Bearer x"}) as response:

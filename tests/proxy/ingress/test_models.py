@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 
 import aiohttp
@@ -45,6 +46,17 @@ async def test_a_backend_that_is_silent_does_not_keep_the_list_waiting(monkeypat
     assert caught.value.status == 503
     backend.up.set()
     assert [model.id for model in await models.current()] == ["notes", BIG.id]
+
+
+async def test_a_model_whose_backend_names_no_time_is_as_old_as_the_server() -> None:
+    before = int(time.time())
+    backend = StartingBackend()
+    backend.up.set()
+    models = ModelList(backend, {"notes": "nobody's"}, [])
+    listed = {model.id: model.created for model in await models.current()}
+    assert listed == {"notes": listed["notes"], BIG.id: BIG.created}
+    assert before <= listed["notes"] <= time.time()
+    assert [model.created for model in await models.current()] == [*listed.values()]
 
 
 @on_a_virtual_clock

@@ -104,3 +104,15 @@ async def test_of_an_unknown_response_nothing_is_listed() -> None:
     async with talking() as (client, _):
         with pytest.raises(NotFoundError, match="Response with id 'resp_x' not found"):
             await client.responses.input_items.list("resp_x")
+
+
+async def test_what_a_query_includes_is_held_to_the_names_of_a_request() -> None:
+    async with talking("one") as (client, _):
+        response = await client.responses.create(model="m", input="hi")
+        again = await client.responses.retrieve(response.id, include=["reasoning.encrypted_content"])
+        assert again.id == response.id
+        unknown: Any = ["everything"]
+        for ask in (client.responses.retrieve, client.responses.input_items.list):
+            with pytest.raises(BadRequestError, match="Invalid value: 'everything'") as refused:
+                await ask(response.id, include=unknown)
+            assert refused.value.param == "include[0]"

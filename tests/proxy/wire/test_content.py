@@ -39,7 +39,7 @@ def data_url(content: bytes, kind: str = "text/plain") -> str:
         ([{"type": "input_image", "image_url": PNG, "detail": "low"}], (Image(PNG, "low"),)),
         ([{"type": "input_image", "image_url": PNG, "detail": "auto"}], (Image(PNG),)),
         ([{"type": "image_url", "image_url": {"url": PNG, "detail": "original"}}], (Image(PNG, "original"),)),
-        ([{"type": "image_url", "image_url": {"url": PNG, "detail": ["high"]}}], (Image(PNG),)),
+        ([{"type": "image_url", "image_url": {"url": PNG, "detail": None}}], (Image(PNG),)),
     ],
 )
 def test_content_is_a_string_or_parts(content: JsonValue, expected: tuple[Part, ...]) -> None:
@@ -63,8 +63,15 @@ def test_content_is_a_string_or_parts(content: JsonValue, expected: tuple[Part, 
         ({"type": "input_image", "image_url": "data:image/svg+xml,<svg/>"}, "content[0].image_url", "invalid_value"),
         ({"type": "input_image", "image_url": "data:text/plain;base64,aGk="}, "content[0].image_url", "invalid_value"),
         ({"type": "image_url", "image_url": {"url": "data:image/png"}}, "content[0].image_url.url", "invalid_value"),
+        ({"type": "input_image", "image_url": PNG, "detail": "ultra"}, "content[0].detail", "invalid_value"),
+        ({"type": "input_image", "image_url": PNG, "detail": 1}, "content[0].detail", "invalid_type"),
+        (
+            {"type": "image_url", "image_url": {"url": PNG, "detail": "ultra"}}, "content[0].image_url.detail",
+            "invalid_value",
+        ),
+        ({"type": "input_file", "file_data": "aGk=", "detail": "original"}, "content[0].detail", "invalid_value"),
     ],
-)
+)  # fmt: skip
 def test_a_part_that_cannot_be_shown_is_refused_by_its_path(part: JsonObject, param: str, code: str) -> None:
     with pytest.raises(RequestError) as caught:
         parsed(part)

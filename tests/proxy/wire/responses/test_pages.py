@@ -101,5 +101,5 @@ def test_a_page_next_to_an_item_that_is_not_there_is_refused(page: PageQuery, pa
 
 def test_a_page_is_openais_list() -> None:
     assert item_page([], PageQuery()) == {
-        "object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False,
+        "object": "list", "data": [], "first_id": "", "last_id": "", "has_more": False,
     }  # fmt: skip

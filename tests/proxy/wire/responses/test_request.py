@@ -59,6 +59,7 @@ REFUSED: list[tuple[dict[str, Any], str | None, str | None, str]] = [
     ({"input": 7}, "input", "invalid_type", "but got an integer instead"),
     ({"input": ["hi"]}, "input[0]", "invalid_type", "expected an object, but got a string"),
     ({"input": [{"role": "user"}]}, "input[0].content", "missing_required_parameter", "'input[0].content'"),
+    ({"input": [{"role": "user", "content": None}]}, "input[0].content", "missing_required_parameter", "input[0]"),
     ({"input": [{"content": "x"}]}, "input[0].type", "missing_required_parameter", "'input[0].type'"),
     ({"input": [{"type": "riddle"}]}, "input[0].type", "invalid_value", "Invalid value: 'riddle'."),
     ({"input": [{"role": "critic", "content": "x"}]}, "input[0].role", "invalid_value", "'assistant', 'developer'"),
