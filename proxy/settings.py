@@ -333,6 +333,12 @@ class Settings:
         group="Page and log",
         first=True,
     )
+    inspect_key: str | None = _setting(
+        "A key that opens the page and shows on it what all keys asked; any other shows what was asked with it.",
+        default=None,
+        metavar="KEY",
+        commands=("serve", "log"),
+    )
     inspect_turns: int = _setting("How many turns are shown there.", default=100, parse=int, metavar="N")
     inspect_bytes: int = _setting(
         "And how much memory their words may take.", default=64 << 20, parse=byte_size, metavar="SIZE", shown="64MiB"
@@ -378,6 +384,7 @@ class Settings:
         for flag, words in (
             ("--host", [self.host]),
             ("--api-key", self.api_key),
+            ("--inspect-key", [self.inspect_key] if self.inspect_key is not None else []),
             ("--backend-key", [self.backend_key] if self.backend_key is not None else []),
             ("--model", self.model),
             ("--alias", [word for pair in self.alias for word in pair]),

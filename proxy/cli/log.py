@@ -63,7 +63,9 @@ async def run_log(settings: Settings, options: LogOptions) -> int:
 
 
 def _key(settings: Settings) -> str | None:
-    """The first that a server of these settings takes. Raises `UsageError`."""
+    """The one that sees all, or the first that a server of these settings takes. Raises `UsageError`."""
+    if settings.inspect_key is not None:
+        return settings.inspect_key
     return read_keys(settings)[0] if settings.api_key or settings.api_key_file else None
 
 
@@ -75,7 +77,7 @@ async def _json(session: aiohttp.ClientSession, url: str) -> dict[str, Any]:
 async def _answered(response: aiohttp.ClientResponse) -> dict[str, Any]:
     body = await response.json() if response.content_type == "application/json" else {}
     if response.status == 401:
-        raise UsageError("This server wants its key: give --api-key or --api-key-file.")
+        raise UsageError("This server wants its key: give --inspect-key, --api-key or --api-key-file.")
     if response.status != 200 or not isinstance(body, dict):
         raise UsageError(f"What answers on {response.url.origin()} is no tagcall that can be followed.")
     return body

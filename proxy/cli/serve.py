@@ -74,7 +74,7 @@ async def serve(
         _on(signal.SIGHUP, loop, on_hangup)
     # Who records wants to know it before what there was gives way to an error.
     patience = FIRST_LOOK if more is not None or find_kind(settings.backend).may_want_login(settings) else 0.0
-    keyed = bool(settings.api_key or settings.api_key_file)
+    keyed = bool(settings.api_key or settings.api_key_file or settings.inspect_key)
     page = PageOptions(link=secrets.token_urlsafe(32) if keyed else None, save=_save(settings))
     async with (
         running_server(settings, backend, middlewares, habits, page, keys=keys) as url,

@@ -9,7 +9,7 @@ from ..settings import SETTINGS
 from ..sources import Sources
 
 # Shown as set, and no more.
-SECRET = frozenset({"api_key", "backend_key"})
+SECRET = frozenset({"api_key", "backend_key", "inspect_key"})
 _PASSWORD = re.compile(r"(?<=://)[^/@]*@")
 
 

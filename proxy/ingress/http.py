@@ -21,6 +21,7 @@ from .bodies import error_reply, fault, from_aiohttp
 from .connections import connection_of
 from .cors import answer_headers, preflight_headers
 from .health import greet
+from .inspect.access import PageAccess
 from .inspect.inspection import INSPECTION, Inspection, PageOptions
 from .inspect.page import ROOM, check_page, visits_index
 from .inspect.turn_log import TurnLog
@@ -203,6 +204,9 @@ class IngressSettings(Protocol):
     @property
     def inspect(self) -> bool: ...
     @property
+    def inspect_key(self) -> str | None: ...
+
+    @property
     def inspect_turns(self) -> int: ...
     @property
     def inspect_bytes(self) -> int: ...
@@ -244,7 +248,8 @@ def create_app(
         bind_host=settings.host, hosts=settings.allow_host, origins=settings.allow_origin, keys=keys
     )
     turns = TurnLog(settings.inspect_turns, settings.inspect_bytes, words=settings.inspect)
-    app[INSPECTION] = Inspection(turns, admission, page or PageOptions(), keyed=bool(keys))
+    access = PageAccess(admission, keys, sees_all=settings.inspect_key, link=page.link if page else None)
+    app[INSPECTION] = Inspection(turns, access, page or PageOptions())
     # Only for its way with `Expect`: `dispatch` serves every request.
     app.router.add_route("*", r"/{path:[\s\S]*}", greet, expect_handler=_continue)
     app.on_response_prepare.append(_add_headers)

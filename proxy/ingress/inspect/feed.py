@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 
 import orjson
 
+from .access import Viewer
 from .turn_log import TurnLog
 
 # Pages and terminals at a time.
@@ -14,8 +15,8 @@ FOLLOWERS = 32
 
 
 class _Follower:
-    def __init__(self, ids: list[str]) -> None:
-        self.changed = dict.fromkeys(ids)
+    def __init__(self) -> None:
+        self.changed: dict[str, None] = {}
         self.woken = asyncio.Event()
 
 
@@ -41,14 +42,15 @@ class Feed:
         for follower in self._followers:
             follower.woken.set()
 
-    async def follow(self) -> AsyncGenerator[list[bytes], None]:
-        """Events of the turns that are kept, the oldest first, then of each that changes."""
-        follower = _Follower([record.id for record in self._log.records])
+    async def follow(self, viewer: Viewer) -> AsyncGenerator[list[bytes], None]:
+        """Events of the turns that are kept and `viewer` sees, the oldest first, then of each that changes."""
+        follower = _Follower()
+        follower.changed = dict.fromkeys(record.id for record in self._log.records)
         self._followers.add(follower)
         try:
             while True:
                 ids, follower.changed = list(follower.changed), {}
-                yield [self._event(each) for each in ids]
+                yield [self._event(each, viewer) for each in ids]
                 if self._closed and not follower.changed:
                     return
                 if not follower.changed:
@@ -57,6 +59,8 @@ class Feed:
         finally:
             self._followers.discard(follower)
 
-    def _event(self, id: str) -> bytes:
+    def _event(self, id: str, viewer: Viewer) -> bytes:
         record = self._log.get(id)
-        return b"" if record is None else b"event: turn\ndata: %b\n\n" % orjson.dumps(record.summary)
+        if record is None or not viewer.sees(record.owner):
+            return b""
+        return b"event: turn\ndata: %b\n\n" % orjson.dumps(record.summary)

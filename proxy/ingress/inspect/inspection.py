@@ -11,7 +11,6 @@ from aiohttp import web
 
 from ...contracts import TextBackend, TurnRequest
 from ...wire.builder import AnswerBuilder
-from ..admission import Admission
 from ..request_log import RequestLog
 from .access import PageAccess
 from .feed import Feed
@@ -25,18 +24,17 @@ SaveTurn = Callable[[web.Request, TurnRecord], Awaitable[tuple[str, Mapping[str,
 
 @dataclass(frozen=True, slots=True)
 class PageOptions:
-    """What the page is told by who starts the server: `link` opens it once where a key is set."""
+    """What the page is told by who starts the server: `link` opens it once where a key is set, and shows all."""
 
     link: str | None = None
     save: SaveTurn | None = None
 
 
 class Inspection:
-    def __init__(self, log: TurnLog, admission: Admission, options: PageOptions, *, keyed: bool) -> None:
+    def __init__(self, log: TurnLog, access: PageAccess, options: PageOptions) -> None:
         self.log = log
         self.feed = Feed(log)
-        self.access = PageAccess(admission, keyed=keyed, link=options.link)
-        self.keyed = keyed
+        self.access = access
         self.save = options.save
 
     @contextmanager
@@ -44,7 +42,7 @@ class Inspection:
         """Keeps a record of one turn, which is told what happens."""
         record = TurnRecord(
             entry.id, at=time.time(), began=time.monotonic(), route=entry.route, client=entry.client, key=entry.asker,
-            model=entry.model or request.model, method=entry.method,
+            model=entry.model or request.model, method=entry.method, owner=request.owner,
         )  # fmt: skip
         record.changed = lambda: self.feed.tell(record.id)
         self.log.begin(record, request, request.owner, entry.body)

@@ -24,7 +24,7 @@ from ..health import greet
 from ..models import MODELS
 from ..readiness import READINESS
 from ..state import BACKEND, BASE_PATH
-from .access import COOKIE
+from .access import COOKIE, Viewer
 from .detail import detail, lines
 from .inspection import INSPECTION
 from .record import TurnRecord
@@ -49,6 +49,9 @@ FILES = {
     "page.js": "text/javascript",
     "view.js": "text/javascript",
 }
+# Whoever asks for something of the page.
+VIEWER: web.RequestKey[Viewer] = web.RequestKey("viewer", Viewer)
+
 # Where the page's own routes are, and those of them that hold nothing of anybody.
 ROOM = "/inspect/"
 OPEN = frozenset({f"{ROOM}{name}" for name in FILES} | {f"{ROOM}session"})
@@ -91,7 +94,9 @@ def check_page(request: web.Request, path: str) -> None:
     access = request.app[INSPECTION].access
     access.check_origin(request.method, request.headers, request.headers.getall("Origin", []))
     if path not in OPEN:
-        access.check_session(request.headers, request.cookies.get(COOKIE))
+        request[VIEWER] = viewer = access.viewer(request.headers, request.cookies.get(COOKIE))
+        if viewer.owner is not None:
+            request[OWNER] = viewer.owner
 
 
 def _quiet(reply: web.Response) -> web.Response:
@@ -125,7 +130,7 @@ async def state(request: web.Request) -> web.StreamResponse:
         "problem": health.problem or request.app[READINESS].trouble,
         "version": own_version(),
         "backend": health.version,
-        "keyed": inspection.keyed,
+        "keyed": inspection.access.keyed,
         "quota": [quota.as_json() for quota in request.app[BACKEND].load().quota],
         "models": models,
         "plugins": [
@@ -153,16 +158,17 @@ async def _models(request: web.Request) -> list[str]:
 
 
 def record_of(request: web.Request, id: str) -> TurnRecord:
-    """Raises `RequestError`."""
+    """Raises `RequestError`, also where it is somebody else's."""
     record = request.app[INSPECTION].log.get(id)
-    if record is None:
+    if record is None or not request[VIEWER].sees(record.owner):
         raise RequestError("This turn is not kept any more.", status=404, code="turn_not_kept")
     return record
 
 
 async def list_turns(request: web.Request) -> web.StreamResponse:
     """The turns that are kept, newest first."""
-    turns = [record.summary for record in request.app[INSPECTION].log.records]
+    viewer = request[VIEWER]
+    turns = [record.summary for record in request.app[INSPECTION].log.records if viewer.sees(record.owner)]
     return _quiet(json_reply({"turns": turns[::-1]}))
 
 
@@ -200,4 +206,4 @@ async def follow_turns(request: web.Request) -> web.StreamResponse:
     feed = request.app[INSPECTION].feed
     if feed.full:
         raise RequestError("Too many pages are open.", status=429, code="rate_limit_exceeded")
-    return await stream_subscription(request, feed.follow())
+    return await stream_subscription(request, feed.follow(request[VIEWER]))

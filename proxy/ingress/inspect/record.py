@@ -13,6 +13,9 @@ from ...contracts import BackendEvent, Prompt, TurnEvent, TurnFailed, TurnFinish
 from ...errors import ApiError
 from .words import HeardTurn, KeptWords
 
+# Blocks of one turn that are marked: an answer may be nothing but tags.
+MOST_MARKS = 100
+
 
 class Mark(StrEnum):
     VALID = "valid"
@@ -56,6 +59,7 @@ class TurnRecord:
         model: str,
         method: str = "POST",
         key: str = "",
+        owner: str = "",
     ) -> None:
         self.id = id
         self.at = at
@@ -65,6 +69,7 @@ class TurnRecord:
         self.client = client
         self.key = key
         self.model = model
+        self.owner = owner
         self.group = id
         self.end: Hashable = None
         self.marks: list[MarkedBlock] = []
@@ -107,7 +112,11 @@ class TurnRecord:
         kept = self.kept is not None
         if mark is Mark.REFUSED and not kept:
             why = tuple(reason if reason.isidentifier() else "malformed" for reason in why)
+        if len(self.marks) == MOST_MARKS:
+            return
         self.marks.append(MarkedBlock(mark, name, why, block if kept else ""))
+        if self.kept is not None:
+            self.kept.note_block(block)
 
     # What leaves
 

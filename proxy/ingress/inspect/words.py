@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from sys import getsizeof
 from typing import Any
 
@@ -13,7 +13,7 @@ import orjson
 
 from prompts import Image, Text
 
-from ...contracts import BackendEvent, Prompt, TextPiece
+from ...contracts import BackendEvent, Prompt, ReasoningPiece, TextPiece
 from ...errors import BackendError
 
 # Seconds and characters up to which pieces of text are kept as one.
@@ -23,8 +23,9 @@ PIECE = 2_000
 JOINED = 64
 # What was heard and has left is noted, and looked at once it is so much: text comes in very small pieces.
 NOTES = 64
-# Bytes that an entry of a list takes besides its text, about.
+# Bytes that an entry of a list takes besides its text, about; and a message of a prompt.
 ENTRY = 200
+MESSAGE = 400
 
 
 @dataclass(slots=True)
@@ -128,9 +129,14 @@ class KeptWords:
         turn = HeardTurn(prompt, now)
         self.heard.append(turn)
         # The conversation is there as items and, where it was asked for, as parts.
-        shown = sum(_size(part) for item in prompt.items for part in item.parts)
-        self._grew(getsizeof(prompt.developer) + 2 * shown + ENTRY)
+        shown = sum(MESSAGE + 2 * sum(map(_size, item.parts)) for item in prompt.items)
+        alone = (prompt.developer, prompt.head, prompt.output_schema, prompt.call_schema)
+        self._grew(sum(map(getsizeof, alone)) + shown + ENTRY)
         return turn
+
+    def note_block(self, block: str) -> None:
+        """One that is marked, which is kept beside the text that it stands in."""
+        self._grew(getsizeof(block) + ENTRY)
 
     def note_heard(self, turn: HeardTurn, batch: Sequence[BackendEvent], now: float) -> None:
         if turn.told is not self._told_to:
@@ -154,8 +160,7 @@ def _keep_left(rows: list[LeftEvents], notes: Iterable[tuple[dict[str, object], 
         last = rows[-1] if rows else None
         if text is not None and last is not None and last.name == name and last.texts is not None:
             last.count += 1
-            _add(last.texts, text)
-            size += len(text)
+            size += _add(last.texts, text)
         else:
             # A copy: what orjson gives may lie in several times the room that it needs.
             data = bytes(memoryview(orjson.dumps(event)))
@@ -166,27 +171,44 @@ def _keep_left(rows: list[LeftEvents], notes: Iterable[tuple[dict[str, object], 
 
 def _keep_told(told: list[tuple[float, BackendEvent]], notes: Iterable[tuple[Sequence[BackendEvent], float]]) -> int:
     """Batches with their times; returns what they take, in bytes."""
-    size, begun, texts, length = 0, 0.0, list[str](), 0
-    if told and isinstance(last := told[-1][1], TextPiece):
-        begun, texts, length = told.pop()[0], [last.text], len(last.text)
-    for batch, now in notes:
-        for event in batch:
-            together = texts and now - begun < TOGETHER and length < PIECE
-            if not (together and isinstance(event, TextPiece)):
-                if texts:
-                    told.append((begun, TextPiece("".join(texts))))
-                begun, texts, length = now, [], 0
-                size += ENTRY
-            if isinstance(event, TextPiece):
+    newest = told[-1:]
+    size, kept = -_told_size(newest), len(told) - len(newest)
+    length = sum(len(event.text) for _, event in newest if isinstance(event, TextPiece | ReasoningPiece))
+    texts: list[str] = []
+    for event, now in ((event, now) for batch, now in notes for event in batch):
+        if isinstance(event, TextPiece | ReasoningPiece):
+            if told and length < PIECE and _goes_on(told[-1], event, now):
                 texts.append(event.text)
                 length += len(event.text)
-                # The blocks that are marked are in it once more.
-                size += 2 * len(event.text)
-            else:
-                told.append((now, event))
-    if texts:
-        told.append((begun, TextPiece("".join(texts))))
-    return size
+                continue
+            length = len(event.text)
+        _join(told, texts)
+        told.append((now, event))
+    _join(told, texts)
+    return size + _told_size(told[kept:])
+
+
+def _goes_on(last: tuple[float, BackendEvent], event: BackendEvent, now: float) -> bool:
+    match last[1], event:
+        case (TextPiece(), TextPiece()):
+            return now - last[0] < TOGETHER
+        case (ReasoningPiece(part), ReasoningPiece(same)):
+            return part == same and now - last[0] < TOGETHER
+        case _:
+            return False
+
+
+def _join(told: list[tuple[float, BackendEvent]], texts: list[str]) -> None:
+    """Moves `texts` into the newest piece."""
+    if texts and isinstance(piece := told[-1][1], TextPiece | ReasoningPiece):
+        told[-1] = told[-1][0], replace(piece, text="".join([piece.text, *texts]))
+    texts.clear()
+
+
+def _told_size(told: Iterable[tuple[float, BackendEvent]]) -> int:
+    return sum(
+        ENTRY + (getsizeof(event.text) if isinstance(event, TextPiece | ReasoningPiece) else 0) for _, event in told
+    )
 
 
 def _keep_line(lines: list[HeardLine], now: float, ours: bool, message: Mapping[str, Any]) -> int:
@@ -196,21 +218,24 @@ def _keep_line(lines: list[HeardLine], now: float, ours: bool, message: Mapping[
     if isinstance(text, str):
         last = lines[-1] if lines else None
         if last is not None and last.texts is not None and last.method == method:
-            _add(last.texts, text)
-            return len(text)
+            return _add(last.texts, text)
     data = bytes(memoryview(orjson.dumps(message)))
     lines.append(HeardLine(now, ours, data, method, [text] if isinstance(text, str) else None))
-    return len(data) + 2 * ENTRY
+    return len(data) + 2 * ENTRY + (getsizeof(text) if isinstance(text, str) else 0)
 
 
 def _size(part: Text | Image) -> int:
     return getsizeof(part.url if isinstance(part, Image) else part.text)
 
 
-def _add(texts: list[str], text: str) -> None:
+def _add(texts: list[str], text: str) -> int:
+    """Returns what it takes, in bytes. One wide character makes all of those wide that it is joined with."""
     texts.append(text)
-    if len(texts) >= JOINED:
-        texts[:] = ["".join(texts)]
+    if len(texts) < JOINED:
+        return getsizeof(text)
+    before = sum(map(getsizeof, texts[:-1]))
+    texts[:] = ["".join(texts)]
+    return getsizeof(texts[0]) - before
 
 
 def _delta_of(event: dict[str, object]) -> tuple[str, str | None]:

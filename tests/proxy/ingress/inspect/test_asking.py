@@ -64,7 +64,7 @@ async def test_a_turn_is_asked_again(path: str, body: dict[str, Any], stream: bo
 
 async def test_it_is_asked_as_whoever_asked_and_nothing_of_it_is_stored() -> None:
     backend = MemoryBackend(["One.", "Two.", "Three."])
-    settings = Settings(port=0, store="memory", inspect=True, api_key=("his", "mine"))
+    settings = Settings(port=0, store="memory", inspect=True, api_key=("his", "mine"), inspect_key="mine")
     async with running_server(settings, backend) as url, aiohttp.ClientSession() as session:
         his, mine = {"Authorization": "Bearer his"}, {"Authorization": "Bearer mine"}
         async with session.post(url + "/responses", json=BODY, headers=his) as response:

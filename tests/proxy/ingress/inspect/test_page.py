@@ -196,6 +196,13 @@ async def events(response: aiohttp.ClientResponse) -> AsyncIterator[dict[str, An
             yield json.loads(line[6:])
 
 
+async def until(found: AsyncIterator[dict[str, Any]], count: int) -> AsyncIterator[dict[str, Any]]:
+    """The first so many."""
+    async with asyncio.timeout(PATIENCE):
+        for _ in range(count):
+            yield await anext(found)
+
+
 async def test_who_follows_sees_a_turn_begin_and_end() -> None:
     async with client("Hi.", "Ho.") as (session, url):
         async with session.post(url + "/responses", json=BODY):
@@ -283,6 +290,53 @@ async def test_with_a_key_the_page_wants_the_key_or_its_link_which_holds_once() 
             root + "/inspect/session", headers={**origin, "Authorization": "Bearer secret"}
         ) as response:
             assert response.status == 200
+
+
+async def test_a_key_shows_what_was_asked_with_it_and_the_inspect_key_shows_all() -> None:
+    backend = MemoryBackend(["One.", "Two.", "Three."])
+    settings = Settings(port=0, store="memory", inspect=True, api_key=("a", "b"), inspect_key="all")
+    async with running_server(settings, backend) as url, aiohttp.ClientSession() as anyone:
+        root = url.removesuffix("/v1")
+        bearer = {key: {"Authorization": f"Bearer {key}"} for key in ("a", "b", "all")}
+        for key in ("a", "b"):
+            async with anyone.post(url + "/responses", json=BODY, headers=bearer[key]) as response:
+                assert response.status == 200
+        seen: dict[str, list[str]] = {}
+        for key, headers in bearer.items():
+            async with anyone.post(root + "/inspect/session", headers={"Origin": root, **headers}) as opened:
+                cookie = opened.headers["Set-Cookie"].partition(";")[0]
+            for proof in (headers, {"Cookie": cookie}):
+                async with anyone.get(root + "/inspect/turns", headers=proof) as response:
+                    seen[key] = [turn["id"] for turn in (await response.json())["turns"]]
+                async with anyone.get(root + "/inspect/events", headers=proof) as response:
+                    told = [event["id"] async for event in until(events(response), len(seen[key]))]
+                assert sorted(told) == sorted(seen[key])
+        assert [len(seen[key]) for key in ("a", "b", "all")] == [1, 1, 2]
+        assert set(seen["all"]) == {*seen["a"], *seen["b"]}
+        (his,) = seen["a"]
+        for path in ("", "/lines", "/fixture"):
+            async with anyone.get(f"{root}/inspect/turns/{his}{path}", headers=bearer["b"]) as response:
+                assert response.status == 404
+        address = f"{root}/inspect/turns/{his}/again"
+        async with anyone.post(address, headers={"Origin": root, **bearer["b"]}) as response:
+            assert response.status == 404
+        # It opens nothing but the page.
+        async with anyone.get(url + "/models", headers=bearer["all"]) as response:
+            assert response.status == 401
+
+
+async def test_an_inspect_key_alone_locks_the_page_and_nothing_else() -> None:
+    async with client("One.", inspect_key="all") as (session, url):
+        async with session.post(url + "/responses", json=BODY) as response:
+            assert response.status == 200
+        turns_at = url.replace("/v1", "/inspect/turns")
+        for headers, status in (
+            ({}, 401),
+            ({"Authorization": "Bearer x"}, 401),
+            ({"Authorization": "Bearer all"}, 200),
+        ):
+            async with session.get(turns_at, headers=headers) as response:
+                assert response.status == status
 
 
 async def test_many_long_turns_take_no_more_memory_than_they_may() -> None:

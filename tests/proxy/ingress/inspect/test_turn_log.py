@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from parser import ToolRegistry
-from prompts import AssistantText, Text, ToolChoice, Transcript, UserTurn
-from proxy.contracts import Prompt, TextPiece, TurnFinished, TurnRequest, Usage
+from prompts import AssistantText, Item, Text, ToolChoice, Transcript, UserTurn
+from proxy.contracts import BackendEvent, Prompt, ReasoningPiece, TextPiece, TurnFinished, TurnRequest, Usage
 from proxy.ingress.inspect.detail import detail
 from proxy.ingress.inspect.record import TurnRecord
 from proxy.ingress.inspect.turn_log import TurnLog
@@ -113,3 +117,51 @@ def test_a_thousand_turns_of_100_kb_stay_within_the_bounds_as_shipped() -> None:
     assert len(list(log.records)) == settings.inspect_turns
     assert len(kept) > 50
     assert taken < settings.inspect_bytes + (2 << 20)
+
+
+def written(log: TurnLog, id: str, kind: Callable[[str], BackendEvent], pieces: Iterable[str]) -> None:
+    record = begun(log, id, "hi")
+    heard = record.asked(Prompt("m", None, ()), 0.0)
+    assert heard is not None
+    for at, text in enumerate(pieces):
+        record.heard(heard, [kind(text)], at / 100_000)
+        record.left([{"type": "delta", "delta": text}], at / 100_000)
+        record.heard_line(heard, at / 100_000, False, {"method": "delta", "params": {"delta": text}})
+    record.close(9.0)
+
+
+def marked(log: TurnLog, id: str) -> None:
+    record = begun(log, id, "hi")
+    for number in range(2_000):
+        record.refused("it is not JSON", f"<tool_call>{number}")
+    record.close(9.0)
+
+
+def asked_of_many(log: TurnLog, id: str) -> None:
+    items = tuple(Item("user", (Text(f"{id} {number}"),)) for number in range(500))
+    begun(log, id, "hi", body=b"x" * 10_000).asked(Prompt("m", None, (), items=items), 0.0)
+
+
+SHAPES: dict[str, Callable[[TurnLog, str], None]] = {
+    "wide letters": lambda log, turn: written(log, turn, TextPiece, ["\N{GRINNING FACE}" * 10] * 1_000),
+    "a wide one now and then": lambda log, turn: written(log, turn, TextPiece, ["wwwwwwwww\N{GRINNING FACE}"] * 1_000),
+    "long thoughts": lambda log, turn: written(log, turn, partial(ReasoningPiece, 0), ["r" * 20_000] * 3),
+    "short thoughts": lambda log, turn: written(log, turn, partial(ReasoningPiece, 0), ["hm"] * 1_000),
+    "tags": marked,
+    "messages": asked_of_many,
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_what_is_counted_is_what_is_kept_whatever_a_model_writes(shape: Callable[[TurnLog, str], None]) -> None:
+    log = TurnLog(100, 1 << 19, words=True)
+    tracemalloc.start()
+    try:
+        for number in range(30):
+            shape(log, str(number))
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert log.used <= 1 << 19
+    assert taken < log.used + (1 << 20)
