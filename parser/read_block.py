@@ -8,12 +8,10 @@ shape    which members its objects have      call_shape
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from html.entities import html5
 from typing import NoReturn
 
 from .call_shape import Call, calls_of, check_arguments, is_another_shape, unpacked
@@ -32,10 +30,7 @@ _ATTRIBUTE = re.compile(ATTRIBUTE, re.IGNORECASE)
 
 _FENCE = re.compile(r"[ \t\r\n]*(`{3,}|~{3,})[\w-]*[ \t\r\n]*")
 _BETWEEN_OBJECTS = re.compile(r"[ \t\r\n]*+[,;]?[ \t\r\n]*+(?=[{\[<A-Za-z])")
-# The first quote of the block tells how all of it is escaped: as in a page, or as inside of a string.
-_ESCAPED_AS_HTML = re.compile(r"[\[{ \t\r\n]+&(?:quot|#34|#x22);")
-# With its semicolon: without one some words of a query are one too, as in `?id=1&region=eu`.
-_ENTITY = re.compile(r"&(?:#(?:[0-9]{1,7}|[xX][0-9a-fA-F]{1,6});|([A-Za-z][A-Za-z0-9]{1,31};))")
+# The first quote of a block that is escaped as inside of a string.
 _ESCAPED = re.compile(r"[\[{ \t\r\n]+(?:\\[nrt][\[{ \t\r\n]*)*\\\"")
 _CLOSERS = re.compile(r"[}\])]+")
 # What stands behind a call: signs that say nothing; what is no remark, as brackets and quotes may be what is left of
@@ -223,9 +218,6 @@ def _read(body: str, start: int = 0, *, closed: bool, fence: str = "") -> Calls:
     if _ESCAPED.match(body, start):
         rules.append(Rule.ESCAPED_JSON)
         return _read_decoded(_unescaped(body[start:]), len(body), closed=closed, fence=fence, rules=rules)
-    if _ESCAPED_AS_HTML.match(body, start):
-        rules.append(Rule.ESCAPED_JSON)
-        return _read_decoded(_unescaped_html(body[start:]), len(body), closed=closed, fence=fence, rules=rules)
     values = _values(body, start, closed=closed)
     if len(values) > 1:
         rules.append(Rule.SEVERAL_OBJECTS)
@@ -292,10 +284,6 @@ def _unescaped(text: str) -> str:
     if written.end < len(text) + 2:
         raise UnreadableError("some quotes are escaped and others are not")
     return decode_string(written.text[1:-1])
-
-
-def _unescaped_html(text: str) -> str:
-    return _ENTITY.sub(lambda found: html5.get(found[1], found[0]) if found[1] else html.unescape(found[0]), text)
 
 
 def _read_decoded(decoded: str, end: int, *, closed: bool, rules: Sequence[Rule], fence: str = "") -> Calls:

@@ -78,13 +78,6 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
         block(r'{\"name\": \"r\", \"arguments\": {\"p\": \"a.md\"}'), "", [R], ["escaped-json missing-closers"]),
     "the whole call as a string, a brace missing": (
         block(r'"{\"name\": \"r\", \"arguments\": {\"p\": \"a.md\"}"'), "", [R], ["call-as-string missing-closers"]),
-    "the whole call escaped as in a page": (
-        block("{&quot;name&quot;: &quot;r&quot;, &quot;arguments&quot;: {&quot;p&quot;: &quot;a.md&quot;}}"), "", [R],
-        ["escaped-json"]),
-    "a query in a call that is escaped as in a page": (
-        block("{&quot;name&quot;: &quot;r&quot;, &quot;arguments&quot;: "
-              "{&quot;u&quot;: &quot;?a=1&region=eu&copy=2&amp;b=&#39;&lt;&eacute;&quot;}}"),
-        "", [("r", '{"u": "?a=1&region=eu&copy=2&b=\'<é"}')], ["escaped-json"]),
     "elements": (
         block("<function=r>\n<parameter=p>\na.md\n</parameter>\n</function>"), "", [R], ["foreign-notation"]),
     "elements with quotes and tags in a value": (
