@@ -46,8 +46,8 @@ REASONS = [
         "more than a value inside of a parameter",
     ),
     (
-        "<tool_call><function=r><parameter=a><![CDATA[x</parameter></function></tool_call>",
-        "a CDATA section does not end",
+        "<tool_call><function=r><parameter=a><![CDATA[x]]></parameter></function></tool_call>",
+        "what of a parameter is its value is not certain",
     ),
     ("<tool_call>[", "the JSON is cut off"),
     ('<tool_call>{"name": "r", "arguments": "{} {}"}', "the arguments are a string that holds more than an object"),
