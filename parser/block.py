@@ -248,8 +248,8 @@ class Block:
             if at == len(text) or CLOSE_BEHIND_BEGUN.match(text, at) or OPEN_BEGUN.match(text, at):
                 self._held = text
                 return ""
-        # A whole call, and something else behind it: the block goes on with a fence, a bracket, another object or a
-        # remark, or it has ended without a close tag. What follows tells, for `MAX_TAIL_CHARS` at the most.
+        # A whole call, and something else behind it: the block goes on with a fence, a bracket or another object, or it
+        # has ended without a close tag. What follows tells, for `MAX_TAIL_CHARS` at the most.
         return self._collect() + text
 
     def _complete_live(self, tail: str, rules: tuple[Rule, ...], events: list[ParserEvent]) -> None:
@@ -294,15 +294,12 @@ class Block:
             self._calls = tuple(call.after(frame) for call in reading.calls)
             remark = body[reading.end :]
             self._raw = self._head + body[: reading.end] + ("" if remark else tag)
-            if not closed:
+            if remark or not closed:
                 self._complete(events)
                 return remark + tag + rest if remark else rest
             # Two open tags explain a second close tag: then the block may go on to there.
-            if remark or self._openers == 1:
+            if self._openers == 1:
                 self._complete(events)
-            if remark:
-                self._prose.say_remark(remark, events)
-                events.append(StrayCloser(tag))
             self.state = CLOSED
             return rest
         if reading.end is not None:

@@ -33,10 +33,7 @@ _BETWEEN_OBJECTS = re.compile(r"[ \t\r\n]*+[,;]?[ \t\r\n]*+(?=[{\[<A-Za-z])")
 # The first quote of a block that is escaped as inside of a string.
 _ESCAPED = re.compile(r"[\[{ \t\r\n]+(?:\\[nrt][\[{ \t\r\n]*)*\\\"")
 _CLOSERS = re.compile(r"[}\])]+")
-# What stands behind a call: signs that say nothing; what is no remark, as brackets and quotes may be what is left of
-# another call, markup and `key=value` what is left of this one; and how a call that was ended too early goes on.
-_PUNCTUATION = re.compile(r'(?:[^\w{}\[\]"<\\]|<(?![\w/|])|\\[nrt]?)*+')
-_NO_REMARK = re.compile(r"""[{}\[\]"\\]|<[\w/|]|[\w'-][ \t]*=""")
+# How a call that was ended too early goes on.
 _GOES_ON = re.compile(
     rf"""[ \t\r\n,;]*+(?:["'][\w-]++["']?{WS}:|[\w-]++["']?{WS}(?:=|:{WS}["'{{\[])|</?(?:param|arg|func|invoke))"""
     rf"""|[ \t\r\n;]*+,{WS}["'{{]"""
@@ -81,15 +78,15 @@ def attributes_of(tag: str) -> TagAttributes | None:
 
 # Strategy: peel and refuse. Each step takes away one thing that models put round a call, and hands on what is left;
 # what could be meant in two ways is refused, as a call that was not meant does more harm than one that is asked for
-# again. So every character of the block has to be in the call, in what is known to stand round one, punctuation, or
-# plain words that leave as text: anything else may be the part of the call that fell out of it.
+# again. So every character of the block has to be in the call, or in what is known to stand round one: anything else
+# may be the part of the call that fell out of it.
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
     """The calls of a block, at least one. Each carries all rules that it took, in order.
 
-    They end at `end`: what follows there is text. In a block that was closed that is a remark, or nothing.
+    They end at `end`: what follows there is no part of the block.
     """
 
     calls: tuple[Call, ...]
@@ -377,14 +374,7 @@ def _tail(body: str, pos: int, fence: str, *, closed: bool) -> tuple[int, list[R
     if OPEN.match(body, pos):
         # Quotes do not count in elements, so only here it is seen that the next call begins.
         return end, [*rules, Rule.UNCLOSED] if closed else rules
-    if closed:
-        rules.append(Rule.TRAILING_TEXT)
-        if _PUNCTUATION.fullmatch(body, pos):
-            return len(body), rules
-        no_text = _NO_REMARK.search(body, pos)
-    else:
-        # A close tag stood in what looked like a string, so the quotes of this block mean something else.
-        no_text = CLOSE.search(body, pos) or _GOES_ON.match(body, pos)
-    if no_text:
+    # With a close tag in what looked like a string, the quotes of this block mean something else.
+    if closed or CLOSE.search(body, pos) or _GOES_ON.match(body, pos):
         raise UnreadableError("more than a call stands in the block")
     return end, rules

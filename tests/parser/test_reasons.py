@@ -100,7 +100,7 @@ REASONS = [
     ),
     (r"<tool_call>{\"name\": \"r\"} and so on", "more than a call stands in the block"),
     ('<tool_call>{"name": "r"} and so on', "a call without arguments in the middle of a sentence"),
-    ('<tool_call>{"name": "r"}\nAnd so on.</tool_call>', "the call has no arguments, and more stands in the block"),
+    ('<tool_call>{"name": "r"} {"name": "w"}</tool_call>', "the call has no arguments, and more stands in the block"),
     ('<tool_call>{"name": "r", "arguments": {"p": 1, "id": "c"}</tool_call>', "a bracket too many or too few"),
     ('<tool_call>{"x": 1, "name": "r", "arguments": {"p": 1}</tool_call>', "a bracket too many or too few"),
     (

@@ -61,8 +61,6 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
         block(f"[{BODY}, {BODY}]") + "</tool_call>", "", [R, R], ["array-of-calls"] * 2),
     "a fence in the block": (block(f"```\n{BODY}\n```"), "", [R], ["fence"]),
     "a fence of tildes in the block": (block(f"~~~json\n{BODY}\n~~~"), "", [R], ["fence"]),
-    "half a fence and a remark": (
-        block(f"```\n{BODY}\nThat reads it."), "\nThat reads it.\n", [R], ["fence trailing-text"]),
     "half a fence in the block": (block(f"```json\n{BODY}"), "", [R], ["fence"]),
     "the key in front": (block(f"7qhvxmrtbz {BODY}"), "", [R], ["key-in-front"]),
     "the key in front, with its name": (block(f'key: "7qhvxmrtbz",\n{BODY}'), "", [R], ["key-in-front"]),
@@ -97,16 +95,7 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "two objects and a comma": (block(f"{BODY},\n{BODY}"), "", [R, R], ["several-objects"] * 2),
     "a second object that is cut off": (f"<tool_call>{BODY}\n{{\"name\": \"w", "\n{\"name\": \"w", [R], ["unclosed"]),
     "braces too many": (block(BODY + "}}"), "", [R], ["extra-closers"]),
-    "a remark before the close tag": (
-        block(BODY + "\nThat reads it."), "\nThat reads it.\n", [R], ["trailing-text"]),
-    "a remark in a doubled block": (
-        f"<tool_call>{block(BODY + ' That reads it.')}</tool_call>", " That reads it.\n", [R],
-        ["doubled-opener trailing-text"]),
-    "a remark that begins with a letter of its own": (
-        block(BODY + "\nX marks it."), "\nX marks it.\n", [R], ["trailing-text"]),
-    "signs before the close tag": (block(BODY + " =>\\n"), "", [R], ["trailing-text"]),
     "a close tag in another spelling before it": (block(BODY + "</argu.ments"), "", [R], ["other-close-tag"]),
-    "a semicolon": (block(BODY + ";"), "", [R], ["trailing-text"]),
     "braces in braces": (block("{" + BODY + "}"), "", [R], ["doubled-braces"]),
     "trailing commas": (
         block('{"name": "r", "arguments": {"p": [1, 2,],},}'), "", [("r", '{"p": [1, 2]}')], ["trailing-comma"]),
