@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 
 class BesideTheLoop:
-    """A `proxy.turn.Aside`."""
+    """A `proxy.turn.Offload`."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="tagcall aside")

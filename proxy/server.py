@@ -136,7 +136,7 @@ def turn_options(settings: Settings, habits: KeyHabits | None = None) -> TurnOpt
         release=CallRelease(settings.calls),
         profile=PROFILES[settings.profile_name],
         call_keys=keys,
-        aside=BesideTheLoop(),
+        offload=BesideTheLoop(),
         stream_json=StreamJson(settings.stream_json),
         formats=HeldFormats() if habits is None else HeldFormats(most=0),
         held_calls=HeldCalls(hold) if habits is None else HeldCalls(hold, most=0),

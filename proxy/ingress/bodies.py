@@ -84,7 +84,7 @@ def is_long(*read: object) -> bool:
 
 async def beside_if(long: bool, app: web.Application, owner: str, work: Callable[[], Parsed]) -> Parsed:
     """What `work` returns; where it takes `long`, it is done beside the requests of others than `owner`."""
-    return await app[TURN_OPTIONS].aside(owner, work) if long else work()
+    return await app[TURN_OPTIONS].offload(owner, work) if long else work()
 
 
 def fault() -> ApiError:

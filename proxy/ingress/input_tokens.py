@@ -7,10 +7,11 @@ from functools import partial
 
 from aiohttp import web
 
-from prompts import Image, PromptProfile, offered_tools
+from prompts import Image, PromptProfile
 
 from ..contracts import TurnRequest
 from ..turn import TurnReport
+from ..turn.plan import Plan
 from ..turn.prompting import Prompts
 from ..turn.tokens import IMAGE_TOKENS, TokenMeter
 from ..wire.json_body import JsonObject
@@ -39,8 +40,7 @@ def _estimated(body: JsonObject, history: History, profile: PromptProfile) -> in
 
 def estimated_tokens(turn: TurnRequest, profile: PromptProfile) -> int:
     """About how many tokens the model would be shown for `turn`."""
-    prompts = Prompts(turn, offered_tools(turn.registry, turn.choice), profile, None, TurnReport())
-    prompt = prompts.prompt()
+    prompt = Prompts(Plan.to_measure(turn, profile), TurnReport()).prompt()
     meter = TokenMeter(sys.maxsize)
     images = 0
     meter.take(prompt.developer or "")

@@ -2,26 +2,28 @@
 
 compaction     `answer_request`: a turn, and the summary that makes a long conversation short before it
 run            `run_turn`: prompt, answer, and the one more answer that some faults are worth
-aside          what of all this is done where it holds up nobody else
 prompting      the prompts, and what becomes of one that is refused
 reading        one answer of the model, as it comes: backend events in, turn events out
 passed_calls   the calls of one answer: which of them leave
 beside_calls   what of an answer may stand beside calls
 lane_end       whether the conversation can go on at the backend from the answer
-reading_rules  how an answer is read, and which of it may leave
 text_before    the end of an answer so far, by which the place of a block is told
 left_text      what of an answer's text has left
+plan           all that is decided before the first word, and what each attempt is for
+thoughts       the reasoning of one answer
 shown_text     the text of one answer: which of it is shown
 verdict        what an answer was, and what follows from that
 calls          which calls may leave: declared, meant, fitting if strict, not going round
 coercion       arguments as a tool's schema wants them
 given          what of an answer the client was given
-held_calls     which calls a backend holds its model to
+call_hold      which calls a backend holds its model to in one turn
+held_calls     what its owner wants of that, and what was refused
 json_output    an answer that has to be JSON
 json_stream    the same, told while it is written
 outlet         what leaves at once and what is kept back, and why
 reason         why something is kept back, taken out or asked for once more, and what becomes of a block
 blocks         what is no whole call, and what a client is told of it
+offload        what of all this is done where it holds up nobody else
 call_schemas   the schema of such calls
 key_rule       what a call is worth by the key that it carries
 call_key       the key itself, and what a call carries in its place
@@ -36,7 +38,6 @@ report         what happened, for logs: no text of anybody
 observer       who hears of each block as well
 """
 
-from .aside import Aside
 from .call_key import CallKeys, KeyMode
 from .coercion import Coercion
 from .compaction import answer_request
@@ -44,13 +45,14 @@ from .held_calls import HeldCalls, HoldCalls
 from .json_stream import HeldFormats, StreamJson
 from .key_habits import FixedHabit, Habits, KeyHabit, KeyHabits, Known, Speaker
 from .observer import TurnObserver
+from .offload import Offload
 from .outlet import CallRelease
+from .plan import TurnOptions
 from .reason import Fate, Reason, Ruling
 from .report import TurnReport
-from .run import TurnOptions, run_turn
+from .run import run_turn
 
 __all__ = [
-    "Aside",
     "CallKeys",
     "CallRelease",
     "Coercion",
@@ -64,6 +66,7 @@ __all__ = [
     "KeyHabits",
     "KeyMode",
     "Known",
+    "Offload",
     "Reason",
     "Ruling",
     "Speaker",

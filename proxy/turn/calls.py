@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from parser import CallCompleted, CallStarted, Tool, ToolRegistry
-from prompts import Grounds, PastCall, Place, canonical, looping_calls
+from parser import CallCompleted, CallStarted, Tool
+from prompts import Grounds, ModelRule, PastCall, Place, canonical, looping_calls
 
 from ..contracts import TurnRequest
 from ..ids import CALL_ID
-from .call_key import Carried, KeyMode, TurnKey
+from .call_key import Carried, KeyMode
 from .coercion import Doubtful, read_parameter_types
 from .filters import masked
 from .key_habits import KeyHabit
 from .key_rule import KeyRule
+from .plan import Plan
 from .read_call import ReadCall, Standing
 from .reason import Fate, Reason, Ruling
-from .strictness import ToolSchemas
 from .waiting_call import Showing
 
 
@@ -37,37 +37,21 @@ class CallIds:
 
 
 class CallGate:
-    """Judges the calls of one request, of which the tools of `registry` may be called.
+    """Judges the calls of one turn, of which `mint` makes the ids."""
 
-    `demanded`: the request demands a call, so the one that the user put into the prompt is meant. `grounds`: those of a
-    call behind results, where it is to be doubted.
-    """
-
-    def __init__(
-        self,
-        request: TurnRequest,
-        registry: ToolRegistry,
-        *,
-        mint: Callable[[str], str],
-        schemas: ToolSchemas,
-        key: TurnKey,
-        demanded: bool = False,
-        grounds: Grounds | None = None,
-    ) -> None:
-        self.registry = registry
-        self.declared = request.registry
-        """Also the tools that may not be called now: their calls are known, and taken out."""
-        self.ids = CallIds(request, mint, key.key)
-        self._schemas = schemas
-        self._key = key
-        self._rule = KeyRule(request, key, demanded=demanded)
-        self._looping = looping_calls(request.transcript)
-        self._grounds = grounds or None
+    def __init__(self, plan: Plan, mint: Callable[[str], str]) -> None:
+        self.plan = plan
+        self.ids = CallIds(plan.request, mint, plan.key.key)
+        self._key = plan.key
+        self._rule = KeyRule(plan)
+        self._looping = looping_calls(plan.request.transcript)
+        doubts = plan.doubts(ModelRule.NOTHING_NEW)
+        self._grounds = (doubts and Grounds(plan.request.transcript)) or None
         # Whether one call may be the reason to refuse all: some tool is strict, or none is seen before the end.
-        self.keeps_calls_together = schemas.strict or not request.streamed
+        self.keeps_calls_together = plan.schemas.strict or not plan.request.streamed
 
     def read(self, call: CallCompleted) -> ReadCall:
-        tool = self.registry.match(call.name)
+        tool = self.plan.offered.match(call.name)
         call = self._key.found_in(call, read_parameter_types((tool and tool.parameters) or "").members)
         return ReadCall(call, tool, self._key.carried(call.extra), self._key.key)
 
@@ -96,7 +80,7 @@ class CallGate:
         fitted = call.fitted
         if isinstance(fitted, Doubtful):
             return Ruling(Fate.AGAIN, Reason.MALFORMED, tool.name, fitted.reason)
-        problem = self._schemas.problem(tool, fitted.arguments) or ""
+        problem = self.plan.schemas.problem(tool, fitted.arguments) or ""
         if problem and tool.strict:
             return Ruling(Fate.REFUSE, Reason.ARGUMENTS_MISFIT, tool.name, problem)
         # A tool that is not strict says itself what it cannot use.
@@ -119,10 +103,10 @@ class CallGate:
     def may_leave_unfinished(self, call: CallStarted, before: str) -> bool:
         """Whether nothing that is still to come can change or stop a call that has begun behind the text `before`."""
         # A misfit is seen at the end only, and so is a key behind the name.
-        if self._schemas.strict or self._grounds:
+        if self.plan.schemas.strict or self._grounds:
             return False
         # So is whether the conversation goes round, and whether a result has it.
-        tool = self.registry.match(call.name)
+        tool = self.plan.offered.match(call.name)
         if tool is None or any(name == tool.name for name, _ in self._looping):
             return False
         # So is whether it is shown, of a call for which that counts.

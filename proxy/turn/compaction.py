@@ -33,9 +33,10 @@ from ..contracts import (
 )
 from ..errors import BackendError, ModelError
 from ..ids import MintId, mint_id
+from .plan import Plan, TurnOptions
 from .prompting import Prompts
 from .report import TurnReport
-from .run import TurnOptions, run_turn
+from .run import run_turn
 from .tokens import IMAGE_TOKENS
 
 # Of UTF-8: about a token of English, of code and of Chinese alike. A meter would look at each word of a long text.
@@ -188,8 +189,7 @@ def _is_longer(request: TurnRequest, threshold: int, options: TurnOptions) -> bo
     """Whether the prompt has more tokens than that, and a summary would make it shorter."""
     if sum(not isinstance(entry, Guidance) for entry in request.transcript.entries) < 2:
         return False
-    offered = offered_tools(request.registry, request.choice)
-    prompt = Prompts(request, offered, options.profile, None, TurnReport()).prompt()
+    prompt = Prompts(Plan.to_measure(request, options.profile), TurnReport()).prompt()
     return _estimated_tokens(prompt) > threshold
 
 

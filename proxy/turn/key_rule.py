@@ -10,9 +10,9 @@ from functools import cached_property
 
 from prompts import PastCall, SentWords, Text, ToolResult, canonical, essence, holds_word, untrusted_strings
 
-from ..contracts import TurnRequest
-from .call_key import Carried, KeyMode, TurnKey
+from .call_key import Carried, KeyMode
 from .key_habits import KeyHabit
+from .plan import Plan
 from .read_call import ReadCall, Standing
 from .reason import Fate, Reason, Ruling
 
@@ -21,13 +21,14 @@ _TELLING_RESULT, _RESULT_READ = 40, 1024
 
 
 class KeyRule:
-    """The rule for the calls of one request. `demanded`: the request demands a call."""
+    """The rule for the calls of one turn."""
 
-    def __init__(self, request: TurnRequest, key: TurnKey, *, demanded: bool) -> None:
-        self._request = request
-        self._key = key
-        self._demanded = demanded
-        self.sent = SentWords(request.transcript)
+    def __init__(self, plan: Plan) -> None:
+        self._request = plan.request
+        self._key = plan.key
+        # Then the call that the user put into the prompt is meant.
+        self._demanded = plan.demands
+        self.sent = SentWords(plan.request.transcript)
         # A call of the first answer came without the key, and was no quotation.
         self._lacked = False
 

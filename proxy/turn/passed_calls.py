@@ -20,8 +20,8 @@ from .calls import CallGate
 from .coercion import Coerced, Coercion
 from .filters import TakenOut, masked
 from .outlet import Outlet
+from .plan import Attempt
 from .read_call import ReadCall, Standing
-from .reading_rules import ReadingRules
 from .reason import Fate, Reason, Ruling
 from .report import TurnReport
 from .shown_text import ShownText
@@ -38,18 +38,16 @@ class Stop(NamedTuple):
 class PassedCalls:
     """Tell it of each block. `cut`, with a block: the answer was cut, and it may be in this block."""
 
-    def __init__(
-        self, gate: CallGate, report: TurnReport, outlet: Outlet, said: ShownText, *, rules: ReadingRules
-    ) -> None:
+    def __init__(self, gate: CallGate, attempt: Attempt, report: TurnReport, outlet: Outlet, said: ShownText) -> None:
         self._gate = gate
+        self._plan = gate.plan
         self._report = report
         self._outlet = outlet
         self._said = said
-        self._rules = rules
         self._meant: MeantCall | None = None
         self._waiting = Waiting()
         # Where the next call stands.
-        self._standing = Standing(first=not rules.final, may_repeat=rules.may_repeat)
+        self._standing = Standing(first=attempt.is_first, may_repeat=attempt.may_repeat)
         self.rulings: list[Ruling] = []
         self.lost: list[str] = []
         """What a client is told of blocks that were taken out."""
@@ -68,12 +66,12 @@ class PassedCalls:
 
     def start(self, call: CallStarted) -> None:
         # Without its tags a call is known when it is whole, and may be copied JSON.
-        if call.bare or (tool := self._gate.registry.match(call.name)) is None:
+        if call.bare or (tool := self._plan.offered.match(call.name)) is None:
             return
         # Once it has begun it can only end or break the turn, so it must be one that nothing later can refuse.
         before = self._said.before
         is_first = not (self.waits or self._standing.doubted)
-        if self._rules.live and is_first and self._gate.may_leave_unfinished(call, before):
+        if self._plan.live and is_first and self._gate.may_leave_unfinished(call, before):
             self._said.flush()
             self._outlet.speak()
             self._outlet.begin_call(call.index, ToolCallStarted(self._gate.ids.take(call.id), tool.name))
@@ -188,11 +186,11 @@ class PassedCalls:
             self._said.flush()
             self._outlet.pass_call([
                 ToolCallStarted(self._gate.ids.take(meant.id), meant.name),
-                ToolCallArguments(masked(begun_arguments(block.raw), self._rules.key)),
+                ToolCallArguments(masked(begun_arguments(block.raw), self._plan.key.key)),
                 ToolCallEnded(complete=False),
             ])  # fmt: skip
             return
-        reason = masked(block.reason, self._rules.key)
+        reason = masked(block.reason, self._plan.key.key)
         self._report.refuse(reason, block.raw)
         if block.index is not None and block.index == self._outlet.leaving:
             self._break(f"the call cannot be read: {reason}", cut=cut)
@@ -255,7 +253,7 @@ class PassedCalls:
             else:
                 self._outlet.pass_call(events, joined=self._gate.keeps_calls_together)
         self._said.pass_call(call.name)
-        if not self._rules.parallel:
+        if not self._plan.request.parallel:
             self.stop = Stop("one call was asked for", winds_down=True)
 
     def _break(self, reason: str, *, cut: bool) -> None:

@@ -16,7 +16,6 @@ from prompts import (
     JsonAnswer,
     OwnLine,
     Part,
-    PromptProfile,
     Text,
     answer_now,
     answer_unless_open,
@@ -25,14 +24,14 @@ from prompts import (
     write_held,
 )
 
-from ..contracts import Prompt, TurnRequest, Usage
+from ..contracts import Prompt, Usage
 from ..errors import BackendError
+from .call_hold import CallHold
 from .call_schemas import calls_form
-from .held_calls import CallHold
+from .plan import Again, Plan
 from .report import TurnReport
 from .tokens import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
 from .truncation import without_oldest
-from .verdict import Fault
 
 # Prompts that are too long, each at least a quarter shorter than the one before: the last has a tenth of the first.
 TRUNCATIONS = 8
@@ -42,60 +41,45 @@ _NOTHING_SAID = (Text(nothing_said()),)
 
 
 class Prompts:
-    """Makes the prompts for `request`, whose tools on offer are those of `registry`.
+    """Makes the prompts of a turn. `hold`: what the calls are held to; without it they are to nothing."""
 
-    `hold`: what the calls are held to; without it they are to nothing.
-    """
-
-    def __init__(
-        self,
-        request: TurnRequest,
-        registry: ToolRegistry,
-        profile: PromptProfile,
-        key: str | None,
-        report: TurnReport,
-        *,
-        hold: CallHold | None = None,
-        key_habit: str | None = None,
-    ) -> None:
-        self._request = request
-        self._registry = registry
-        self._profile = profile
-        self._key = key
+    def __init__(self, plan: Plan, report: TurnReport, hold: CallHold | None = None) -> None:
+        self._plan = plan
         self._report = report
         self._hold = hold
-        self._key_habit = key_habit
-        self._transcript = request.transcript
+        self._transcript = plan.request.transcript
         self._truncations = 0
         self._schema_refused = False
+        # As it is known when the turn begins.
+        self._key_habit = None if plan.key.key is None else plan.key.habit.value
         # Of ours, at the end of the newest prompt.
         self.lines: Sequence[str] = ()
 
-    def prompt(self, fault: Fault | None = None, *, max_tokens: int | None = None) -> Prompt:
-        """For an answer of at most `max_tokens`; after a `fault` for one that mends it, with its line as the last.
+    def prompt(self, again: Again | None = None, *, max_tokens: int | None = None) -> Prompt:
+        """For an answer of at most `max_tokens`; asked for `again` with a line that says why as the last.
 
         A plain one is without any tool, and from the results where they have just come.
         """
-        request = self._request
-        plain = fault is not None and fault.plain
+        plan, request = self._plan, self._plan.request
+        plain = again is not None and again.plain
         calls_schema = call_schema = None
         if self._hold is not None and not plain:
-            to_call = fault is not None and fault.to_call
-            calls_schema = self._hold.answer_schema(to_call=to_call, again=fault is not None)
+            to_call = again is not None and again.to_call
+            calls_schema = self._hold.answer_schema(to_call=to_call, again=again is not None)
             call_schema = None if calls_schema else self._hold.call_schema()
         # Without the block a model has nothing to imitate a call of.
-        registry = ToolRegistry() if plain else self._registry
+        registry = ToolRegistry() if plain else plan.offered
         wanted = request.output_format
         rendered = render_turn(
             self._transcript,
             registry,
             request.choice,
             parallel=request.parallel,
-            profile=self._profile,
-            key=self._key,
-            fault=self._last_line(fault, held=calls_schema is not None),
+            profile=plan.options.profile,
+            key=plan.key.key,
+            fault=self._last_line(again, held=calls_schema is not None),
             json_answer=JsonAnswer(wanted.schema) if wanted else None,
-            alone=plain or (fault is not None and fault.unless_open),
+            alone=plain or (again is not None and again.unless_open),
         )
         self.lines = rendered.lines
         # A model that is held to a schema has no way to write a call.
@@ -122,23 +106,23 @@ class Prompts:
             key_habit=self._key_habit,
         )
 
-    def _last_line(self, fault: Fault | None, *, held: bool) -> str | None:
-        match fault:
+    def _last_line(self, again: Again | None, *, held: bool) -> str | None:
+        match again:
             case None:
                 line = None
-            case Fault(plain=True):
-                line = answer_now(self._transcript) or fault.line
-            case Fault(unless_open=True):
+            case Again(plain=True):
+                line = answer_now(self._transcript) or again.line
+            case Again(unless_open=True):
                 line = answer_unless_open(self._transcript)
             case _:
-                line = fault.line
-        told = write_held(calls_form(parallel=self._request.parallel)) if held else None
+                line = again.line
+        told = write_held(calls_form(parallel=self._plan.request.parallel)) if held else None
         return " ".join(filter(None, [line, told])) or None
 
     def ease(self, refused: Prompt, error: BackendError) -> bool:
         """Makes the next prompt one that may be taken where this one was refused. False: there is none."""
         match error.code:
-            case "context_length_exceeded" if self._request.truncate and self._truncations < TRUNCATIONS:
+            case "context_length_exceeded" if self._plan.request.truncate and self._truncations < TRUNCATIONS:
                 shorter = without_oldest(self._transcript)
                 if shorter is None:
                     return False

@@ -12,6 +12,7 @@ is an `Answer`, a plain value that `verdict` judges.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from parser import (
     BARE_ANSWERS,
@@ -21,6 +22,7 @@ from parser import (
     CallCompleted,
     CallMalformed,
     CallStarted,
+    Opener,
     ParserEvent,
     ReadingEnded,
     SentinelParser,
@@ -32,9 +34,7 @@ from ..contracts import (
     BackendEvent,
     MessageEnded,
     MessagePhase,
-    Reasoning,
     ReasoningEnded,
-    ReasoningItemEnded,
     ReasoningPiece,
     TextPiece,
     TurnEnded,
@@ -59,59 +59,73 @@ from .filters import (
 from .json_stream import JsonStream
 from .outlet import Outlet
 from .passed_calls import PassedCalls, Stop
-from .reading_rules import ReadingRules
+from .plan import Attempt, Plan
 from .reason import Reason
 from .report import TurnReport
 from .shown_text import ShownText
-from .tokens import CHARACTERS_PER_TOKEN, TokenMeter
+from .thoughts import Thoughts
+from .tokens import Spent
 from .verdict import Answer, Ending
+
+
+@dataclass(slots=True)
+class _End:
+    """How far an answer has come to its end.
+
+    `over`: nothing of what may still come counts, and more than white space came all the same if it `goes_on`. `stop`:
+    no more is wanted. It was cut as `incomplete` says, or its stream failed with `error`. `message`: one is over, but
+    it is not known yet whether it was cut.
+    """
+
+    over: bool = False
+    goes_on: bool = False
+    stop: Stop | None = None
+    incomplete: str | None = None
+    error: BackendError | None = None
+    message: bool = False
 
 
 class Reading:
     """Feed it the backend's batches, then `finish`; what these return may leave at once.
 
-    Without a `gate` no call is read. `stop` set: nothing more of this answer is wanted, and the backend's turn can be
-    ended.
+    Without a `gate` no call is read. At most `limit` tokens are. The model was shown these `lines` of ours: one that it
+    repeats is taken out. `held`: the backend is asked to hold its model to a schema of calls. `early`: what must be
+    JSON leaves as it comes, where it is JSON.
     """
 
     def __init__(
         self,
+        plan: Plan,
+        attempt: Attempt,
         gate: CallGate | None,
         report: TurnReport,
-        rules: ReadingRules = ReadingRules(),  # noqa: B008 -- frozen
         *,
-        meter: TokenMeter | None = None,
+        limit: int | None = None,
+        lines: Sequence[str] = (),
+        held: bool = False,
+        early: bool = False,
     ) -> None:
-        key = rules.key
-        self._rules = rules
-        self._declared = gate.declared if gate else None
-        self._held = False
-        self._meter = meter
-        self._thoughts = None if key is None else Mask(key)
-        self._thought_part = 0
-        self._outlet = outlet = Outlet(report, rules.keep_for, key)
-        self._notation = OwnNotation(self._line_rules(), everywhere=rules.named_results, told=report.take_out)
-        self._stop_strings = StopStrings(rules.stop_strings) if rules.stop_strings else None
+        key = plan.key.key
+        self._plan = plan
+        self._held = held
+        self.spent = Spent(limit)
+        self._outlet = outlet = Outlet(report, attempt.keep_for, key)
+        self._thoughts = Thoughts(outlet, key)
+        rules = [*_line_rules(plan, lines, attempt.told)]
+        everywhere = plan.options.profile.named_results or bool(lines or attempt.told)
+        self._notation = OwnNotation(rules, everywhere=everywhere, told=report.take_out)
+        self._stop_strings = StopStrings(plan.request.stop) if plan.request.stop else None
         mask = None if key is None else Mask(key)
         visible = Chain([each for each in (mask, Unescaper(), self._stop_strings) if each is not None])
-        self._said = said = ShownText(outlet, self._notation, visible, echoes=rules.echoes)
-        self._calls: PassedCalls | None = None
-        if gate is not None:
-            self._parser = self._new_parser()
-            self._calls = PassedCalls(gate, report, outlet, said, rules=rules)
+        echoes = plan.echoes if attempt.keep_for is Reason.ECHO else ()
+        self._said = said = ShownText(outlet, self._notation, visible, echoes=echoes)
+        if early and attempt.keep_for is Reason.OUTPUT_INVALID:
+            said.tell_json(JsonStream(key))
+        self._calls = None if gate is None else PassedCalls(gate, attempt, report, outlet, said)
+        self._parser = self._new_parser()
         # Whether the parser is in the middle of a call: its text is of the arguments.
         self._in_call = False
-        # Whether a message is over, but not known yet whether it was cut.
-        self._message_over = False
-        self._characters = 0
-        # Whether nothing of what may still come counts. Asked for each delta.
-        self._over = False
-        self._incomplete: str | None = None
-        self._error: BackendError | None = None
-        self.stop: Stop | None = None
-        """Nothing more is wanted of it."""
-        self.goes_on = False
-        """More came all the same than white space."""
+        self._end = _End()
         self.usage: Usage | None = None
         """As the backend counted it; None when it did not come to that."""
 
@@ -125,16 +139,15 @@ class Reading:
         """Its text leaves as it comes, as the JSON that it is."""
         return self._said.tells_json
 
-    def tell_json(self, *, early: bool) -> None:
-        """Before the first text: whether what must be JSON leaves as it comes, where it is JSON."""
-        tells = early and self._outlet.reason is Reason.OUTPUT_INVALID
-        self._said.tell_json(JsonStream(self._rules.key) if tells else None)
+    @property
+    def stop(self) -> Stop | None:
+        """Why the backend's turn can be ended, if no more of this answer is wanted."""
+        return self._end.stop
 
-    def hold_calls(self, held: bool) -> None:
-        """Before the first text: whether the backend is asked to hold its model to a schema of calls."""
-        if held != self._held:
-            self._held = held
-            self._parser = self._new_parser()
+    @property
+    def goes_on(self) -> bool:
+        """More than white space came all the same."""
+        return self._end.goes_on
 
     def receive(self, batch: Sequence[BackendEvent]) -> list[TurnEvent]:
         """Turn events for a batch of backend events; adjacent text is read in one piece."""
@@ -154,10 +167,10 @@ class Reading:
 
     def finish(self, error: BackendError | None = None) -> list[TurnEvent]:
         """Turn events for the end of the backend's stream; `error` is what broke it off."""
-        self._error = error
+        self._end.error = error
         self._close_message()
         self._end_message()
-        self._end_thought()
+        self._thoughts.end()
         if not self._said.is_echo:
             self._outlet.speak()
         if self._calls is not None and not error:
@@ -173,37 +186,15 @@ class Reading:
             said=self._outlet.left.said,
             rulings=() if self._calls is None else tuple(self._calls.rulings),
             lost=() if self._calls is None else tuple(self._calls.lost),
-            written=masked(self._said.written, self._rules.key),
+            written=masked(self._said.written, self._plan.key.key),
             repeats_line=TakenOut.OWN_LINE in self._notation.took,
             ending=Ending(
-                incomplete=self._incomplete,
+                incomplete=self._end.incomplete,
                 by_stop_string=self._stopped,
-                error=self._error,
-                constrained=self._held and self._error is not None and self._characters > 0,
+                error=self._end.error,
+                constrained=self._held and self._end.error is not None and self.spent.characters > 0,
             ),
         )
-
-    @property
-    def characters(self) -> int:
-        """How much was read of it."""
-        return self._characters
-
-    @property
-    def estimated_tokens(self) -> int:
-        """What was read of it, for want of the backend's own count."""
-        return self._characters // CHARACTERS_PER_TOKEN if self._meter is None else self._meter.spent
-
-    def show_lines(self, lines: Sequence[str], said: Sequence[str]) -> None:
-        """The model was shown these lines of ours, and the client those: one that it repeats is taken out."""
-        if (lines or said) and ModelRule.OWN_LINE in self._rules.model_rules:
-            self._notation.know(own_lines(lines, said))
-
-    def _line_rules(self) -> Iterator[LineRule]:
-        names, named = [tool.name for tool in self._declared or ()], self._rules.named_results
-        if self._rules.may_begin_so is not None and ModelRule.HEADER in self._rules.model_rules:
-            yield headers(self._rules.may_begin_so, names, named=named)
-        if self._declared is not None and ModelRule.INVENTED_RESULT in self._rules.model_rules:
-            yield invented_results(names, named=named)
 
     def _other(self, event: BackendEvent) -> None:
         match event:
@@ -214,69 +205,54 @@ class Reading:
                 self._said.phase = phase
             case MessageEnded():
                 self._close_message()
-                self._message_over = True
+                self._end.message = True
             case ReasoningPiece(part, text):
                 self._close_message()
-                self._think(part, text)
+                self._thoughts.feed(part, text)
             case ReasoningEnded():
                 self._close_message()
-                self._end_thought()
-                self._outlet.think(ReasoningItemEnded())
+                self._thoughts.end_item()
             case TurnEnded(usage, incomplete):
                 # Of an answer that was cut here the backend counted more than the client gets.
-                if self._incomplete is None:
+                if self._end.incomplete is None:
                     self.usage = usage
                     # What ended before, as by a stop string, is whole, however the backend's answer ended behind it.
-                    self._incomplete = incomplete if self.stop is None or self.stop.reason is None else None
+                    self._end.incomplete = None if self.stop else incomplete
                 self._close_message()
                 self._end_message()
 
     def _close_message(self) -> None:
         """Ends a message that is over, as soon as it is known what comes next: it may be that it was cut."""
-        if self._message_over:
-            self._message_over = False
+        if self._end.message:
+            self._end.message = False
             self._end_message()
             self._said.end_message()
 
-    def _think(self, part: int, text: str) -> None:
-        if self._thoughts is not None:
-            if part != self._thought_part:
-                self._end_thought()
-            self._thought_part, text = part, self._thoughts.feed(text)
-        if text:
-            self._outlet.think(Reasoning(part, text))
-
-    def _end_thought(self) -> None:
-        """A part of the reasoning is over."""
-        if self._thoughts is not None and (text := self._thoughts.flush()):
-            self._outlet.think(Reasoning(self._thought_part, text))
-
     def _read(self, text: str) -> None:
-        if self._message_over:
-            self._close_message()
-        if self._meter is not None:
-            text = self._meter.take(text)
-        self._characters += len(text)
-        if self._over:
-            self.goes_on = self.goes_on or bool(text.strip())
+        self._close_message()
+        text = self.spent.take(text)
+        if self._end.over:
+            self._end.goes_on = self._end.goes_on or bool(text.strip())
             return
         if self._calls is None:
             self._text(text)
         else:
             self._parse(self._calls, text)
-        if self._meter is not None and self._meter.exhausted:
+        if self.spent.exhausted:
             self._cut("max_output_tokens")
 
     def _cut(self, reason: str) -> None:
         """The answer ends here, unless it had ended before."""
-        if not self._over:
+        if not self._end.over:
             # Before the end of the message: a call that is cut in two is then not asked for anew.
-            self._incomplete = reason
+            self._end.incomplete = reason
             self._end_message()
-            self._end(Stop(reason))
+            self._close(Stop(reason))
 
-    def _end(self, stop: Stop) -> None:
-        self.stop, self._over = stop, True
+    def _close(self, stop: Stop) -> None:
+        self._end.over = True
+        if stop.reason:
+            self._end.stop = stop
 
     def _parse(self, calls: PassedCalls, text: str) -> None:
         rest = self._obey(calls, self._parser.receive_text(text))
@@ -286,9 +262,9 @@ class Reading:
     def _end_message(self) -> None:
         """A call does not reach over the end of a message: each is read by itself."""
         # What the parser held back, for it might have become a tag, is decided here: a tag cut in two is none.
-        if self._calls is not None and not self._over:
+        if self._calls is not None and not self._end.over:
             events = self._parser.receive_eof()
-            if (self._incomplete or self._error) and (begun := half_a_block(events)):
+            if (self._end.incomplete or self._end.error) and (begun := half_a_block(events)):
                 self._calls.take_out_half("".join(map(str, events[-begun:])))
                 del events[-begun:]
             while (rest := self._obey(self._calls, events)) is not None:
@@ -300,21 +276,24 @@ class Reading:
         self._look_for_stop()
 
     def _new_parser(self) -> SentinelParser | AnswerParser:
-        if (self._rules.demanded or self._held) and self._declared is not None:
+        plan, openers = self._plan, tuple[Opener, ...]()
+        if plan.demands or self._held:
             # Also where it is not held now: a recording of one that was is replayed by another backend.
-            return AnswerParser(self._declared, HELD_ANSWERS, arguments=self._rules.live)
-        if self._rules.bare_calls and self._declared is not None:
-            return AnswerParser(self._declared, BARE_ANSWERS, arguments=self._rules.live)
-        if self._rules.may_begin_so is not None and self._declared is not None:
+            openers = HELD_ANSWERS
+        elif plan.reads_bare:
+            openers = BARE_ANSWERS
+        elif plan.has_headers:
             # Without the header, which is taken out, a person would be shown the JSON.
-            return AnswerParser(self._declared, HEADED_ANSWERS, arguments=self._rules.live)
-        return SentinelParser(arguments=self._rules.live)
+            openers = HEADED_ANSWERS
+        if not openers or self._calls is None:
+            return SentinelParser(arguments=plan.live)
+        return AnswerParser(plan.request.registry, openers, arguments=plan.live)
 
     def _obey(self, calls: PassedCalls, events: Sequence[ParserEvent]) -> str | None:
         """Acts on events of the parser. Returns text that is to be read on with the parser that is there then."""
         for event in events:
-            if self._over:
-                self.goes_on = self.goes_on or not (isinstance(event, str) and event.isspace())
+            if self._end.over:
+                self._end.goes_on = self._end.goes_on or not (isinstance(event, str) and event.isspace())
                 continue
             match event:
                 case str(text):
@@ -327,9 +306,9 @@ class Reading:
                     # part of something that the model quotes, and is text.
                     self._settle(calls, result=True)
                     if not calls.came:
-                        self._parser = SentinelParser(arguments=self._rules.live)
+                        self._parser = SentinelParser(arguments=self._plan.live)
                         return rest
-                    self._end(Stop(reason))
+                    self._close(Stop(reason))
                 case _:
                     self._pass(calls, event)
         return None
@@ -351,10 +330,10 @@ class Reading:
         # Several calls of one block wait together.
         if isinstance(event, CallMalformed) or (isinstance(event, CallCompleted) and event.raw):
             self._settle(calls)
-            if self._over:
-                self.goes_on = True
+            if self._end.over:
+                self._end.goes_on = True
                 return
-        cut = self._incomplete is not None
+        cut = self._end.incomplete is not None
         match event:
             case CallStarted():
                 self._in_call = True
@@ -372,11 +351,11 @@ class Reading:
     def _look_for_end(self, calls: PassedCalls) -> None:
         self._look_for_stop()
         if calls.stop is not None:
-            self._end(calls.stop)
+            self._close(calls.stop)
 
     def _text(self, text: str) -> None:
-        if self._over:
-            self.goes_on = self.goes_on or bool(text.strip())
+        if self._end.over:
+            self._end.goes_on = self._end.goes_on or bool(text.strip())
             return
         self._said.feed(text)
         if self._stop_strings is not None:
@@ -390,6 +369,17 @@ class Reading:
         if self._stop_strings is None or not self._stop_strings.reached:
             return
         # A demanded call is all that is wanted: at OpenAI there is no word in front of one that could end it.
-        waits = self._rules.demanded and self._calls is not None and (self._in_call or not self._calls.came)
+        waits = self._plan.demands and self._calls is not None and (self._in_call or not self._calls.came)
         if not waits:
-            self._end(Stop("a stop string came", winds_down=True))
+            self._close(Stop("a stop string came", winds_down=True))
+
+
+def _line_rules(plan: Plan, lines: Sequence[str], told: Sequence[str]) -> Iterator[LineRule]:
+    """What is taken out of an answer line by line. The client was `told` some lines already."""
+    names, named = [tool.name for tool in plan.request.registry], plan.options.profile.named_results
+    if plan.has_headers and plan.has_rule(ModelRule.HEADER):
+        yield headers(plan.quotes_headers, names, named=named)
+    if plan.reads_calls and plan.has_rule(ModelRule.INVENTED_RESULT):
+        yield invented_results(names, named=named)
+    if (lines or told) and plan.has_rule(ModelRule.OWN_LINE):
+        yield own_lines(lines, told)

@@ -75,3 +75,28 @@ class TokenMeter:
                 return text[: run.start() + affordable]
             self._length += run.end() - run.start()
         return text
+
+
+class Spent:
+    """How much of an answer was read, of which `limit` tokens are allowed, if it is limited."""
+
+    __slots__ = ("_meter", "characters")
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._meter = None if limit is None else TokenMeter(limit)
+        self.characters = 0
+
+    def take(self, text: str) -> str:
+        if self._meter is not None:
+            text = self._meter.take(text)
+        self.characters += len(text)
+        return text
+
+    @property
+    def exhausted(self) -> bool:
+        return self._meter is not None and self._meter.exhausted
+
+    @property
+    def tokens(self) -> int:
+        """An estimate, for want of the backend's own count."""
+        return self.characters // CHARACTERS_PER_TOKEN if self._meter is None else self._meter.spent

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from prompts import (
-    Transcript,
+    ModelRule,
     arguments_misfit,
+    call_forbidden,
     call_in_output,
     call_missing,
     call_without_key,
     named_call_missing,
-    newest_results,
     output_misfit,
     result_repeated,
     unusable_markup,
@@ -30,10 +30,8 @@ from ..errors import BackendError, ModelError
 from .json_output import JsonOutput, Unfit
 from .left_text import Said
 from .outlet import names_of_calls, text_of
+from .plan import Again, Attempt, Plan, Try
 from .reason import DOUBTS, Fate, Reason, Ruling
-
-# Characters of a result: what is longer may be just what was asked for.
-LONGEST_ECHO = 200
 
 # The code of a failure that says no more than that.
 FAILED_CODE = "backend_error"
@@ -140,43 +138,6 @@ class Answer:
         return bool(self.ending.error or self.ending.incomplete or self.broken)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demands:
-    """What a request asks of every answer: a call (of one of `names`, if there are any), or JSON; `key` in calls.
-
-    `tools`: calls are possible. `doubts`: an answer behind results that adds nothing to them is asked for once more.
-    `transcript` is the conversation behind which it stands.
-    """
-
-    key: str | None = None
-    tools: bool = True
-    doubts: bool = False
-    call: bool = False
-    names: Sequence[str] | None = None
-    output: JsonOutput | None = None
-    transcript: Transcript = Transcript(())  # noqa: RUF009 -- frozen
-
-    @property
-    def keep_for(self) -> Reason | None:
-        """Why an answer is kept from the beginning."""
-        # Where a call is demanded the format is that of an answer in text, which would be refused.
-        return Reason.CALL_MISSING if self.call else Reason.OUTPUT_INVALID if self.output else None
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Why one more answer is worth asking for, and the line that asks for it.
-
-    `plain`: one without tools; `unless_open`: one from the results, unless a call is due; `to_call`: one that calls.
-    """
-
-    reason: Reason
-    line: str | None = None
-    plain: bool = False
-    unless_open: bool = False
-    to_call: bool = False
-
-
 def held_to_format(answer: Answer, output: JsonOutput | None) -> Answer:
     """`answer` with nothing but the JSON that it should be, or with why it is `unfit`.
 
@@ -198,12 +159,7 @@ def held_to_format(answer: Answer, output: JsonOutput | None) -> Answer:
             return answer if shown else replace(answer, kept=(AnswerText(text, phase),), lost=())
 
 
-def echoes_of(transcript: Transcript) -> Sequence[str]:
-    """The results that an answer right behind them may only repeat."""
-    return [result for result in newest_results(transcript) if len(result) <= LONGEST_ECHO]
-
-
-def fault_of(answer: Answer, demands: Demands) -> Fault | None:
+def fault_of(answer: Answer, plan: Plan) -> Again | None:
     """Why this answer does not stand, None when it does.
 
     The order matters: the line names one fault, and the model mends what it is told. A block that cannot be read
@@ -212,53 +168,57 @@ def fault_of(answer: Answer, demands: Demands) -> Fault | None:
     error = answer.ending.error
     if answer.ending.constrained and not answer.calls and error and error.code == FAILED_CODE:
         # llama.cpp gives up on some held answers of its own (its issue 27279), and nothing has left.
-        return Fault(Reason.HELD_FAILED)
+        return Again(Reason.HELD_FAILED)
     if answer.is_final or (answer.kept_for is Reason.OUTPUT_INVALID and answer.said.shown):
         # A second answer would be cut just so; and what broke live, or is half a JSON text, has been seen.
         return None
     if misfit := answer.misfit:
         line = arguments_misfit(misfit.name, misfit.problem)
-        return Fault(Reason.ARGUMENTS_MISFIT, line, to_call=answer.refusal is not None)
+        return Again(Reason.ARGUMENTS_MISFIT, line, to_call=answer.refusal is not None)
     if answer.calls:
         # Whatever else is wrong with it: the client runs these calls, and asked anew they would come twice.
         return None
-    if (broken := answer.malformed) and demands.tools:
-        return Fault(Reason.MALFORMED, unusable_markup(broken.problem))
+    if (broken := answer.malformed) and plan.offers:
+        return Again(Reason.MALFORMED, unusable_markup(broken.problem))
     if doubtful := answer.doubtful:
-        in_output = doubtful.reason is Reason.IN_OUTPUT
-        name = doubtful.name
-        line = call_in_output(name, demands.transcript) if in_output else call_without_key(name, demands.key or "")
-        return Fault(doubtful.reason, line)
-    if demands.call:
-        return Fault(Reason.CALL_MISSING, named_call_missing(demands.names) if demands.names else call_missing())
+        return Again(doubtful.reason, _doubt(doubtful, plan))
+    if plan.demands:
+        names = plan.request.choice.names
+        return Again(Reason.CALL_MISSING, named_call_missing(names) if names else call_missing())
     if answer.ruled(Reason.REPEATED):
-        return Fault(Reason.REPEATED, plain=True)
-    if idle := _idle(answer, demands):
+        return Again(Reason.REPEATED, plain=True)
+    if idle := _idle(answer, plan):
         return idle
     # An answer that held nothing but calls of undeclared tools gets another chance below, in plain words.
     if answer.unfit and not (answer.empty and answer.undeclared):
-        return Fault(Reason.OUTPUT_INVALID, output_misfit(answer.unfit.problem))
+        return Again(Reason.OUTPUT_INVALID, output_misfit(answer.unfit.problem))
     return None
 
 
-def _idle(answer: Answer, demands: Demands) -> Fault | None:
+def _doubt(call: Ruling, plan: Plan) -> str:
+    if call.reason is Reason.IN_OUTPUT:
+        return call_in_output(call.name, plan.request.transcript)
+    return call_without_key(call.name, plan.key.key or "")
+
+
+def _idle(answer: Answer, plan: Plan) -> Again | None:
     """What a small model writes where it has nothing to say: the call that is due, or the answer, is asked for."""
     if answer.ruled(Reason.NOTHING_NEW):
-        return Fault(Reason.NOTHING_NEW, unless_open=True)
-    if answer.repeats_line and answer.empty and demands.doubts:
-        return Fault(Reason.ECHO_OF_LINE, unless_open=True)
+        return Again(Reason.NOTHING_NEW, unless_open=True)
+    if answer.repeats_line and answer.empty and plan.doubts(ModelRule.ECHO_OF_LINE):
+        return Again(Reason.ECHO_OF_LINE, unless_open=True)
     if answer.kept_for is Reason.ECHO and not answer.ending.by_stop_string:
-        return Fault(Reason.ECHO, result_repeated())
+        return Again(Reason.ECHO, result_repeated())
     return None
 
 
-def settled(first: Answer, second: Answer, demands: Demands) -> Answer:
+def settled(first: Answer, second: Answer, plan: Plan) -> Answer:
     """What the client gets of two answers, as the second one.
 
     What is kept of the first is worth something only where it is text that anybody may see: never the calls of an
     answer with a misfit in it, never text that should have been JSON.
     """
-    if first.kept_for is Reason.ARGUMENTS_MISFIT and not first.refusal and _no_better(second, demands):
+    if first.kept_for is Reason.ARGUMENTS_MISFIT and not first.refusal and _no_better(second, plan):
         # The call that there is: its tool says itself what it cannot use.
         return first
     if first.kept_for is Reason.ECHO and second.kept_for in {Reason.REPEATED, Reason.NOTHING_NEW}:
@@ -268,7 +228,7 @@ def settled(first: Answer, second: Answer, demands: Demands) -> Answer:
     fallback = () if first.misfit else first.kept
     # Of blocks that came in neither answer the client hears once.
     second = replace(second, lost=second.lost or (() if second.answers else first.lost))
-    worthless = bool(first.misfit) or first.kept_for is Reason.OUTPUT_INVALID or demands.call
+    worthless = bool(first.misfit) or first.kept_for is Reason.OUTPUT_INVALID or plan.demands
     error = second.ending.error
     if first.refusal and not (second.calls or error) and (second.empty or second.malformed):
         # It gave up: the client is told why, instead of being shown nothing or a broken block.
@@ -296,19 +256,35 @@ def _behind(told: str, kept: Sequence[TurnEvent]) -> tuple[TurnEvent, ...]:
     return (*rest, *kept[len(texts) :])
 
 
-def _no_better(second: Answer, demands: Demands) -> bool:
+def _no_better(second: Answer, plan: Plan) -> bool:
     """Whether the client gets less of it than a call that does not fit."""
     if second.calls or second.refusal:
         return False
     if second.ending.error:
         return not second.said.shown
-    return bool(second.empty or second.malformed or second.unfit or demands.call)
+    return bool(second.empty or second.malformed or second.unfit or plan.demands)
 
 
-def nothing_left(first: Answer, last: Answer, demands: Demands) -> Reason | None:
+def next_attempt(attempt: Attempt, first: Answer, answer: Answer, plan: Plan) -> Attempt | None:
+    """What is asked for behind this attempt, if anything: `answer` is what the client gets so far."""
+    if attempt.is_first and (again := fault_of(first, plan)):
+        # What demands keep anyway is not seen before it is judged, so there is nothing that it could repeat.
+        keep_for = Reason.SAID if first.said.shown else plan.keep_for
+        # A model that repeats its call although it was told means it; one that echoed a result was told of no call.
+        return Attempt(Try.SECOND, again, keep_for, may_repeat=again.reason is not Reason.ECHO)
+    if attempt.again and attempt.again.plain:
+        return None
+    reason = nothing_left(first, answer, plan)
+    if reason is None:
+        return None
+    again = Again(reason, None if plan.offers else call_forbidden(), plain=True)
+    return Attempt(Try.PLAIN, again, plan.keep_for, may_repeat=True, told=first.said.words)
+
+
+def nothing_left(first: Answer, last: Answer, plan: Plan) -> Reason | None:
     """Why nothing is left of an answer whose calls were taken out, not asked for again or in vain; None if some is."""
     # Where a call is demanded, plain words would be refused as well.
-    if last.is_final or last.misfit or demands.call or first.answers or last.answers:
+    if last.is_final or last.misfit or plan.demands or first.answers or last.answers:
         return None
     if first.doubtful and not last.undeclared:
         return first.doubtful.reason
@@ -317,17 +293,17 @@ def nothing_left(first: Answer, last: Answer, demands: Demands) -> Reason | None
     return Reason.MALFORMED if first.lost and first is last else None
 
 
-def end_of(answer: Answer, demands: Demands, usage: Usage) -> tuple[TurnEvent, ...]:
+def end_of(answer: Answer, plan: Plan, usage: Usage) -> tuple[TurnEvent, ...]:
     """What is still held of it, as far as the client may have it, and the turn's last event."""
-    error = _error_of(answer, demands)
+    error = _error_of(answer, plan)
     if error is None:
         return (*answer.kept, TurnFinished(usage, answer.ending.incomplete))
     # Where more than text was asked for, text that goes before its refusal would look like an answer.
-    refused = demands.call or demands.output or answer.misfit or answer.kept_for is Reason.JOINED
+    refused = plan.demands or plan.output or answer.misfit or answer.kept_for is Reason.JOINED
     return (*(() if refused else answer.kept), TurnFailed(error))
 
 
-def _error_of(answer: Answer, demands: Demands) -> BackendError | None:
+def _error_of(answer: Answer, plan: Plan) -> BackendError | None:
     if answer.ending.error:
         return answer.ending.error
     if broken := answer.broken:
@@ -341,8 +317,9 @@ def _error_of(answer: Answer, demands: Demands) -> BackendError | None:
             f"{refused.problem}.",
             code="tool_arguments_invalid",
         )
-    if demands.call and not (answer.calls or answer.ending.incomplete):
-        wanted = f"the tool '{demands.names[0]}'" if demands.names and len(demands.names) == 1 else "a tool"
+    if plan.demands and not (answer.calls or answer.ending.incomplete):
+        names = plan.request.choice.names
+        wanted = f"the tool '{names[0]}'" if names and len(names) == 1 else "a tool"
         return ModelError(
             f"The model did not call {wanted} although 'tool_choice' demands it, also when asked again.",
             code="tool_call_missing",

@@ -7,11 +7,11 @@ from itertools import count
 
 from parser import Tool, ToolRegistry
 from proxy.contracts import AnswerText, TextPiece
-from proxy.turn import FixedHabit, KeyHabit, KeyMode, Speaker, TurnReport
+from proxy.turn import FixedHabit, KeyHabit, KeyMode, Speaker, TurnOptions, TurnReport
 from proxy.turn.call_key import TurnKey
 from proxy.turn.calls import CallGate
+from proxy.turn.plan import Attempt, Plan
 from proxy.turn.reading import Reading
-from proxy.turn.reading_rules import ReadingRules
 from proxy.turn.strictness import ToolSchemas
 from proxy.wire.responses.builder import ResponsesBuilder
 from proxy.wire.responses.request import parse_responses_request
@@ -37,7 +37,7 @@ def _ready() -> Callable[[str], object]:
 
 
 def _read() -> Callable[[str], object]:
-    builder, reading = _builder(), Reading(_gate(), TurnReport(), ReadingRules(key=KEY.key))
+    builder, reading = _builder(), _reading()
 
     def take(text: str) -> object:
         return encode_typed([made for event in reading.receive([TextPiece(text)]) for made in builder.handle(event)])
@@ -51,8 +51,8 @@ def _builder() -> ResponsesBuilder:
     return builder
 
 
-def _gate() -> CallGate:
+def _reading() -> Reading:
     numbers = count()
     request = parse_responses_request({"model": "m", "input": "hi"}).turn
-    schemas = ToolSchemas(TOOLS, TurnReport())
-    return CallGate(request, TOOLS, mint=lambda prefix: f"{prefix}_{next(numbers)}", schemas=schemas, key=KEY)
+    plan = Plan(request, TurnOptions(), TOOLS, ToolSchemas(TOOLS, TurnReport()), KEY)
+    return Reading(plan, Attempt(), CallGate(plan, lambda prefix: f"{prefix}_{next(numbers)}"), TurnReport())

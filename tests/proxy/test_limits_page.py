@@ -18,7 +18,7 @@ from proxy.ingress.websocket import socket
 from proxy.rpc import child_records, client, connection, stderr, stdio
 from proxy.schema import check_budget
 from proxy.stores import redis_journal
-from proxy.turn import aside
+from proxy.turn import offload
 from proxy.wire import json_body, parameters, reader, tools
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "limits.md").read_text("utf-8")
@@ -26,7 +26,7 @@ MODULES = {
     module.__name__.rpartition(".")[2]: module
     for module in (
         child_records, client, backend, connection, event_queue, proxy.server, restart_policy, options, stderr,
-        stdio, supervision, lanes, reduction, threads, aside,
+        stdio, supervision, lanes, reduction, threads, offload,
         jobs, leases, bodies, check_budget, errors, connections, parameters, json_body, logs, proxy_settings,
         reader, redis_journal, socket, event_stream, tools, access, feed,
     )

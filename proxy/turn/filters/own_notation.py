@@ -193,11 +193,6 @@ class OwnNotation:
     def _reads_lines(self) -> bool:
         return self._everywhere or self._at.headed or self._at.code is not None
 
-    def know(self, rule: LineRule) -> None:
-        """One more rule, for every line. Before the first text."""
-        self._rules.append(rule)
-        self._everywhere = True
-
     def begin(self) -> None:
         """What comes next is another message."""
         self._place, self._eats = _Place.START, False

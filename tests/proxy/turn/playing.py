@@ -20,10 +20,11 @@ from proxy.contracts import (
     TurnRequest,
 )
 from proxy.errors import ApiError, BackendError
-from proxy.turn import CallKeys, CallRelease, FixedHabit, KeyHabit, TurnOptions, TurnReport, run_turn
+from proxy.turn import CallKeys, CallRelease, FixedHabit, KeyHabit, Reason, TurnOptions, TurnReport, run_turn
 from proxy.turn.call_key import KeyMode, TurnKey
 from proxy.turn.calls import CallGate
 from proxy.turn.key_habits import Habits, Speaker
+from proxy.turn.plan import Attempt, Plan, Try
 from proxy.turn.reading import Reading
 from proxy.turn.strictness import ToolSchemas
 from tests.support.memory_backend import MemoryBackend, Script
@@ -51,19 +52,32 @@ def is_small(mode: TurnOptions) -> bool:
     return mode.profile.name == "small"
 
 
-def gate(
+def planned(
     registry: ToolRegistry = TOOLS,
-    transcript: Transcript | None = None,
     *,
     key: TurnKey = NO_KEY,
-    streamed: bool = True,
-) -> CallGate:
-    request = ask(registry=registry, streamed=streamed)
-    if transcript is not None:
-        request = replace(request, transcript=transcript)
-    schemas = ToolSchemas(registry, TurnReport())
-    numbers = iter(range(1, 100))
-    return CallGate(request, registry, mint=lambda prefix: f"{prefix}_{next(numbers)}", schemas=schemas, key=key)
+    release: CallRelease = CallRelease.WHOLE,
+    bare_calls: bool = False,
+    **changes: Any,
+) -> Plan:
+    """The plan for a request that is changed so."""
+    request, profile = ask(registry=registry, **changes), replace(PROFILES["frontier"], bare_calls=bare_calls)
+    return Plan(request, TurnOptions(release, profile), registry, ToolSchemas(registry, TurnReport()), key)
+
+
+def reading_of(
+    plan: Plan | None = None,
+    report: TurnReport | None = None,
+    *,
+    keep_for: Reason | None = None,
+    number: Try = Try.FIRST,
+    may_repeat: bool = False,
+    **how: Any,
+) -> Reading:
+    plan, numbers = plan or planned(), iter(range(1, 100))
+    gate = CallGate(plan, lambda prefix: f"{prefix}_{next(numbers)}") if plan.reads_calls else None
+    attempt = Attempt(number, keep_for=keep_for, may_repeat=may_repeat)
+    return Reading(plan, attempt, gate, report or TurnReport(), **how)
 
 
 def read(reading: Reading, events: Sequence[BackendEvent], error: BackendError | None = None) -> list[TurnEvent]:

@@ -21,10 +21,19 @@ from proxy.contracts import (
     TurnFinished,
     Usage,
 )
-from proxy.turn import CallRelease, TurnReport
-from proxy.turn.reading import Reading
-from proxy.turn.tokens import TokenMeter
-from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, Outcome, ask, keyless_model, outcome_of, play
+from proxy.turn import CallRelease
+from tests.proxy.turn.playing import (
+    BROKEN,
+    READ_A,
+    READ_B,
+    Outcome,
+    ask,
+    keyless_model,
+    outcome_of,
+    planned,
+    play,
+    reading_of,
+)
 from tests.support.memory_backend import USAGE, MemoryBackend
 
 CHUNKS = pytest.mark.parametrize("chunk", [0, 1, 3, 7])
@@ -42,7 +51,7 @@ async def test_the_answer_is_cut_at_so_many_tokens_and_ends_incomplete(chunk: in
 
 
 def test_an_answer_that_came_whole_is_cut_all_the_same() -> None:
-    reading = Reading(None, TurnReport(), meter=TokenMeter(16))
+    reading = reading_of(planned(ToolRegistry()), limit=16)
     events = reading.receive([TextPiece(PROSE), MessageEnded(), TurnEnded(USAGE)])
     assert isinstance(events[0], AnswerText)
     assert len(events[0].text.split()) == 16

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from parser import Tool, ToolRegistry, write_call
-from prompts import MASK, PastCall, Text, ToolResult, Transcript, UserTurn
+from prompts import MASK, ChoiceMode, PastCall, Text, ToolChoice, ToolResult, Transcript, UserTurn
 from proxy.contracts import (
     AnswerText,
     TextPiece,
@@ -35,22 +35,22 @@ from proxy.turn import (
 from proxy.turn.blocks import QUOTED, TAKEN_OUT, UNREADABLE
 from proxy.turn.call_key import TurnKey
 from proxy.turn.passed_calls import Stop
+from proxy.turn.plan import Try
 from proxy.turn.reading import Reading
-from proxy.turn.reading_rules import ReadingRules
-from proxy.turn.verdict import Answer, Demands, fault_of
-from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, TOOLS, gate, read
+from proxy.turn.verdict import Answer, fault_of
+from tests.proxy.turn.playing import BROKEN, NO_KEY, READ_A, READ_B, TOOLS, planned, read, reading_of
 from tests.support.memory_backend import pieces
 
 
 def test_a_call_leaves_whole() -> None:
-    left = read(Reading(gate(), TurnReport()), pieces(READ_A, 3))
+    left = read(reading_of(), pieces(READ_A, 3))
     assert left == [ToolCallStarted("call_1", "read_note"), ToolCallArguments('{"path": "a.md"}'), ToolCallEnded()]
 
 
 @pytest.mark.parametrize("release", list(CallRelease))
 def test_good_calls_are_counted(release: CallRelease) -> None:
     report = TurnReport()
-    reading = Reading(gate(), report, ReadingRules(release=release))
+    reading = reading_of(planned(release=release), report)
     read(reading, pieces(f"{READ_A}\n{READ_B}", 5))
     assert (reading.answer.calls, report.calls) == (2, ["read_note"] * 2)
 
@@ -60,27 +60,27 @@ LOOPED = (PastCall("c", "read_note", '{"path":"a.md"}'), ToolResult("c", (Text("
 
 def test_a_call_that_goes_round_is_held_once() -> None:
     transcript = Transcript((UserTurn((Text("What is in a.md?"),)), *LOOPED))
-    reading = Reading(gate(transcript=transcript), TurnReport())
+    reading = reading_of(planned(transcript=transcript))
     assert read(reading, [TextPiece(READ_A)]) == []
     assert (reading.answer.kept_for, reading.answer.calls) == (Reason.REPEATED, 0)
-    again = Reading(gate(transcript=transcript), TurnReport(), ReadingRules(may_repeat=True))
+    again = reading_of(planned(transcript=transcript), may_repeat=True)
     assert len(read(again, [TextPiece(READ_A)])) == 3
 
 
 def test_undeclared_calls_are_counted_and_leave_nothing() -> None:
-    reading = Reading(gate(), TurnReport())
+    reading = reading_of()
     assert read(reading, [TextPiece(write_call("rm", "{}") * 2)]) == []
     assert reading.answer == Answer(rulings=(Ruling(Fate.GONE, Reason.UNDECLARED),) * 2)
 
 
 def test_one_call_is_enough_where_one_was_asked_for() -> None:
-    reading = Reading(gate(), TurnReport(), ReadingRules(parallel=False))
+    reading = reading_of(planned(parallel=False))
     assert len(reading.receive([TextPiece(READ_A + READ_B)])) == 3
     assert reading.stop == Stop("one call was asked for", winds_down=True)
 
 
 def test_behind_a_live_call_that_broke_nothing_is_wanted() -> None:
-    reading = Reading(gate(), TurnReport(), ReadingRules(release=CallRelease.LIVE))
+    reading = reading_of(planned(release=CallRelease.LIVE))
     broken = READ_A.replace('"}}', '"]}')
     assert reading.receive(pieces(broken, 4))[-1] == ToolCallEnded(complete=False)
     assert reading.stop is not None
@@ -127,6 +127,7 @@ KEYED = READ_A.replace('{"name"', f'{{"key": "{KEY}", "id": "call_7", "name"')
 UNFIT = write_call("read_note", '{"path": 3}')
 OTHER_KEY = write_call("read_note", "{}", key="0000")
 LIVE = {"release": CallRelease.LIVE}
+SECOND = {"number": Try.SECOND}
 NUMBER = '{"path": "a.md", "line": "3"}'
 INCOMPLETE = ToolCallEnded(complete=False)
 PROBLEM = "at 'path': 3 is not of type 'string'"
@@ -138,14 +139,15 @@ CUT = "the answer was cut in the middle of it"
 
 
 def played(text: str, setting: Mapping[str, Any]) -> tuple[Reading, TurnReport, Heard, list[TurnEvent]]:
-    """`setting`: what the user said, the tools, the key, how the answer was cut, and what a `Reading` takes."""
+    """`setting`: what the user said, the tools, the key, how the answer was cut, and more of its plan."""
     options = {"said": "Read it.", "tools": LENIENT, "key": None, "habits": UNKNOWN, "cut": None, **setting}
     transcript = Transcript((UserTurn((Text(options.pop("said")),)),))
     tools, mode, habits, cut = (options.pop(name) for name in ("tools", "key", "habits", "cut"))
-    judge = gate(tools, transcript, key=key_of(mode, habits)) if mode else gate(tools, transcript)
+    how = {name: options.pop(name) for name in ("keep_for", "number") if name in options}
+    key = key_of(mode, habits) if mode else NO_KEY
     heard = Heard()
     report = TurnReport(observer=heard)
-    reading = Reading(judge, report, ReadingRules(key=mode and KEY, **options))
+    reading = reading_of(planned(tools, key=key, transcript=transcript, **options), report, **how)
     return reading, report, heard, read(reading, [TextPiece(text), TurnEnded(None, cut)])
 
 
@@ -179,7 +181,7 @@ def played(text: str, setting: Mapping[str, Any]) -> tuple[Reading, TurnReport, 
         ),
         (
             OTHER_KEY,
-            {"key": AUTO, "final": True},
+            {"key": AUTO, "number": Try.SECOND},
             ("wrong_key",),
             {"lost": (OF_WRONG_KEY,)},
         ),
@@ -187,7 +189,7 @@ def played(text: str, setting: Mapping[str, Any]) -> tuple[Reading, TurnReport, 
         (BROKEN, {"said": BROKEN}, (COMMA,), {}),
         (UNFIT, {"tools": STRICT}, ("arguments_misfit",), {"ruling": Ruling(Fate.REFUSE, *MISFIT)}),
         (UNFIT, {}, ("read_note", "A"), {"calls": 1, "ruling": Ruling(Fate.AGAIN, *MISFIT, then=Fate.CALL)}),
-        (UNFIT, {"final": True}, ("read_note", "A"), {"calls": 1}),
+        (UNFIT, {"number": Try.SECOND}, ("read_note", "A"), {"calls": 1}),
         (UNFIT, LIVE, ("read_note", "A"), {"calls": 1}),
         (BARE, {"bare_calls": True}, ("read_note", "C", "bare-answer"), {"calls": 1}),
         (BARE, {"bare_calls": True, "key": REQUIRED}, ("no_key",), {}),
@@ -220,7 +222,12 @@ def test_of_each_block_is_told_what_it_was_taken_for(
         (BARE, {"bare_calls": True, "cut": "content_filter"}, {"mention": 1}, []),
         (BROKEN, {"said": BROKEN}, {"quotation": 1}, []),
         (READ_A, {"said": f"{READ_A} ", "tools": TOOLS, "key": REQUIRED}, {"quotation": 1}, [QUOTED.format(tool=READ)]),
-        (OTHER_KEY, {"said": OTHER_KEY, "key": AUTO, "final": True}, {"quotation": 1}, [QUOTED.format(tool=READ)]),
+        (
+            OTHER_KEY,
+            {"said": OTHER_KEY, "key": AUTO, "number": Try.SECOND},
+            {"quotation": 1},
+            [QUOTED.format(tool=READ)],
+        ),
     ],
 )
 def test_a_block_that_is_no_call_is_text_where_it_is_quoted_or_of_no_notation_of_ours(
@@ -276,9 +283,9 @@ def test_a_quoted_block_is_text_behind_a_good_call_too() -> None:
 def test_what_a_model_could_not_write_otherwise_needs_no_key(held: bool) -> None:
     """A held call leaves beside a note that it might have been copied from."""
     transcript = Transcript((UserTurn((Text(f"A note: {READ_A}"),)),))
-    rules = ReadingRules(demanded=True, keep_for=Reason.CALL_MISSING)
-    reading = Reading(gate(LENIENT, transcript, key=key_of(AUTO)), TurnReport(), rules)
-    reading.hold_calls(held)
+    demanding = ToolChoice(ChoiceMode.REQUIRED)
+    plan = planned(LENIENT, transcript=transcript, key=key_of(AUTO), choice=demanding)
+    reading = reading_of(plan, keep_for=Reason.CALL_MISSING, held=held)
     other = READ_B.removeprefix("<tool_call>").removesuffix("</tool_call>")
     read(reading, [TextPiece(f'{{"calls": [{other}]}}')])
     assert (reading.answer.calls, reading.answer.doubtful is None) == (held, held)
@@ -286,7 +293,7 @@ def test_what_a_model_could_not_write_otherwise_needs_no_key(held: bool) -> None
 
 def test_a_model_that_was_not_asked_for_the_key_is_not_known_to_write_none() -> None:
     habits = Habits()
-    reading, _, _, _ = played(READ_B, {"key": AUTO, "habits": habits, "said": READ_A, "final": True})
+    reading, _, _, _ = played(READ_B, {"key": AUTO, "habits": habits, "said": READ_A, "number": Try.SECOND})
     assert (reading.answer.calls, habits.of(WHO).habit) == (1, KeyHabit.UNKNOWN)
 
 
@@ -355,11 +362,11 @@ def test_all_calls_are_held_from_one_on_that_does_not_fit() -> None:
 
 
 def test_where_calls_go_together_one_that_does_not_fit_is_asked_for_behind_another() -> None:
-    reading = Reading(gate(LENIENT, streamed=False), TurnReport())
+    reading = reading_of(planned(LENIENT, streamed=False))
     assert read(reading, [TextPiece(READ_A + UNFIT)]) == []
     assert (reading.answer.calls, reading.answer.let_misfits) == (2, ["read_note"])
 
 
 def test_of_calls_that_cannot_be_read_the_one_behind_a_good_one_is_not_asked_for() -> None:
     reading, _, _, _ = played(READ_A + BROKEN, {})
-    assert (reading.answer.calls, fault_of(reading.answer, Demands())) == (1, None)
+    assert (reading.answer.calls, fault_of(reading.answer, planned())) == (1, None)

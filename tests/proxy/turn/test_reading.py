@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parser import ToolRegistry
 from prompts import MASK
 from proxy.contracts import (
     AnswerMessageEnded,
@@ -26,22 +27,22 @@ from proxy.contracts import (
     TurnEvent,
 )
 from proxy.errors import BackendError
-from proxy.turn import CallRelease, Reason, TurnReport
+from proxy.turn import CallRelease, FixedHabit, KeyMode, Reason, Speaker, TurnReport
 from proxy.turn.blocks import UNREADABLE
+from proxy.turn.call_key import TurnKey
 from proxy.turn.left_text import Said
 from proxy.turn.passed_calls import Stop
-from proxy.turn.reading import Reading
-from proxy.turn.reading_rules import ReadingRules
 from proxy.turn.tokens import CHARACTERS_PER_TOKEN
 from proxy.turn.verdict import Answer, Ending
-from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, gate, read
+from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, TOOLS, planned, read, reading_of
 from tests.support.memory_backend import USAGE, pieces
 
 KEY = "7qhvxmrtbz"
+KEYED = TurnKey(KeyMode.AUTO, KEY, Speaker("", "m"), FixedHabit())
 
 
 def test_text_leaves_as_it_comes_and_the_answer_knows_that_it_was_seen() -> None:
-    reading = Reading(gate(), TurnReport())
+    reading = reading_of()
     assert reading.receive([TextPiece("I "), TextPiece("look.")]) == [AnswerText("I look.")]
     assert reading.receive([MessageEnded(), TurnEnded(USAGE)]) == [AnswerMessageEnded()]
     assert reading.finish() == []
@@ -51,7 +52,7 @@ def test_text_leaves_as_it_comes_and_the_answer_knows_that_it_was_seen() -> None
 
 
 def test_a_batch_is_read_in_its_order() -> None:
-    reading = Reading(gate(), TurnReport())
+    reading = reading_of()
     batch: list[BackendEvent] = [
         TextPiece("I "),
         TextPiece("look."),
@@ -64,17 +65,17 @@ def test_a_batch_is_read_in_its_order() -> None:
 
 
 def test_what_was_read_is_counted_and_the_tokens_are_estimated() -> None:
-    reading = Reading(None, TurnReport())
-    assert (reading.characters, reading.estimated_tokens, reading.usage) == (0, 0, None)
+    reading = reading_of(planned(ToolRegistry()))
+    assert (reading.spent.characters, reading.spent.tokens, reading.usage) == (0, 0, None)
     for piece, tokens in (("x" * (CHARACTERS_PER_TOKEN - 1), 0), ("x", 1), ("x" * CHARACTERS_PER_TOKEN, 2)):
         reading.receive([TextPiece(piece)])
-        assert reading.estimated_tokens == tokens
-    assert reading.characters == 2 * CHARACTERS_PER_TOKEN
+        assert reading.spent.tokens == tokens
+    assert reading.spent.characters == 2 * CHARACTERS_PER_TOKEN
 
 
 def test_a_held_answer_says_why_and_what_is_held() -> None:
     report = TurnReport()
-    reading = Reading(gate(), report)
+    reading = reading_of(report=report)
     assert read(reading, [TextPiece(f"I look. {BROKEN}")]) == [AnswerText("I look. ")]
     answer = reading.answer
     assert answer.malformed
@@ -84,18 +85,18 @@ def test_a_held_answer_says_why_and_what_is_held() -> None:
 
 
 def test_what_the_model_wrote_is_kept_where_it_must_be_json() -> None:
-    reading = Reading(gate(), TurnReport(), ReadingRules(keep_for=Reason.OUTPUT_INVALID))
+    reading = reading_of(keep_for=Reason.OUTPUT_INVALID)
     assert read(reading, pieces('{"a": 1}', 3)) == []
     assert reading.answer.written == '{"a": 1}'
     assert not reading.answer.empty
-    required = Reading(gate(), TurnReport(), ReadingRules(keep_for=Reason.CALL_MISSING))
+    required = reading_of(keep_for=Reason.CALL_MISSING)
     assert read(required, pieces('{"a": 1}', 3)) == []
     assert required.answer == Answer(kept_for=Reason.CALL_MISSING, kept=required.answer.kept)
 
 
 @pytest.mark.parametrize("tools", [True, False])
 def test_behind_a_stop_string_nothing_is_wanted_at_once(tools: bool) -> None:
-    reading = Reading(gate() if tools else None, TurnReport(), ReadingRules(stop_strings=["END"]))
+    reading = reading_of(planned(TOOLS if tools else ToolRegistry(), stop=("END",)))
     assert reading.receive([TextPiece("One. END and")]) == [AnswerText("One. ")]
     assert reading.stop == Stop("a stop string came", winds_down=True)
     assert reading.receive([TextPiece(f" more {READ_A}")]) == []
@@ -109,7 +110,7 @@ def test_behind_a_stop_string_nothing_is_wanted_at_once(tools: bool) -> None:
 )
 @pytest.mark.parametrize("at_once", [True, False])
 def test_whether_a_model_goes_on_behind_the_one_call_is_known(behind: str, goes_on: bool, at_once: bool) -> None:
-    reading = Reading(gate(), TurnReport(), ReadingRules(parallel=False))
+    reading = reading_of(planned(parallel=False))
     for text in [READ_A + behind] if at_once else [READ_A, *behind]:
         reading.receive([TextPiece(text)])
     assert reading.goes_on is goes_on
@@ -129,7 +130,7 @@ def test_half_a_tag_is_text_unless_the_answer_was_cut_in_it(tag: str, is_half: b
     for end, error in ((CUT, None), (TurnEnded(None), GONE), (TurnEnded(None), None)):
         report = TurnReport()
         keep_for = None if written == "I use " else Reason.OUTPUT_INVALID
-        reading = Reading(gate(), report, ReadingRules(keep_for=keep_for))
+        reading = reading_of(report=report, keep_for=keep_for)
         events: list[BackendEvent] = [TextPiece(written + tag)]
         left = read(reading, [*events, end] if error is None else events, error)
         out = is_half and (end is CUT or error is GONE)
@@ -143,31 +144,27 @@ def test_half_a_tag_is_text_unless_the_answer_was_cut_in_it(tag: str, is_half: b
 def test_a_block_that_cannot_be_read_is_kept_with_the_text_that_must_be_json() -> None:
     """It may be in one of its strings."""
     text = '{"a": "<tool_call>{x}</tool_call>"}'
-    reading = Reading(gate(), TurnReport(), ReadingRules(keep_for=Reason.OUTPUT_INVALID))
+    reading = reading_of(keep_for=Reason.OUTPUT_INVALID)
     assert read(reading, [TextPiece(text)]) == []
     assert (reading.answer.written, reading.answer.lost) == (text, (UNREADABLE,))
-    early = Reading(gate(), TurnReport(), ReadingRules(keep_for=Reason.OUTPUT_INVALID))
-    early.tell_json(early=True)
+    early = reading_of(keep_for=Reason.OUTPUT_INVALID, early=True)
     assert _joined(read(early, [MessagePhase("final_answer"), TextPiece(text), MessageEnded()])) == [text]
     assert (early.answer.written, early.answer.lost, early.answer.said.shown) == (text, (), True)
 
 
 def test_json_that_leaves_early_has_the_phase_of_its_message() -> None:
-    early = Reading(gate(), TurnReport(), ReadingRules(keep_for=Reason.OUTPUT_INVALID))
-    early.tell_json(early=True)
+    early = reading_of(keep_for=Reason.OUTPUT_INVALID, early=True)
     left = read(early, [MessagePhase("final_answer"), *pieces('{"a": 1}', 4), MessageEnded()])
     assert left == [AnswerText('{"a"', "final_answer"), AnswerText(": 1}", "final_answer")]
 
 
 def test_so_has_it_no_key() -> None:
-    early = Reading(gate(), TurnReport(), ReadingRules(keep_for=Reason.OUTPUT_INVALID, key=KEY))
-    early.tell_json(early=True)
+    early = reading_of(planned(key=KEYED), keep_for=Reason.OUTPUT_INVALID, early=True)
     assert _joined(read(early, pieces(f'{{"a": "{KEY}"}}', 4))) == [f'{{"a": "{MASK}"}}']
 
 
 def test_text_behind_a_call_behind_json_that_left_early_is_shown() -> None:
-    early = Reading(gate(), TurnReport(), ReadingRules(keep_for=Reason.OUTPUT_INVALID))
-    early.tell_json(early=True)
+    early = reading_of(keep_for=Reason.OUTPUT_INVALID, early=True)
     left = read(early, [TextPiece(f'{{"a": 1}}\n{READ_A}So: {BROKEN}done.')])
     assert [text for text in _joined(left) if isinstance(text, str)] == ['{"a": 1}', "So: done."]
     assert early.answer.lost == (UNREADABLE,)
@@ -175,7 +172,7 @@ def test_text_behind_a_call_behind_json_that_left_early_is_shown() -> None:
 
 def test_reasoning_leaves_by_its_parts_without_the_key() -> None:
     """What may be the beginning of a key waits for the end of its part, or of the stream."""
-    reading = Reading(gate(), TurnReport(), ReadingRules(key=KEY))
+    reading = reading_of(planned(key=KEYED))
     thoughts: list[BackendEvent] = [
         ReasoningPiece(1, f"a {KEY[:4]}"),
         ReasoningPiece(2, KEY[4:]),
@@ -189,18 +186,18 @@ def test_reasoning_leaves_by_its_parts_without_the_key() -> None:
         Reasoning(2, "7qhv"),
         ReasoningItemEnded(),
     ]
-    assert read(Reading(gate(), TurnReport(), ReadingRules(key=KEY)), [ReasoningPiece(3, "3b")]) == [Reasoning(3, "3b")]
+    assert read(reading_of(planned(key=KEYED)), [ReasoningPiece(3, "3b")]) == [Reasoning(3, "3b")]
 
 
 def test_reasoning_does_not_interrupt_a_call_that_is_leaving() -> None:
-    reading = Reading(gate(), TurnReport(), ReadingRules(release=CallRelease.LIVE))
+    reading = reading_of(planned(release=CallRelease.LIVE))
     left = read(reading, [TextPiece(READ_A[:50]), ReasoningPiece(0, "hm"), TextPiece(READ_A[50:])])
     assert isinstance(left[0], ToolCallStarted)
     assert left[-2:] == [ToolCallEnded(), Reasoning(0, "hm")]
 
 
 def test_reasoning_behind_a_call_that_left_live_leaves_at_once() -> None:
-    reading = Reading(gate(), TurnReport(), ReadingRules(release=CallRelease.LIVE))
+    reading = reading_of(planned(release=CallRelease.LIVE))
     reading.receive(pieces(READ_A, 4))
     assert reading.receive([ReasoningPiece(0, "hm")]) == [Reasoning(0, "hm")]
 
@@ -209,7 +206,7 @@ def test_text_leaves_with_the_phase_of_its_message() -> None:
     """Also where the parser held some of it back, or the phase came last."""
     first: list[BackendEvent] = [MessagePhase("commentary"), TextPiece("I look. <"), MessageEnded()]
     last: list[BackendEvent] = [TextPiece("So: done. <"), MessagePhase("final_answer"), MessageEnded()]
-    assert read(Reading(gate(), TurnReport()), [*first, *last, TextPiece("."), TurnEnded(None)]) == [
+    assert read(reading_of(), [*first, *last, TextPiece("."), TurnEnded(None)]) == [
         AnswerText("I look. ", "commentary"),
         AnswerText("<", "commentary"),
         AnswerMessageEnded("commentary"),
@@ -222,7 +219,7 @@ def test_text_leaves_with_the_phase_of_its_message() -> None:
 
 def test_a_stream_that_failed_is_an_answer_with_an_error() -> None:
     gone = BackendError("gone")
-    reading = Reading(gate(), TurnReport())
+    reading = reading_of()
     assert read(reading, [TextPiece("I lo")], gone) == [AnswerText("I lo")]
     assert reading.answer.ending.error is gone
 
@@ -236,7 +233,7 @@ def test_how_the_answer_is_cut_does_not_show_in_what_it_was(
     keep_for: Reason | None, fragments: list[str], size: int
 ) -> None:
     text = "".join(fragments)
-    whole, cut = (Reading(gate(), TurnReport(), ReadingRules(keep_for=keep_for)) for _ in range(2))
+    whole, cut = (reading_of(keep_for=keep_for) for _ in range(2))
     left = [read(whole, [TextPiece(text)]), read(cut, pieces(text, size))]
     assert _joined(left[0]) == _joined(left[1])
     assert _joined(whole.answer.kept) == _joined(cut.answer.kept)

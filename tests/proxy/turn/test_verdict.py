@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts import Text, Transcript, UserTurn
+from parser import ToolRegistry
+from prompts import ChoiceMode, Text, ToolChoice, Transcript, UserTurn
 from proxy.contracts import (
     AnswerMessageEnded,
     AnswerText,
@@ -19,14 +20,15 @@ from proxy.contracts import (
     Usage,
 )
 from proxy.errors import BackendError
-from proxy.turn import Fate, Reason, Ruling, TurnReport
+from proxy.turn import Fate, FixedHabit, KeyMode, Reason, Ruling, Speaker, TurnReport
+from proxy.turn.call_key import TurnKey
 from proxy.turn.json_output import JsonOutput, Unfit
 from proxy.turn.left_text import Said
+from proxy.turn.plan import Plan
 from proxy.turn.reason import DOUBTS
 from proxy.turn.verdict import (
     FAILED_CODE,
     Answer,
-    Demands,
     Ending,
     end_of,
     fault_of,
@@ -34,6 +36,7 @@ from proxy.turn.verdict import (
     nothing_left,
     settled,
 )
+from tests.proxy.turn.playing import planned
 
 GONE = BackendError("gone", code="backend_disconnected")
 GOOD = Ruling(Fate.CALL, name="search")
@@ -43,9 +46,14 @@ NOT_OFFERED = Ruling(Fate.GONE, Reason.UNDECLARED)
 BROKE = Ruling(Fate.REFUSE, Reason.BROKEN, problem="it broke")
 TEXT = (AnswerText("Well."),)
 CALL = (ToolCallStarted("call_1", "search"),)
-FREE = Demands()
-CALL_DEMANDED = Demands(call=True)
-JSON = Demands(output=JsonOutput(OutputFormat(), TurnReport()))
+FREE = planned()
+CALL_DEMANDED = planned(choice=ToolChoice(ChoiceMode.REQUIRED))
+JSON = replace(FREE, output=JsonOutput(OutputFormat(), TurnReport()))
+
+
+def demanding(*names: str) -> Plan:
+    return planned(choice=ToolChoice(ChoiceMode.REQUIRED, names or None))
+
 
 NOTHING = Answer()
 SHOWN = Said(shown=True)
@@ -134,7 +142,7 @@ def test_an_answer_without_a_fault_stands(answer: Answer) -> None:
         (MALFORMED, CALL_DEMANDED, Reason.MALFORMED, "it is cut off"),
         (REPEATED, FREE, Reason.REPEATED, ""),
         (NOTHING, CALL_DEMANDED, Reason.CALL_MISSING, ""),
-        (SAID, Demands(call=True, names=("search", "read_note")), Reason.CALL_MISSING, "search or read_note"),
+        (SAID, demanding("search", "read_note"), Reason.CALL_MISSING, "search or read_note"),
         (MISFITTING, FREE, Reason.ARGUMENTS_MISFIT, "'path' is a required property"),
         (replace(written("Well."), unfit=Unfit("it is not one JSON value")), JSON, Reason.OUTPUT_INVALID, "JSON value"),
         (
@@ -146,7 +154,7 @@ def test_an_answer_without_a_fault_stands(answer: Answer) -> None:
     ],
 )
 def test_a_fault_has_a_reason_and_a_line_that_names_it(
-    answer: Answer, demands: Demands, reason: Reason, told: str
+    answer: Answer, demands: Plan, reason: Reason, told: str
 ) -> None:
     fault = fault_of(answer, demands)
     assert fault is not None
@@ -162,7 +170,7 @@ def doubted(reason: Reason) -> Answer:
 def test_a_call_that_may_not_be_meant_is_asked_for_by_its_name_and_with_the_key_that_it_lacks(
     reason: Reason,
 ) -> None:
-    fault = fault_of(doubted(reason), Demands(key="7qhvxmrtbz"))
+    fault = fault_of(doubted(reason), planned(key=TurnKey(KeyMode.AUTO, "7qhvxmrtbz", Speaker("", "m"), FixedHabit())))
     assert fault is not None
     assert fault.reason is reason
     line = fault.line or ""
@@ -171,7 +179,7 @@ def test_a_call_that_may_not_be_meant_is_asked_for_by_its_name_and_with_the_key_
 
 
 def test_whether_a_call_from_an_output_is_meant_is_asked_with_what_the_user_wants() -> None:
-    demands = Demands(transcript=Transcript((UserTurn((Text('Show me "a.md"'),)),)))
+    demands = planned(transcript=Transcript((UserTurn((Text('Show me "a.md"'),)),)))
     fault = fault_of(doubted(Reason.IN_OUTPUT), demands)
     assert fault is not None
     assert (fault.line or "").endswith('The request was: "Show me \\"a.md\\""')
@@ -217,7 +225,7 @@ def test_a_line_names_the_tool_and_where_no_tool_can_be_called_none_is_asked_for
     fault = fault_of(MISFITTING, FREE)
     assert fault is not None
     assert "read_note" in (fault.line or "")
-    assert fault_of(MALFORMED, Demands(tools=False)) is None
+    assert fault_of(MALFORMED, planned(ToolRegistry())) is None
     repeated = fault_of(REPEATED, FREE)
     assert repeated is not None
     assert (repeated.line, repeated.plain) == (None, True)
@@ -250,7 +258,7 @@ def test_a_second_answer_that_failed_does_not_take_the_first_one_away() -> None:
         "the first was no JSON",
     ],
 )
-def test_a_failure_is_told_where_the_first_answer_is_none(first: Answer, second: Answer, demands: Demands) -> None:
+def test_a_failure_is_told_where_the_first_answer_is_none(first: Answer, second: Answer, demands: Plan) -> None:
     assert settled(first, second, demands).ending.error is GONE
     assert settled(first, second, demands).misfit is None
 
@@ -277,7 +285,7 @@ LENIENT = Answer(
     ],
 )
 def test_a_call_that_does_not_fit_leaves_if_no_second_answer_is_better(
-    second: Answer, demands: Demands, is_better: bool
+    second: Answer, demands: Plan, is_better: bool
 ) -> None:
     assert (settled(LENIENT, second, demands) == LENIENT) is not is_better
 
@@ -362,7 +370,7 @@ def test_why_nothing_is_left_is_told_by_what_was_taken_out(reason: Reason) -> No
         (UNDECLARED, UNDECLARED, CALL_DEMANDED),
     ],
 )
-def test_otherwise_something_is(first: Answer, last: Answer, demands: Demands) -> None:
+def test_otherwise_something_is(first: Answer, last: Answer, demands: Plan) -> None:
     assert not nothing_left(first, last, demands)
 
 
@@ -388,9 +396,7 @@ def test_what_is_held_of_an_answer_that_stands_leaves_with_its_end() -> None:
         (replace(SAID, rulings=(BROKE,)), FREE, "tool_call_broken"),
     ],
 )
-def test_nothing_goes_before_a_refusal_that_would_look_like_an_answer(
-    answer: Answer, demands: Demands, code: str
-) -> None:
+def test_nothing_goes_before_a_refusal_that_would_look_like_an_answer(answer: Answer, demands: Plan, code: str) -> None:
     (end,) = end_of(answer, demands, Usage())
     assert isinstance(end, TurnFailed)
     assert end.error.code == code
@@ -404,7 +410,7 @@ def test_text_that_was_held_on_suspicion_is_not_lost_with_the_connection() -> No
     ("names", "wanted"), [(None, "a tool"), (("search",), "the tool 'search'"), (("search", "read_note"), "a tool")]
 )
 def test_a_call_that_never_came_is_named_as_it_was_asked_for(names: tuple[str, ...] | None, wanted: str) -> None:
-    (end,) = end_of(NOTHING, Demands(call=True, names=names), Usage())
+    (end,) = end_of(NOTHING, demanding(*(names or ())), Usage())
     assert isinstance(end, TurnFailed)
     assert f"did not call {wanted} although" in end.error.message
     assert end.error.param == "tool_choice"
@@ -429,7 +435,7 @@ ANSWERS = st.builds(
 
 
 @given(ANSWERS, ANSWERS, st.sampled_from([FREE, CALL_DEMANDED, JSON]))
-def test_whatever_two_answers_were_the_turn_has_one_end(first: Answer, second: Answer, demands: Demands) -> None:
+def test_whatever_two_answers_were_the_turn_has_one_end(first: Answer, second: Answer, demands: Plan) -> None:
     last = held_to_format(settled(first, second, demands), demands.output)
     *before, end = end_of(last, demands, Usage())
     assert isinstance(end, TurnFinished | TurnFailed)
@@ -439,6 +445,6 @@ def test_whatever_two_answers_were_the_turn_has_one_end(first: Answer, second: A
 
 
 @given(ANSWERS, st.sampled_from([FREE, CALL_DEMANDED, JSON]))
-def test_an_answer_with_calls_that_left_is_never_asked_for_again(answer: Answer, demands: Demands) -> None:
+def test_an_answer_with_calls_that_left_is_never_asked_for_again(answer: Answer, demands: Plan) -> None:
     if answer.calls and not answer.misfit:
         assert fault_of(answer, demands) is None

@@ -13,10 +13,9 @@ from prompts import PastCall, Place, Text, ToolResult, Transcript, UserTurn
 from proxy.contracts import AnswerText, TextPiece, ToolCallArguments, TurnEnded, TurnEvent
 from proxy.turn import CallRelease, FixedHabit, KeyHabit, KeyMode, Speaker, TurnReport
 from proxy.turn.call_key import TurnKey
-from proxy.turn.reading import Reading
-from proxy.turn.reading_rules import ReadingRules
+from proxy.turn.plan import Try
 from proxy.turn.waiting_call import Showing
-from tests.proxy.turn.playing import READ_A, READ_B, gate, read
+from tests.proxy.turn.playing import READ_A, READ_B, planned, read, reading_of
 
 KEY = "7qhvxmrtbz"
 DONE = Transcript((
@@ -38,8 +37,8 @@ def settled(text: str, cuts: Sequence[int], habit: KeyHabit, release: CallReleas
     """What leaves of an answer that comes in these pieces, and what is known of it."""
     key = TurnKey(KeyMode.AUTO, KEY, Speaker("", "m"), FixedHabit(habit))
     report = TurnReport()
-    rules = ReadingRules(key=KEY, release=release, final=final)
-    reading = Reading(gate(transcript=DONE, key=key), report, rules)
+    number = Try.SECOND if final else Try.FIRST
+    reading = reading_of(planned(transcript=DONE, key=key, release=release), report, number=number)
     ends = [*sorted(min(cut, len(text)) for cut in cuts), len(text)]
     pieces = [TextPiece(text[start:end]) for start, end in zip([0, *ends], ends, strict=False) if end > start]
     left = read(reading, [*pieces, TurnEnded(None, None)])

@@ -1,4 +1,4 @@
-"""What takes long is done aside, and comes to the same."""
+"""What takes long is offloaded, and comes to the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from parser import Tool, ToolRegistry
 from prompts import Deferred, Text, Transcript, UserTurn, untrusted_strings
 from proxy.contracts import OutputFormat, TurnRequest
-from proxy.turn.aside import ENTRIES_AT_ONCE, JUDGED_AT_ONCE, PREPARED_AT_ONCE, READ_AT_ONCE
+from proxy.turn.offload import ENTRIES_AT_ONCE, JUDGED_AT_ONCE, PREPARED_AT_ONCE, READ_AT_ONCE
 from tests.proxy.turn.playing import READ_A, TOOLS, ask, keyless_model, play
 
 R = TypeVar("R")
@@ -53,23 +53,23 @@ LONG_JSON = json.dumps({"a": "x" * (READ_AT_ONCE - len('{"a": ""}'))})
         "many messages",
     ],
 )
-async def test_what_takes_long_is_read_aside(request_: TurnRequest, answer: str, pieces: int) -> None:
+async def test_what_takes_long_is_read_elsewhere(request_: TurnRequest, answer: str, pieces: int) -> None:
     """A long answer, the end of one, and a call beside a long request; such a request and its prompt, where it is
     longer still. Of one owner each time.
     """
     owners: list[str] = []
 
-    async def aside(owner: str, work: Callable[[], R], /) -> R:
+    async def offload(owner: str, work: Callable[[], R], /) -> R:
         owners.append(owner)
         return work()
 
     request = replace(request_, owner="ann")
-    apart = await play(answer, request=request, options=keyless_model(aside=aside))
+    apart = await play(answer, request=request, options=keyless_model(offload=offload))
     assert owners == ["ann"] * pieces
     assert apart.text == (await play(answer, request=request)).text
 
 
-async def test_all_of_a_long_prompt_is_made_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_of_a_long_prompt_is_made_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     made = list[str]()
     where = ["here"]
 
@@ -80,18 +80,18 @@ async def test_all_of_a_long_prompt_is_made_aside(monkeypatch: pytest.MonkeyPatc
 
         return Deferred(noted)
 
-    async def aside(owner: str, work: Callable[[], R], /) -> R:
-        where[0] = "aside"
+    async def offload(owner: str, work: Callable[[], R], /) -> R:
+        where[0] = "elsewhere"
         try:
             return work()
         finally:
             where[0] = "here"
 
     monkeypatch.setattr("proxy.turn.prompting.Deferred", deferred)
-    outcome = await play("Hello.", request=ask("x" * (PREPARED_AT_ONCE + 1)), options=keyless_model(aside=aside))
+    outcome = await play("Hello.", request=ask("x" * (PREPARED_AT_ONCE + 1)), options=keyless_model(offload=offload))
     assert outcome.backend.prompts[0].parts
     assert outcome.backend.prompts[0].items
-    assert made == ["aside", "aside"]
+    assert made == ["elsewhere", "elsewhere"]
 
 
 async def test_a_long_request_with_a_schema_that_is_none_fails_as_a_short_one_does() -> None:

@@ -1,0 +1,74 @@
+"""What of a turn's work is offloaded, so that it holds up nobody else.
+
+It is what may take long, and sizes tell that: time would tell otherwise on another machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol, TypeVar
+
+from ..contracts import BackendEvent, Prompt, TextPiece, TurnEvent, TurnRequest
+
+# Characters of an answer that are read where they come; and of a request, beside which a call in the answer may take
+# long to judge. What is more is offloaded.
+READ_AT_ONCE = 8_192
+JUDGED_AT_ONCE = 32_768
+
+# Characters and entries of a request that is prepared where it comes; a longer one is offloaded as well.
+PREPARED_AT_ONCE = 262_144
+ENTRIES_AT_ONCE = 500
+
+R = TypeVar("R")
+
+
+class Offload(Protocol):
+    """Does work that takes long where it holds up nobody else; of one `owner` at a time."""
+
+    async def __call__(self, owner: str, work: Callable[[], R], /) -> R: ...
+
+
+async def in_place(owner: str, work: Callable[[], R], /) -> R:
+    return work()
+
+
+def is_long(request: TurnRequest, characters: int) -> bool:
+    """Whether to prepare a request with so many characters elsewhere."""
+    return characters > PREPARED_AT_ONCE or len(request.transcript.entries) > ENTRIES_AT_ONCE
+
+
+class OffloadIfLong:
+    """The work for one request with so many `characters`. `judges`: answers may have calls, which are to be judged."""
+
+    def __init__(self, request: TurnRequest, offload: Offload, *, characters: int, judges: bool) -> None:
+        self._owner = request.owner
+        self._offload = offload
+        self._prepares = is_long(request, characters)
+        self._judges = judges and characters > JUDGED_AT_ONCE
+
+    async def made(self, make: Callable[[], Prompt]) -> Prompt:
+        """The prompt that `make` returns."""
+        return await self._offload(self._owner, lambda: _whole(make())) if self._prepares else make()
+
+    async def received(
+        self, receive: Callable[[Sequence[BackendEvent]], list[TurnEvent]], batch: Sequence[BackendEvent]
+    ) -> list[TurnEvent]:
+        """What `receive` makes of `batch`."""
+        texts = [event.text for event in batch if isinstance(event, TextPiece)]
+        # A call is judged where it ends, by all that the request holds.
+        if (self._judges and any(">" in text for text in texts)) or sum(map(len, texts)) > READ_AT_ONCE:
+            return await self._offload(self._owner, partial(receive, batch))
+        return receive(batch)  # for each delta, so straight
+
+    async def done(self, work: Callable[[], R], characters: int = 0, *, judges: bool = False) -> R:
+        """What `work` returns, on so many `characters` of an answer; it `judges` if a call may end in them."""
+        long = characters > READ_AT_ONCE or (judges and self._judges)
+        return await self._offload(self._owner, work) if long else work()
+
+
+def _whole(prompt: Prompt) -> Prompt:
+    """`prompt` with both its forms made: which one its backend will look at is not known here."""
+    for form in (prompt.parts, *(item.parts for item in prompt.items)):
+        len(form)
+    return prompt
