@@ -49,6 +49,8 @@ HANDLING: dict[str, Any] = {
     "lingering_time": LINGERING,
 }
 SET_A_KEY = "Set one with --api-key or --api-key-file."
+# Seconds.
+DAY = 24 * 3600.0
 # Seconds that running turns may take to finish once the server was told to stop.
 DRAIN = 20.0
 # Seconds for the last events of the turns that did not.
@@ -173,7 +175,7 @@ async def running_server(
     keys = KeyRing(read_api_keys(settings)) if keys is None else keys
     options = turn_options(settings, habits)
     chosen = make_backend(settings) if backend is None else backend
-    store = make_store(settings.store)
+    store = make_store(settings.store, settings.keep * DAY)
     with bind(settings) as bound:
         life = settings.background_lease
         async with store, conversation_locks(store, life) as locks, background_jobs(store, life) as jobs:

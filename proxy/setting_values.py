@@ -15,6 +15,8 @@ PATH_NAME = re.compile(r"[\w.~-]+", re.ASCII)
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/*]+/?|file://")
 
 UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "k": 1_000, "m": 1_000_000}
+# A century, nearly.
+MOST_DAYS = 36_500
 BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -44,6 +46,17 @@ def seconds(text: str) -> float:
         number = 0.0
     if not 0 < number < float("inf"):
         raise ValueError(f"'{text}' is no time that passes: write for instance 2.5")
+    return number
+
+
+def days(text: str) -> float:
+    """A number of days, or a part of one, that a store can count."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number <= MOST_DAYS:
+        raise ValueError(f"'{text}' is no number of days: write for instance 30, or 0.5")
     return number
 
 

@@ -17,7 +17,19 @@ from .backends import backend_forms, backend_help, find_kind
 from .errors import UsageError
 from .folders import data_folder
 from .ingress.dialects import DIALECT_HEADER, DIALECTS
-from .setting_values import ORIGIN, URL, alias, base_path, boolean, byte_size, is_address, seconds, speed, user_path
+from .setting_values import (
+    ORIGIN,
+    URL,
+    alias,
+    base_path,
+    boolean,
+    byte_size,
+    days,
+    is_address,
+    seconds,
+    speed,
+    user_path,
+)
 
 PREFIX = "TAGCALL_"
 
@@ -194,12 +206,19 @@ class Settings:
         choices=("auto", "serve", "refuse"),
     )
     store: str = _setting(
-        "Where responses and conversations are kept for 30 days: in an SQLite file of at most 256 MiB, in this "
+        "Where responses and conversations are kept: in an SQLite file of at most 256 MiB, in this "
         "process, nowhere, or in a Redis server (needs the `redis` extra).",
         default=default_store,
         metavar="sqlite:PATH|memory|none|redis://HOST:PORT",
         shown="sqlite:~/.local/share/tagcall/responses.sqlite",
         first=True,
+    )
+    keep: float = _setting(
+        "And for how many days, a conversation after something was added to it last. Redis takes about 25 KiB for each "
+        "request of a tool loop, and all that for as long.",
+        default=30.0,
+        parse=days,
+        metavar="DAYS",
     )
     background_lease: float = _setting(
         "Seconds without a sign of a server after which its conversations are free for others on the same store, and "

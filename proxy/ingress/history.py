@@ -15,7 +15,7 @@ from structlog.typing import FilteringBoundLogger
 from prompts import Deferred
 
 from ..contracts import Claim, StoredResponse, WireObject
-from ..errors import RequestError, StoreError
+from ..errors import ApiError, RequestError, StoreError
 from ..ids import MintId, mint_id, tag_of
 from ..wire.json_body import JsonObject
 from ..wire.reader import shown
@@ -27,7 +27,7 @@ from .admission import owner_of
 from .bodies import beside_if, is_long
 from .metrics import METRICS
 from .request_log import RequestLog
-from .state import CONVERSATION_LOCKS, STORE, STRICT_HISTORY
+from .state import CONVERSATION_LOCKS, LOST, STORE, STRICT_HISTORY
 
 # A chain of Responses that is longer than this is not followed further back, and cannot be continued. A long loop of
 # an agent has a Response for each step.
@@ -103,6 +103,15 @@ async def _history(app: web.Application, owner: str, wanted: Lookups, store: Lib
         )
     if not chain or chain[0].previous is not None:
         missing = chain[0].previous if chain else wanted.previous_response_id
+        if str(missing) in app[LOST]:
+            raise ApiError(
+                f"Previous response with id '{str(missing)[:80]}' could not be stored when it was made: send the whole "
+                "conversation in 'input'.",
+                status=503,
+                code="store_unavailable",
+                param="previous_response_id",
+                retryable=False,
+            )
         raise RequestError(
             f"Previous response with id '{str(missing)[:80]}' not found.{why}",
             code="previous_response_not_found",
@@ -200,6 +209,8 @@ async def keep(request: web.Request, draft: Draft, entry: RequestLog) -> None:
         entry.turn.warn(NOT_STORED)
         request.app[METRICS].not_stored("response" if whole else "items")
         log.warning("not_stored", response=draft.builder.id, error=error.message)
+        if whole:
+            request.app[LOST].append(draft.builder.id)
     if draft.claim is not None:
         # Its client may go on with the conversation as soon as it has the last event, in another process.
         await request.app[CONVERSATION_LOCKS].release(draft.claim)

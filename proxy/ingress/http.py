@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -42,6 +43,7 @@ from .state import (
     JUDGES_COMMANDS,
     KEYS,
     LOOP_GUARD,
+    LOST,
     REASONING_CONTENT,
     REQUEST_LOG,
     STOPPING,
@@ -52,6 +54,9 @@ from .state import (
     WIRE_FORMAT,
 )
 from .tokligence import WAITING, WaitingResponses
+
+# Responses that could not be stored, and are remembered.
+MOST_LOST = 10_000
 
 # The version of the API that OpenAI names in each answer.
 OPENAI_VERSION = "2020-10-01"
@@ -241,6 +246,7 @@ def create_app(
     app[JUDGES_COMMANDS] = settings.judges_commands
     app[WAITING] = WaitingResponses()
     app[STORE] = store
+    app[LOST] = deque(maxlen=MOST_LOST)
     app[TURN_OPTIONS] = options
     app[KEYS] = keys
     app[RATE_LIMITS] = RateLimits(keys)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 
 from aiohttp import web
 
@@ -19,6 +20,8 @@ ACTIVITY = web.AppKey("activity", Activity)
 ADMISSION = web.AppKey("admission", Admission)
 CONVERSATION_LOCKS = web.AppKey("conversation_locks", ConversationLocks)
 KEYS = web.AppKey("keys", KeyRing)
+# The last Responses that could not be stored here, by id: who continues one is told so.
+LOST: web.AppKey[deque[str]] = web.AppKey("lost", deque)
 # What stands before every path at the address that clients have; "" for nothing.
 BASE_PATH = web.AppKey("base_path", str)
 BACKEND: web.AppKey[TextBackend] = web.AppKey("backend", TextBackend)

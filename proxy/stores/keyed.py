@@ -30,7 +30,8 @@ from .journal import OwnJournal
 from .key_value import NOTHING, Append, Change, Drop, KeyValue, Put, Take
 from .records import StoredJson, decode, encode, pack, unpack
 
-# Seconds that a Response is kept, and a conversation after it was written to last: OpenAI's 30 days.
+# Seconds that a Response is kept, and a conversation after it was written to last, unless the owner says otherwise:
+# OpenAI's 30 days.
 TTL = 30 * 24 * 3600.0
 
 # Nothing else comes near a key. Ids of ours are shorter, those of other servers may be longer.
@@ -49,8 +50,9 @@ log: FilteringBoundLogger = structlog.get_logger(__name__)
 class KeyedStore:
     """A `ResponseStore` over `keys`."""
 
-    def __init__(self, keys: KeyValue, journal: Journal | None = None, *, keeps: bool = True) -> None:
+    def __init__(self, keys: KeyValue, journal: Journal | None = None, *, keeps: bool = True, ttl: float = TTL) -> None:
         self._keys = keys
+        self._ttl = ttl
         self.journal = journal or OwnJournal(keys)
         self.keeps = keeps
 
@@ -77,27 +79,30 @@ class KeyedStore:
         request: StoredRequest | None = None,
         leased_by: Run | None = None,
     ) -> bool:
-        changes: list[Change] = [Put(f"response:{stored.id}", encode(_response_record(stored)), TTL)]
+        changes: list[Change] = [Put(f"response:{stored.id}", encode(_response_record(stored)), self._ttl)]
         items = [*stored.input, *stored.output]
         ids = [identifier for item in items if (identifier := _item_id(item)) is not None]
         mark = stored.id.encode()
-        changes += [Put(f"item:{stored.owner}:{identifier}", mark, TTL) for identifier in ids[-MAX_INDEXED:]]
+        changes += [Put(f"item:{stored.owner}:{identifier}", mark, self._ttl) for identifier in ids[-MAX_INDEXED:]]
         changes += [
-            Put(f"made:{stored.owner}:{made}", mark, TTL) for made in filter(None, map(_item_id, stored.output))
+            Put(f"made:{stored.owner}:{made}", mark, self._ttl) for made in filter(None, map(_item_id, stored.output))
         ]
         if events is not None:
-            changes.append(Put(f"events:{stored.id}", await asyncio.to_thread(pack, events), TTL))
+            changes.append(Put(f"events:{stored.id}", await asyncio.to_thread(pack, events), self._ttl))
         changes += _unleased(stored.id) if lease is None else [Put(_lease(lease), lease.token.encode(), self._hold)]
         if request is not None:
             record = await asyncio.to_thread(pack, orjson.dumps(_request_record(request)))
             changes.append(Put(f"request:{stored.id}", record, self._hold))
         expect = {} if leased_by is None else {_lease(leased_by): leased_by.token.encode()}
         if append_to is not None and await self.load_conversation(append_to, stored.owner) is not None:
-            whole = [*changes, _appended(append_to, items)]
+            whole = [*changes, self._appended(append_to, items)]
             if await self._keys.commit(whole, require=[f"conversation:{append_to}"], expect=expect):
                 return True
         # Also when the conversation was deleted meanwhile: the Response is still the client's.
         return await self._keys.commit(changes, expect=expect)
+
+    def _appended(self, conversation_id: str, items: Sequence[WireObject]) -> Append:
+        return Append(f"conversation:{conversation_id}", tuple(map(encode, items)), self._ttl)
 
     @property
     def _hold(self) -> float:
@@ -210,8 +215,8 @@ class KeyedStore:
 
     async def save_conversation(self, conversation: StoredConversation, items: Sequence[WireObject] = ()) -> None:
         key = f"conversation:{conversation.id}"
-        begun = Put(key, encode({**asdict(conversation), "headed": True}), TTL)
-        await self._keys.commit([begun, Append(key, (HEAD, *map(encode, items)), TTL)])
+        begun = Put(key, encode({**asdict(conversation), "headed": True}), self._ttl)
+        await self._keys.commit([begun, Append(key, (HEAD, *map(encode, items)), self._ttl)])
 
     async def load_conversation(self, conversation_id: str, owner: str) -> StoredConversation | None:
         return (await self._conversation(conversation_id, owner))[0]
@@ -233,7 +238,7 @@ class KeyedStore:
         conversation = replace(conversation, metadata=metadata)
         key = f"conversation:{conversation_id}"
         record = encode({**asdict(conversation), "headed": headed})
-        written = await self._keys.commit([Put(key, record, TTL)], require=[key])
+        written = await self._keys.commit([Put(key, record, self._ttl)], require=[key])
         return conversation if written else None
 
     async def delete_conversation(self, conversation_id: str, owner: str) -> bool:
@@ -249,7 +254,7 @@ class KeyedStore:
     async def add_items(self, conversation_id: str, owner: str, items: Sequence[WireObject]) -> bool:
         if await self.load_conversation(conversation_id, owner) is None:
             return False
-        changes = [_appended(conversation_id, items)] if items else []
+        changes = [self._appended(conversation_id, items)] if items else []
         return await self._keys.commit(changes, require=[f"conversation:{conversation_id}"])
 
     async def delete_item(self, conversation_id: str, item_id: str, owner: str) -> bool:
@@ -338,7 +343,3 @@ def _response_record(stored: StoredResponse) -> WireObject:
         "input": stored.input,
         "response": stored.response,
     }
-
-
-def _appended(conversation_id: str, items: Sequence[WireObject]) -> Append:
-    return Append(f"conversation:{conversation_id}", tuple(map(encode, items)), TTL)

@@ -33,6 +33,9 @@ GROUP = "workers"
 # Seconds in which a Response is made, or never will be: a turn ends within the hour.
 HOLD = 24 * 3600.0
 
+# Milliseconds after which a consumer of whom nothing is heard is one of a process that has gone.
+FORGOTTEN = 3_600_000
+
 # Seconds that the events of one that is over stay for those who follow them. Others are given what was stored.
 LINGER = 60
 
@@ -76,6 +79,8 @@ class RedisJournal:
         self._away = False
 
     async def run(self) -> None:
+        with suppress(StoreError):
+            await self._dismiss()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._send(), name="events to Redis")
             group.create_task(self._read(), name="events from Redis")
@@ -151,7 +156,21 @@ class RedisJournal:
                 self._sent.set()
 
     async def flush(self) -> None:
+        # What it still has in hand is found by others under its name.
+        if not self._queued:
+            self._queue(("XGROUP", "DELCONSUMER", QUEUE, GROUP, self._me))
         await self._sent.wait()
+
+    async def _dismiss(self) -> None:
+        """Takes consumers out of the group that have nothing in hand, and of whom nobody has heard for long: killed
+        processes. One that lives all the same is back with its next sign.
+        """
+        (reply,) = await self._keys.run([("XINFO", "CONSUMERS", QUEUE, GROUP)])
+        for found in reply if isinstance(reply, list) else ():
+            one = dict(zip(found[::2], found[1::2], strict=True)) if isinstance(found, list) else {}
+            name, idle = one.get(b"name"), one.get(b"idle")
+            if isinstance(name, bytes) and isinstance(idle, int) and not one.get(b"pending") and idle > FORGOTTEN:
+                await self._keys.run([("XGROUP", "DELCONSUMER", QUEUE, GROUP, name)])
 
     def _is_away(self, error: StoreError) -> None:
         if not self._away:

@@ -21,6 +21,7 @@ REPLIES: dict[bytes, Reply] = {
     **dict.fromkeys((b"EXPIRE", b"XACK", b"XDEL"), 1),
     **{command: [] for command in (b"XCLAIM", b"XRANGE", b"XREADGROUP")},
     b"XADD": b"1-0",
+    b"XINFO": [],
     b"XAUTOCLAIM": [b"0-0", []],
 }
 

@@ -135,6 +135,23 @@ async def test_a_store_that_fails_does_not_fail_the_answer(monkeypatch: pytest.M
     assert text.index(": x-tagcall-warning: not stored\n\n") < text.index("event: response.completed")
 
 
+async def test_who_continues_an_answer_that_could_not_be_stored_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise StoreError("it is full")
+
+    async with talking("one", "two") as (client, _):
+        with monkeypatch.context() as patch:
+            patch.setattr(KeyedStore, "save", fail)
+            first = await client.responses.create(model="m", input="x")
+        with pytest.raises(InternalServerError, match="could not be stored") as caught:
+            await client.responses.create(model="m", input="y", previous_response_id=first.id)
+        assert (caught.value.status_code, caught.value.code) == (503, "store_unavailable")
+        assert caught.value.response.headers["x-should-retry"] == "false"
+        with pytest.raises(BadRequestError) as unknown:
+            await client.responses.create(model="m", input="y", previous_response_id="resp_1")
+        assert unknown.value.code == "previous_response_not_found"
+
+
 @pytest.mark.parametrize("failing", range(12))
 async def test_whatever_call_of_the_store_fails_answers_come_and_nothing_is_a_fault(
     failing: int, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,8 @@ from redis.asyncio import Redis
 
 from proxy.contracts import Follower, ResponseStore, Run, StoredResponse
 from proxy.errors import StoreError
-from proxy.stores import make_store
+from proxy.stores import make_store, redis_journal
+from proxy.stores.redis_journal import GROUP, QUEUE
 from tests.support.patience import PATIENCE
 from tests.support.redis_server import SERVERS, RedisServer, redis_server, wants_servers
 from tests.support.stored import RESPONSE
@@ -224,6 +225,27 @@ async def test_what_is_left_is_found_behind_all_that_others_are_at_work_on(
     async with asyncio.timeout(PATIENCE):
         while "resp_left" not in await there.journal.take(0.3, 1):
             await here.journal.renew([])
+
+
+async def test_consumers_of_processes_that_have_gone_leave_the_group(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def consumers(owner: Redis) -> int:
+        return len(await owner.xinfo_consumers(QUEUE, GROUP))
+
+    async with Redis.from_url(redis.url) as owner:
+        async with process(redis) as stopped, process(redis) as killed, process(redis) as at_work:
+            for store, name in ((stopped, "resp_1"), (killed, "resp_2"), (at_work, "resp_3")):
+                await store.journal.begin(Run(name, "1.aa"), OPENING)
+            for store, name in ((stopped, "resp_1"), (killed, "resp_2")):
+                store.journal.end(Run(name, "1.aa"))
+            await stopped.journal.flush()
+            assert await consumers(owner) == 2
+        monkeypatch.setattr(redis_journal, "FORGOTTEN", -1)
+        async with process(redis) as new, asyncio.timeout(PATIENCE):
+            while await consumers(owner) > 1:
+                pass
+            assert await new.journal.take(0, 5) == ["resp_3"]
 
 
 async def test_signs_of_many_responses_are_given_together(redis: RedisServer, here: ResponseStore) -> None:

@@ -309,6 +309,13 @@ async def test_many_at_once_do_not_mix(store: ResponseStore) -> None:
     assert all(first[3:] == second[4:] for first, second in zip(ids[::2], ids[1::2], strict=True))
 
 
+async def test_what_is_kept_is_kept_for_as_long_as_its_owner_says() -> None:
+    async with FakeRedis() as redis, make_store(redis.url, 7 * 24 * 3600.0) as store:
+        await store.save(RESPONSE)
+        await store.save_conversation(CONVERSATION, ITEMS)
+        assert set(redis.expiries.values()) == {7 * 24 * 3_600_000}
+
+
 async def test_none_keeps_nothing() -> None:
     async with make_store("none") as store:
         assert not store.keeps
