@@ -120,9 +120,11 @@ def clerk(agent: Agent, work: Path) -> Callable[[Mapping[str, Any]], Reply]:
 
 def test_the_page_names_the_agents_and_the_versions_that_are_tested() -> None:
     told = dict(re.findall(r"^\| \[(.+?)\].*\| (.+?) \|$", PAGE, re.MULTILINE))
-    assert list(told) == [agent.title for agent in AGENTS]
+    assert list(told) == ["Claude Code", *(agent.title for agent in AGENTS)]
     tested = json.loads((INSTALLED.parent / "package.json").read_text("utf-8"))["dependencies"]
-    assert {told[title] for title in list(told)[:-1]} == set(tested.values())
+    versions = {name: version.rpartition("@")[2] for name, version in tested.items()}
+    assert told.pop("Claude Code") == f"{versions.pop('claude-code')}, {versions.pop('claude-code-before')}"
+    assert {told[title] for title in list(told)[:-1]} == set(versions.values())
 
 
 async def ask(agent: Agent, tmp_path: Path, model: ScriptedModel) -> tuple[int | None, str]:
