@@ -63,6 +63,7 @@ class Item:
     `meaning` is a digest of what was said, however it is written: line ends, outer white space and how a text
     is cut into parts do not count, nor do the spelling of a call's JSON and its key. Lines of ours have none.
     `phased` is an answer whose messages had phases as these messages, for backends that take such; else empty.
+    `tool` is the name of the one whose result this is, for backends that tell results from what a user says.
     """
 
     role: Literal["user", "assistant", "developer"]
@@ -70,6 +71,7 @@ class Item:
     meaning: bytes = b""
     ours: OwnLine | None = None
     phased: Sequence[Phased] = ()
+    tool: str | None = None
 
     @property
     def length(self) -> int:
@@ -120,7 +122,9 @@ def conversation_items(
                     yield Item("user", shown(said), _digest("user", *_content(said)))
             case ToolResult(call_id, parts):
                 said = _said(parts)
-                yield Item("user", shown(said, header(call_id)), _digest("result", call_id, *_content(said)))
+                meaning = _digest("result", call_id, *_content(said))
+                # A result without a call has the tool's name for its id, or no name at all.
+                yield Item("user", shown(said, header(call_id)), meaning, tool=names.get(call_id, call_id))
             case Guidance(text):
                 if said := _said((Text(text),)):
                     yield Item("developer", shown(said), _digest("developer", *_content(said)))

@@ -183,6 +183,13 @@ class Settings:
         choices=("on", "off"),
         group="Conversations",
     )
+    results_as: str = _setting(
+        "How the results of tools reach the model at codex: `user`, as messages of the user, or `tool`, as outputs of "
+        "tools, which models rank below what a user says. Nobody has tried `tool` with an account yet.",
+        default="user",
+        choices=("user", "tool"),
+        commands=ASKING_COMMANDS,
+    )
     lane_limit: int = _setting("How many idle conversations keep their thread.", default=64, parse=int, metavar="N")
     lane_idle: float = _setting("And for how many seconds.", default=1800.0, parse=float, metavar="SECONDS")
     lane_bytes: int = _setting(

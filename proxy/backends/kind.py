@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from ..contracts import TextBackend
+from ..errors import UsageError
 
 
 class BackendSettings(Protocol):
@@ -31,6 +32,8 @@ class BackendSettings(Protocol):
     def base_instructions(self) -> str | None: ...
     @property
     def lanes(self) -> str: ...
+    @property
+    def results_as(self) -> str: ...
     @property
     def allow_item(self) -> tuple[str, ...]: ...
     @property
@@ -67,6 +70,12 @@ def as_sentence(remedy: str) -> str:
 
 
 Check: TypeAlias = Callable[[BackendSettings], Awaitable[Sequence[Finding]]]
+
+
+def takes_results_as_users_only(settings: BackendSettings) -> None:
+    """For kinds whose models know no outputs of tools. Raises `UsageError`."""
+    if settings.results_as == "tool":
+        raise UsageError("--results-as tool is for codex", f"leave it out with --backend {settings.backend}")
 
 
 async def no_check(_: BackendSettings) -> Sequence[Finding]:

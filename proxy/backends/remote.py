@@ -27,6 +27,7 @@ def remote_backend(
     base_instructions: str | None = None,
     lanes: LaneBounds | None = None,
     allow_item: Sequence[str] = (),
+    results_as_outputs: bool = False,
 ) -> TextBackend:
     """An app-server that listens at `ws://HOST:PORT` or `unix:PATH`."""
     from ..rpc import Transport  # noqa: PLC0415 -- nearly everyone has the app-server as a child
@@ -45,6 +46,7 @@ def remote_backend(
         turns_outlive_connection=True,
         log_in=LOG_IN,
         allowed_items=allowed_items(allow_item),
+        results_as_outputs=results_as_outputs,
     )
     return CodexBackend(connect, options, models=models, name=f"the app-server at {without_login(address)}")
 
@@ -59,6 +61,7 @@ def _make(settings: BackendSettings) -> TextBackend:
         base_instructions=read_base_instructions(settings.base_instructions),
         lanes=lane_bounds(settings),
         allow_item=settings.allow_item,
+        results_as_outputs=settings.results_as == "tool",
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..contracts import TextBackend
 from ..errors import UsageError, reason_of
-from .kind import BackendKind, BackendSettings
+from .kind import BackendKind, BackendSettings, takes_results_as_users_only
 from .remote import not_our_business
 
 
@@ -53,6 +53,7 @@ def replay_backend(
 def _make(settings: BackendSettings) -> TextBackend:
     from ..replay.fixture import load_fixtures  # noqa: PLC0415 -- likewise
 
+    takes_results_as_users_only(settings)
     folder = Path(settings.backend.partition(":")[2]).expanduser()
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder of fixtures", "give one with --backend replay:DIR")

@@ -54,6 +54,11 @@ class ThreadLog:
         match item:
             case {"type": "message", "role": str(role), "content": list(parts)}:
                 self._add(role, *_texts(parts, _TEXTS))
+            # As `--results-as tool` tells results: the words are the same.
+            case {"type": "function_call_output", "output": str(text)}:
+                self._add("user", text)
+            case {"type": "function_call_output", "output": list(parts)}:
+                self._add("user", *_texts(parts, _TEXTS))
             case _:
                 pass
 

@@ -61,8 +61,10 @@ def conversation(rounds: Sequence[Round], *, chunk: int = 3) -> Callable[[Mappin
 
 
 def results_shown(body: Mapping[str, Any]) -> list[str]:
-    """The results in a prompt, in their order, as the tools gave them: messages of their own, or parts of one text."""
-    texts = texts_of(body, "user")
+    """The results in a prompt, in their order, as the tools gave them: messages of their own, parts of one text, or
+    outputs of tools.
+    """
+    texts = [text for item in body["input"] if item.get("role", "user") == "user" for text in texts_in(item)]
     if not texts[-1].startswith("This is the conversation"):
         outputs = [text.partition("]")[2].removeprefix(" ") for text in texts if text.startswith("[tool:")]
         # Lines that look like a header of ours stand two spaces to the right.
@@ -73,7 +75,7 @@ def results_shown(body: Mapping[str, Any]) -> list[str]:
 
 def all_shown(body: Mapping[str, Any]) -> str:
     """All that reached the model, in its order."""
-    return "\n".join(str(part["text"]) for item in body["input"] for part in item["content"] if "text" in part)
+    return "\n".join(text for item in body["input"] for text in texts_in(item))
 
 
 def text_shown(body: Mapping[str, Any], role: str = "user") -> str:
@@ -83,10 +85,10 @@ def text_shown(body: Mapping[str, Any], role: str = "user") -> str:
 
 def texts_of(body: Mapping[str, Any], role: str) -> list[str]:
     """All texts of `role` in a request, in their order."""
-    return [
-        str(part["text"])
-        for item in body["input"]
-        if item.get("role") == role
-        for part in item["content"]
-        if "text" in part
-    ]
+    return [text for item in body["input"] if item.get("role") == role for text in texts_in(item)]
+
+
+def texts_in(item: Mapping[str, Any]) -> list[str]:
+    """Those of a message, or of an output of a tool."""
+    said = item.get("content", item.get("output"))
+    return [said] if isinstance(said, str) else [str(part["text"]) for part in said or () if "text" in part]

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+from .conversation import texts_in
+
 # Characters of a token.
 TOKEN = 4
 # Tokens: the least that is kept.
@@ -85,4 +87,4 @@ def bill(bodies: Iterable[Mapping[str, Any]], rules: Rules) -> Bill:
 
 
 def _messages(body: Mapping[str, Any]) -> Messages:
-    return [f"{item['role']}:{''.join(part['text'] for part in item['content'])}" for item in body["input"]]
+    return [f"{item.get('role', item.get('name'))}:{''.join(texts_in(item))}" for item in body["input"]]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError, reason_of
-from ..kind import BackendKind, BackendSettings, Finding
+from ..kind import BackendKind, BackendSettings, Finding, takes_results_as_users_only
 from .servers import LOCAL_SERVERS
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def _key(settings: BackendSettings) -> str | None:
 def _make(settings: BackendSettings) -> ChatBackend:
     from .backend import ChatBackend  # noqa: PLC0415 -- other kinds do without
 
+    takes_results_as_users_only(settings)
     local = LOCAL_SERVERS.get(settings.backend)
     return ChatBackend(
         server_url(settings.backend),

@@ -15,6 +15,7 @@ reduction        pure: one turn's notifications to backend events
 item_kinds       which items may stand in an answer; what a program says of its own
 expansion        pure: the same backwards, for those who write down what a backend said
 deltas           pure: text that was read together, as one delta
+tool_outputs     for which models results go out as outputs of tools
 requests         pure: what codex is asked, and what it is answered when it asks
 output_schema    pure: the schema that codex passes on to hold the model to
 quota            pure: what is left of the account's quota

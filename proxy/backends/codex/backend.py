@@ -31,6 +31,7 @@ from .quota import QuotaBook
 from .running_turn import RunningTurn, TurnLostError
 from .session import CodexSession, open_session
 from .threads import Orphans
+from .tool_outputs import ToolOutputs
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -77,6 +78,7 @@ class CodexBackend:
         self._allowed = options.allowed_items
         self._log_in = options.log_in
         self._keeps_lanes = options.lanes is not None
+        self._outputs = ToolOutputs(wanted=options.results_as_outputs)
         self._has_verbosity = has_verbosity
         self._supervisor = Supervisor(self._open, name, policy, (RpcError,))
         self._named = [Model(name, 0, "codex", listed=False) for name in models]
@@ -104,7 +106,8 @@ class CodexBackend:
     async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
         if self._closing:
             raise shutting_down()
-        turn = RunningTurn(self._allowed, prompt.listener, self._log_in)
+        outputs = self._outputs.taken_by(prompt.model)
+        turn = RunningTurn(self._allowed, prompt.listener, self._log_in, outputs=outputs)
         self._tasks.create_task(self._own(turn, prompt), name="turn")
         try:
             yield turn.events
@@ -140,6 +143,8 @@ class CodexBackend:
                     raise lost.failure from lost
                 log.info("turn_started_again", why=lost.failure.code)
             else:
+                if turn.outputs_refused and turn.events.used:
+                    self._outputs.refused_by(prompt.model)
                 return
 
     def heeds(self, model: str) -> frozenset[str]:
@@ -205,6 +210,7 @@ def codex_backend(
     base_instructions: str | None = None,
     lanes: LaneBounds | None = None,
     allowed_items: frozenset[str] = HARMLESS,
+    results_as_outputs: bool = False,
     env: Mapping[str, str] | None = None,
 ) -> CodexBackend:
     """The codex program as a child, in the private CODEX_HOME `home`. Raises `UsageError` when there is none.
@@ -237,6 +243,7 @@ def codex_backend(
         base_instructions=base_instructions,
         lanes=lanes,
         allowed_items=allowed_items,
+        results_as_outputs=results_as_outputs,
     )
     return CodexBackend(connect, options, models=models, has_verbosity=catalog.has_verbosity)
 

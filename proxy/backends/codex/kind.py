@@ -23,6 +23,7 @@ def _make(settings: BackendSettings) -> TextBackend:
         base_instructions=read_base_instructions(settings.base_instructions),
         lanes=lane_bounds(settings),
         allowed_items=allowed_items(settings.allow_item),
+        results_as_outputs=settings.results_as == "tool",
     )
 
 

@@ -20,6 +20,7 @@ from prompts import Item, OwnLine, Part, Text, chain
 from ...contracts import Prompt, Usage
 from .errors import MAX_INPUT, too_long
 from .options import LaneBounds
+from .requests import is_asked
 from .spare_threads import Started
 
 # The digest of a conversation in which nothing was said.
@@ -29,7 +30,7 @@ REMINDED_FOR = 20_000
 # Characters of a token, for an answer that is known by its tokens.
 _TOKEN = 4
 
-Identity = tuple[str, str, str | None, str | None]
+Identity = tuple[str, str, str | None, str | None, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class Unsaid:
     newest: Sequence[Part]
     tiered: bool = False
     """It was told a service tier, which codex keeps until it is told none."""
+    outputs: bool = False
+    """Results go out as outputs of tools, and stand among `older`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -69,15 +72,16 @@ class HeldThread:
 
     def say(self, prompt: Prompt) -> Unsaid:
         """What of the prompt's conversation it does not hold yet. Raises `BackendError` when that is too long."""
+        *_, outputs = self.identity
         new = conversation(prompt)[self.count :]
-        last = max((place for place, item in enumerate(new) if item.role != "user"), default=-1)
+        last = max((place for place, item in enumerate(new) if not is_asked(item, outputs=outputs)), default=-1)
         reminds = self._reminds(prompt)
         ours = [item for item in prompt.items if item.ours and (reminds or item.ours is not OwnLine.REMINDER)]
         newest = [part for item in (*new[last + 1 :], *ours) for part in item.parts]
         # What stands in the thread has no such limit.
         if (characters := sum(len(part.text) for part in newest if isinstance(part, Text))) > MAX_INPUT:
             raise too_long(characters)
-        return Unsaid(new[: last + 1], newest, self.tiered)
+        return Unsaid(new[: last + 1], newest, self.tiered, outputs)
 
     def _reminds(self, prompt: Prompt) -> bool:
         """Whether the prompt's reminder goes out: the last one stands too far back by now."""
@@ -107,9 +111,11 @@ class HeldThread:
         self.thread = replace(self.thread, waited=True)
 
 
-def identity(prompt: Prompt) -> Identity:
-    """Whose a thread is, and what it is given at its start, or by its first turn, and never loses."""
-    return prompt.owner, prompt.model, prompt.head, prompt.verbosity
+def identity(prompt: Prompt, *, outputs: bool = False) -> Identity:
+    """Whose a thread is, and what it is given at its start, or by its first turn, and never loses; last how it holds
+    results: as outputs of tools or not.
+    """
+    return prompt.owner, prompt.model, prompt.head, prompt.verbosity, outputs
 
 
 def conversation(prompt: Prompt) -> Sequence[Item]:
@@ -143,12 +149,12 @@ class Lanes:
     def __len__(self) -> int:
         return len(self._idle)
 
-    def take(self, prompt: Prompt) -> HeldThread | None:
+    def take(self, prompt: Prompt, *, outputs: bool = False) -> HeldThread | None:
         """The lane that holds the longest true beginning of the prompt's conversation; nobody else's then."""
         items = conversation(prompt)
         # Something must be old, and something new, or codex would have nothing to answer.
         known = {digest: count for count, digest in enumerate(beginnings(items[:-1])) if count}
-        wanted = identity(prompt)
+        wanted = identity(prompt, outputs=outputs)
         alike = [lane for lane in self._idle if lane.identity == wanted]
         holding = [lane for lane in alike if known.get(lane.held) == lane.count]
         equal = [lane for lane in holding if prompt.effort is not None or not lane.effort]

@@ -53,7 +53,7 @@ class SessionOptions:
     codex's own; None leaves them as they are. After `thread_limit` threads, or with `memory_limit` bytes in RAM, a
     fresh process takes over: codex keeps about 1 MB of each thread. At most `spare_threads` wait for requests. With
     `lanes`, where the version can, a conversation keeps its thread within these bounds. Items of the kinds
-    `allowed_items` are passed over.
+    `allowed_items` are passed over. With `results_as_outputs`, and lanes, results go out as outputs of tools.
     With `turns_outlive_connection` a lost connection leaves turns behind that the next one ends. `idle_timeout` is
     in seconds without a line for a turn.
     """
@@ -70,11 +70,14 @@ class SessionOptions:
     lanes: LaneBounds | None = None
     turns_outlive_connection: bool = False
     allowed_items: frozenset[str] = HARMLESS
+    results_as_outputs: bool = False
 
 
 def lane_bounds(settings: BackendSettings) -> LaneBounds | None:
-    """Those of the settings; None where conversations keep no lanes."""
+    """Those of the settings; None where conversations keep no lanes. Raises `UsageError`."""
     if settings.lanes == "off":
+        if settings.results_as == "tool":
+            raise UsageError("--results-as tool needs threads that hold conversations", "leave out --lanes off")
         return None
     return LaneBounds(lanes=settings.lane_limit, idle=settings.lane_idle, characters=settings.lane_bytes)
 

@@ -6,8 +6,10 @@ wait for ever on a question that got an error.
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 
 from prompts import Image, Item, Part, Text
@@ -16,6 +18,10 @@ from ...contracts import Prompt
 from ...rpc import RpcObject, UnknownMethodError
 from ...version import own_version
 from .output_schema import output_schema
+
+# Names of tools that every service takes, and what stands for another.
+TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+NAMELESS = "tool"
 
 
 def client_info() -> Mapping[str, str]:
@@ -85,14 +91,22 @@ def _input_item(part: Part) -> RpcObject:
             return {"type": "image", "url": url}
 
 
-def inject_params(thread_id: str, items: Iterable[Item]) -> RpcObject:
-    """Of `thread/inject_items`: messages that the model sees as if they had been said on the thread."""
-    return {"threadId": thread_id, "items": [*_messages(items)]}
+def inject_params(thread_id: str, items: Iterable[Item], *, outputs: bool = False) -> RpcObject:
+    """Of `thread/inject_items`: messages that the model sees as if they had been said on the thread.
+
+    With `outputs` results are outputs of tools. They name no call: to the service the model has made none.
+    """
+    return {"threadId": thread_id, "items": [*_messages(items, outputs=outputs)]}
 
 
-def _messages(items: Iterable[Item]) -> Iterator[RpcObject]:
+def is_asked(item: Item, *, outputs: bool) -> bool:
+    """Whether an item is of the user, as the model sees it, so that it may stand in a turn's input."""
+    return item.role == "user" and not (outputs and item.tool is not None)
+
+
+def _messages(items: Iterable[Item], *, outputs: bool) -> Iterator[RpcObject]:
     # What a turn's input holds is one message as well: so a conversation looks the same on any thread.
-    for asks, run in groupby(items, key=lambda item: item.role == "user"):
+    for asks, run in groupby(items, key=partial(is_asked, outputs=outputs)):
         if asks:
             yield _message("user", [part for item in run for part in item.parts])
             continue
@@ -100,14 +114,29 @@ def _messages(items: Iterable[Item]) -> Iterator[RpcObject]:
             for said in item.phased:
                 phase = {} if said.phase is None else {"phase": said.phase}
                 yield {**_message(item.role, [Text(said.text)]), **phase}
-            if not item.phased:
+            if item.tool is not None:
+                yield _output(item.tool, item.parts)
+            elif not item.phased:
                 yield _message(item.role, item.parts)
 
 
 def _message(role: str, parts: Iterable[Part]) -> RpcObject:
     text = "output_text" if role == "assistant" else "input_text"
-    content = [{"type": text, "text": part.text} if isinstance(part, Text) else _image(part) for part in parts]
-    return {"type": "message", "role": role, "content": content}
+    return {"type": "message", "role": role, "content": _content(text, parts)}
+
+
+def _output(tool: str, parts: Sequence[Part]) -> RpcObject:
+    match parts:
+        case [Text(text)]:
+            output: str | list[RpcObject] = text
+        case _:
+            output = _content("input_text", parts)
+    name = tool if TOOL_NAME.fullmatch(tool) else NAMELESS
+    return {"type": "function_call_output", "name": name, "output": output}
+
+
+def _content(text: str, parts: Iterable[Part]) -> list[RpcObject]:
+    return [{"type": text, "text": part.text} if isinstance(part, Text) else _image(part) for part in parts]
 
 
 def _image(image: Image) -> RpcObject:

@@ -18,7 +18,7 @@ from collections.abc import Collection, Sequence
 from ...contracts import BackendEvent, LineListener, Usage
 from ...errors import BackendError
 from ...rpc import RpcObject
-from ..answers import FAILED
+from ..answers import BAD_REQUEST, FAILED
 from ..event_queue import EventQueue
 from .item_kinds import HARMLESS
 from .reduction import AttemptFailed, TurnReduction
@@ -43,19 +43,32 @@ class RunningTurn:
         allowed: frozenset[str] = HARMLESS,
         listener: LineListener | None = None,
         log_in: str | None = None,
+        *,
+        outputs: bool = False,
     ) -> None:
+        """`outputs`: results go out as outputs of tools, until that is refused."""
         self.events = EventQueue()
+        self.outputs = outputs
+        self.outputs_refused = False
         self._allowed = allowed
         self._log_in = log_in
         self._listener = listener
         self.left = False
         self.begin()
 
-    def begin(self, before: Usage = Usage(), earlier: Collection[str] = ()) -> None:  # noqa: B008 -- frozen
+    def begin(
+        self,
+        before: Usage = Usage(),  # noqa: B008 -- frozen
+        earlier: Collection[str] = (),
+        *,
+        refusable: bool = False,
+    ) -> None:
         """Forget an attempt of which nothing was told.
 
-        `before` are the tokens of its thread until now, `earlier` the ids of the turns that ran on it.
+        `before` are the tokens of its thread until now, `earlier` the ids of the turns that ran on it. `refusable`: it
+        has outputs of tools, so that a refusal may be of them.
         """
+        self._refusable = refusable
         self.settled = asyncio.Event()
         """Nothing more is to be told: it ended, failed, was lost, or nobody listens."""
         self.known = asyncio.Event()
@@ -117,7 +130,7 @@ class RunningTurn:
             self.known.set()
         if events:
             self._tell(events)
-        if self._reduction.completed:
+        if self._reduction.completed and self.lost is None:
             self.events.end()
             self._over()
 
@@ -127,7 +140,15 @@ class RunningTurn:
             self.fail(BackendError("The answer is not read as fast as it comes.", **FAILED))
         for event in events:
             if isinstance(event, AttemptFailed):
-                self.fail(event.error)
+                self._failed(event.error)
+
+    def _failed(self, error: BackendError) -> None:
+        if self._refusable and error.code == BAD_REQUEST["code"] and not self.events.used:
+            # The service said no before a word, and may mean the outputs: another attempt goes without them.
+            self.outputs, self.outputs_refused = False, True
+            self.lose(error)
+        else:
+            self.fail(error)
 
     def fail(self, error: BackendError) -> None:
         self.events.end(error)
@@ -135,7 +156,7 @@ class RunningTurn:
 
     def refuse(self, error: BackendError) -> None:
         """It never began."""
-        self.fail(error)
+        self._failed(error)
         self._over()
 
     def lose(self, failure: BackendError) -> None:

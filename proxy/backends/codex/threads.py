@@ -155,11 +155,11 @@ class CodexThreads:
     async def _run_in_lane(self, lanes: Lanes, turn: RunningTurn, prompt: Prompt) -> None:
         now = asyncio.get_running_loop().time
         self._forget(lanes.lapsed(now()))
-        found = lane = lanes.take(prompt)
+        found = lane = lanes.take(prompt, outputs=turn.outputs)
         prompt.continuation.lane = Lane(found is not None, lanes.reason)
         if lane is None:
             prompt = replace(prompt, developer=prompt.head)
-            lane = HeldThread(identity(prompt), await self._thread_for(turn, prompt))
+            lane = HeldThread(identity(prompt, outputs=turn.outputs), await self._thread_for(turn, prompt))
         ended = False
 
         def resume(meaning: bytes | None) -> None:
@@ -251,7 +251,7 @@ class CodexThreads:
         if lane is None:
             turn.begin()
         else:
-            turn.begin(lane.usage, lane.turns)
+            turn.begin(lane.usage, lane.turns, refusable=turn.outputs and any(item.tool for item in prompt.items))
         # Before the request: the first notifications may come before its answer.
         self._running[thread.id] = turn
         try:
@@ -279,7 +279,7 @@ class CodexThreads:
         try:
             if what.older:
                 # Awaited, since a turn would run without items that were refused.
-                older = inject_params(thread.id, what.older)
+                older = inject_params(thread.id, what.older, outputs=what.outputs)
                 turn.exchanged({"method": "thread/inject_items", "params": older}, ours=True)
                 await self._client.request("thread/inject_items", older, deadline=deadline)
             params = turn_params(thread.id, prompt, what.newest, tiered=what.tiered)
