@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ...replay.call_key import PLACEHOLDER
 from ...replay.placeholders import HOME, KEY, PERSON, REDACTED, WINDOWS_HOME, mail_address
-from ...turn.filters import spelt
+from ...turn.filters import places
 from .secrets import KEYS, NAMED_SECRETS, SECRET_NAME
 
 _HOMES = re.compile(r"/(?:home|Users)/[^/\s\"'`:;,<>()]+|(?<![\w/])/root(?=/|\b)")
@@ -99,7 +99,7 @@ class Scrubber:
     def _cuts(self, text: str) -> Iterator[_Cut]:
         """What is to be replaced, from left to right, none over another."""
         found = [
-            *(_Cut(at.start(), at.end(), PLACEHOLDER) for key in self.call_keys for at in spelt(key).finditer(text)),
+            *(_Cut(at, to, PLACEHOLDER) for key in self.call_keys for at, to, whole in places(key, text) if whole),
             *(_Cut(*_wanted(at), REDACTED) for pattern in self.patterns for at in pattern.finditer(text)),
             *(_Cut(at.start(), at.end(), KEY) for pattern in self._known_keys() for at in pattern.finditer(text)),
             *(_Cut(*_wanted(at), REDACTED) for pattern in NAMED_SECRETS for at in pattern.finditer(text)),

@@ -9,7 +9,7 @@ chain          several filters one behind the other, as one
 """
 
 from .chain import Chain, TextFilter
-from .masking import Mask, masked, spelt
+from .masking import Mask, masked, places
 from .own_notation import LineRule, OwnNotation, TakenOut, headers, invented_results, own_lines
 from .stop_strings import StopStrings
 
@@ -25,5 +25,5 @@ __all__ = [
     "invented_results",
     "masked",
     "own_lines",
-    "spelt",
+    "places",
 ]

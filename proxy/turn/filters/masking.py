@@ -7,41 +7,41 @@ else's making, so it leaves nowhere: not in text, nor in arguments, not whole an
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Iterator
 
 from prompts import MASK
 
 # Characters. A beginning of the key that is as long is no accident: cut off there, it is taken out as well.
 _TELLING = 5
-# Of one character of the key at most, as `_written` spells it.
-_LONGEST = 9
+# A character as JSON escapes it, at whatever depth, and the beginning of that where the text ends.
+_ESCAPED = re.compile(r"\\{1,4}u00([0-9a-f]{2})", re.IGNORECASE)
+_ESCAPED_BEGUN = re.compile(r"\\{1,4}(u?[0-9a-f]{0,3})\Z", re.IGNORECASE)
 
 
-def _written(char: str) -> str:
-    """`char` as itself or as JSON escapes it, at whatever depth."""
-    return rf"(?:{char}|\\{{1,4}}u00{ord(char):02x})"
+def _stands(key: str, text: str, at: int) -> tuple[int, int | None]:
+    """How many characters of `key` stand in `text` from `at` on, and where that ends; None: something else follows."""
+    for count, char in enumerate(key):
+        if at == len(text):
+            return count, at
+        if text[at].lower() == char:
+            at += 1
+        elif (escaped := _ESCAPED.match(text, at)) and int(escaped[1], 16) == ord(char):
+            at = escaped.end()
+        else:
+            begun = _ESCAPED_BEGUN.match(text, at)
+            return count, len(text) if begun and f"u00{ord(char):02x}".startswith(begun[1].lower()) else None
+    return len(key), at
 
 
-def _begun(key: str) -> str:
-    """A pattern for every beginning of `key`, also one that ends in half an escape."""
-    pattern = ""
-    for char in reversed(key):
-        code = f"u00{ord(char):02x}"
-        half = "".join(f"(?:{digit}" for digit in code[:-1]) + ")?" * len(code[:-1])
-        pattern = rf"(?:{_written(char)}{pattern}|\\{{1,4}}{half})?"
-    return pattern
-
-
-@lru_cache(maxsize=256)
-def _patterns(key: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """For the key, for its telling beginning, and for any beginning of it where the text ends."""
-    written = [_written(char) for char in key]
-    return (
-        re.compile("".join(written), re.IGNORECASE),
-        re.compile("".join(written[:_TELLING]), re.IGNORECASE),
-        # It begins with a character that is in few texts, so this is hardly ever asked.
-        re.compile(rf"(?=[{key[0]}\\]){_begun(key)}\Z", re.IGNORECASE),
-    )
+def places(key: str, text: str) -> Iterator[tuple[int, int, bool]]:
+    """From where to where `key` stands in `text`, and whether all of it does: the text may end in it."""
+    end = 0
+    # It begins with a character that is in few texts.
+    for begin in re.finditer(rf"[{key[0]}\\]", text):
+        if begin.start() >= end:
+            count, stop = _stands(key, text, begin.start())
+            if stop is not None:
+                yield begin.start(), (end := stop), count == len(key)
 
 
 class Mask:
@@ -61,44 +61,21 @@ class Mask:
         if not self._held and self._key[0] not in text and "\\" not in text:
             return text
         text, self._held = self._held + text, ""
-        return self._spelt(text) if "\\" in text else self._plain(text)
-
-    def _plain(self, text: str) -> str:
-        """`feed` without a backslash in `text`, as in most answers: a new key's patterns take longer than a request."""
-        key, left = self._key, 0
         shown: list[str] = []
-        at = text.find(key[0])
-        while at >= 0:
-            found = text[at : at + len(key)].lower()
-            if not key.startswith(found):
-                at = text.find(key[0], at + 1)
-            elif len(found) < len(key):
-                self._held = text[at:]
-                return "".join([*shown, text[left:at]])
+        left = 0
+        for start, end, is_whole in places(self._key, text):
+            shown.append(text[left:start])
+            left = end
+            if is_whole:
+                shown.append(MASK)
             else:
-                shown += text[left:at], MASK
-                left = at + len(key)
-                at = text.find(key[0], left)
-        return "".join([*shown, text[left:]])
-
-    def _spelt(self, text: str) -> str:
-        """`feed` of any `text`."""
-        whole, _, begun = _patterns(self._key)
-        text = whole.sub(MASK, text)
-        if found := begun.search(text, max(0, len(text) - len(self._key) * _LONGEST)):
-            self._held = found[0]
-            return text[: found.start()]
-        return text
+                self._held = text[start:]
+        return "".join((*shown, text[left:]))
 
     def flush(self) -> str:
         """What was held back, at the end of the text; the next `feed` begins a new one."""
         held, self._held = self._held, ""
-        return MASK if len(held) >= _TELLING and _patterns(self._key)[1].match(held) else held
-
-
-def spelt(key: str) -> re.Pattern[str]:
-    """What `masked` takes for `key`."""
-    return _patterns(key)[0]
+        return MASK if _stands(self._key, held, 0)[0] >= _TELLING else held
 
 
 def masked(text: str, key: str | None) -> str:
