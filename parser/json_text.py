@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .json_scan import after_space
@@ -82,19 +83,30 @@ def members_of(text: str) -> list[tuple[str, str]]:
     ]
 
 
-def without_member(text: str, key: str) -> str:
-    """A well-formed JSON object without the first member of that key, its other characters as they were."""
-    spans = _values(text, keyed=True)
-    starts, ends = [start for start, _ in spans[::2]], [end for _, end in spans[1::2]]
-    at = next(
-        (at for at, (start, end) in enumerate(spans[::2]) if decode_string(text[start + 1 : end - 1]) == key), None
-    )
-    if at is None:
+def edited(text: str, change: Callable[[str, str], str | None]) -> str:
+    """A well-formed JSON object or array with other values, its other characters as they were.
+
+    `change` is given each key, which elements do not have, and its value as it was written, and gives the new value.
+    None takes the member out, with the comma behind it; of the last one, the comma in front.
+    """
+    keyed = text[0] == "{"
+    spans = _values(text, keyed=keyed)
+    keys, values = (spans[::2], spans[1::2]) if keyed else (spans, spans)
+    if not spans:
         return text
-    # With the comma behind it; of the last one, the one in front.
-    if at + 1 < len(starts):
-        return text[: starts[at]] + text[starts[at + 1] :]
-    return text[: ends[at - 1] if at else starts[at]] + text[ends[at] :]
+    parts = [text[: keys[0][0]]]
+    between = ""
+    for (start, key_end), (value_start, end), (after, _) in zip(keys, values, [*keys[1:], (0, 0)], strict=True):
+        value = change(decode_string(text[start + 1 : key_end - 1]) if keyed else "", text[value_start:end])
+        if value is not None:
+            parts += between, text[start:value_start], value
+            between = text[end:after]
+    return "".join((*parts, text[values[-1][1] :]))
+
+
+def without_member(text: str, key: str) -> str:
+    """A well-formed JSON object without any member of that key, its other characters as they were."""
+    return edited(text, lambda name, value: None if name == key else value)
 
 
 @dataclass(slots=True)

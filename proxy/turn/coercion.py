@@ -19,9 +19,9 @@ from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
 
-from parser import BLANKS, ValueScanner, members_of
-from parser.json_scan import SCALAR, after_space
-from parser.json_text import decode_string
+from parser import BLANKS, end_of_value, members_of
+from parser.json_scan import after_space
+from parser.json_text import decode_string, edited
 from parser.members import folded_key
 
 # Strategy: the schema may only help where it leaves one meaning. So it is read for its plain types alone, a value that
@@ -42,8 +42,6 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,30})(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-
 # As JSON and Python write them. `yes` and `1` may be meant as words.
 _BOOLEANS = {"true": "true", "True": "true", "false": "false", "False": "false"}
 _NULLS = frozenset({"null", "None"})
-# Any string, its escapes unread: what is wrong in them is found when it is decoded.
-_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 # Members of a call that are no parameters, whatever a tool declares; and, folded, those that are none of one that does
 # not declare them: the number that OpenAI's streams give a call, and its id as a result has it.
@@ -81,6 +79,9 @@ class Coercion(StrEnum):
     EMPTY = "dropped_empty"
     LIFTED = "lifted_member"
     REMARK = "dropped_remark"
+
+
+_CONTAINERS = {"{": ("object", Coercion.OBJECT), "[": ("array", Coercion.ARRAY)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,17 +224,43 @@ def _refused(value: dict[str, object], types: frozenset[str]) -> frozenset[str]:
 
 def coerce(arguments: str, wanted: ParameterTypes) -> Coerced:
     """`arguments`, the JSON text of an object, with values of the `wanted` types. Never raises."""
-    if not wanted.inside:
+    start, end = after_space(arguments, 0), len(arguments.rstrip(BLANKS))
+    # What cannot be followed to its end is left alone: half a change would be another call.
+    if not wanted.inside or end_of_value(arguments, start) != end:
         return Coerced(arguments)
-    writer = _Editor(arguments)
-    try:
-        end = writer.value(wanted, after_space(arguments, 0), 0)
-    except (_NotJsonError, IndexError):
-        # Also when something was changed already: half a change would be another call.
-        return Coerced(arguments)
-    if not writer.coercions or after_space(arguments, end) < len(arguments):
-        return Coerced(arguments)
-    return Coerced(writer.written(), tuple(writer.coercions))
+    done: list[Coercion] = []
+    text = _fitted(arguments[start:end], wanted, done)
+    return Coerced(arguments[:start] + text + arguments[end:], tuple(done)) if done else Coerced(arguments)
+
+
+def _fitted(value: str, wanted: ParameterTypes, done: list[Coercion]) -> str:
+    """The value as it is written where that is `wanted`; notes what is `done` to it."""
+
+    def member(name: str, inner: str) -> str | None:
+        asked = wanted.members.get(name, _ANY)
+        # Models write null or an empty value for what they leave out. What is required is not left out, so there it is
+        # a mistake to tell of.
+        if name not in wanted.required and _without_blanks(inner) in asked.refused:
+            done.append(Coercion.NULL if inner == "null" else Coercion.EMPTY)
+            return None
+        return _fitted(inner, asked, done)
+
+    match value[0]:
+        case "{" if wanted.members:
+            return edited(value, member)
+        case "[" if wanted.items:
+            items = wanted.items
+            return edited(value, lambda _, inner: _fitted(inner, items, done))
+        case '"' if wanted.types and "string" not in wanted.types:
+            inside = decode_string(value[1:-1])
+            return _scalar(inside, wanted.types, done) or _container(inside, wanted, done) or value
+        case _:
+            return value
+
+
+def _without_blanks(value: str) -> str:
+    """An empty object or array without the blanks in it."""
+    return value[0] + value[-1] if value[0] in "{[" and not value[1:-1].strip(BLANKS) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,134 +308,21 @@ def _is_remark(key: str, value: str, wanted: ParameterTypes) -> bool:
     return name in _REMARKS and name not in wanted.meant and value.startswith('"')
 
 
-class _NotJsonError(Exception):
-    pass
-
-
-class _Editor:
-    """Goes through a JSON text once and notes what is to stand where instead of what."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.coercions: list[Coercion] = []
-        self._edits: list[tuple[int, int, str]] = []
-
-    def written(self) -> str:
-        parts: list[str] = []
-        pos = 0
-        for start, end, text in sorted(self._edits):
-            parts += self.text[pos:start], text
-            pos = end
-        return "".join((*parts, self.text[pos:]))
-
-    def value(self, wanted: ParameterTypes, pos: int, depth: int) -> int:
-        """Go through the value at `pos`. Returns where it ends."""
-        # The text may be deeper than the schema, and this goes through all of it by recursion.
-        if depth > 2 * MAX_SCHEMA_DEPTH:
-            raise _NotJsonError
-        char = self.text[pos]
-        if char == "{":
-            return self._object(wanted, pos, depth)
-        if char == "[":
-            return self._array(wanted, pos, depth)
-        match = (_STRING if char == '"' else SCALAR).match(self.text, pos)
-        if match is None:
-            raise _NotJsonError
-        if char == '"' and wanted.types and "string" not in wanted.types:
-            self._string(wanted, pos, match.end())
-        return match.end()
-
-    def _object(self, wanted: ParameterTypes, pos: int, depth: int) -> int:
-        text = self.text
-        kept_end: int | None = None  # of the last member that stays
-        dropped: list[tuple[int, int]] = []  # members that go, up to the next one or the end of the last
-        pos = after_space(text, pos + 1)
-        while text[pos] != "}":
-            start = pos
-            key = _STRING.match(text, pos)
-            if key is None:
-                raise _NotJsonError
-            pos = after_space(text, key.end())
-            if text[pos] != ":":
-                raise _NotJsonError
-            pos = after_space(text, pos + 1)
-            name = _decoded(key.group()) if wanted.members else ""
-            inner = wanted.members.get(name, _ANY)
-            empty = _empty_at(text, pos) if inner.refused and name not in wanted.required else None
-            end = self.value(inner, pos, depth + 1)
-            pos = after_space(text, end)
-            more = text[pos] == ","
-            if more:
-                pos = after_space(text, pos + 1)
-                if text[pos] == "}":
-                    raise _NotJsonError
-            elif text[pos] != "}":
-                raise _NotJsonError
-            # Models write null or an empty value for what they leave out. What is required is not left out, so there it
-            # is a mistake to tell of.
-            if empty in inner.refused:
-                self.coercions.append(Coercion.NULL if empty == "null" else Coercion.EMPTY)
-                dropped.append((start, pos if more else end))
-                continue
-            kept_end = end
-            # Something stays behind them, so each takes the comma after it along.
-            for gone in dropped:
-                self._edits.append((*gone, ""))
-            dropped.clear()
-        if dropped:
-            # Nothing that stays follows these: the comma before them goes, too.
-            start = dropped[0][0] if kept_end is None else kept_end
-            self._edits.append((start, dropped[-1][1], ""))
-        return pos + 1
-
-    def _array(self, wanted: ParameterTypes, pos: int, depth: int) -> int:
-        text = self.text
-        pos = after_space(text, pos + 1)
-        while text[pos] != "]":
-            pos = after_space(text, self.value(wanted.items or _ANY, pos, depth + 1))
-            if text[pos] == ",":
-                pos = after_space(text, pos + 1)
-                if text[pos] == "]":
-                    raise _NotJsonError
-            elif text[pos] != "]":
-                raise _NotJsonError
-        return pos + 1
-
-    def _string(self, wanted: ParameterTypes, start: int, end: int) -> None:
-        """A string stands where none may."""
-        inside = _decoded(self.text[start:end])
-        found = _scalar(inside, wanted.types) or _container(inside, wanted)
-        if found:
-            text, coercions = found
-            self._edits.append((start, end, text))
-            self.coercions += coercions
-
-
-def _empty_at(text: str, pos: int) -> str | None:
-    """Which of `_EMPTY` stands at `pos`."""
-    inside = after_space(text, pos + 1) if text[pos] in "{[" else pos + 1
-    written = "null" if text.startswith("null", pos) else text[pos] + text[inside]
-    return written if written in _EMPTY else None
-
-
-def _decoded(written: str) -> str:
-    try:
-        return decode_string(written[1:-1])
-    except ValueError:
-        raise _NotJsonError from None
-
-
-def _scalar(inside: str, types: frozenset[str]) -> tuple[str, list[Coercion]] | None:
+def _scalar(inside: str, types: frozenset[str], done: list[Coercion]) -> str | None:
     # A longer integer is text for good reason: as a number many readers would round it.
     if types & {"integer", "number"} and _INTEGER.fullmatch(inside):
-        return (inside, [Coercion.NUMBER]) if abs(int(inside)) <= _MAX_INTEGER else None
-    if "number" in types and _NUMBER.fullmatch(inside) and _is_exact(inside):
-        return inside, [Coercion.NUMBER]
-    if "boolean" in types and inside in _BOOLEANS:
-        return _BOOLEANS[inside], [Coercion.BOOLEAN]
-    if "null" in types and inside in _NULLS:
-        return "null", [Coercion.WORD_NULL]
-    return None
+        written, coercion = inside if abs(int(inside)) <= _MAX_INTEGER else None, Coercion.NUMBER
+    elif "number" in types and _NUMBER.fullmatch(inside) and _is_exact(inside):
+        written, coercion = inside, Coercion.NUMBER
+    elif "boolean" in types and inside in _BOOLEANS:
+        written, coercion = _BOOLEANS[inside], Coercion.BOOLEAN
+    elif "null" in types and inside in _NULLS:
+        written, coercion = "null", Coercion.WORD_NULL
+    else:
+        return None
+    if written is not None:
+        done.append(coercion)
+    return written
 
 
 def _is_exact(number: str) -> bool:
@@ -422,15 +336,12 @@ def _is_exact(number: str) -> bool:
     return math.isfinite(value) and Decimal(repr(value)) == Decimal(number)
 
 
-def _container(inside: str, wanted: ParameterTypes) -> tuple[str, list[Coercion]] | None:
+def _container(inside: str, wanted: ParameterTypes, done: list[Coercion]) -> str | None:
     """An object or array that was written into a string."""
     text = inside.strip(BLANKS)
-    coercion = {"{": Coercion.OBJECT, "[": Coercion.ARRAY}.get(text[:1])
-    if coercion is None or ("object" if coercion is Coercion.OBJECT else "array") not in wanted.types:
-        return None
+    kind, coercion = _CONTAINERS.get(text[:1], ("", Coercion.OBJECT))
     # Strict JSON and nothing behind it, or it is not an object that was only written into a string.
-    scanner = ValueScanner()
-    if scanner.feed(text) != text or not scanner.done:
+    if kind not in wanted.types or end_of_value(text, 0) != len(text):
         return None
-    inner = coerce(text, wanted)
-    return inner.arguments, [coercion, *inner.coercions]
+    done.append(coercion)
+    return _fitted(text, wanted, done)

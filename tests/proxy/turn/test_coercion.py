@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from parser.json_scan import MAX_DEPTH
 from proxy.turn.coercion import MAX_SCHEMA_DEPTH, Coerced, Coercion, Doubtful, coerce, fit, read_parameter_types
 from tests.support.cpu_time import any_round, cpu_seconds
 
@@ -152,11 +153,11 @@ def test_a_schema_that_does_not_say_it_plainly_changes_nothing(schema: str) -> N
 
 
 @pytest.mark.parametrize(("opener", "closer"), [("[", "]"), ('{"a":', "}")])
-def test_what_is_nested_deeper_than_any_schema_is_followed_for_a_while(opener: str, closer: str) -> None:
+def test_what_is_nested_deeper_than_calls_are_read_is_left_alone(opener: str, closer: str) -> None:
     def nested(levels: int) -> str:
         return f'{{"n":"5","any":{opener * levels}1{closer * levels}}}'
 
-    most = 2 * MAX_SCHEMA_DEPTH - 1
+    most = MAX_DEPTH - 1
     wanted = read_parameter_types(SCHEMA)
     assert coerce(nested(most), wanted).arguments == nested(most).replace('"5"', "5")
     assert coerce(nested(most + 1), wanted).arguments == nested(most + 1)
