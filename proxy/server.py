@@ -140,6 +140,7 @@ def turn_options(settings: Settings, habits: KeyHabits | None = None) -> TurnOpt
         call_keys=keys,
         offload=BesideTheLoop(),
         stream_json=StreamJson(settings.stream_json),
+        max_answer=settings.max_answer,
         formats=HeldFormats() if habits is None else HeldFormats(most=0),
         held_calls=HeldCalls(hold) if habits is None else HeldCalls(hold, most=0),
     )

@@ -352,6 +352,15 @@ class Settings:
     max_body: int = _setting(
         "The largest request body that is read.", default=16 << 20, parse=byte_size, metavar="SIZE", shown="16MiB"
     )
+    max_answer: int = _setting(
+        "The longest answer that is read: its text and thoughts together, calls included. What is longer is cut, and "
+        "ends as `incomplete`.",
+        default=16 << 20,
+        parse=byte_size,
+        metavar="SIZE",
+        shown="16MiB",
+        commands=ASKING_COMMANDS,
+    )
     inspect: bool = _setting(
         "Keep the words of the last turns in memory, for the page at `/`. Without it that has names and numbers alone.",
         default=False,
@@ -397,6 +406,8 @@ class Settings:
             raise UsageError("--lane-limit, --lane-idle and --lane-bytes must be more than 0: --lanes off keeps none.")
         if self.inspect_turns < 1 or self.inspect_bytes < 1:
             raise UsageError("--inspect-turns and --inspect-bytes must be more than 0: no --inspect keeps no words.")
+        if self.max_answer < 1:
+            raise UsageError("--max-answer must leave room for an answer: write for instance 16MiB.")
         if self.max_body < 1:
             raise UsageError("--max-body must leave room for a request: write for instance 16MiB.")
         if self.upstream is not None and not (URL.match(self.upstream) and is_address(self.upstream)):

@@ -33,6 +33,7 @@ waiting_call   calls of which what stands behind them tells whether they are sho
 filters        what of a text is taken out on its way to the client, and restored
 strictness     the schemas of strict tools
 tokens         how many tokens a text is, estimated
+answer_room    how much of a turn's answers is read
 truncation     a conversation without its oldest part
 report         what happened, for logs: no text of anybody
 observer       who hears of each block as well

@@ -23,6 +23,7 @@ from prompts import (
 )
 
 from ..contracts import TurnRequest
+from .answer_room import MAX_ANSWER
 from .call_key import CallKeys, KeyMode, TurnKey
 from .held_calls import HeldCalls
 from .json_output import JsonOutput
@@ -49,6 +50,8 @@ class TurnOptions:
     stream_json: StreamJson = StreamJson.HELD
     formats: HeldFormats = field(default_factory=HeldFormats)
     held_calls: HeldCalls = field(default_factory=HeldCalls)
+    max_answer: int = MAX_ANSWER
+    """Bytes of text and thoughts that are read of one turn."""
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ from ..contracts import (
     Usage,
 )
 from ..errors import BackendError
+from .answer_room import AnswerRoom
 from .blocks import half_a_block
 from .calls import CallGate
 from .filters import (
@@ -88,9 +89,9 @@ class _End:
 class Reading:
     """Feed it the backend's batches, then `finish`; what these return may leave at once.
 
-    Without a `gate` no call is read. At most `limit` tokens are. The model was shown these `lines` of ours: one that it
-    repeats is taken out. `held`: the backend is asked to hold its model to a schema of calls. `early`: what must be
-    JSON leaves as it comes, where it is JSON.
+    Without a `gate` no call is read. At most `limit` tokens are, and what there is `room` for. The model was shown
+    these `lines` of ours: one that it repeats is taken out. `held`: the backend is asked to hold its model to a schema
+    of calls. `early`: what must be JSON leaves as it comes, where it is JSON.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Reading:
         report: TurnReport,
         *,
         limit: int | None = None,
+        room: AnswerRoom | None = None,
         lines: Sequence[str] = (),
         held: bool = False,
         early: bool = False,
@@ -109,6 +111,7 @@ class Reading:
         self._plan = plan
         self._held = held
         self.spent = Spent(limit)
+        self._room = AnswerRoom(plan.options.max_answer) if room is None else room
         self._outlet = outlet = Outlet(report, attempt.keep_for, key)
         self._thoughts = Thoughts(outlet, key)
         rules = [*_line_rules(plan, lines, attempt.told)]
@@ -208,7 +211,8 @@ class Reading:
                 self._end.message = True
             case ReasoningPiece(part, text):
                 self._close_message()
-                self._thoughts.feed(part, text)
+                self._thoughts.feed(part, self._room.take(text))
+                self._look_at_room()
             case ReasoningEnded():
                 self._close_message()
                 self._thoughts.end_item()
@@ -230,7 +234,7 @@ class Reading:
 
     def _read(self, text: str) -> None:
         self._close_message()
-        text = self.spent.take(text)
+        text = self.spent.take(self._room.take(text))
         if self._end.over:
             self._end.goes_on = self._end.goes_on or bool(text.strip())
             return
@@ -240,14 +244,21 @@ class Reading:
             self._parse(self._calls, text)
         if self.spent.exhausted:
             self._cut("max_output_tokens")
+        self._look_at_room()
 
-    def _cut(self, reason: str) -> None:
+    def _look_at_room(self) -> None:
+        if self._room.full:
+            # The API has no other word for it. One that was to end by itself does not.
+            self._cut("max_output_tokens", why="--max-answer")
+            self._end.goes_on = True
+
+    def _cut(self, reason: str, *, why: str | None = None) -> None:
         """The answer ends here, unless it had ended before."""
         if not self._end.over:
             # Before the end of the message: a call that is cut in two is then not asked for anew.
             self._end.incomplete = reason
             self._end_message()
-            self._close(Stop(reason))
+            self._close(Stop(why or reason))
 
     def _close(self, stop: Stop) -> None:
         self._end.over = True

@@ -25,6 +25,7 @@ from prompts import untrusted_strings
 from ..contracts import AnswerMessageEnded, Prompt, TextBackend, TurnEvent, TurnFailed, TurnRequest, Usage
 from ..errors import BackendError, RequestError
 from ..ids import MintId, mint_id
+from .answer_room import AnswerRoom
 from .beside_calls import BesideCalls
 from .call_hold import CallHold
 from .calls import CallGate
@@ -55,6 +56,7 @@ class Turn:
             plan.request, plan.options.offload, characters=characters, judges=plan.offers
         )  # fmt: skip
         self._usage = Usage()
+        self._room = AnswerRoom(plan.options.max_answer)
         self._lane_end = LaneEnd(report)
         self._beside = BesideCalls(plan.output, report) if plan.output else None
         self._reading: Reading
@@ -120,6 +122,8 @@ class Turn:
         self._tell_ignored()
         for sentence in answer.lost:
             report.warn(sentence)
+        if self._room.full:
+            report.warn(f"The answer was cut: it is longer than --max-answer, {plan.options.max_answer:,} bytes.")
         last = end_of(answer, plan, self._usage)
         report.pass_on(names_of_calls(last))
         yield [self._without_key(event) for event in last]
@@ -160,7 +164,7 @@ class Turn:
     @property
     def _exhausted(self) -> bool:
         """Whether one more answer would be cut before its first word."""
-        return self._tokens_left == 0
+        return self._tokens_left == 0 or self._room.full
 
     async def _ask(self, again: Again | None) -> Prompt:
         prompt = await self._offload.made(partial(self._prompts.prompt, again, max_tokens=self._tokens_left))
@@ -180,6 +184,7 @@ class Turn:
             self._report,
             # For all answers together: the client pays for what it never sees.
             limit=self._tokens_left,
+            room=self._room,
             lines=self._prompts.lines,
             held=prompt.calls_held,
             early=early and (trusted or plan.options.stream_json is StreamJson.EARLY),
