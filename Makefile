@@ -44,7 +44,7 @@ CODEX_VERSIONS := 0.89.0 0.169.0
 CLIENTS := tests/end_to_end/clients
 AGENTS := tests/end_to_end/agents
 
-.PHONY: release-check demo serve login doctor setup test test-properties test-codex test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench soak eval-model real-model codex-versions clients agents clean
+.PHONY: release-check demo serve login doctor setup test test-properties test-codex test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench soak storm eval-model real-model codex-versions clients agents clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(TAGCALL) demo
@@ -123,6 +123,9 @@ bench: .venv/.dev        ## what parser and proxy cost beside a floor, measured 
 
 soak: .venv/.dev         ## a quarter of an hour of load, clients that leave, and crashes
 	@$(BIN)/python -m tests.soak
+
+storm: .venv/.dev .venv/.servers  ## 300 tool loops over two servers behind nginx, of which one is killed every ten seconds
+	@$(BIN)/python -m tests.storm $(ARGS)
 
 eval-model: .venv/.model ## `tagcall eval` on a real model: MODEL=PATH of its GGUF, more in ARGS
 	@$(BIN)/python -m tests.real_model eval $(MODEL) $(ARGS)

@@ -17,13 +17,13 @@ from openai import AsyncOpenAI, OpenAIError
 from pytest_aiohttp import AiohttpServer
 
 from parser import write_call
-from tests.support.codex_programs import ROOT, installed_programs
+from tests.support.codex_programs import ROOT
 from tests.support.conversation import results_shown
+from tests.support.machine import Machine
 from tests.support.nginx import free_port, nginx, wants_nginx
 from tests.support.patience import PATIENCE
 from tests.support.redis_server import redis_server, wants_servers
 from tests.support.scripted_model import Message, Reply, ScriptedModel
-from tests.support.tagcall_server import tagcall_process
 
 pytestmark = [*wants_servers, wants_nginx]
 
@@ -33,35 +33,6 @@ TOOLS: list[Any] = [{"type": "function", "name": "read_note", "parameters": {"ty
 # Requests of one loop: three calls and the answer.
 STEPS = 4
 WORKERS = 6
-
-
-@dataclass
-class Machine:
-    """A tagcall with a codex of its own in front of a model of its own, always on the same port."""
-
-    model: ScriptedModel
-    arguments: list[str]
-    folder: Path
-    port: int = field(default_factory=free_port)
-    _running: AsyncExitStack = field(default_factory=AsyncExitStack)
-    _process: asyncio.subprocess.Process | None = None
-
-    async def start(self) -> None:
-        program = installed_programs()[0]
-        arguments = [
-            "serve", "--port", str(self.port), "--upstream", self.model.url, *self.arguments,
-            "--codex", str(program.path), "--codex-home", str(self.folder / "codex"),
-        ]  # fmt: skip
-        self._process, _ = await self._running.enter_async_context(tagcall_process(arguments, self.folder))
-
-    async def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """Waits for its end."""
-        assert self._process is not None
-        if self._process.returncode is None:
-            self._process.send_signal(how)
-            async with asyncio.timeout(PATIENCE):
-                await self._process.wait()
-        await self._running.aclose()
 
 
 @dataclass

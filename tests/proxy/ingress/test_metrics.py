@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import orjson
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
@@ -183,6 +184,44 @@ async def test_nothing_that_a_client_sent_becomes_a_label() -> None:
     assert 'route="/models/{id*}"' in text
     assert "secret" not in text.lower().replace("tagcall_second", "")
     assert "sesame" not in text
+
+
+# The dashboard
+
+
+def test_the_dashboard_asks_for_what_there_is() -> None:
+    dashboard = orjson.loads((ROOT / "docs/howto/many-machines/grafana.json").read_bytes())
+    families = {family.name: family for family in metrics.Metrics(MemoryBackend([])).registry.collect()}
+    named: dict[str, set[str]] = {}
+    for name, family in families.items():
+        labels = set(
+            re.findall(r"`(\w+)`", rows("| metric |")[name + "_total" * (family.type == "counter")].split(" | ")[2])
+        )
+        suffixes = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}[family.type]
+        named |= {name + suffix: labels | ({"le"} if suffix == "_bucket" else set()) for suffix in suffixes}
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    assert asked
+    for expression in asked:
+        (used,) = set(re.findall(r"tagcall_\w+", expression))
+        assert used in named, expression
+        groups = re.findall(r"by \(([\w, ]+)\)", expression) + re.findall(r"(\w+)=~?\"", expression)
+        assert {label.strip() for group in groups for label in group.split(",")} <= named[used] | {"instance"}, (
+            expression
+        )
+
+
+async def test_every_number_is_told_in_a_form_that_prometheus_reads() -> None:
+    async with client("Hi.") as (session, url):
+        async with session.post(f"{url}/responses", json=BODY) as response:
+            assert response.status == 200
+        async with session.get(url.removesuffix("/v1") + "/metrics") as response:
+            text = await response.text()
+    families = list(text_string_to_metric_families(text))
+    assert len({family.name for family in families}) == len(families)
+    for family in families:
+        assert family.documentation.endswith("."), family.name
+        assert family.type in {"counter", "gauge", "histogram"}, family.name
+        assert re.fullmatch(r"tagcall(_[a-z]+)+", family.name)
 
 
 # The page
