@@ -18,7 +18,7 @@ from .blocks import QUOTED, TAKEN_OUT, UNREADABLE, MeantCall, begun_arguments, i
 from .call_key import Carried
 from .calls import CallGate
 from .coercion import Coerced, Coercion
-from .filters import TakenOut, masked
+from .filters import masked
 from .outlet import Outlet
 from .plan import Attempt
 from .read_call import ReadCall, Standing
@@ -217,7 +217,7 @@ class PassedCalls:
     def _lose(self, raw: str, told: str) -> None:
         """A block goes, and the client is `told`."""
         if self._said.take_out(raw):
-            self._report.take_out(TakenOut.BLOCK)
+            self._report.take_out("block")
             self.lost.append(told)
 
     def finish(self) -> None:

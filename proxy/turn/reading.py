@@ -11,7 +11,7 @@ is an `Answer`, a plain value that `verdict` judges.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from parser import (
@@ -28,7 +28,6 @@ from parser import (
     SentinelParser,
     StrayCloser,
 )
-from prompts import ModelRule, Unescaper
 
 from ..contracts import (
     BackendEvent,
@@ -39,29 +38,15 @@ from ..contracts import (
     TextPiece,
     TurnEnded,
     TurnEvent,
-    Usage,
 )
 from ..errors import BackendError
 from .answer_room import AnswerRoom
 from .blocks import half_a_block
 from .calls import CallGate
-from .filters import (
-    Chain,
-    LineRule,
-    Mask,
-    OwnNotation,
-    StopStrings,
-    TakenOut,
-    headers,
-    invented_results,
-    masked,
-    own_lines,
-)
-from .json_stream import JsonStream
+from .filters import masked
 from .outlet import Outlet
 from .passed_calls import PassedCalls, Stop
 from .plan import Attempt, Plan
-from .reason import Reason
 from .report import TurnReport
 from .shown_text import ShownText
 from .thoughts import Thoughts
@@ -114,23 +99,12 @@ class Reading:
         self._room = AnswerRoom(plan.options.max_answer) if room is None else room
         self._outlet = outlet = Outlet(report, attempt.keep_for, key)
         self._thoughts = Thoughts(outlet, key)
-        rules = [*_line_rules(plan, lines, attempt.told)]
-        everywhere = plan.options.profile.named_results or bool(lines or attempt.told)
-        self._notation = OwnNotation(rules, everywhere=everywhere, told=report.take_out)
-        self._stop_strings = StopStrings(plan.request.stop) if plan.request.stop else None
-        mask = None if key is None else Mask(key)
-        visible = Chain([each for each in (mask, Unescaper(), self._stop_strings) if each is not None])
-        echoes = plan.echoes if attempt.keep_for is Reason.ECHO else ()
-        self._said = said = ShownText(outlet, self._notation, visible, echoes=echoes)
-        if early and attempt.keep_for is Reason.OUTPUT_INVALID:
-            said.tell_json(JsonStream(key))
+        self._said = said = ShownText(plan, attempt, outlet, report, lines, early=early)
         self._calls = None if gate is None else PassedCalls(gate, attempt, report, outlet, said)
         self._parser = self._new_parser()
         # Whether the parser is in the middle of a call: its text is of the arguments.
         self._in_call = False
         self._end = _End()
-        self.usage: Usage | None = None
-        """As the backend counted it; None when it did not come to that."""
 
     @property
     def left_json(self) -> bool:
@@ -190,10 +164,10 @@ class Reading:
             rulings=() if self._calls is None else tuple(self._calls.rulings),
             lost=() if self._calls is None else tuple(self._calls.lost),
             written=masked(self._said.written, self._plan.key.key),
-            repeats_line=TakenOut.OWN_LINE in self._notation.took,
+            repeats_line=self._said.repeats_line,
             ending=Ending(
                 incomplete=self._end.incomplete,
-                by_stop_string=self._stopped,
+                by_stop_string=self._said.stopped,
                 error=self._end.error,
                 constrained=self._held and self._end.error is not None and self.spent.characters > 0,
             ),
@@ -219,7 +193,7 @@ class Reading:
             case TurnEnded(usage, incomplete):
                 # Of an answer that was cut here the backend counted more than the client gets.
                 if self._end.incomplete is None:
-                    self.usage = usage
+                    self.spent.counted = usage
                     # What ended before, as by a stop string, is whole, however the backend's answer ended behind it.
                     self._end.incomplete = None if self.stop else incomplete
                 self._close_message()
@@ -369,28 +343,12 @@ class Reading:
             self._end.goes_on = self._end.goes_on or bool(text.strip())
             return
         self._said.feed(text)
-        if self._stop_strings is not None:
-            self._look_for_stop()
-
-    @property
-    def _stopped(self) -> bool:
-        return self._stop_strings is not None and self._stop_strings.reached
+        self._look_for_stop()
 
     def _look_for_stop(self) -> None:
-        if self._stop_strings is None or not self._stop_strings.reached:
+        if not self._said.stopped:
             return
         # A demanded call is all that is wanted: at OpenAI there is no word in front of one that could end it.
         waits = self._plan.demands and self._calls is not None and (self._in_call or not self._calls.came)
         if not waits:
             self._close(Stop("a stop string came", winds_down=True))
-
-
-def _line_rules(plan: Plan, lines: Sequence[str], told: Sequence[str]) -> Iterator[LineRule]:
-    """What is taken out of an answer line by line. The client was `told` some lines already."""
-    names, named = [tool.name for tool in plan.request.registry], plan.options.profile.named_results
-    if plan.has_headers and plan.has_rule(ModelRule.HEADER):
-        yield headers(plan.quotes_headers, names, named=named)
-    if plan.reads_calls and plan.has_rule(ModelRule.INVENTED_RESULT):
-        yield invented_results(names, named=named)
-    if (lines or told) and plan.has_rule(ModelRule.OWN_LINE):
-        yield own_lines(lines, told)

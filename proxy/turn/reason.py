@@ -53,6 +53,16 @@ class Reason(StrEnum):
     SAID = "said"
     """It is a second one, and the client has text of the first."""
 
+    # of text that no person is to see
+    BESIDE_CALLS = "beside_calls"
+    """It stands beside a call, and is not the JSON that was asked for."""
+    HEADER = "header"
+    """A header of ours."""
+    INVENTED_RESULT = "invented_result"
+    """It tells what a call of the same answer returned, which nobody knows yet."""
+    OWN_LINE = "own_line"
+    """A line of ours, from the prompt."""
+
 
 class Fate(Enum):
     """What becomes of a block."""

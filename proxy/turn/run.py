@@ -236,7 +236,7 @@ class Turn:
         if events := await self._offload.done(finish, self._reading.spent.characters, judges=True):
             yield events
         # A turn that was left early is not counted by the backend, and costs all the same.
-        self._usage += self._reading.usage or estimated_usage(prompt, self._reading.spent.tokens)
+        self._usage += self._reading.spent.counted or estimated_usage(prompt, self._reading.spent.tokens)
 
 
 def run_turn(

@@ -7,30 +7,41 @@ a block that is not shown --> only its place is noted
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
+
+from prompts import ModelRule, Unescaper
 
 from ..contracts import AnswerMessageEnded, AnswerText
-from .filters import Chain, OwnNotation
+from .filters import Chain, LineRule, Mask, OwnNotation, StopStrings, headers, invented_results, own_lines
 from .json_stream import JsonStream
 from .outlet import Outlet
+from .plan import Attempt, Plan
 from .reason import Reason
+from .report import TurnReport
 from .text_before import TextBefore
 
 
 class ShownText:
     """Feed it the answer's text, and tell it of blocks.
 
-    `echoes` are what it may be instead of an answer, where that is why it is kept.
+    The model was shown these `lines` of ours: one that it repeats goes. `early`: what must be JSON leaves as it comes,
+    where it is JSON.
     """
 
-    def __init__(self, outlet: Outlet, notation: OwnNotation, visible: Chain, *, echoes: Iterable[str] = ()) -> None:
+    def __init__(
+        self, plan: Plan, attempt: Attempt, outlet: Outlet, report: TurnReport, lines: Sequence[str], *, early: bool
+    ) -> None:
+        key, everywhere = plan.key.key, plan.options.profile.named_results or bool(lines or attempt.told)
         self._outlet = outlet
-        self._notation = notation
-        self._visible = visible
-        self._echoes = {*map(_on_one_line, echoes)}
+        self._notation = OwnNotation(_line_rules(plan, attempt, lines), everywhere=everywhere, told=report.take_out)
+        self._stop_strings = StopStrings(plan.request.stop) if plan.request.stop else None
+        filters = (None if key is None else Mask(key), Unescaper(), self._stop_strings)
+        self._visible = Chain([each for each in filters if each is not None])
+        # What it may be instead of an answer.
+        self._echoes = {*map(_on_one_line, plan.echoes if attempt.keep_for is Reason.ECHO else ())}
         self._before = TextBefore()
         self._written: list[str] = []
-        self._json: JsonStream | None = None
+        self._json = JsonStream(key) if early and attempt.keep_for is Reason.OUTPUT_INVALID else None
         self.block_is_text = False
         """The last block was text: then so is what closes it once more."""
         self.phase: str | None = None
@@ -61,9 +72,15 @@ class ShownText:
         """The text that was to be told as the JSON that it is did not begin as such."""
         return self._json is not None and self._json.held
 
-    def tell_json(self, stream: JsonStream | None) -> None:
-        """Before the first text: what must be JSON leaves through `stream`, where it is JSON."""
-        self._json = stream
+    @property
+    def stopped(self) -> bool:
+        """A stop string came."""
+        return self._stop_strings is not None and self._stop_strings.reached
+
+    @property
+    def repeats_line(self) -> bool:
+        """A line of ours was in it."""
+        return Reason.OWN_LINE in self._notation.took
 
     def feed(self, text: str) -> None:
         self._before.feed(text)
@@ -162,3 +179,14 @@ class ShownText:
 
 def _on_one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def _line_rules(plan: Plan, attempt: Attempt, lines: Sequence[str]) -> Iterator[LineRule]:
+    """What is taken out of an answer line by line."""
+    names, named = [tool.name for tool in plan.request.registry], plan.options.profile.named_results
+    if plan.has_headers and plan.has_rule(ModelRule.HEADER):
+        yield headers(plan.quotes_headers, names, named=named)
+    if plan.reads_calls and plan.has_rule(ModelRule.INVENTED_RESULT):
+        yield invented_results(names, named=named)
+    if (lines or attempt.told) and plan.has_rule(ModelRule.OWN_LINE):
+        yield own_lines(lines, attempt.told)

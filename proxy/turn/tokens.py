@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from ..contracts import Usage
+
 # Where nothing was counted.
 CHARACTERS_PER_TOKEN = 4
 IMAGE_TOKENS = 1_000
@@ -78,13 +80,17 @@ class TokenMeter:
 
 
 class Spent:
-    """How much of an answer was read, of which `limit` tokens are allowed, if it is limited."""
+    """How much of an answer was read, of which `limit` tokens are allowed, if it is limited.
 
-    __slots__ = ("_meter", "characters")
+    `counted` is what the backend says of it, None where it did not come to that.
+    """
+
+    __slots__ = ("_meter", "characters", "counted")
 
     def __init__(self, limit: int | None = None) -> None:
         self._meter = None if limit is None else TokenMeter(limit)
         self.characters = 0
+        self.counted: Usage | None = None
 
     def take(self, text: str) -> str:
         if self._meter is not None:

@@ -10,7 +10,7 @@ chain          several filters one behind the other, as one
 
 from .chain import Chain, TextFilter
 from .masking import Mask, masked, places
-from .own_notation import LineRule, OwnNotation, TakenOut, headers, invented_results, own_lines
+from .own_notation import LineRule, OwnNotation, headers, invented_results, own_lines
 from .stop_strings import StopStrings
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "Mask",
     "OwnNotation",
     "StopStrings",
-    "TakenOut",
     "TextFilter",
     "headers",
     "invented_results",

@@ -16,12 +16,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, StrEnum
+from enum import Enum
 from typing import NamedTuple
 
 from parser.beginnings import beginnings
 from parser.headers import HEADER, NAMED_RESULT, RESULT_OPENER
 from parser.markdown import CodeState
+
+from ..reason import Reason
 
 _HEADER = re.compile(HEADER, re.IGNORECASE)
 _HEADER_BEGUN = re.compile(beginnings(HEADER), re.IGNORECASE)
@@ -35,16 +37,6 @@ _TELLING = 50
 _BEHIND_NAME = r"[ \t]{0,4}(?:[:=(]|\](?=[^(\[])|(?:results?|outputs?|response|returned|returns)[^\w-])"
 _TELLS = re.compile(_BEHIND_NAME, re.IGNORECASE)
 _TELLS_BEGUN = re.compile(beginnings(_BEHIND_NAME), re.IGNORECASE)
-
-
-class TakenOut(StrEnum):
-    """What was taken out of an answer, as it is counted."""
-
-    HEADER = "header"
-    OWN_LINE = "own_line"
-    INVENTED_RESULT = "invented_result"
-    BESIDE_CALLS = "beside_calls"
-    BLOCK = "block"
 
 
 @dataclass(slots=True)
@@ -72,7 +64,7 @@ class Position:
 class Found(NamedTuple):
     """So many characters of a line go, or all of it."""
 
-    what: TakenOut
+    what: Reason
     end: int | None = None
 
 
@@ -101,7 +93,7 @@ def headers(quoted: Callable[[], bool], names: Iterable[str] = (), *, named: boo
             return False
         header = header_in(text, at)
         if header and not quoted():
-            return Found(TakenOut.HEADER, header.end())
+            return Found(Reason.HEADER, header.end())
         begun = (at.begins or at.headed) and _HEADER_BEGUN.fullmatch(text)
         return len(text) < _LONGEST_HEADER and bool(begun or (named and _NAMED_RESULT_BEGUN.fullmatch(text)))
 
@@ -113,11 +105,11 @@ def own_lines(lines: Sequence[str], told: Sequence[str] = ()) -> LineRule:
 
     def rule(text: str, at: Position, last: bool) -> Found | bool:
         if own := next(filter(text.startswith, (*lines, *told)), None):
-            return Found(TakenOut.OWN_LINE, len(own))
+            return Found(Reason.OWN_LINE, len(own))
         begun = any(line.startswith(text) for line in (*lines, *told))
         # Small models go on as they like, or with another of these lines.
         if (last or not begun) and any(text.startswith(line[:_TELLING]) for line in lines):
-            return Found(TakenOut.OWN_LINE)
+            return Found(Reason.OWN_LINE)
         return begun
 
     return rule
@@ -135,12 +127,12 @@ def invented_results(names: Iterable[str], *, named: bool = False) -> LineRule:
             return False
         if text[0] != "[":
             if named and _NAMED_RESULT.match(text):
-                return Found(TakenOut.INVENTED_RESULT)
+                return Found(Reason.INVENTED_RESULT)
             return named and len(text) < _LONGEST_HEADER and bool(_NAMED_RESULT_BEGUN.fullmatch(text))
         line, tools = text[1:].casefold() + "\n" * last, known | at.called
         behind = [line[len(name) :] for name in tools if line.startswith(name)]
         if any(map(_TELLS.match, behind)):
-            return Found(TakenOut.INVENTED_RESULT)
+            return Found(Reason.INVENTED_RESULT)
         return any(map(_TELLS_BEGUN.fullmatch, behind)) or any(name.startswith(line) for name in tools)
 
     return rule
@@ -164,12 +156,12 @@ class OwnNotation:
         rules: Iterable[LineRule],
         *,
         everywhere: bool = False,
-        told: Callable[[TakenOut], None] = lambda what: None,
+        told: Callable[[Reason], None] = lambda what: None,
     ) -> None:
         self._rules = [*rules]
         self._everywhere = everywhere
         self._told = told
-        self.took: set[TakenOut] = set()
+        self.took: set[Reason] = set()
         """What was taken out."""
         self._place = _Place.START
         self._held = ""
@@ -258,6 +250,6 @@ class OwnNotation:
             self._place = _Place.GONE
             return text
         self._eats = True
-        if found.what is TakenOut.HEADER:
+        if found.what is Reason.HEADER:
             self._at.headed = self._at.headed or self._at.begins
         return text[found.end :]

@@ -56,7 +56,7 @@ def test_an_answer_that_came_whole_is_cut_all_the_same() -> None:
     assert isinstance(events[0], AnswerText)
     assert len(events[0].text.split()) == 16
     assert reading.answer.ending.incomplete == "max_output_tokens"
-    assert reading.usage is None
+    assert reading.spent.counted is None
 
 
 async def test_an_answer_within_the_limit_is_whole_and_counted_by_the_backend() -> None:

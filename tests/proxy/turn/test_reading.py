@@ -47,7 +47,7 @@ def test_text_leaves_as_it_comes_and_the_answer_knows_that_it_was_seen() -> None
     assert reading.receive([MessageEnded(), TurnEnded(USAGE)]) == [AnswerMessageEnded()]
     assert reading.finish() == []
     assert reading.answer == Answer(said=Said(shown=True))
-    assert reading.usage == USAGE
+    assert reading.spent.counted == USAGE
     assert (reading.stop, reading.goes_on) == (None, False)
 
 
@@ -66,7 +66,7 @@ def test_a_batch_is_read_in_its_order() -> None:
 
 def test_what_was_read_is_counted_and_the_tokens_are_estimated() -> None:
     reading = reading_of(planned(ToolRegistry()))
-    assert (reading.spent.characters, reading.spent.tokens, reading.usage) == (0, 0, None)
+    assert (reading.spent.characters, reading.spent.tokens, reading.spent.counted) == (0, 0, None)
     for piece, tokens in (("x" * (CHARACTERS_PER_TOKEN - 1), 0), ("x", 1), ("x" * CHARACTERS_PER_TOKEN, 2)):
         reading.receive([TextPiece(piece)])
         assert reading.spent.tokens == tokens

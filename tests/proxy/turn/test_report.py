@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from prompts import ToolChoice
 from proxy.contracts import Lane
 from proxy.turn import Reason, TurnReport
-from proxy.turn.filters import TakenOut
 from tests.proxy.turn.playing import ask, play
 
 
@@ -20,7 +19,7 @@ def test_what_happens_twice_is_counted_twice() -> None:
         report.ask_again(Reason.NO_KEY)
         report.leave_out(3)
         report.give_up_check("the check goes too deep")
-        report.take_out(TakenOut.HEADER)
+        report.take_out(Reason.HEADER)
         report.show_markup("quoted")
         report.pair({"orphan": 2})
         report.let_misfit("search")

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.turn.filters import OwnNotation, TakenOut, headers, invented_results, own_lines
+from proxy.turn import Reason
+from proxy.turn.filters import OwnNotation, headers, invented_results, own_lines
 
 LINE = "If all parts are done, answer."
 TOOLS = ("get_weather", "search")
 
 
 def reader(
-    told: Counter[TakenOut],
+    told: Counter[Reason],
     *,
     call: str | None = None,
     quoted: bool = False,
@@ -44,8 +45,8 @@ def shown(
     quoted: bool = False,
     named: bool = False,
     lines: Sequence[str] = (LINE,),
-) -> tuple[str, dict[TakenOut, int]]:
-    told = Counter[TakenOut]()
+) -> tuple[str, dict[Reason, int]]:
+    told = Counter[Reason]()
     notation = reader(told, call=call, quoted=quoted, named=named, lines=lines)
     pieces: Sequence[str] = [text[at : at + size] for at in range(0, len(text), size)]
     return "".join([*map(notation.feed, pieces), notation.flush()]), dict(told)
@@ -55,21 +56,21 @@ def shown(
 @pytest.mark.parametrize(
     ("text", "left", "what"),
     [
-        ("[assistant] It is 10.5.", "It is 10.5.", {TakenOut.HEADER: 1}),
-        ("[tool:call_1] It is 10.5.\n[user] too", "It is 10.5.\n[user] too", {TakenOut.HEADER: 1}),
-        ("[tool:call_1] off\n[tool:call_2] off", "off\noff", {TakenOut.HEADER: 2}),
+        ("[assistant] It is 10.5.", "It is 10.5.", {Reason.HEADER: 1}),
+        ("[tool:call_1] It is 10.5.\n[user] too", "It is 10.5.\n[user] too", {Reason.HEADER: 1}),
+        ("[tool:call_1] off\n[tool:call_2] off", "off\noff", {Reason.HEADER: 2}),
         ("off\n[tool:call_2] off", "off\n[tool:call_2] off", {}),
-        ("\n[user]\n[assistant]\nHello", "\nHello", {TakenOut.HEADER: 2}),
+        ("\n[user]\n[assistant]\nHello", "\nHello", {Reason.HEADER: 2}),
         ("[assistants] do [user]", "[assistants] do [user]", {}),
         ("[tool:", "[tool:", {}),
-        (f"{LINE}\n\nIt is 10.5.", "It is 10.5.", {TakenOut.OWN_LINE: 1}),
-        (f"So.\n{LINE} It is.\n{LINE}", "So.\nIt is.\n", {TakenOut.OWN_LINE: 2}),
-        (f"[assistant] {LINE}\nSo.", "So.", {TakenOut.HEADER: 1, TakenOut.OWN_LINE: 1}),
+        (f"{LINE}\n\nIt is 10.5.", "It is 10.5.", {Reason.OWN_LINE: 1}),
+        (f"So.\n{LINE} It is.\n{LINE}", "So.\nIt is.\n", {Reason.OWN_LINE: 2}),
+        (f"[assistant] {LINE}\nSo.", "So.", {Reason.HEADER: 1, Reason.OWN_LINE: 1}),
         (f"He said: {LINE}\nIf all", f"He said: {LINE}\nIf all", {}),
         ("[get_weather: 10.5]", "[get_weather: 10.5]", {}),
     ],
 )
-def test_headers_and_lines_of_ours_go(text: str, left: str, what: dict[TakenOut, int], size: int) -> None:
+def test_headers_and_lines_of_ours_go(text: str, left: str, what: dict[Reason, int], size: int) -> None:
     assert shown(text, size) == (left, what)
 
 
@@ -87,7 +88,7 @@ LONG = "If every part of the request is done, answer in plain text from the resu
     ],
 )
 def test_so_does_a_line_that_begins_as_one_of_ours(text: str, left: str, size: int) -> None:
-    assert shown(text, size, lines=(LONG, LINE)) == (left, {TakenOut.OWN_LINE: 1})
+    assert shown(text, size, lines=(LONG, LINE)) == (left, {Reason.OWN_LINE: 1})
 
 
 @pytest.mark.parametrize("text", [LONG[:40], f"{LONG[:40]} for today."])
@@ -103,19 +104,19 @@ def test_a_header_that_somebody_else_wrote_may_be_shown() -> None:
 def test_a_header_that_names_a_tool_goes_where_the_model_is_shown_such(size: int) -> None:
     text = "Result of get_weather (call_1): It is.\nResult of search (call_2): Three.\nResult of all: good"
     for lines in ((LINE,), ()):
-        left = ("It is.\nThree.\nResult of all: good", {TakenOut.HEADER: 2})
+        left = ("It is.\nThree.\nResult of all: good", {Reason.HEADER: 2})
         assert shown(text, size, named=True, lines=lines) == left
     assert shown(text, size, named=True, quoted=True) == (text, {})
     others = f"So:\n{text.replace('search', 'others').replace('get_weather', 'all')}"
     assert shown(others, size, named=True) == (others, {})
     assert shown(text, size) == (text, {})
-    assert shown(text, size, named=True, call="search") == ("Result of all: good", {TakenOut.INVENTED_RESULT: 2})
-    invented = ("result of all: good", {TakenOut.INVENTED_RESULT: 2})
+    assert shown(text, size, named=True, call="search") == ("Result of all: good", {Reason.INVENTED_RESULT: 2})
+    invented = ("result of all: good", {Reason.INVENTED_RESULT: 2})
     assert shown(text.lower(), size, named=True, call="search") == invented
     assert shown(text, size, call="search") == (text, {})
 
 
-INVENTED = {TakenOut.INVENTED_RESULT: 1}
+INVENTED = {Reason.INVENTED_RESULT: 1}
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
@@ -139,7 +140,7 @@ INVENTED = {TakenOut.INVENTED_RESULT: 1}
     ],
 )
 def test_behind_a_call_a_line_that_tells_its_result_goes(
-    text: str, left: str, what: dict[TakenOut, int], size: int
+    text: str, left: str, what: dict[Reason, int], size: int
 ) -> None:
     assert shown(text, size, call="called") == (left, what)
 
