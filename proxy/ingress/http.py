@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
@@ -168,7 +169,8 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
         if entry.trace.client_request:
             response.headers[CLIENT_REQUEST] = entry.trace.client_request
         if entry.model is not None:
-            response.headers.update(request.app[RATE_LIMITS].headers(owner_of(request)))
+            quota = request.app[BACKEND].load().quota
+            response.headers.update(request.app[RATE_LIMITS].headers(owner_of(request), quota, time.time()))
         response.headers["openai-version"] = OPENAI_VERSION
         response.headers["openai-processing-ms"] = str(round(entry.elapsed_ms))
         if entry.turn.warnings:

@@ -2,12 +2,14 @@
 
 What is left of a limit fills up evenly. A turn is begun as long as anything is left, for nobody knows beforehand what
 it takes; what it has taken is counted when it is over, so the next ones wait for it.
+
+A backend's quota is told in the same headers: of that 100 are all there is, for it counts in percent.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -15,6 +17,7 @@ from aiohttp import web
 
 from ..contracts import Usage
 from ..errors import RequestError
+from ..quota import MAIN_LIMIT, Quota, QuotaWindow
 from .key_ring import KeyRing
 
 Unit: TypeAlias = Literal["requests", "tokens"]
@@ -76,14 +79,33 @@ class RateLimits:
             if unit == "tokens":
                 bucket.left -= usage.input_tokens + usage.output_tokens
 
-    def headers(self, owner: str) -> dict[str, str]:
-        """How it stands, for who asks; nothing for a key without limits."""
+    def headers(self, owner: str, quota: Sequence[Quota] = (), now: float = 0.0) -> dict[str, str]:
+        """How it stands with the limits of the key, and with the backend's quota in place of its requests where less is
+        left of that. Nothing where there is neither. `now` is in seconds since 1970.
+        """
         told: dict[str, str] = {}
+        window = _scarcest(quota)
         for unit, bucket in self._filled(owner):
-            told[f"x-ratelimit-limit-{unit}"] = str(bucket.most)
-            told[f"x-ratelimit-remaining-{unit}"] = str(max(0, int(bucket.left)))
-            told[f"x-ratelimit-reset-{unit}"] = _duration(bucket.seconds_until(bucket.most))
+            if unit == "requests" and window is not None:
+                if window.left_percent < 100 * bucket.left / bucket.most:
+                    continue
+                window = None
+            told |= _told(unit, bucket.most, int(bucket.left), bucket.seconds_until(bucket.most))
+        if window is not None:
+            ends_in = None if window.resets_at is None else max(0.0, window.resets_at - now)
+            told |= _told("requests", 100, window.left_percent, ends_in)
         return told
+
+
+def _scarcest(quota: Sequence[Quota]) -> QuotaWindow | None:
+    """That of the main limit of which the least is left."""
+    windows = [window for each in quota if each.limit == MAIN_LIMIT for window in each.windows]
+    return min(windows, key=lambda window: window.left_percent, default=None)
+
+
+def _told(unit: Unit, most: int, left: int, reset: float | None) -> dict[str, str]:
+    ends = {} if reset is None else {f"x-ratelimit-reset-{unit}": _duration(reset)}
+    return {f"x-ratelimit-limit-{unit}": str(most), f"x-ratelimit-remaining-{unit}": str(max(0, left)), **ends}
 
 
 def _reached(unit: Unit, bucket: Bucket) -> RequestError:
@@ -100,10 +122,13 @@ def _reached(unit: Unit, bucket: Bucket) -> RequestError:
 
 
 def _duration(seconds: float) -> str:
-    """As OpenAI writes it: `340ms`, `12.5s`, `1m30s`."""
+    """As OpenAI writes it: `340ms`, `12.5s`, `1m30s`, `4h0m5s`."""
     if seconds < 1:
         return f"{round(seconds * 1000)}ms"
     minutes, rest = divmod(round(seconds, 1), MINUTE)
+    if minutes >= 60:
+        hours, minutes = divmod(minutes, 60)
+        return f"{hours:.0f}h{minutes:.0f}m{rest:g}s"
     return f"{minutes:.0f}m{rest:g}s" if minutes else f"{rest:g}s"
 
 

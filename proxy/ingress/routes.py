@@ -12,6 +12,7 @@ from aiohttp import web
 
 from ..errors import RequestError
 from .apis import APIS, Api, Handler
+from .codex_usage import codex_usage
 from .health import healthz, readyz
 from .inspect.asking import ask_again, try_tool
 from .inspect.page import (
@@ -45,6 +46,7 @@ PAGES: dict[str, dict[str, Handler]] = {
     "/healthz": {"GET": healthz},
     "/readyz": {"GET": readyz},
     "/metrics": {"GET": metrics},
+    "/api/codex/usage": {"GET": codex_usage},
 }
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 import structlog
 
@@ -189,3 +190,21 @@ async def test_what_codex_was_given_for_a_tool_that_nobody_called_reaches_the_mo
         status = await codex.turn({"name": "read_note", "output": "The zebra is striped."})
     assert status == "completed"
     assert "[tool:read_note] The zebra is striped." in all_shown(model.requests[-1].body)
+
+
+@every_new_program
+async def test_codex_shows_the_limits_of_the_account_behind_tagcall(
+    model: ScriptedModel, program: TestProgram, tmp_path: Path
+) -> None:
+    codex = client_of(program, tmp_path / "client")
+    told = {"x-codex-primary-used-percent": "43", "x-codex-primary-window-minutes": "300"}
+    model.default = Reply([Message("Hi.")], headers=told)
+    async with tagcall_server(model, tmp_path / "home", store="memory") as url, aiohttp.ClientSession() as session:
+        async with session.post(f"{url}/responses", json={"model": "m", "input": "hi"}) as response:
+            headers = response.headers
+        assert (headers["x-ratelimit-limit-requests"], headers["x-ratelimit-remaining-requests"]) == ("100", "57")
+        codex.configure(f'chatgpt_base_url = "{url}"\n{BASE_URL.format(url=url)}')
+        codex.log_in()
+        limits = await codex.limits()
+    assert limits["primary"]["usedPercent"] == 43
+    assert limits["primary"]["windowDurationMins"] == 300

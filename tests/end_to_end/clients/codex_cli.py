@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from proxy.rpc import ChildTransport, Launch, RpcClient, RpcObject
@@ -96,6 +98,26 @@ class CodexClient:
         _, err, status = await self._run(prompt)
         assert status == 1, err
         return list(dict.fromkeys(re.findall(r"^ERROR: (.*)$", err, re.MULTILINE)))
+
+    def log_in(self) -> None:
+        """With a ChatGPT account, as far as codex itself looks at one."""
+        claims = {"email": "a@b.example", "https://api.openai.com/auth": {"chatgpt_account_id": "a"}, "exp": 4 * 10**9}
+        parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({}, claims)]
+        token = ".".join([*parts, "c2ln"])
+        tokens = {"id_token": token, "access_token": token, "refresh_token": "r", "account_id": "a"}
+        login = {"OPENAI_API_KEY": None, "tokens": tokens, "last_refresh": datetime.now(UTC).isoformat()}
+        (self.home / "auth.json").write_text(json.dumps(login), "utf-8")
+
+    async def limits(self) -> RpcObject:
+        """Those that `/status` shows."""
+        env = {name: value for name, value in self._environment.items() if name != "CODEX_API_KEY"}
+        launch = Launch([str(self.program), "app-server"], env, self.home / "work")
+        client = RpcClient(await ChildTransport.start(launch), on_notification=lambda method, params: None)
+        async with asyncio.timeout(PATIENCE), client.running():
+            await client.request("initialize", {"clientInfo": {"name": "test", "version": "0"}}, deadline=PATIENCE)
+            client.notify("initialized")
+            limits: RpcObject = (await client.request("account/rateLimits/read", deadline=PATIENCE))["rateLimits"]
+            return limits
 
     async def turn(self, tool_output: Mapping[str, str]) -> str:
         """The status of a turn of its app-server behind what a tool gave."""

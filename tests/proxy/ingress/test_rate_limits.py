@@ -15,6 +15,7 @@ from proxy.errors import RequestError
 from proxy.ingress import rate_limits
 from proxy.ingress.key_ring import KeyRing, digest_of
 from proxy.ingress.rate_limits import RateLimits
+from proxy.quota import MAIN_LIMIT, Quota, QuotaWindow
 from tests.support.http_client import client, error_of
 from tests.support.memory_backend import USAGE
 
@@ -82,6 +83,39 @@ def test_other_limits_hold_as_soon_as_they_are_read() -> None:
     ring.replace([ApiKey("sk-ada")])
     limits.take(ADA)
     assert limits.headers(ADA) == {}
+
+
+def quota(left: int, resets_at: int | None = 100, limit: str = MAIN_LIMIT) -> Quota:
+    windows = (QuotaWindow("primary", 100 - left, 300, resets_at), QuotaWindow("secondary", 10, 10080, None))
+    return Quota(limit, windows, told_at=0)
+
+
+@pytest.mark.parametrize(
+    ("left", "told"),
+    [
+        (57, ("100", "57", "4h0m5s")),
+        (40, ("100", "40", "4h0m5s")),
+        (80, ("4", "3", "15s")),
+    ],
+    ids=["of the quota", "much less of it", "of the key"],
+)
+def test_what_is_nearer_its_end_is_told_the_backends_quota_or_the_keys_own_limit(
+    left: int, told: tuple[str, str, str]
+) -> None:
+    limits = RateLimits(KeyRing([ApiKey("sk-ada", requests=4)]), Watch())
+    limits.take(ADA)
+    headers = limits.headers(ADA, [quota(left, 14505), quota(1, limit="other")], now=100)
+    names = ("limit", "remaining", "reset")
+    assert tuple(headers[f"x-ratelimit-{name}-requests"] for name in names) == told
+
+
+def test_a_quota_is_told_every_key_without_its_end_where_that_is_not_known() -> None:
+    limits = RateLimits(KeyRing([]), Watch())
+    assert limits.headers("anybody", [quota(0, None)]) == {
+        "x-ratelimit-limit-requests": "100",
+        "x-ratelimit-remaining-requests": "0",
+    }
+    assert limits.headers("anybody", [quota(1, limit="other")]) == {}
 
 
 @pytest.fixture
