@@ -23,6 +23,7 @@ Of every turn
 By path
 
     health        what those who watch over the process ask; readiness: whether a turn would be taken
+    codex_usage   /api/codex/usage: what is left of the quota, as codex asks for it
     models        /v1/models: the backend's, and the owner's aliases for them
     chat          /v1/chat/completions
     messages      /v1/messages, and what else Anthropic's clients ask for
