@@ -70,8 +70,11 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
+    """`stop` is the stop string that ended the answer, where one did and it is known which."""
+
     usage: Usage
     incomplete: str | None = None
+    stop: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,11 @@ from .history import find_history
 async def compact(request: web.Request) -> web.StreamResponse:
     body = await read_json_object(request)
     history = await find_history(request, lookups(body))
-    # Only what says something about the conversation; the summary itself has no tools and no format.
+    # Only what says something about the conversation, and what stands in front of it: with the tools as they were the
+    # backend goes on from what it holds. The summary itself has no calls and no format.
     names = (
-        "model", "input", "instructions", "previous_response_id", "prompt_cache_key", "reasoning", "service_tier",
+        "model", "input", "instructions", "parallel_tool_calls", "previous_response_id", "prompt_cache_key",
+        "reasoning", "service_tier", "tools",
     )  # fmt: skip
     asked = {name: body[name] for name in names if name in body}
 

@@ -83,6 +83,20 @@ async def test_a_tool_loop_has_one_key_and_one_growing_beginning(
     assert all(holds(later, earlier) for earlier, later in pairwise(bodies))
 
 
+async def test_a_conversation_that_is_compacted_is_read_from_what_the_backend_holds(
+    model: ScriptedModel, codex: TestProgram, tmp_path: Path
+) -> None:
+    conversation: list[Any] = [{"role": "user", "content": "Read my notes. " + "Much context. " * 50}]
+    members: Any = {"model": "gpt-5.5", "instructions": "Be brief."}
+    model.choose = lambda _: Reply([Message("They spoke of notes.")])
+    async with serving(model, TestBackend(codex), tmp_path / "home") as endpoint:
+        answer = await endpoint.client.responses.create(input=conversation, tools=TOOLS, **members)
+        conversation += [item.to_dict() for item in answer.output]
+        await endpoint.client.responses.compact(input=conversation, extra_body={"tools": TOOLS}, **members)
+    first, summary = (dict(request.body) for request in model.requests)
+    assert holds(summary, first)
+
+
 async def test_a_conversation_whose_service_tier_changes_keeps_its_thread(
     model: ScriptedModel, codex: TestProgram, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 import orjson
 
-from ...contracts import Usage
+from ...contracts import TurnEvent, TurnFailed, TurnFinished, Usage
 from ...errors import ApiError
 from ...ids import MintId, mint_id
 from ..builder import WireEvent
@@ -65,6 +65,7 @@ class MessagesBuilder(OutputBuilder):
         super().__init__(mint, prefixes, client_name=request.tools.client_name, gap=GAP)
         self.id = mint("msg")
         self._model = request.model
+        self._warms = request.warms
         self._estimate = estimate
         self._request_id = request_id
         self._blocks: list[OutputItem] = []
@@ -72,6 +73,16 @@ class MessagesBuilder(OutputBuilder):
         self._stop_reason: str | None = None
         self._stop_sequence: str | None = None
         self._usage = Usage(estimate)
+
+    def handle(self, event: TurnEvent) -> list[WireEvent]:
+        match event:
+            case TurnFinished(usage, stop=stop):
+                self._stop_sequence = stop
+                return self._finished(usage, "max_output_tokens") if self._warms else super().handle(event)
+            case TurnFailed():
+                return super().handle(event)
+            case _:
+                return [] if self._warms else super().handle(event)
 
     def start(self) -> list[WireEvent]:
         return [{"type": "message_start", "message": self.body}]
@@ -142,8 +153,10 @@ class MessagesBuilder(OutputBuilder):
         self._usage = usage
         if incomplete:
             self._stop_reason = CUT.get(incomplete, incomplete)
+        elif any(item.is_call for item in self._blocks):
+            self._stop_reason = "tool_use"
         else:
-            self._stop_reason = "tool_use" if any(item.is_call for item in self._blocks) else "end_turn"
+            self._stop_reason = "end_turn" if self._stop_sequence is None else "stop_sequence"
         delta = {"stop_reason": self._stop_reason, "stop_sequence": self._stop_sequence, "stop_details": None}
         return [
             *self._broken,

@@ -48,13 +48,16 @@ UNANSWERED = "A tool_use without its tool_result was shown to the model as havin
 
 @dataclass(frozen=True, slots=True)
 class MessagesRequest:
-    """`model` is the name that the client knows. `thoughts`: the model's are told, where there are any."""
+    """`model` is the name that the client knows. `thoughts`: the model's are told, where there are any. `warms`:
+    nothing is wanted but that the backend has read the request.
+    """
 
     turn: TurnRequest
     tools: ToolSet
     model: str
     stream: bool
     thoughts: bool
+    warms: bool = False
 
     @property
     def judges_commands(self) -> bool:
@@ -79,7 +82,7 @@ def parse_messages_request(body: JsonObject, *, session: str | None = None, coun
     thought = thinking.string("type") if thinking else None
     config = request.object("output_config") or Reader({}, "output_config")
     thoughts = thought not in (None, "disabled") and thinking is not None and thinking.get("display") != "omitted"
-    stream = request.boolean("stream") is True
+    stream, limit = request.boolean("stream") is True, request.integer("max_tokens", minimum=0)
     return MessagesRequest(
         turn=TurnRequest(
             model=_WINDOW.sub("", model) or model,
@@ -90,7 +93,7 @@ def parse_messages_request(body: JsonObject, *, session: str | None = None, coun
             effort=_NO_THOUGHT if thought == "disabled" else _effort(config),
             summary="auto" if thoughts else None,
             output_format=_output_format(config) or _output_format(request, "output_format"),
-            max_output_tokens=request.integer("max_tokens", minimum=0),
+            max_output_tokens=None if limit is None else max(1, limit),  # there are servers that take no 0
             stop=tuple(_stop_sequences(request)),
             sampling=Sampling(
                 request.number("temperature", minimum=0, maximum=2), request.number("top_p", minimum=0, maximum=1)
@@ -105,6 +108,7 @@ def parse_messages_request(body: JsonObject, *, session: str | None = None, coun
         model=model,
         stream=stream,
         thoughts=thoughts,
+        warms=limit == 0,
     )
 
 

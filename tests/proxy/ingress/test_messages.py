@@ -234,3 +234,31 @@ async def test_a_name_of_anthropics_is_answered_by_the_model_that_stands_for_it(
             assert message["model"] == model
     first = (await backend.models())[0].id
     assert [prompt.model for prompt in backend.prompts] == [first, "little"]
+
+
+async def test_no_tokens_at_all_ask_for_nothing_but_a_warm_cache() -> None:
+    backend = MemoryBackend(["Hello", "Hello"])
+    async with running_server(Settings(port=0, store="none"), backend) as url, aiohttp.ClientSession() as session:
+        message = await streamed(session, url, max_tokens=0, tools=[])
+        async with session.post(f"{url}/messages", json={**BODY, "max_tokens": 0}) as response:
+            whole = await response.json()
+    for each in (message, whole):
+        assert (each["content"], each["stop_reason"]) == ([], "max_tokens")
+    assert len(backend.prompts) == 2
+
+
+async def test_the_page_shows_a_message_and_may_ask_it_again() -> None:
+    async with client("Hello", "Hello again", inspect=True) as (session, url):
+        message = await streamed(session, url, tools=[])
+        page = url.removesuffix("/v1")
+        headers = {"Origin": page}
+        async with session.get(f"{page}/inspect/turns") as response:
+            (turn,) = (await response.json())["turns"]
+        async with session.get(f"{page}/inspect/turns/{turn['id']}") as response:
+            shown = await response.json()
+        assert turn["path"] == "/messages"
+        assert "Hello" in str(shown["left"])
+        async with session.post(f"{page}/inspect/turns/{turn['id']}/again", headers=headers) as response:
+            again = await response.json()
+        assert (len(again["turns"]), again["problem"]) == (1, None)
+    assert message["content"][0]["text"] == "Hello"

@@ -84,6 +84,7 @@ CASES: dict[str, tuple[list[TurnEvent], list[str], str]] = {
         "tool_use",
     ),
     "a text behind a call": ([*call(), AnswerText("So."), END], ["read_note", "So."], "tool_use"),
+    "a text up to a stop sequence": ([AnswerText("Hel"), TurnFinished(USAGE, stop="lo")], ["Hel"], "stop_sequence"),
     "a text that was cut": ([AnswerText("Hel"), TurnFinished(USAGE, "max_output_tokens")], ["Hel"], "max_tokens"),
     "a text that was filtered": ([TurnFinished(USAGE, "content_filter")], [], "refusal"),
     "a call that broke off at the limit": (
@@ -101,6 +102,7 @@ def test_every_kind_of_answer_is_the_published_grammar(turn: list[TurnEvent], sa
     if "broke" not in str(turn):
         told = [block.get("text") or block["name"] for block in body["content"]]
         assert (told, body["stop_reason"]) == (said, reason)
+    assert (body["stop_sequence"] is not None) is (reason == "stop_sequence")
     Message.model_validate(body)
     if any(event == ToolCallEnded(complete=False) for event in turn):
         assert [event["type"] for event in events[-3:]] == ["content_block_stop", "message_delta", "message_stop"]
