@@ -18,7 +18,7 @@ import orjson
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from .errors import UsageError
+from .errors import UsageError, reason_of
 from .turn import Habits, KeyHabit, Known, Speaker
 from .turn.call_key import SECRET_BYTES
 
@@ -28,14 +28,20 @@ log: FilteringBoundLogger = structlog.get_logger(__name__)
 TURNS_NOTED = 25
 
 
-def read_secret(path: Path) -> bytes:
+def read_secret(path: Path, *, named: bool = False) -> bytes:
     """The secret in the file `path`, which is made when it is not there.
 
-    Raises `UsageError` when what stands there is no secret.
+    Raises `UsageError` when what stands there is no secret, or cannot be read although its owner `named` it: servers
+    that are to share one would each have their own.
     """
     try:
         written = _written(path)
     except OSError as error:
+        if named:
+            raise UsageError(
+                f"The secret of the call keys in {path} can neither be read nor made ({reason_of(error)}): name "
+                "another file with --call-key-secret, or none."
+            ) from None
         log.warning("call_key_secret_not_kept", path=str(path), reason=error.strerror)
         return secrets.token_bytes(SECRET_BYTES)
     if len(written) < SECRET_BYTES:

@@ -132,7 +132,7 @@ def turn_options(settings: Settings, habits: KeyHabits | None = None) -> TurnOpt
         keys = CallKeys(mode)
     else:
         kept = habits or KeptHabits(habits_file(settings.call_key_secret))
-        keys = CallKeys(mode, read_secret(settings.call_key_secret), kept)
+        keys = CallKeys(mode, read_secret(settings.call_key_secret, named=settings.names_secret), kept)
     hold = HoldCalls(settings.hold_calls)
     return TurnOptions(
         release=CallRelease(settings.calls),

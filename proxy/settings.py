@@ -388,6 +388,11 @@ class Settings:
     log_format: str = _setting("How it is logged.", default="console", choices=("console", "json"))
 
     @property
+    def names_secret(self) -> bool:
+        """Whether the owner says where the secret of the call keys is."""
+        return self.call_key_secret != default_call_key_secret()
+
+    @property
     def profile_name(self) -> str:
         """What `--profile` comes to. Raises `UsageError` for a backend that is none."""
         return find_kind(self.backend).profile if self.profile == "auto" else self.profile

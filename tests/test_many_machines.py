@@ -103,7 +103,11 @@ def test_the_turns_that_nginx_begins_anew_are_routes() -> None:
 
 
 def test_the_pod_runs_a_command_of_ours_with_settings_of_ours() -> None:
-    settings = in_force(CONTAINER["args"], {each["name"]: each["value"] for each in CONTAINER["env"]})
+    environment = {
+        each["name"]: each["value"].replace("$(NAMESPACE)", "ours") for each in CONTAINER["env"] if "value" in each
+    }
+    settings = in_force(CONTAINER["args"], environment)
+    assert "tagcall.ours.svc.cluster.local" in settings.allow_host
     assert settings.host == "0.0.0.0"
     assert settings.store.startswith("redis://")
     names = {each["metadata"]["name"] for each in KUBERNETES if each["kind"] == "Service"}
@@ -139,3 +143,15 @@ def test_selectors_find_the_pods() -> None:
     for each in KUBERNETES:
         selector = each["spec"]["selector"]
         assert selector.get("matchLabels", selector) == labels
+
+
+def test_what_compose_takes_from_outside_stands_in_the_example() -> None:
+    text = (FOLDER / "compose.yaml").read_text("utf-8")
+    example = (FOLDER / "env.example").read_text("utf-8")
+    assert set(re.findall(r"\$\{(\w+)", text)) == set(re.findall(r"(?m)^(\w+)=", example))
+
+
+def test_no_namespace_is_fixed() -> None:
+    for each in KUBERNETES:
+        assert "namespace" not in each["metadata"]
+    assert "default.svc" not in (FOLDER / "kubernetes.yaml").read_text("utf-8")

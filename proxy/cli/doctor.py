@@ -170,7 +170,7 @@ async def _store(settings: Settings) -> Finding:
 def _call_keys(settings: Settings) -> Finding:
     try:
         if settings.call_key != "off":
-            read_secret(settings.call_key_secret)
+            read_secret(settings.call_key_secret, named=settings.names_secret)
     except UsageError as error:
         return red("call key", error)
     if settings.call_key != "auto":
