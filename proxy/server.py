@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from ipaddress import ip_network
 from typing import Any
 
 from aiohttp import web
@@ -146,13 +147,14 @@ def turn_options(settings: Settings, habits: KeyHabits | None = None) -> TurnOpt
     )
 
 
-async def _listen(runner: web.AppRunner, bound: socket.socket) -> asyncio.Server:
+async def _listen(runner: web.AppRunner, bound: socket.socket, proxies: Sequence[str]) -> asyncio.Server:
     """Starts to accept; aiohttp's own site has no place for `Connections`."""
     server = runner.server
     if server is None:
         raise RuntimeError("the runner is not set up")
     loop = asyncio.get_running_loop()
-    connections = Connections(partial(HttpProtocol, server, loop=loop, **HANDLING))
+    networks = [ip_network(proxy, strict=False) for proxy in proxies]
+    connections = Connections(partial(HttpProtocol, server, loop=loop, **HANDLING), proxies=networks)
     return await loop.create_server(connections, sock=bound, backlog=BACKLOG)
 
 
@@ -193,7 +195,7 @@ async def running_server(
             try:
                 async with chosen:
                     jobs.work_for(app)
-                    listening = await _listen(runner, bound)
+                    listening = await _listen(runner, bound, settings.trusted_proxy)
                     try:
                         yield base_url(settings.host, bound.getsockname()[1], settings.base_path)
                     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -93,6 +94,14 @@ def is_address(url: str) -> bool:
         return parts.port != 0 and bool(host) and not re.search(rb"\s", host)
     except ValueError:
         return False
+
+
+def network(text: str) -> str:
+    """An address, or a network of them."""
+    try:
+        return str(ip_network(text.strip(), strict=False))
+    except ValueError:
+        raise ValueError(f"'{text}' is no address: write for instance 127.0.0.1 or 10.0.0.0/8") from None
 
 
 def user_path(text: str) -> Path:

@@ -26,6 +26,7 @@ from .setting_values import (
     byte_size,
     days,
     is_address,
+    network,
     seconds,
     speed,
     user_path,
@@ -252,6 +253,13 @@ class Settings:
     )
     allow_origin: tuple[str, ...] = _setting(
         "One more web origin that may use the server, besides Obsidian's.", default=(), metavar="ORIGIN"
+    )
+    trusted_proxy: tuple[str, ...] = _setting(
+        "The address of a reverse proxy, or a network of them. It has no share of the connections: each address that "
+        "it forwards in `X-Forwarded-For` has one, or else each key.",
+        default=(),
+        parse=network,
+        metavar="ADDRESS",
     )
     allow_host: tuple[str, ...] = _setting(
         "One more Host name under which the server may be addressed, besides loopback ones.", default=(), metavar="HOST"

@@ -3,23 +3,31 @@
 aiohttp limits none of it: a head that never ends keeps its connection for ever. So each of its connections stands
 behind one of ours, which passes everything on and holds a clock.
 
-    silent ---first byte---> head ---all of it---> request ---answered---> waiting ---first byte---> head
-       | closed after           | 408 after HEAD_DEADLINE                     | closed when idle
-       | FIRST_BYTE_DEADLINE    |                                             | (aiohttp)
-    refused ---first byte, or HEAD_DEADLINE---> 503
+    silent ---first byte---> head ---all of it---> body ---all of it---> request ---answered---> waiting ---> head
+       | closed after           | 408 after HEAD_DEADLINE                                           | closed when
+       | FIRST_BYTE_DEADLINE    |                                                                   | idle (aiohttp)
+    refused ---first byte, or HEAD_DEADLINE---> 503, but for who asks how the server is
     any of them, while more waits for its client than goes out at once ---nothing taken for UNREAD_DEADLINE---> reset
 
-One too many, in all or from one address, takes the place of the one that has been without a request for longest. Only
-where all are being served, or have come just now, is it refused: silent sockets lock nobody out, and one address not
-the others.
+One too many, in all or from one address, takes the place of the one for whose client the server has waited for longest:
+to ask something, to go on with a body, to say more on a WebSocket without a turn. Only where all are being served, or
+have come just now, is it refused: silent sockets lock nobody out, and one address not the others.
+
+A trusted proxy has no share of these: it brings everybody. What it brings has a room of its own, where the address that
+it forwards has a share, or else the key.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import Enum, auto
 from functools import partial
+from ipaddress import IPv4Network, IPv6Network, ip_address
+from typing import TypeAlias
 
 import orjson
 import structlog
@@ -27,8 +35,12 @@ from aiohttp import web
 from structlog.typing import FilteringBoundLogger
 
 from ..errors import ApiError, RequestError
+from .admission import owner_of
 from .balancer import asks_in, second_try
 from .bodies import error_reply, fault
+
+# Addresses of trusted proxies.
+Network: TypeAlias = IPv4Network | IPv6Network
 
 # Connections that are open at a time.
 MAX_CONNECTIONS = 256
@@ -36,8 +48,17 @@ MAX_CONNECTIONS = 256
 # Of these, those of one address: a quarter is for the others.
 SHARE = 0.75
 
+# Those of trusted proxies that are open at a time besides.
+MAX_PROXIED = 1_024
+
 # Those that wait besides to be told that there is no room.
 MAX_REFUSED = 64
+
+# Who asks how the server is is told so even then: a watchman that hears nothing starts it anew.
+HEALTH = re.compile(rb"(?:GET|HEAD) \S*/(?:healthz|health|readyz)/? HTTP/1\.")
+
+# The end of a WebSocket for the sake of another connection: 1013, "try again later" (RFC 6455, and IANA's registry).
+TRY_AGAIN_LATER = b"\x88\x02\x03\xf5"
 
 # Seconds from a connection's begin to its first byte. There are clients that open one ahead of time.
 FIRST_BYTE_DEADLINE = 10.0
@@ -106,20 +127,43 @@ class Connection(asyncio.Protocol):
         self._unread_clock: asyncio.TimerHandle | None = None
         self._silent = True
         self._serving = False
+        self._upgraded = False
+        self._only_health = False
         self.address = ""
+        self.proxied = False
+        """Whether it is of a trusted proxy."""
         self.idle_since: float | None = None
-        """Since when it has no request that is served, in the loop's time; None while it has one."""
+        """Since when the server waits for its client, in the loop's time; None while it serves it."""
+
+    @property
+    def pool(self) -> Connections:
+        return self._pool
 
     def head_was_read(self) -> None:
         """A request is whole but for its body, which has a deadline of its own."""
         self._serving = True
-        self.idle_since = None
+        self.rests()
         self._stop_clock()
+
+    def works(self) -> None:
+        """Its client waits for the server: a request is whole, or a turn runs on its WebSocket."""
+        self.idle_since = None
+
+    def rests(self) -> None:
+        """The server waits for its client."""
+        self.idle_since = asyncio.get_running_loop().time()
+
+    def becomes_socket(self) -> None:
+        """It is a WebSocket from now on, on which nothing runs yet."""
+        self._upgraded = True
+        self.rests()
 
     def was_answered(self) -> None:
         """What comes from now on is another request's."""
         self._serving = False
-        self.idle_since = asyncio.get_running_loop().time()
+        self.rests()
+        if self._only_health:
+            self._close()
 
     def is_idle(self, since: float) -> bool:
         """Whether it has had no request since a moment in the loop's time."""
@@ -127,7 +171,10 @@ class Connection(asyncio.Protocol):
 
     def give_way(self) -> None:
         """Ends it for the sake of another one."""
-        if self._clock is not None and not self._silent:
+        if self._upgraded and self._transport is not None:
+            self._transport.write(TRY_AGAIN_LATER)
+            self._close()
+        elif self._serving or (self._clock is not None and not self._silent):
             self._end(TOO_MANY)
         else:
             # It asks nothing, and would take an answer for that to its next request.
@@ -138,7 +185,8 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if isinstance(peer, tuple) and peer else ""
-        self.idle_since = asyncio.get_running_loop().time()
+        self.proxied = self._pool.trusts(self.address)
+        self.rests()
         match self._pool.admit(self):
             case Room.OPEN:
                 self._inner = self._make()
@@ -150,18 +198,25 @@ class Connection(asyncio.Protocol):
                 transport.abort()
 
     def data_received(self, data: bytes) -> None:
+        if self._inner is None and HEALTH.match(data) and self._transport is not None:
+            self._only_health = True
+            self._stop_clock()
+            self._inner = self._make()
+            self._inner.connection_made(self._transport)
         if self._inner is None:
             # Not before: an answer that comes before its request may be lost with it.
             self._end(TOO_MANY, data)
             return
         # Blank lines before a request, as some clients send behind a body, are none of it (RFC 9112, section 2.2).
         begins = self._serving or bool(data.strip(b"\r\n"))
+        if self._serving and self.idle_since is not None:
+            self.rests()  # anew: more of a body, or a frame, has come
         if self._silent and begins:
             self._silent = False
             self._stop_clock()
         if begins and not self._serving and self._clock is None:
             self._start_clock(self._pool.head_deadline, partial(self._end, TOO_SLOW))
-            self.idle_since = asyncio.get_running_loop().time()
+            self.rests()
         self._inner.data_received(data)
 
     def eof_received(self) -> bool | None:
@@ -235,6 +290,8 @@ class Connections:
         limit: int = MAX_CONNECTIONS,
         share: float = SHARE,
         idle: float = IDLE,
+        proxies: Iterable[Network] = (),
+        most_proxied: int = MAX_PROXIED,
         head_deadline: float = HEAD_DEADLINE,
         first_byte_deadline: float = FIRST_BYTE_DEADLINE,
         unread_deadline: float = UNREAD_DEADLINE,
@@ -242,11 +299,16 @@ class Connections:
         self._make = make
         self._limit = limit
         self._of_one_address = max(1, int(limit * share))
+        self._proxies = tuple(proxies)
+        self._most_proxied = most_proxied
+        self._of_one_client = max(1, int(most_proxied * share))
         self._idle = idle
         self.head_deadline = head_deadline
         self.first_byte_deadline = first_byte_deadline
         self.unread_deadline = unread_deadline
         self._open: set[Connection] = set()
+        self._proxied: set[Connection] = set()
+        self._asking: Counter[str] = Counter()
         self._refused: set[Connection] = set()
 
     def __call__(self) -> Connection:
@@ -254,10 +316,11 @@ class Connections:
 
     def admit(self, connection: Connection) -> Room:
         """Whether there is room for one more, for which another may have to give way."""
-        neighbours = {one for one in self._open if one.address == connection.address}
-        over_share = len(neighbours) >= self._of_one_address
-        if over_share or len(self._open) >= self._limit:
-            crowded = neighbours if over_share else self._open
+        among, limit = (self._proxied, self._most_proxied) if connection.proxied else (self._open, self._limit)
+        neighbours = {one for one in among if one.address == connection.address}
+        over_share = not connection.proxied and len(neighbours) >= self._of_one_address
+        if over_share or len(among) >= limit:
+            crowded = neighbours if over_share else among
             since = asyncio.get_running_loop().time() - self._idle
             idle = [(one.idle_since, id(one), one) for one in crowded if one.is_idle(since)]
             if not idle:
@@ -266,13 +329,33 @@ class Connections:
                 self._refused.add(connection)
                 return Room.REFUSED
             *_, longest = min(idle)
-            self._open.discard(longest)
+            among.discard(longest)
             longest.give_way()
-        self._open.add(connection)
+        among.add(connection)
         return Room.OPEN
+
+    def trusts(self, address: str) -> bool:
+        """Whether it is that of a trusted proxy."""
+        if not self._proxies or not address:
+            return False
+        peer = ip_address(address.partition("%")[0])
+        peer = getattr(peer, "ipv4_mapped", None) or peer
+        return any(peer in network for network in self._proxies)
+
+    @contextmanager
+    def asks(self, client: str) -> Iterator[ApiError | None]:
+        """As long as a request of this client of a proxy lasts. Yields why it is refused, if that is one too many."""
+        self._asking[client] += 1
+        try:
+            yield TOO_MANY if self._asking[client] > self._of_one_client else None
+        finally:
+            self._asking[client] -= 1
+            if not self._asking[client]:
+                del self._asking[client]
 
     def forget(self, connection: Connection) -> None:
         self._open.discard(connection)
+        self._proxied.discard(connection)
         self._refused.discard(connection)
 
 
@@ -280,3 +363,11 @@ def connection_of(request: web.Request) -> Connection | None:
     """The connection that brought `request`, None when it has gone."""
     protocol = None if request.transport is None else request.transport.get_protocol()
     return protocol if isinstance(protocol, Connection) else None
+
+
+def asks_through(request: web.Request, connection: Connection | None) -> AbstractContextManager[ApiError | None]:
+    """As long as `request` lasts: why it is refused, if it came through a trusted proxy and its client has too many."""
+    if connection is None or not connection.proxied:
+        return nullcontext()
+    forwarded = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
+    return connection.pool.asks(forwarded or owner_of(request))

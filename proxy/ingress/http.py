@@ -20,7 +20,7 @@ from .admission import Admission, owner_of
 from .apis import Api, api_of
 from .balancer import asks, second_try
 from .bodies import error_reply, fault, from_aiohttp
-from .connections import connection_of
+from .connections import asks_through, connection_of
 from .cors import answer_headers, preflight_headers
 from .health import greet
 from .inspect.access import PageAccess
@@ -96,11 +96,13 @@ async def _admitted(request: web.Request, api: Api, path: str) -> web.StreamResp
     return await call_handler(request, api, path)
 
 
-async def _answered(request: web.Request, path: str) -> web.StreamResponse:
-    """The answer to a request, whatever happens, as its API writes it."""
+async def _answered(request: web.Request, path: str, too_many: ApiError | None) -> web.StreamResponse:
+    """The answer to a request, whatever happens, as its API writes it. `too_many`: its client has no room for it."""
     api = api_of(request, path)
     request[WIRE_FORMAT] = api.format
     try:
+        if too_many is not None:
+            raise too_many  # noqa: TRY301 -- one place tells every error
         return await _admitted(request, api, path)
     except ApiError as error:
         refused = error
@@ -135,10 +137,12 @@ async def dispatch(request: web.Request, handler: object) -> web.StreamResponse:
     connection = connection_of(request)
     if connection is not None:
         connection.head_was_read()
+        request.content.on_eof(connection.works)
     request.app[ACTIVITY].begin()
     status: int | None = None
     try:
-        response = await _answered(request, path)
+        with asks_through(request, connection) as too_many:
+            response = await _answered(request, path, None if path in KEYLESS else too_many)
         status = response.status
     finally:
         entry.write(status)

@@ -69,11 +69,12 @@ def bound_connections(
     head_deadline: float = NEVER,
     first_byte_deadline: float = NEVER,
     unread_deadline: float = NEVER,
+    most_proxied: int = MAX_CONNECTIONS,
 ) -> None:
     bounds = {
         "limit": limit, "share": share, "idle": idle,
         "head_deadline": head_deadline, "first_byte_deadline": first_byte_deadline,
-        "unread_deadline": unread_deadline,
+        "unread_deadline": unread_deadline, "most_proxied": most_proxied, "proxies": (),
     }  # fmt: skip
     patch.setattr(Connections.__init__, "__kwdefaults__", bounds)
 

@@ -26,6 +26,7 @@ from ...wire.builder import WireEvent
 from ...wire.json_body import JsonObject
 from ..admission import KEY_PROTOCOL
 from ..bodies import error_reply, fault, parse_in_its_time
+from ..connections import connection_of
 from ..event_stream import WRITE_DEADLINE
 from ..metrics import METRICS
 from ..request_log import RequestLog
@@ -56,6 +57,9 @@ class Socket:
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
+        self._connection = connection_of(request)
+        if self._connection is not None:
+            self._connection.becomes_socket()
 
     @property
     def idle(self) -> bool:
@@ -95,6 +99,8 @@ class Socket:
         )  # fmt: skip
         self._running += 1
         self._idle.clear()
+        if self._connection is not None:
+            self._connection.works()
         status: int | None = None
         try:
             with self.request.app[ACTIVITY].working():
@@ -106,6 +112,8 @@ class Socket:
             self._running -= 1
             if not self._running:
                 self._idle.set()
+                if self._connection is not None:
+                    self._connection.rests()
 
     async def close_when_stopped(self) -> None:
         await self.request.app[STOPPING].wait()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from ipaddress import ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
+import aiohttp
 import orjson
 import pytest
+from aiohttp import WSMsgType
 
 from proxy.contracts import BackendEvent, TextPiece
 from proxy.ingress import bodies, event_stream
@@ -19,6 +22,7 @@ from proxy.settings import Settings
 from tests.support.clock import Clock
 from tests.support.memory_backend import MemoryBackend, Script
 from tests.support.patience import PATIENCE, SHIPPED, bound_connections
+from tests.support.sockets import talk
 from tests.support.talking import GatedBackend
 
 BODY = b'{"model":"m","input":"hi"}'
@@ -142,6 +146,7 @@ async def test_blank_lines_are_not_the_first_byte_of_a_request(monkeypatch: pyte
 
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+LIST = b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 async def answered(stream: Stream, request: bytes) -> bytes:
@@ -181,7 +186,7 @@ async def test_one_that_came_just_now_gives_way_to_nobody(monkeypatch: pytest.Mo
     bound_connections(monkeypatch, limit=1, share=1.0, idle=1)
     async with serving() as address, connected(address) as early:
         async with connected(address) as (reader, writer):
-            writer.write(HEALTH)
+            writer.write(LIST)
             assert (await answer(reader))[0] == 503
         assert await healthy(early)
         await clock.put_forward(1)
@@ -224,12 +229,12 @@ async def test_connections_over_the_limit_are_told_to_come_later(monkeypatch: py
             async with asyncio.timeout(PATIENCE):
                 await backend.asked.wait()
         async with connected(address) as (reader, writer):
-            writer.write(HEALTH)
+            writer.write(LIST)
             status, body = await answer(reader)
             assert status == 503
             assert body["error"]["type"] == "server_error"
         async with connected(address) as (reader, writer):
-            writer.write(HEALTH.replace(b"\r\n\r\n", b"\r\nX-Tagcall-Elsewhere: @elsewhere\r\n\r\n"))
+            writer.write(LIST.replace(b"\r\n\r\n", b"\r\nX-Tagcall-Elsewhere: @elsewhere\r\n\r\n"))
             async with asyncio.timeout(PATIENCE):
                 refused = await reader.read()
             assert b"x-tagcall-elsewhere: yes\r\nX-Accel-Redirect: @elsewhere\r\n" in refused
@@ -275,6 +280,7 @@ def plug_in(pool: Connections, address: str = "10.0.0.1", *, asks: bool = False)
     if asks:
         connection.data_received(b"GET")
         connection.head_was_read()
+        connection.works()
     return connection, wire
 
 
@@ -299,6 +305,131 @@ async def test_one_address_has_its_share_and_no_more() -> None:
     _, again = plug_in(pool, asks=True)
     assert (again.written, again.closed) == (b"", False)
     assert [wire.closed for _, wire in greedy] == [False, True, False]
+
+
+async def test_bodies_that_stall_lock_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound_connections(monkeypatch, limit=3, idle=0)
+    async with serving("Hello") as address, AsyncExitStack() as stack:
+        stalled = [await stack.enter_async_context(connected(address)) for _ in range(3)]
+        for _, writer in stalled:
+            writer.write(HEAD % 1_000 + b'{"model":')
+            # It is served before another one comes: its head has been read.
+            await writer.drain()
+        assert await healthy(await stack.enter_async_context(connected(address)))
+        assert (await answer(stalled[0][0]))[0] == 503
+
+
+async def test_a_body_that_goes_on_is_no_stalled_one(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    bound_connections(monkeypatch, limit=1, share=1.0, idle=1)
+    async with serving("Hello") as address, connected(address) as asking:
+        writer = asking[1]
+        writer.write(HEAD % len(BODY) + BODY[:5])
+        for place in range(5, 10):
+            await clock.put_forward(0.5)
+            writer.write(BODY[place : place + 1])
+            async with connected(address) as (reader, other):
+                other.write(LIST)
+                assert (await answer(reader))[0] == 503
+        writer.write(BODY[10:])
+        async with asyncio.timeout(PATIENCE):
+            assert (await asking[0].readline()).startswith(b"HTTP/1.1 200")
+
+
+async def test_sockets_without_a_turn_lock_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound_connections(monkeypatch, limit=2, idle=0)
+    backend = GatedBackend(["one"])
+    async with (
+        running_server(Settings(port=0, store="memory"), backend) as url,
+        talk(url, "/responses") as busy,
+        talk(url, "/responses") as idle,
+    ):
+        await busy.say("response.create", model="m", input="hi")
+        async with asyncio.timeout(PATIENCE):
+            await backend.asked.wait()
+        address = (urlsplit(url).hostname or "", urlsplit(url).port or 0)
+        async with connected(address) as late:
+            assert await healthy(late)
+        async with asyncio.timeout(PATIENCE):
+            closing = await idle.socket.receive()
+        assert (closing.type, closing.data) == (WSMsgType.CLOSE, 1013)
+        backend.gate.set()
+        while (await busy.hear())["type"] != "response.completed":
+            pass
+
+
+async def test_who_asks_how_the_server_is_is_told_where_all_are_being_served() -> None:
+    answered_by: list[bytes] = []
+
+    class Inner(asyncio.Protocol):
+        def data_received(self, data: bytes) -> None:
+            answered_by.append(data)
+
+    pool = Connections(Inner, limit=1, share=1.0)
+    plug_in(pool, asks=True)
+    for line in (b"GET /healthz HTTP/1.1", b"HEAD /v1/readyz/ HTTP/1.1", b"GET /base/health HTTP/1.1"):
+        watchman, wire = plug_in(pool)
+        watchman.data_received(line + b"\r\n")
+        assert answered_by.pop() == line + b"\r\n"
+        watchman.head_was_read()
+        watchman.was_answered()
+        assert (wire.closed, wire.written) == (True, b"")
+    for line in (b"GET /v1/models HTTP/1.1", b"POST /healthz HTTP/1.1", b"GET /healthz?x HTTP/1.1"):
+        other, wire = plug_in(pool)
+        other.data_received(line + b"\r\n")
+        assert wire.written.startswith(b"HTTP/1.1 503")
+
+
+async def test_hundreds_that_stall_at_one_address_leave_it_room() -> None:
+    pool = Connections(asyncio.Protocol, idle=0)
+    for _ in range(300):
+        plug_in(pool, asks=True)[0].rests()
+    for _ in range(1_000):
+        plug_in(pool, asks=True)[0].becomes_socket()
+    _, late = plug_in(pool)
+    assert (late.written, late.closed) == (b"", False)
+
+
+PROXY = [ip_network("10.0.0.1")]
+
+
+async def test_a_trusted_proxy_has_no_share_and_room_of_its_own() -> None:
+    pool = Connections(asyncio.Protocol, limit=4, share=0.5, proxies=PROXY, most_proxied=300)
+    passed_on = [plug_in(pool, asks=True)[1] for _ in range(300)]
+    assert not any(wire.written or wire.closed for wire in passed_on)
+    assert plug_in(pool)[1].closed is False
+    _, direct = plug_in(pool, "10.0.0.2", asks=True)
+    assert (direct.written, direct.closed) == (b"", False)
+    assert pool.trusts("::ffff:10.0.0.1")
+    assert not any(map(pool.trusts, ["10.0.0.2", ""]))
+
+
+async def test_through_a_trusted_proxy_each_forwarded_address_has_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound_connections(monkeypatch, most_proxied=2, share=0.5)
+    backend = GatedBackend(["one", "two"])
+    settings = Settings(port=0, store="memory", trusted_proxy=("127.0.0.0/8",))
+    async with (
+        running_server(settings, backend) as url,
+        aiohttp.ClientSession() as session,
+        asyncio.TaskGroup() as group,
+    ):
+
+        async def ask(client: str, path: str = "/v1/responses") -> int:
+            headers = {"X-Forwarded-For": f"1.1.1.1, {client}", "Content-Type": "application/json"}
+            method = "POST" if path.endswith("responses") else "GET"
+            data = BODY if method == "POST" else None
+            async with session.request(method, url.removesuffix("/v1") + path, data=data, headers=headers) as response:
+                await response.read()
+                return response.status
+
+        first = group.create_task(ask("10.0.0.7"))
+        async with asyncio.timeout(PATIENCE):
+            await backend.asked.wait()
+        assert await ask("10.0.0.7", "/v1/models") == 503
+        assert await ask("10.0.0.7", "/healthz") == 200
+        assert await ask("10.0.0.8", "/v1/models") == 200
+        backend.gate.set()
+        assert await first == 200
+        assert await ask("10.0.0.7") == 200
 
 
 async def test_only_so_many_wait_to_be_refused() -> None:
