@@ -5,7 +5,7 @@ Routes, errors, the page, the recorder and the sentences of a 404 read the row; 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -67,13 +67,10 @@ class Api:
     recorded: bool
     """Its turns can become fixtures."""
 
-    def handlers(self) -> Iterator[tuple[str, Mapping[str, Handler]]]:
-        """Each of its paths, with the handler of each method."""
-        for path, begin in self.turns.items():
-            yield path, {"POST": _answering(begin), **self.routes.get(path, {})}
-        for path, methods in self.routes.items():
-            if path not in self.turns:
-                yield path, methods
+    def methods(self, route: str) -> Mapping[str, Handler]:
+        """The handler of each method on one of its paths; none on another one's."""
+        begin = self.turns.get(route)
+        return {**({} if begin is None else {"POST": _answering(begin)}), **self.routes.get(route, {})}
 
 
 def _answering(begin: Begin) -> Handler:

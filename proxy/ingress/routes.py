@@ -54,8 +54,8 @@ def _of_all(apis: Collection[Api]) -> dict[str, dict[str, Handler]]:
     """The paths of all APIs. Where two serve one, each of them serves its own requests."""
     routes: dict[str, dict[str, Handler]] = {}
     for api in apis:
-        for path, methods in api.handlers():
-            routes[path] = {**routes.get(path, {}), **methods}
+        for path in (*api.turns, *api.routes):
+            routes[path] = {**routes.get(path, {}), **api.methods(path)}
     return routes
 
 
@@ -162,8 +162,7 @@ def call_handler(request: web.Request, api: Api, path: str) -> Awaitable[web.Str
         raise _not_served(request, path)
     route, parts = found
     request[REQUEST_LOG].reached(route)
-    own = dict(api.handlers()).get(route, {})
-    handler = {**ROUTES[route], **own}.get("GET" if request.method == "HEAD" else request.method)
+    handler = {**ROUTES[route], **api.methods(route)}.get("GET" if request.method == "HEAD" else request.method)
     if handler is None:
         raise _MethodError(request, ROUTES[route])
     return handler(request, *parts)

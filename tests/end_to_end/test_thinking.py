@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anthropic import AsyncAnthropic
 from openai.types.responses import ResponseReasoningItem
 
 from parser import write_call
@@ -63,3 +64,20 @@ async def test_thoughts_are_told_as_such_and_calls_in_them_are_none(
                 assert "".join(part.text for summary in summaries for part in summary) == way.thought
                 assert answer.output_text == way.said
                 assert len(calls_of(answer)) == way.calls
+
+
+async def test_thoughts_are_a_block_of_their_own_for_anthropics_client_if_it_asks_for_them(
+    model: ScriptedModel, stack: TestBackend, tmp_path: Path
+) -> None:
+    model.default = Reply([Reasoning([DRAFT]), Message("Hello.")], chunk=7)
+    asked: Any = {"model": "m", "max_tokens": 1000, "messages": [{"role": "user", "content": "Hi."}]}
+    async with serving(model, stack, tmp_path) as endpoint:
+        url = str(endpoint.client.base_url).rstrip("/").removesuffix("/v1")
+        async with AsyncAnthropic(base_url=url, api_key="any", max_retries=0) as client:
+            ways: list[tuple[Any, list[str]]] = [("adaptive", ["thinking", "text"]), ("disabled", ["text"])]
+            for thinking, kinds in ways:
+                async with client.messages.stream(**asked, thinking={"type": thinking}) as stream:
+                    message = await stream.get_final_message()
+                assert [block.type for block in message.content] == kinds
+                if thinking == "adaptive":
+                    assert message.content[0].to_dict() == {"type": "thinking", "thinking": DRAFT, "signature": ""}

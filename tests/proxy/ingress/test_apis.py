@@ -82,8 +82,8 @@ LINES = Api(
 def _lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """The small API has its row. The table of routes was made of the rows before."""
     monkeypatch.setattr(apis, "APIS", (LINES, *apis.APIS))
-    for path, methods in LINES.handlers():
-        monkeypatch.setitem(routes.ROUTES, path, dict(methods))
+    for path in LINES.turns:
+        monkeypatch.setitem(routes.ROUTES, path, dict(LINES.methods(path)))
 
 
 @pytest.mark.usefixtures("_lines")
