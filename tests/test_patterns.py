@@ -17,6 +17,7 @@ import pytest
 from parser import HELD_ANSWERS, openers
 from parser.foreign import _begun, _opening
 from parser.prose import after_calls, before_calls
+from proxy.turn.filters.masking import _begins
 
 from .support.adversaries import Adversary, adversaries
 from .support.cpu_time import any_round, cpu_seconds
@@ -58,7 +59,7 @@ MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
     ("proxy/cli/record/options.py", "_pattern"): lambda: [re.compile("sk-aaaa")],
     ("proxy/cli/record/scrub.py", "_known_keys"): lambda: [re.compile("sk-aaaa")],
     ("proxy/cli/record/scrub.py", "_known_homes"): lambda: [re.compile(r"/home/a(?=/|\b)")],
-    ("proxy/turn/filters/masking.py", "places"): lambda: [re.compile(r"[0\\]")],
+    ("proxy/turn/filters/masking.py", "_begins"): lambda: [_begins("0")],
 }
 
 # Characters: what is cubic or worse shows with few. What is linear takes 4 times as long for 4 times as many, what is

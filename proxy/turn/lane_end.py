@@ -16,16 +16,14 @@ class LaneEnd:
         self._report = report
         self._given = Given()
         self._prompt: Prompt | None = None
+        self._kept = False
 
     def begin(self, prompt: Prompt) -> None:
-        self._prompt = prompt
-
-    @property
-    def _kept(self) -> bool:
-        """Whether the backend could go on from this answer: what was given is of no interest to any other."""
-        return self._prompt is not None and self._prompt.continuation.resume is not None
+        self._prompt, self._kept = prompt, False
 
     def hear(self, batch: Sequence[BackendEvent]) -> None:
+        # What was given is of interest only where the backend could go on from it. Asked for each delta.
+        self._kept = self._prompt is not None and self._prompt.continuation.resume is not None
         if self._kept:
             self._given.hear(batch)
 

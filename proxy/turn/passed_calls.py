@@ -45,18 +45,14 @@ class PassedCalls:
         self._outlet = outlet
         self._said = said
         self._meant: MeantCall | None = None
-        self._waiting = Waiting()
+        self.waiting = Waiting()
+        """Of the text behind these calls `hear` is to be told first."""
         # Where the next call stands.
         self._standing = Standing(first=attempt.is_first, may_repeat=attempt.may_repeat)
         self.rulings: list[Ruling] = []
         self.lost: list[str] = []
         """What a client is told of blocks that were taken out."""
         self.stop: Stop | None = None
-
-    @property
-    def waits(self) -> bool:
-        """Asked for each piece of text: `hear` is to be told of it first."""
-        return bool(self._waiting.calls)
 
     @property
     def came(self) -> bool:
@@ -70,7 +66,7 @@ class PassedCalls:
             return
         # Once it has begun it can only end or break the turn, so it must be one that nothing later can refuse.
         before = self._said.before
-        is_first = not (self.waits or self._standing.doubted)
+        is_first = not (self.waiting.calls or self._standing.doubted)
         if self._plan.live and is_first and self._gate.may_leave_unfinished(call, before):
             self._said.flush()
             self._outlet.speak()
@@ -91,17 +87,17 @@ class PassedCalls:
         showing = None if self._outlet.leaving == call.index else self._gate.showing(read, self._said.before)
         shown = showing.is_shown() if showing else False
         if showing is not None and shown is None:
-            self._waiting.add(read, showing, cut=cut, held=held)
+            self.waiting.add(read, showing, cut=cut, held=held)
         else:
             self._judge(read, quoted=bool(shown), cut=cut, held=held)
 
     def hear(self, text: str) -> str:
         """What follows a call that waits for it. Returns the text that is not needed for that any more."""
-        return self.settle() if self._waiting.hear(text) else ""
+        return self.settle() if self.waiting.hear(text) else ""
 
     def settle(self, *, result: bool = False) -> str:
         """No text follows what waits, but another block, or a `result` that the model made up. Returns as `hear`."""
-        waiting, self._waiting = self._waiting, Waiting()
+        waiting, self.waiting = self.waiting, Waiting()
         for call, showing in waiting.calls:
             # A call that has its result is shown with it.
             shown = bool(showing.is_shown(ended=True)) or (result and showing.awaits_result)
@@ -111,8 +107,8 @@ class PassedCalls:
 
     def close(self, closer: str) -> None:
         """A second close tag came behind a call: it goes the way of that call."""
-        if self.waits:
-            self._waiting.closer += closer
+        if self.waiting.calls:
+            self.waiting.closer += closer
         elif closer and self._said.block_is_text:
             self._said.show_block(closer)
 

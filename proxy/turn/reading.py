@@ -207,7 +207,8 @@ class Reading:
             self._said.end_message()
 
     def _read(self, text: str) -> None:
-        self._close_message()
+        if self._end.message:
+            self._close_message()
         text = self.spent.take(self._room.take(text))
         if self._end.over:
             self._end.goes_on = self._end.goes_on or bool(text.strip())
@@ -218,7 +219,8 @@ class Reading:
             self._parse(self._calls, text)
         if self.spent.exhausted:
             self._cut("max_output_tokens")
-        self._look_at_room()
+        if self._room.full:
+            self._look_at_room()
 
     def _look_at_room(self) -> None:
         if self._room.full:
@@ -283,7 +285,7 @@ class Reading:
             match event:
                 case str(text):
                     if not self._in_call:
-                        self._text(self._heard(calls, text) if calls.waits else text)
+                        self._text(self._heard(calls, text) if calls.waiting.calls else text)
                     elif self._outlet.leaving is not None:
                         self._outlet.feed_call(text)
                 case ReadingEnded(reason, rest):
@@ -306,7 +308,7 @@ class Reading:
 
     def _settle(self, calls: PassedCalls, *, result: bool = False) -> None:
         """Nothing more is to be heard of what waits."""
-        if calls.waits:
+        if calls.waiting.calls:
             text = calls.settle(result=result)
             self._look_for_end(calls)
             self._text(text)
@@ -343,7 +345,8 @@ class Reading:
             self._end.goes_on = self._end.goes_on or bool(text.strip())
             return
         self._said.feed(text)
-        self._look_for_stop()
+        if self._plan.request.stop:
+            self._look_for_stop()
 
     def _look_for_stop(self) -> None:
         if not self._said.stopped:

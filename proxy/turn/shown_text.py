@@ -31,9 +31,9 @@ class ShownText:
     def __init__(
         self, plan: Plan, attempt: Attempt, outlet: Outlet, report: TurnReport, lines: Sequence[str], *, early: bool
     ) -> None:
-        key, everywhere = plan.key.key, plan.options.profile.named_results or bool(lines or attempt.told)
+        key = plan.key.key
         self._outlet = outlet
-        self._notation = OwnNotation(_line_rules(plan, attempt, lines), everywhere=everywhere, told=report.take_out)
+        self._notation = OwnNotation([*_line_rules(plan, attempt, lines)], report.take_out)
         self._stop_strings = StopStrings(plan.request.stop) if plan.request.stop else None
         filters = (None if key is None else Mask(key), Unescaper(), self._stop_strings)
         self._visible = Chain([each for each in filters if each is not None])

@@ -85,22 +85,20 @@ class Spent:
     `counted` is what the backend says of it, None where it did not come to that.
     """
 
-    __slots__ = ("_meter", "characters", "counted")
+    __slots__ = ("_meter", "characters", "counted", "exhausted")
 
     def __init__(self, limit: int | None = None) -> None:
         self._meter = None if limit is None else TokenMeter(limit)
         self.characters = 0
         self.counted: Usage | None = None
+        self.exhausted = False
 
     def take(self, text: str) -> str:
         if self._meter is not None:
             text = self._meter.take(text)
+            self.exhausted = self._meter.exhausted
         self.characters += len(text)
         return text
-
-    @property
-    def exhausted(self) -> bool:
-        return self._meter is not None and self._meter.exhausted
 
     @property
     def tokens(self) -> int:

@@ -8,9 +8,10 @@ last --end_of--> its last events
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from typing import NamedTuple
 
 from prompts import (
     ModelRule,
@@ -187,8 +188,9 @@ def fault_of(answer: Answer, plan: Plan) -> Again | None:
         return Again(Reason.CALL_MISSING, named_call_missing(names) if names else call_missing())
     if answer.ruled(Reason.REPEATED):
         return Again(Reason.REPEATED, plain=True)
-    if idle := _idle(answer, plan):
-        return idle
+    for rule in ANSWER_RULES:
+        if plan.doubts(rule.rule) and rule.is_broken(answer):
+            return rule.again
     # An answer that held nothing but calls of undeclared tools gets another chance below, in plain words.
     if answer.unfit and not (answer.empty and answer.undeclared):
         return Again(Reason.OUTPUT_INVALID, output_misfit(answer.unfit.problem))
@@ -201,15 +203,33 @@ def _doubt(call: Ruling, plan: Plan) -> str:
     return call_without_key(call.name, plan.key.key or "")
 
 
-def _idle(answer: Answer, plan: Plan) -> Again | None:
-    """What a small model writes where it has nothing to say: the call that is due, or the answer, is asked for."""
-    if answer.ruled(Reason.NOTHING_NEW):
-        return Again(Reason.NOTHING_NEW, unless_open=True)
-    if answer.repeats_line and answer.empty and plan.doubts(ModelRule.ECHO_OF_LINE):
-        return Again(Reason.ECHO_OF_LINE, unless_open=True)
-    if answer.kept_for is Reason.ECHO and not answer.ending.by_stop_string:
-        return Again(Reason.ECHO, result_repeated())
-    return None
+class AnswerRule(NamedTuple):
+    """What small models need: an answer that gets nobody any further is asked for once more."""
+
+    rule: ModelRule
+    """Which has the figure that it earned. A profile says whether it has the rule."""
+    is_broken: Callable[[Answer], bool]
+    again: Again
+
+
+# The first one that is broken counts.
+ANSWER_RULES = (
+    AnswerRule(
+        ModelRule.NOTHING_NEW,
+        lambda answer: answer.ruled(Reason.NOTHING_NEW) is not None,
+        Again(Reason.NOTHING_NEW, unless_open=True),
+    ),
+    AnswerRule(
+        ModelRule.ECHO_OF_LINE,
+        lambda answer: answer.repeats_line and answer.empty,
+        Again(Reason.ECHO_OF_LINE, unless_open=True),
+    ),
+    AnswerRule(
+        ModelRule.ECHO,
+        lambda answer: answer.kept_for is Reason.ECHO and not answer.ending.by_stop_string,
+        Again(Reason.ECHO, result_repeated()),
+    ),
+)
 
 
 def settled(first: Answer, second: Answer, plan: Plan) -> Answer:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from prompts import MASK
 
@@ -33,11 +34,16 @@ def _stands(key: str, text: str, at: int) -> tuple[int, int | None]:
     return len(key), at
 
 
+@lru_cache
+def _begins(char: str) -> re.Pattern[str]:
+    """What a key may begin with whose first character that is: few texts have it."""
+    return re.compile(rf"[{char}\\]")
+
+
 def places(key: str, text: str) -> Iterator[tuple[int, int, bool]]:
     """From where to where `key` stands in `text`, and whether all of it does: the text may end in it."""
     end = 0
-    # It begins with a character that is in few texts.
-    for begin in re.finditer(rf"[{key[0]}\\]", text):
+    for begin in _begins(key[0]).finditer(text):
         if begin.start() >= end:
             count, stop = _stands(key, text, begin.start())
             if stop is not None:

@@ -80,18 +80,13 @@ def headers(quoted: Callable[[], bool], names: Iterable[str] = (), *, named: boo
     """
     known = frozenset(map(str.casefold, names))
 
-    def header_in(text: str, at: Position) -> re.Match[str] | None:
-        result = _NAMED_RESULT.match(text) if named else None
-        if at.begins:
-            return _HEADER.match(text) or result
-        if at.headed and text[: len(RESULT_OPENER)].casefold() == RESULT_OPENER:
-            return _HEADER.match(text)
-        return result if result and result[1].casefold() in known else None
-
     def rule(text: str, at: Position, last: bool) -> Found | bool:
         if at.code is not None and not at.begins:
             return False
-        header = header_in(text, at)
+        header = _HEADER.match(text) if at.begins or (at.headed and text.casefold().startswith(RESULT_OPENER)) else None
+        result = _NAMED_RESULT.match(text) if named else None
+        if result and (at.begins or result[1].casefold() in known):
+            header = header or result
         if header and not quoted():
             return Found(Reason.HEADER, header.end())
         begun = (at.begins or at.headed) and _HEADER_BEGUN.fullmatch(text)
@@ -147,19 +142,11 @@ class _Place(Enum):
 class OwnNotation:
     """Feed it the text between the blocks of an answer; what it returns may be shown. How it is cut does not show.
 
-    Of `rules` the first counts that has something to say. `everywhere`: not only where a message begins, or behind a
-    call. `told` hears of each thing that is taken out.
+    Of `rules` the first counts that has something to say. `told` hears of each thing that is taken out.
     """
 
-    def __init__(
-        self,
-        rules: Iterable[LineRule],
-        *,
-        everywhere: bool = False,
-        told: Callable[[Reason], None] = lambda what: None,
-    ) -> None:
-        self._rules = [*rules]
-        self._everywhere = everywhere
+    def __init__(self, rules: Sequence[LineRule], told: Callable[[Reason], None] = lambda what: None) -> None:
+        self._rules = rules
         self._told = told
         self.took: set[Reason] = set()
         """What was taken out."""
@@ -171,7 +158,7 @@ class OwnNotation:
 
     def feed(self, text: str) -> str:
         """The text that may be shown now."""
-        if self._place is _Place.LINE and ("\n" not in text or not self._reads_lines):
+        if self._place is _Place.LINE and "\n" not in text:
             if self._at.code:
                 self._at.code.feed(text)
             return text
@@ -180,10 +167,6 @@ class OwnNotation:
     def flush(self) -> str:
         """What was held back, where the text ends: a block follows, or nothing."""
         return self._read(self._held, last=True) if self._held else ""
-
-    @property
-    def _reads_lines(self) -> bool:
-        return self._everywhere or self._at.headed or self._at.code is not None
 
     def begin(self) -> None:
         """What comes next is another message."""

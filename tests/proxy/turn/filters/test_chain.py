@@ -34,7 +34,7 @@ def behind_a_call() -> OwnNotation:
 # Each filter, what it is for, and what it leaves of that.
 FILTERS: dict[str, tuple[Callable[[], TextFilter], str, str]] = {
     "headers": (lambda: OwnNotation([headers(lambda: False)]), "[assistant] [user] So.", "So."),
-    "lines of ours": (lambda: OwnNotation([own_lines([LINE])], everywhere=True), f"So.\n{LINE}", "So.\n"),
+    "lines of ours": (lambda: OwnNotation([own_lines([LINE])]), f"So.\n{LINE}", "So.\n"),
     "invented results": (behind_a_call, "[search: 7]\nSo.", "So."),
     "the key": (lambda: Mask(KEY), f"It is {KEY}.", f"It is {MASK}."),
     "escaped tags": (Unescaper, r"<\tool_call> is a tag", "<tool_call> is a tag"),
@@ -48,7 +48,7 @@ def through(each: TextFilter, *pieces: str) -> str:
 
 
 def chain(stop: tuple[str, ...] = STOPS) -> Chain:
-    own = OwnNotation([headers(lambda: False), own_lines([LINE])], everywhere=True)
+    own = OwnNotation([headers(lambda: False), own_lines([LINE])])
     return Chain([own, Mask(KEY), Unescaper(), StopStrings(stop)])
 
 

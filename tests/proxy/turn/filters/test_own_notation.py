@@ -31,7 +31,7 @@ def reader(
         invented_results(TOOLS, named=named),
         own_lines(lines),
     )
-    notation = OwnNotation(rules, everywhere=named or bool(lines), told=lambda what: told.update([what]))
+    notation = OwnNotation(rules, lambda what: told.update([what]))
     if call:
         notation.pass_call(call)
     return notation
