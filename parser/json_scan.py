@@ -104,7 +104,8 @@ class ValueScanner:
 
     def _string(self, text: str, pos: int) -> tuple[int, bool]:
         if text[pos] != '"':
-            pos = _end_of(STRING_RUN, text, pos)
+            # Asked here and not by a function, as it is asked for every string.
+            pos = run.end() if (run := STRING_RUN.match(text, pos)) else pos
             if pos == len(text):
                 return pos, False
         if text[pos] == '"':
@@ -242,9 +243,5 @@ def end_of_value(text: str, pos: int) -> int | None:
 
 def after_space(text: str, pos: int) -> int:
     """Where the white space that may stand at `pos` ends."""
-    return _end_of(SPACE, text, pos)
-
-
-def _end_of(pattern: re.Pattern[str], text: str, pos: int) -> int:
-    match = pattern.match(text, pos)
+    match = SPACE.match(text, pos)
     return pos if match is None else match.end()

@@ -18,7 +18,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import NamedTuple
 
 from .beginnings import beginnings
 from .call_shape import Call, calls_of, check_arguments
@@ -202,29 +201,6 @@ _MEMBER_BEGUN = re.compile(beginnings(MEMBER.pattern))
 _OBJECT_END = re.compile(rf"{_WHITE}}}")
 
 
-class Header(NamedTuple):
-    """What stands in an object before a value: its key, and where the value begins. Without a key, the object ends."""
-
-    key: str | None
-    end: int
-
-
-class NoHeader(NamedTuple):
-    """There is none, and none may come of it."""
-
-
-def read_header(text: str, *, first: bool) -> Header | NoHeader | None:
-    """The header at the start of `text`, with a comma unless it is the `first`; None if it may only be begun."""
-    # A member is there with its colon, the end with its brace: without them, do not look for either.
-    if ":" in text and (match := MEMBER.match(text)):
-        fits = bool(match[1]) is not first and match.end() <= MAX_HELD
-        return Header(decode_string(match[2]), match.end()) if fits else NoHeader()
-    if "}" in text and (match := _OBJECT_END.match(text)):
-        return Header(None, match.end()) if match.end() <= MAX_HELD else NoHeader()
-    # What is so long that waiting for the rest would cost more with each delta is none any more.
-    return None if len(text) <= MAX_HELD and _MEMBER_BEGUN.match(text) else NoHeader()
-
-
 class _Object:
     """A strict JSON object behind its brace, with none but members that it may have, and after it only its fence."""
 
@@ -265,20 +241,23 @@ class _Object:
 
     def _in_object(self, text: str) -> str:
         self._held = ""
-        match read_header(text, first=self._first):
-            case Header(None, end):
-                self._after = ""
-            case Header(str(key), end):
-                self._key = folded_key(key)
-                self._check_member(text[end])
-                self._first, self._scanner = False, ValueScanner()
-            case None:
-                self._held = text
-                return ""
-            case _:
+        # A member is there with its colon: without it, do not look for one.
+        if (found := ":" in text and MEMBER.match(text)) and found.end() <= MAX_HELD:
+            if bool(found[1]) is self._first:
                 raise _NoCallError
-        self._text.append(text[:end])
-        return text[end:]
+            self._key = folded_key(decode_string(found[2]))
+            self._check_member(text[found.end()])
+            self._first, self._scanner = False, ValueScanner()
+        elif (found := _OBJECT_END.match(text)) and found.end() <= MAX_HELD:
+            self._after = ""
+        # What is so long that waiting for the rest would cost more with each delta is none any more.
+        elif not found and len(text) <= MAX_HELD and _MEMBER_BEGUN.match(text):
+            self._held = text
+            return ""
+        else:
+            raise _NoCallError
+        self._text.append(found[0])
+        return text[found.end() :]
 
     def _check_member(self, value: str) -> None:
         if not self._opener.has(self._key, value, self._registry):

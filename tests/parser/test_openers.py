@@ -23,7 +23,6 @@ from parser import (
     write_call,
 )
 from parser.json_scan import MAX_HELD
-from parser.openers import Header, NoHeader, read_header
 from tests.parser.reading import Answer, answer_of, arguments_told, completed, cut, merged, outside, read, received
 
 SCHEMA = '{"type":"object","properties":{"path":{"type":"string"},"line":{"type":"integer"}},"required":["path"]}'
@@ -190,11 +189,10 @@ def test_held_arguments_are_the_models_own_characters(arguments: dict[str, str])
     assert held_calls(held([f'{{"calls":[{{"name":"search","arguments":{text}}}]}}'])) == [("search", text, Tier.HELD)]
 
 
-@pytest.mark.parametrize(("header", "key"), [("}", None), ('"a": ', "a")])
-def test_a_header_may_be_as_long_as_is_waited_for(header: str, key: str | None) -> None:
-    whole = " " * (MAX_HELD - len(header)) + header
-    assert read_header(f"{whole}1", first=True) == Header(key, MAX_HELD)
-    assert read_header(f" {whole}1", first=True) == NoHeader()
-    assert read_header(whole[:-1], first=True) is None
-    assert read_header(" " * MAX_HELD, first=True) is None
-    assert read_header(" " * (MAX_HELD + 1), first=True) == NoHeader()
+@pytest.mark.parametrize(("blanks", "calls"), [(MAX_HELD - len('"name": '), [NOTE]), (MAX_HELD, [])])
+def test_what_stands_in_front_of_a_value_may_be_as_long_as_is_waited_for(
+    blanks: int, calls: list[tuple[str, str]]
+) -> None:
+    for size in (1, 7, 0):
+        assert answer_of(headed(cut(f"[tool_call] {{{' ' * blanks}{BODY[1:]}", size))).calls == calls
+        assert answer_of(headed(cut(f"[tool_call] {BODY[:-1]}{' ' * blanks}}}", size))).calls == calls
