@@ -23,7 +23,7 @@ from .body import (
 )
 from .call_shape import Call
 from .events import CallCompleted, CallMalformed, CallStarted, ParserEvent, StrayCloser, Tier
-from .grammar import CLOSE_BEHIND, CLOSE_BEHIND_BEGUN, CLOSE_TAG, OPEN, OPEN_BEGUN, OPEN_TAG
+from .grammar import CLOSE_BEHIND, CLOSE_BEHIND_BEGUN, CLOSE_TAG, OPEN, OPEN_TAG
 from .json_scan import BLANKS
 from .live_call import LiveCall
 from .prose import Prose
@@ -235,36 +235,24 @@ class Block:
             self._held = text
             return ""
         at = len(text) - len(text.lstrip(BLANKS))
-        if at <= MAX_TAIL_CHARS:
-            if close := CLOSE_BEHIND.match(text, at):
-                end = close.end()
-                self._complete_live(text[:end], _spelling(self._head, text[at:end]), events)
+        if at <= MAX_TAIL_CHARS and self._head.startswith(OPEN_TAG) and (name := self.call.name):
+            if text.startswith(CLOSE_TAG, at):
+                self._complete_live(name, text[: at + len(CLOSE_TAG)], events)
                 self.state = CLOSED
-                return text[end:]
-            # Some models, as GLM, write no close tags: then the next open tag ends the call.
-            if OPEN.match(text, at):
-                self._complete_live(text[:at], (*_spelling(self._head), Rule.UNCLOSED), events)
-                return text[at:]
-            if at == len(text) or CLOSE_BEHIND_BEGUN.match(text, at) or OPEN_BEGUN.match(text, at):
+                return text[at + len(CLOSE_TAG) :]
+            if CLOSE_TAG.startswith(text[at:]):
                 self._held = text
                 return ""
-        # A whole call, and something else behind it: the block goes on with a fence, a bracket or another object, or it
-        # has ended without a close tag. What follows tells, for `MAX_TAIL_CHARS` at the most.
+        # A whole call, and something else behind it: the block goes on with a fence, a bracket or another object, it
+        # has tags in another spelling, or none in the end. What follows tells, for `MAX_TAIL_CHARS` at the most.
         return self._collect() + text
 
-    def _complete_live(self, tail: str, rules: tuple[Rule, ...], events: list[ParserEvent]) -> None:
+    def _complete_live(self, name: str, tail: str, events: list[ParserEvent]) -> None:
         """The call was told as it came, and its block ends with `tail`."""
         call = self.call
-        if call.name is None:
-            raise AssertionError("a call without a name is not done")
-        arguments, extra = "".join(call.arguments), tuple(call.extra)
-        raw = self._head + "".join(self._pieces) + tail
-        if rules:
-            self._raw, self._calls = raw, (Call(call.name, arguments, call.id, extra, rules),)
-            self._complete(events)
-            return
+        arguments, raw = "".join(call.arguments), self._head + "".join(self._pieces) + tail
         before = self._prose.end_with_call()
-        events.append(CallCompleted(call.index, call.name, arguments, call.id, raw, _VALID, (), extra, before))
+        events.append(CallCompleted(call.index, name, arguments, call.id, raw, _VALID, (), tuple(call.extra), before))
         self._next_index = call.index + 1
         self._leave()
 
@@ -288,7 +276,7 @@ class Block:
         # Where a block broke, what follows may stand inside of one of its strings: a note's text, say. Well-formed
         # calls are read there, as a lost quote must not cost all calls behind it; to repair one would be a guess upon a
         # guess.
-        if self._wary and isinstance(reading, Calls) and (frame or any(call.rules for call in reading.calls)):
+        if self._wary and isinstance(reading, Calls) and self._is_guess(reading, body):
             reading = Malformed("a repair after a broken block would be a guess")
         if isinstance(reading, Calls):
             self._calls = tuple(call.after(frame) for call in reading.calls)
@@ -318,6 +306,11 @@ class Block:
         whole = body + tag + rest
         self._malformed(reading.reason, self._head + whole[:cut], events, meant=reading.meant)
         return whole[cut:]
+
+    def _is_guess(self, reading: Calls, body: str) -> bool:
+        """Whether the block is anything else than well-formed calls between its tags."""
+        more = body[reading.end :].strip(BLANKS)
+        return self._openers > 1 or bool(more) or any(call.rules for call in reading.calls)
 
     def read_closed(self, text: str, events: list[ParserEvent]) -> str:
         if self._held:
@@ -400,11 +393,8 @@ class Block:
                 self._malformed("the call is cut off", self._head + "".join(self._pieces), events)
                 return ""
             case State.WHOLE:
-                # The call is whole, only its close tag is missing or cut in half: that is no reason to lose it.
-                at = len(held) - len(held.lstrip(BLANKS))
-                tail = held if at == len(held) or CLOSE_BEHIND_BEGUN.match(held, at) else held[:at]
-                self._complete_live(tail, (*_spelling(self._head), Rule.UNCLOSED), events)
-                return held[len(tail) :]
+                # Only its close tag is missing or cut in half: that is no reason to lose it.
+                return self._collect() + held
             case State.CLOSED:
                 half = held if held.strip() else ""
                 self._close_again(half, events)
