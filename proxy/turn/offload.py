@@ -5,7 +5,7 @@ It is what may take long, and sizes tell that: time would tell otherwise on anot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -15,6 +15,8 @@ from ..contracts import BackendEvent, Prompt, TextPiece, TurnEvent, TurnRequest
 # long to judge. What is more is offloaded.
 READ_AT_ONCE = 8_192
 JUDGED_AT_ONCE = 32_768
+# And of one that are read elsewhere in one piece.
+OFFLOADED_AT_ONCE = 65_536
 
 # Characters and entries of a request that is prepared where it comes; a longer one is offloaded as well.
 PREPARED_AT_ONCE = 262_144
@@ -58,13 +60,31 @@ class OffloadIfLong:
         texts = [event.text for event in batch if isinstance(event, TextPiece)]
         # A call is judged where it ends, by all that the request holds.
         if (self._judges and any(">" in text for text in texts)) or sum(map(len, texts)) > READ_AT_ONCE:
-            return await self._offload(self._owner, partial(receive, batch))
+            events: list[TurnEvent] = []
+            for part in _parts(batch):
+                events += await self._offload(self._owner, partial(receive, part))
+            return events
         return receive(batch)  # for each delta, so straight
 
     async def done(self, work: Callable[[], R], characters: int = 0, *, judges: bool = False) -> R:
         """What `work` returns, on so many `characters` of an answer; it `judges` if a call may end in them."""
         long = characters > READ_AT_ONCE or (judges and self._judges)
         return await self._offload(self._owner, work) if long else work()
+
+
+def _parts(batch: Sequence[BackendEvent]) -> Iterator[list[BackendEvent]]:
+    """`batch` in parts of so many characters at most: between two of them the work ends, if its client has gone."""
+    part: list[BackendEvent] = []
+    room = OFFLOADED_AT_ONCE
+    for event in batch:
+        text = event.text if isinstance(event, TextPiece) else ""
+        while len(text) > room:
+            yield [*part, TextPiece(text[:room])]
+            text, part, room = text[room:], [], OFFLOADED_AT_ONCE
+        part.append(TextPiece(text) if isinstance(event, TextPiece) else event)
+        room -= len(text)
+    if part:
+        yield part
 
 
 def _whole(prompt: Prompt) -> Prompt:

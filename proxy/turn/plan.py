@@ -126,6 +126,11 @@ class Plan:
 
     def quotes_headers(self) -> bool:
         """Whether an answer that begins like a header of ours may show what somebody else wrote."""
+        return self._shows_header
+
+    @cached_property
+    def _shows_header(self) -> bool:
+        # All of the request is read for that, once: a model may write a header a line.
         return shows_header(self.request.transcript)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,10 +11,18 @@ from typing import TypeVar
 import pytest
 
 from parser import Tool, ToolRegistry
-from prompts import Deferred, Text, Transcript, UserTurn, untrusted_strings
-from proxy.contracts import OutputFormat, TurnRequest
-from proxy.turn.offload import ENTRIES_AT_ONCE, JUDGED_AT_ONCE, PREPARED_AT_ONCE, READ_AT_ONCE
-from tests.proxy.turn.playing import READ_A, TOOLS, ask, keyless_model, play
+from prompts import Deferred, PastCall, Text, ToolResult, Transcript, UserTurn, untrusted_strings
+from proxy.contracts import MessageEnded, OutputFormat, TextPiece, TurnEnded, TurnRequest
+from proxy.turn.offload import (
+    ENTRIES_AT_ONCE,
+    JUDGED_AT_ONCE,
+    OFFLOADED_AT_ONCE,
+    PREPARED_AT_ONCE,
+    READ_AT_ONCE,
+)
+from tests.proxy.turn.playing import READ_A, READ_B, TOOLS, ask, keyless_model, outcome_of, play
+from tests.support.memory_backend import USAGE, MemoryBackend, Script
+from tests.support.patience import PATIENCE
 
 R = TypeVar("R")
 
@@ -99,3 +108,51 @@ async def test_a_long_request_with_a_schema_that_is_none_fails_as_a_short_one_do
     short, long = [await play(request=ask("x" * length, registry=unusable)) for length in (1, PREPARED_AT_ONCE + 1)]
     assert str(long.error) == str(short.error)
     assert "Invalid schema for function 'f'" in str(long.error)
+
+
+async def test_what_is_offloaded_ends_with_its_client() -> None:
+    done = 0
+    first = asyncio.Event()
+
+    async def offload(_: str, work: Callable[[], R], /) -> R:
+        nonlocal done
+        done += 1
+        first.set()
+        await asyncio.sleep(0)
+        return work()
+
+    backend = MemoryBackend(["x" * (20 * OFFLOADED_AT_ONCE)])
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+        turn = group.create_task(outcome_of(ask(), backend, keyless_model(offload=offload)), name="turn")
+        await first.wait()
+        turn.cancel()
+    assert turn.cancelled()
+    assert done <= 2
+    assert backend.open_turns == 0
+
+
+async def test_a_long_answer_that_is_read_in_parts_comes_to_the_same() -> None:
+    text = f"{'word ' * OFFLOADED_AT_ONCE}\n{READ_A}\n{READ_B}"
+    whole: Script = [TextPiece(text), MessageEnded(), TextPiece(READ_B), TurnEnded(USAGE)]
+    pieces: Script = [
+        *(TextPiece(text[at : at + 1_000]) for at in range(0, len(text), 1_000)),
+        MessageEnded(), TextPiece(READ_B), TurnEnded(USAGE),
+    ]  # fmt: skip
+    one, other = [await play(script) for script in (whole, pieces)]
+    assert (one.text, one.calls, one.end) == (other.text, other.calls, other.end)
+
+
+@pytest.mark.parametrize("repeats", [0, 1])
+async def test_a_request_is_read_for_headers_once_a_turn(monkeypatch: pytest.MonkeyPatch, repeats: int) -> None:
+    looks = 0
+
+    def looked(transcript: Transcript) -> bool:
+        nonlocal looks
+        looks += 1
+        return False
+
+    monkeypatch.setattr("proxy.turn.plan.shows_header", looked)
+    past = (UserTurn((Text("x"),)), PastCall("c1", "read_note", "{}"), ToolResult("c1", (Text("note"),)))
+    request = ask(transcript=Transcript((*past, UserTurn((Text("And?"),)))))
+    await outcome_of(request, MemoryBackend(["[tool:c1] x\n" * (1 + 500 * repeats)] * 3), keyless_model())
+    assert looks == 1
