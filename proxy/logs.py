@@ -80,18 +80,15 @@ OUTCOMES = {"done": "answered", "client gone": "the client left", "refused": "re
 def request_line(event: EventDict) -> str:
     """A turn for people: time, client, model, calls, seconds, and in words what came of it."""
     outcome = OUTCOMES[event["outcome"]]
+    said = event.get("said")
+    if event["outcome"] == "done" and said:
+        outcome, said = said, None
     if error := event.get("error"):
         outcome += f": {error} ({event['error_status']})"
     elif event["outcome"] in {"refused", "failed"}:
         outcome += f" ({event['status']})"
-    if calls := event.get("calls"):
-        outcome = (
-            f"called {', '.join(calls)}" if event["outcome"] == "done" else f"{outcome}, called {', '.join(calls)}"
-        )
-    if again := event.get("again"):
-        outcome += f", asked again ({', '.join(again)})"
-    if refused := event.get("refused"):
-        outcome += f", not taken as calls: {', '.join(refused)}"
+    if said and (event.get("calls") or event.get("again") or event.get("refused")):
+        outcome += f"; {said}"
     if origin := event.get("origin"):
         outcome += f", from {origin}"
     what = event.get("model") or f"{event['method']} {event['path']}"

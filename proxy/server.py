@@ -34,7 +34,18 @@ from .ingress.state import ACTIVITY, CONVERSATION_LOCKS, STOPPING
 from .port_owner import owner_of
 from .settings import Settings
 from .stores import make_store
-from .turn import CallKeys, CallRelease, HeldCalls, HeldFormats, HoldCalls, KeyHabits, KeyMode, StreamJson, TurnOptions
+from .turn import (
+    CallKeys,
+    CallRelease,
+    EmptyAnswers,
+    HeldCalls,
+    HeldFormats,
+    HoldCalls,
+    KeyHabits,
+    KeyMode,
+    StreamJson,
+    TurnOptions,
+)
 
 # Connections that the system keeps until they are accepted.
 BACKLOG = 128
@@ -142,6 +153,7 @@ def turn_options(settings: Settings, habits: KeyHabits | None = None) -> TurnOpt
         offload=BesideTheLoop(),
         stream_json=StreamJson(settings.stream_json),
         max_answer=settings.max_answer,
+        empty_answers=EmptyAnswers(settings.empty_answers),
         formats=HeldFormats() if habits is None else HeldFormats(most=0),
         held_calls=HeldCalls(hold) if habits is None else HeldCalls(hold, most=0),
     )

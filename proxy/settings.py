@@ -292,6 +292,12 @@ class Settings:
         choices=("whole", "live"),
         group="Calls",
     )
+    empty_answers: str = _setting(
+        "What a client gets where the model has said nothing that is left. `sentence`: one that says why. `empty`: an "
+        "empty answer. Where JSON is asked for it is empty in any case.",
+        default="sentence",
+        choices=("sentence", "empty"),
+    )
     stream_json: str = _setting(
         "How structured output is streamed. `held`: as it is written where the backend holds the model to the schema, "
         "else once it is whole and checked. `early`: always as it is written; what does not fit then fails without a "

@@ -107,10 +107,6 @@ def printable(text: object) -> str:
 
 def _line(turn: Mapping[str, Any]) -> str:
     """The turn on one line."""
-    calls = [
-        f"{call['name'] or 'block'} {call['mark']}" + (f" ({', '.join(call['why'])})" if call["why"] else "")
-        for call in turn["calls"]
-    ]
     tokens = turn["input_tokens"]
     parts = [
         datetime.fromtimestamp(turn["at"]).astimezone().strftime("%H:%M:%S"),
@@ -118,7 +114,7 @@ def _line(turn: Mapping[str, Any]) -> str:
         turn["model"],
         f"{turn['seconds']:.2f} s",
         "" if tokens is None else f"{tokens} -> {turn['output_tokens']} tokens",
-        ", ".join(calls),
+        turn["said"],
         turn.get("key"),
         turn["client"],
     ]

@@ -11,7 +11,8 @@ HEADER_NAMES = re.compile(r"[\w!#$%&'*+.^`|~, -]*", re.ASCII)
 # What a page may send, which of our headers it may read, and for how many seconds it need not ask again.
 ALLOWED_METHODS = "GET, POST, DELETE, OPTIONS"
 EXPOSED = (
-    "x-request-id, request-id, openai-processing-ms, openai-version, retry-after, x-should-retry, x-tagcall-warning"
+    "x-request-id, request-id, openai-processing-ms, openai-version, retry-after, x-should-retry, x-tagcall-warning, "
+    "x-tagcall-turn"
 )
 MAX_AGE = "86400"
 

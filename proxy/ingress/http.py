@@ -14,7 +14,7 @@ from ..contracts import ResponseStore, TextBackend
 from ..errors import ApiError, RequestError
 from ..ids import mint_id
 from ..tracing import CLIENT_REQUEST, CURRENT, trace_of
-from ..turn import TurnOptions
+from ..turn import TurnOptions, sentence_of
 from .activity import Activity
 from .admission import Admission, owner_of
 from .apis import Api, api_of
@@ -47,6 +47,7 @@ from .state import (
     LOST,
     REASONING_CONTENT,
     REQUEST_LOG,
+    SAID,
     STOPPING,
     STORE,
     STRICT_HISTORY,
@@ -179,6 +180,9 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
         response.headers["openai-processing-ms"] = str(round(entry.elapsed_ms))
         if entry.turn.warnings:
             response.headers[WARNING] = "; ".join(entry.turn.warnings)
+        if entry.turn.tools and entry.stream is False:
+            # Names of tools may have any letters, a header has not.
+            response.headers[SAID] = sentence_of(entry.turn).encode("ascii", "replace").decode()
     response.headers["Server"] = "tagcall"
     if request.app[STOPPING].is_set():  # its client should ask on elsewhere, or later
         response.force_close()

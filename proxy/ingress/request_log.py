@@ -13,7 +13,7 @@ from parser import Tier
 from ..contracts import Usage
 from ..errors import ApiError
 from ..tracing import NO_TRACE, Trace
-from ..turn import TurnReport
+from ..turn import TurnReport, sentence_of
 
 # What the line says of a turn's usage.
 TOKENS = ("input_tokens", "cached_tokens", "output_tokens")
@@ -132,6 +132,7 @@ class RequestLog:
                 "markup_shown": dict(turn.markup),
                 "again": [why.value for why in turn.again],
                 "interrupted": turn.interrupted,
+                "answered_nothing": turn.answered_nothing and ("sentence" if turn.told_empty else "empty"),
                 "warnings": turn.warnings,
                 "misfits": dict(turn.misfits),
                 "unchecked": dict(turn.unchecked),
@@ -147,6 +148,8 @@ class RequestLog:
         }
         if self.usage is not None:
             line |= {name: getattr(self.usage, name) for name in TOKENS}
+        if self.model is not None:
+            line["said"] = sentence_of(turn)
         if self.failed is not None:
             line |= {"error": self.failed.code or self.failed.type, "error_status": self.failed.status}
             if self.failed.code == "origin_not_allowed":

@@ -40,6 +40,8 @@ STORE: web.AppKey[ResponseStore] = web.AppKey("store", ResponseStore)
 TURN_OPTIONS = web.AppKey("turn_options", TurnOptions)
 # The header, or the beginning of a comment line, that tells a client what it would not notice.
 WARNING = "x-tagcall-warning"
+# And one that says in a sentence what came of a turn with tools.
+SAID = "x-tagcall-turn"
 # How the API writes whose path was asked.
 WIRE_FORMAT = web.RequestKey("wire_format", WireFormat)
 REQUEST_LOG = web.RequestKey("request_log", RequestLog)

@@ -35,10 +35,14 @@ strictness     the schemas of strict tools
 tokens         how many tokens a text is, estimated
 answer_room    how much of a turn's answers is read
 truncation     a conversation without its oldest part
+sentence       what came of a turn, in one sentence for people
+untagged       a call without its tags, where that is text
+block_note     what became of a block, by names
 report         what happened, for logs: no text of anybody
 observer       who hears of each block as well
 """
 
+from .block_note import BlockNote
 from .call_key import CallKeys, KeyMode
 from .coercion import Coercion
 from .compaction import answer_request
@@ -48,15 +52,18 @@ from .key_habits import FixedHabit, Habits, KeyHabit, KeyHabits, Known, Speaker
 from .observer import TurnObserver
 from .offload import Offload
 from .outlet import CallRelease
-from .plan import TurnOptions
+from .plan import EmptyAnswers, TurnOptions
 from .reason import Fate, Reason, Ruling
 from .report import TurnReport
 from .run import run_turn
+from .sentence import calls_left, fault_of, in_words, sentence_of
 
 __all__ = [
+    "BlockNote",
     "CallKeys",
     "CallRelease",
     "Coercion",
+    "EmptyAnswers",
     "Fate",
     "FixedHabit",
     "Habits",
@@ -76,5 +83,9 @@ __all__ = [
     "TurnOptions",
     "TurnReport",
     "answer_request",
+    "calls_left",
+    "fault_of",
+    "in_words",
     "run_turn",
+    "sentence_of",
 ]

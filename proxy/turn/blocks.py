@@ -17,13 +17,22 @@ from .reason import Reason
 QUOTED = (
     "A call of {tool} left as text: it was taken for a quotation, because of where it stands or what the request says."
 )
-UNREADABLE = "A tool call was taken out, because it cannot be read."
+UNTAGGED = "A call of the tool '{tool}' left as text: it has no tags."
 # Of a call that was asked for once more in vain, or refused at once.
 TAKEN_OUT = {
     Reason.NO_KEY: "A call of {tool} was taken out, because it did not carry the key for calls.",
     Reason.WRONG_KEY: "A call of {tool} was taken out, because it carried another key for calls than its own.",
     Reason.IN_OUTPUT: "A call of {tool} was taken out, because it stands in the output of a tool.",
+    Reason.UNDECLARED: "A call of {tool} was taken out, because no such tool is offered.",
 }
+
+
+def unreadable(name: str) -> str:
+    """What a client is told of a block that cannot be read, of a tool of that name if there is one."""
+    return f"A call of the tool '{name}' was taken out, because it cannot be read." if name else _UNREADABLE
+
+
+_UNREADABLE = "A tool call was taken out, because it cannot be read."
 
 
 @dataclass(frozen=True, slots=True)

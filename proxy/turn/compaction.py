@@ -131,7 +131,7 @@ class _Summary:
                             self.called = True
                         case TurnFinished(usage, incomplete):
                             self.usage += usage
-                            self.text = "".join(pieces).strip()
+                            self.text = "" if self.report.answered_nothing else "".join(pieces).strip()
                             self.failure = self._fault(incomplete)
                         case TurnFailed():
                             self.failure = event

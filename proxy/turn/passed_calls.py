@@ -7,6 +7,7 @@ a broken one --------> what there is of it, text, or taken out
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,7 +15,8 @@ from parser import CallCompleted, CallMalformed, CallStarted, Tier
 from prompts import Place
 
 from ..contracts import ToolCallArguments, ToolCallEnded, ToolCallStarted
-from .blocks import QUOTED, TAKEN_OUT, UNREADABLE, MeantCall, begun_arguments, is_markup
+from .block_note import BlockNote, name_in, told_name
+from .blocks import QUOTED, TAKEN_OUT, MeantCall, begun_arguments, is_markup, unreadable
 from .call_key import Carried
 from .calls import CallGate
 from .coercion import Coerced, Coercion
@@ -123,7 +125,8 @@ class PassedCalls:
         raw = call.before + call.raw
         if self._standing.doubted:
             # The whole answer is asked for once more: none of its calls leaves, or it would come twice.
-            self.rulings.append(Ruling(Fate.GONE, Reason.JOINED, read.name))
+            self.rulings.append(ruling := Ruling(Fate.GONE, Reason.JOINED, read.name))
+            self._report.note(self._note(ruling, call.name), call.raw)
             self._said.pass_call(call.name, raw)
             return
         at = replace(self._standing, quoted=quoted, held=held, left=self._outlet.is_over)
@@ -138,13 +141,14 @@ class PassedCalls:
     def _refuse(self, ruling: Ruling, read: ReadCall, *, cut: bool) -> None:
         """It leaves as no call, at least not now."""
         block, reason = read.call.raw, ruling.reason
+        note = self._note(ruling, read.call.name)
         if ruling.fate is Fate.AGAIN:
             # Counted by what comes of it.
-            self._report.doubt(reason, block)
+            self._report.note(note, block)
             self._outlet.keep(reason)
             self._standing = replace(self._standing, doubted=True)
         else:
-            self._report.refuse(reason, block)
+            self._report.refuse(reason, note, block)
         if self._outlet.leaving == read.call.index:
             self._break(f"the call was refused: {reason}", cut=cut)
             return
@@ -153,8 +157,23 @@ class PassedCalls:
             self.stop = Stop(None)
         elif reason is Reason.UNDECLARED:
             self._said.pass_call(read.call.name, read.call.before + block)
+            self.lost.append(TAKEN_OUT[reason].format(tool=f"'{note.name}'" if note.name else "a tool"))
         else:
             self._take_out(ruling, read.call)
+
+    def _note(
+        self, ruling: Ruling, written: str, problem: str = "", rules: Sequence[str] = (), *, fenced: bool | None = None
+    ) -> BlockNote:
+        written = told_name(masked(written, self._plan.key.key))
+        return BlockNote(
+            attempt=self._report.attempt,
+            ruling=ruling,
+            name=ruling.name or written,
+            written=written,
+            problem=masked(problem or ruling.problem, self._plan.key.key),
+            rules=tuple(rules),
+            fenced=self._said.before.count("```") % 2 == 1 if fenced is None else fenced,
+        )
 
     def _take_out(self, ruling: Ruling, call: CallCompleted) -> None:
         """A quotation is text, as is JSON without any notation of ours; all else is taken out."""
@@ -178,7 +197,8 @@ class PassedCalls:
         # A call that has no key goes behind no other: it would be run as one that is whole.
         if cut and meant is not None and (meant.keyed or not self._standing.good):
             # Cut off, but meant: it leaves as far as it has come, as one whose arguments nobody can read.
-            self.rulings.append(Ruling(Fate.CALL, Reason.CUT, meant.name))
+            self.rulings.append(ruling := Ruling(Fate.CALL, Reason.CUT, meant.name))
+            self._report.note(self._note(ruling, meant.name), block.raw)
             self._said.flush()
             self._outlet.pass_call([
                 ToolCallStarted(self._gate.ids.take(meant.id), meant.name),
@@ -187,28 +207,34 @@ class PassedCalls:
             ])  # fmt: skip
             return
         reason = masked(block.reason, self._plan.key.key)
-        self._report.refuse(reason, block.raw)
+        name = name_in(masked(block.raw, self._plan.key.key))
+        raw = block.before + block.raw
         if block.index is not None and block.index == self._outlet.leaving:
+            ruling = Ruling(Fate.REFUSE, Reason.CUT if cut else Reason.BROKEN, problem=reason)
+            self._report.refuse(reason, self._note(ruling, name), block.raw)
             self._break(f"the call cannot be read: {reason}", cut=cut)
             return
-        raw = block.before + block.raw
         # One that stands so in the request, or in a quotation, is quoted: asking anew would bring it again.
         quoted = Place(self._said.before).is_quoted or self._gate.is_quoted_text(block.raw)
         if quoted or not block.meant:
-            self.rulings.append(Ruling(Fate.TEXT, Reason.QUOTED if quoted else Reason.MENTION, problem=block.reason))
+            ruling = Ruling(Fate.TEXT, Reason.QUOTED if quoted else Reason.MENTION, problem=block.reason)
+            self.rulings.append(ruling)
+            self._report.refuse(reason, self._note(ruling, name), block.raw)
             self._report.show_markup("quotation" if quoted else "mention")
             self._said.show_block(raw)
             return
         fate = Fate.AGAIN if self._standing.first and not self._standing.good else Fate.GONE
-        self.rulings.append(Ruling(fate, Reason.MALFORMED, problem=block.reason))
+        self.rulings.append(ruling := Ruling(fate, Reason.MALFORMED, problem=block.reason))
+        self._report.refuse(reason, self._note(ruling, name), block.raw)
         if not self._standing.good:
             self._outlet.keep(Reason.MALFORMED)
-        self._lose(raw, UNREADABLE)
+        self._lose(raw, unreadable(name))
 
     def take_out_half(self, raw: str) -> None:
         """The beginning of a block, in which the answer was cut."""
-        self.rulings.append(Ruling(Fate.GONE, Reason.CUT))
-        self._lose(raw, UNREADABLE)
+        self.rulings.append(ruling := Ruling(Fate.GONE, Reason.CUT))
+        self._report.note(self._note(ruling, ""), raw)
+        self._lose(raw, unreadable(""))
 
     def _lose(self, raw: str, told: str) -> None:
         """A block goes, and the client is `told`."""
@@ -231,7 +257,9 @@ class PassedCalls:
         # What the schema took of arguments that have left as they were written helped nobody,
         # but for a remark beside them.
         taken = [rule for rule in fitted.coercions if not live or rule == Coercion.REMARK]
-        self._report.take_call(call.tier.value, (*call.repairs, *taken), ruling.name, call.raw)
+        rules = (*call.repairs, *taken)
+        note = self._note(ruling, call.name, rules=rules or (() if call.tier is Tier.VALID else (call.tier.value,)))
+        self._report.take_call(call.tier.value, rules, note, call.raw)
         self.rulings.append(ruling)
         keyed = self._standing.behind_keyed or read.carried is Carried.RIGHT
         self._standing = replace(self._standing, good=self._standing.good or ruling.is_good, behind_keyed=keyed)

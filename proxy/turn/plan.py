@@ -39,6 +39,13 @@ from .strictness import ToolSchemas
 LONGEST_ECHO = 200
 
 
+class EmptyAnswers(Enum):
+    """What a client gets where the model has said nothing that is left."""
+
+    SENTENCE = "sentence"
+    EMPTY = "empty"
+
+
 @dataclass(frozen=True, slots=True)
 class TurnOptions:
     """What the owner of the proxy chose for every turn."""
@@ -52,6 +59,7 @@ class TurnOptions:
     held_calls: HeldCalls = field(default_factory=HeldCalls)
     max_answer: int = MAX_ANSWER
     """Bytes of text and thoughts that are read of one turn."""
+    empty_answers: EmptyAnswers = EmptyAnswers.SENTENCE
 
 
 @dataclass(frozen=True)

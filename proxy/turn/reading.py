@@ -41,16 +41,18 @@ from ..contracts import (
 )
 from ..errors import BackendError
 from .answer_room import AnswerRoom
-from .blocks import half_a_block
+from .blocks import QUOTED, UNTAGGED, half_a_block
 from .calls import CallGate
 from .filters import masked
 from .outlet import Outlet
 from .passed_calls import PassedCalls, Stop
 from .plan import Attempt, Plan
+from .reason import Reason
 from .report import TurnReport
 from .shown_text import ShownText
 from .thoughts import Thoughts
 from .tokens import Spent
+from .untagged import LOOKED_AT, call_in_code, untagged_call
 from .verdict import Answer, Ending
 
 
@@ -102,6 +104,10 @@ class Reading:
         self._said = said = ShownText(plan, attempt, outlet, report, lines, early=early)
         self._calls = None if gate is None else PassedCalls(gate, attempt, report, outlet, said)
         self._parser = self._new_parser()
+        self._report = report
+        # The beginning of the text, in which a call without its tags may stand.
+        self._head: list[str] | None = [] if plan.offers and not plan.demands else None
+        self._head_room = LOOKED_AT
         # Whether the parser is in the middle of a call: its text is of the arguments.
         self._in_call = False
         self._end = _End()
@@ -152,7 +158,19 @@ class Reading:
             self._outlet.speak()
         if self._calls is not None and not error:
             self._calls.finish()
+            self._look_for_untagged(self._calls)
         return self._outlet.take()
+
+    def _look_for_untagged(self, calls: PassedCalls) -> None:
+        """Tells of a call that is text, in an answer that has no other."""
+        if not self._head or calls.rulings:
+            return
+        text, offered = "".join(self._head), self._plan.offered
+        if (shown := call_in_code(text, offered)) is not None:
+            tool, fenced = shown
+            self._report.see_text(Reason.QUOTED, tool, QUOTED.format(tool=f"the tool '{tool}'"), fenced=fenced)
+        elif (untagged := untagged_call(text, offered)) is not None:
+            self._report.see_text(Reason.UNTAGGED, untagged, UNTAGGED.format(tool=untagged))
 
     @property
     def answer(self) -> Answer:
@@ -344,6 +362,9 @@ class Reading:
         if self._end.over:
             self._end.goes_on = self._end.goes_on or bool(text.strip())
             return
+        if self._head is not None and self._head_room > 0:
+            self._head.append(text)
+            self._head_room -= len(text)
         self._said.feed(text)
         if self._plan.request.stop:
             self._look_for_stop()

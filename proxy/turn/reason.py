@@ -29,6 +29,8 @@ class Reason(StrEnum):
     """A call is shown, or a block stands so in the request."""
     UNDECLARED = "undeclared"
     """A call of a tool that is not on offer."""
+    UNTAGGED = "untagged"
+    """JSON of a call without its tags, in an answer in which that is text."""
     WRONG_KEY = "wrong_key"
 
     # of a call that is right, and may not be wanted yet

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..contracts import Lane
+from .block_note import BlockNote
 from .observer import TurnObserver
-from .reason import Reason
+from .reason import Fate, Reason, Ruling
 
 
 @dataclass(slots=True)
@@ -24,6 +25,8 @@ class TurnReport:
     `truncated` counts the entries of the conversation that were left out because it was too long. `warnings` are
     sentences for the client, about what it may miss. `lane` is how the backend found the conversation, if it keeps any.
     `held`: the decoder was asked to hold the calls to their schemas; `unheld` is why not, where it was wanted.
+    `notes` say of each block in order what became of it. `answered_nothing`: of no answer anything was left, and with
+    `told_empty` the client got a sentence of ours in its place.
     `observer` hears of each block, whose words nothing here holds.
     """
 
@@ -45,6 +48,9 @@ class TurnReport:
     spoilt: str | None = None
     held: bool = False
     unheld: str | None = None
+    notes: list[BlockNote] = field(default_factory=list)
+    answered_nothing: bool = False
+    told_empty: bool = False
     observer: TurnObserver | None = None
 
     def offer(self, names: Iterable[str]) -> None:
@@ -55,27 +61,41 @@ class TurnReport:
         """Results of the conversation did not pair with their calls; this was done about it."""
         self.paired.update(repairs)
 
-    def take_call(self, tier: str, rules: Sequence[str], name: str, block: str) -> None:
+    def take_call(self, tier: str, rules: Sequence[str], note: BlockNote, block: str) -> None:
         """A call was read from this block, with the help of these rules."""
         self.tiers[tier] += 1
         self.repairs.update(rules)
+        self.note(note, block)
+
+    def note(self, note: BlockNote, block: str) -> None:
+        """This was made of a block. Nothing is counted."""
+        self.notes.append(note)
         if self.observer is not None:
-            self.observer.took(name, tier, rules, block)
+            self.observer.judged(note, block)
+
+    @property
+    def attempt(self) -> int:
+        """How many answers were asked for before the one that is read."""
+        return len(self.again)
 
     def pass_on(self, names: Iterable[str]) -> None:
         """Calls left for the client."""
         self.calls += names
 
-    def refuse(self, reason: str, block: str) -> None:
+    def refuse(self, reason: str, note: BlockNote, block: str) -> None:
         """A block did not leave as a call."""
         self.refused[reason] += 1
-        if self.observer is not None:
-            self.observer.refused(reason, block)
+        self.note(note, block)
 
-    def doubt(self, reason: str, block: str) -> None:
-        """A block may not be meant as a call. Counted by what comes of it."""
-        if self.observer is not None:
-            self.observer.refused(reason, block)
+    def see_text(self, reason: Reason, tool: str, warning: str, *, fenced: bool = False) -> None:
+        """A call of this tool stands in the answer where it is text to the parser as well."""
+        ruling = Ruling(Fate.TEXT, reason, tool)
+        self.notes.append(BlockNote(attempt=self.attempt, ruling=ruling, name=tool, fenced=fenced))
+        self.warn(warning)
+
+    def end_with_nothing(self, *, told: bool) -> None:
+        """Nothing of any answer is left; `told`: a sentence of ours leaves in its place."""
+        self.answered_nothing, self.told_empty = True, told
 
     def lose(self, reason: str) -> None:
         """A block that was doubted did not come again, and nothing else did."""

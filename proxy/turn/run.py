@@ -22,7 +22,18 @@ from functools import partial
 
 from prompts import untrusted_strings
 
-from ..contracts import AnswerMessageEnded, Prompt, TextBackend, TurnEvent, TurnFailed, TurnRequest, Usage
+from ..contracts import (
+    AnswerMessageEnded,
+    AnswerText,
+    Prompt,
+    TextBackend,
+    ToolCallStarted,
+    TurnEvent,
+    TurnFailed,
+    TurnFinished,
+    TurnRequest,
+    Usage,
+)
 from ..errors import BackendError, RequestError
 from ..ids import MintId, mint_id
 from .answer_room import AnswerRoom
@@ -35,12 +46,16 @@ from .lane_end import LaneEnd
 from .offload import OffloadIfLong, is_long
 from .outlet import names_of_calls, text_of
 from .passed_calls import Stop
-from .plan import Again, Attempt, Plan, Try, TurnOptions
+from .plan import Again, Attempt, EmptyAnswers, Plan, Try, TurnOptions
 from .prompting import Prompts, estimated_usage
 from .reading import Reading
 from .reason import Reason
 from .report import TurnReport
+from .sentence import calls_left, empty_answer
 from .verdict import Answer, end_of, held_to_format, next_attempt, settled
+
+# Of a turn's events those that a client shows, or acts on.
+_SEEN = (AnswerText, ToolCallStarted)
 
 
 class Turn:
@@ -62,6 +77,8 @@ class Turn:
         self._reading: Reading
         # Whether the backend holds its model to the format of an answer that leaves while it is written.
         self._held = False
+        # Whether anything left that a client shows.
+        self._shown = False
         self._told_ignored = frozenset[str]()
         report.offer(tool.name for tool in plan.offered)
         report.pair(plan.request.repairs)
@@ -81,6 +98,7 @@ class Turn:
                 async for batch in batches:
                     events = batch if self._beside is None else await self._parsable(self._beside, batch)
                     if events:
+                        self._shown = self._shown or any(isinstance(event, _SEEN) for event in events)
                         self._lane_end.note(events)
                         yield events
         finally:
@@ -116,17 +134,34 @@ class Turn:
                 if plan.keep_for is None and (first.said.shown or answer.said.shown):
                     # Behind the words that announced a call, which are a message of their own.
                     yield [AnswerMessageEnded()]
+        last = end_of(answer, plan, self._usage)
+        report.pass_on(names_of_calls(last))
+        self._warn_of(answer)
+        yield self._instead_of_nothing([self._without_key(event) for event in last], answer)
+
+    def _warn_of(self, answer: Answer) -> None:
+        """Of what the client may miss, or would not expect."""
         for name in answer.let_misfits:
-            report.let_misfit(name)
+            self._report.let_misfit(name)
+        for note in calls_left(self._report):
+            if note.renamed:
+                self._report.warn(f"A call of '{note.renamed}' left as one of '{note.name}', which was meant.")
         # By now the backend has met its models.
         self._tell_ignored()
         for sentence in answer.lost:
-            report.warn(sentence)
+            self._report.warn(sentence)
         if self._room.full:
-            report.warn(f"The answer was cut: it is longer than --max-answer, {plan.options.max_answer:,} bytes.")
-        last = end_of(answer, plan, self._usage)
-        report.pass_on(names_of_calls(last))
-        yield [self._without_key(event) for event in last]
+            longest = self._plan.options.max_answer
+            self._report.warn(f"The answer was cut: it is longer than --max-answer, {longest:,} bytes.")
+
+    def _instead_of_nothing(self, last: list[TurnEvent], answer: Answer) -> list[TurnEvent]:
+        """The turn's last events. Where it would end without any that a client shows, with a sentence before them."""
+        whole = answer.ending.incomplete is None and not answer.ending.by_stop_string
+        if self._shown or len(last) > 1 or not isinstance(last[-1], TurnFinished) or not whole:
+            return last
+        told = self._plan.options.empty_answers is EmptyAnswers.SENTENCE and self._plan.output is None
+        self._report.end_with_nothing(told=told)
+        return [AnswerText(empty_answer(self._report)), *last] if told else last
 
     def _without_key(self, event: TurnEvent) -> TurnEvent:
         """What is said of a failure may repeat what was asked, or written."""

@@ -66,8 +66,11 @@ def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ("more", "said"),
     [
         ({}, "m  3.2 s  answered"),
-        ({"client": "Obsidian", "calls": ["read", "search"]}, "Obsidian  m  3.2 s  called read, search"),
-        ({"again": ["loop"]}, "m  3.2 s  answered, asked again (loop)"),
+        ({"client": "Obsidian", "said": "called read, search"}, "Obsidian  m  3.2 s  called read, search"),
+        (
+            {"outcome": "client gone", "calls": ["read"], "said": "called read"},
+            "m  3.2 s  the client left; called read",
+        ),
         ({"outcome": "client gone", "status": None}, "m  3.2 s  the client left"),
         (
             {"outcome": "failed", "error": "backend_auth", "error_status": 503},

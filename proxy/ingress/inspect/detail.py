@@ -27,7 +27,7 @@ def detail(record: TurnRecord) -> dict[str, object]:
         "message": record.error and record.error.message,
         "asked": None if words.body is None else parse_json_object(words.body),
         "answers": [_answer(turn, record.began) for turn in words.heard],
-        "blocks": [{"mark": each.mark.value, "why": each.why, "block": each.block} for each in record.marks],
+        "blocks": [{**each.row, "block": each.block} for each in record.marks],
         "left": [_left(row, record.began) for row in words.left],
         "lines": any(turn.lines for turn in words.heard),
     }

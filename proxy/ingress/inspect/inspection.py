@@ -47,6 +47,7 @@ class Inspection:
         record.changed = lambda: self.feed.tell(record.id)
         self.log.begin(record, request, request.owner, entry.body)
         entry.turn.observer = record
+        record.report = entry.turn
         record.changed()
         try:
             yield record

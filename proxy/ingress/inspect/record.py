@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from parser import Tier
-
 from ...contracts import BackendEvent, Prompt, TurnEvent, TurnFailed, TurnFinished, Usage
 from ...errors import ApiError
+from ...turn import BlockNote, Reason, TurnReport, calls_left, fault_of, in_words, sentence_of
 from .words import HeardTurn, KeptWords
 
 # Blocks of one turn that are marked: an answer may be nothing but tags.
@@ -18,19 +17,43 @@ MOST_MARKS = 100
 
 
 class Mark(StrEnum):
+    """What became of a block, as the page names it."""
+
     VALID = "valid"
+    """It left as a call, as it was written."""
     REPAIRED = "repaired"
+    """It left as a call, and something was changed or named otherwise."""
+    MISFIT = "does not fit"
+    """It left as a call although its arguments do not fit."""
+    CUT = "cut"
+    """It left as far as it had come when the answer was cut."""
+    DISCARDED = "discarded"
+    """It was a call, of an answer that did not leave."""
     REFUSED = "refused"
+    """It did not leave as a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotedBlock:
+    """A block that a model wrote, as it wrote it where words are kept."""
+
+    note: BlockNote
+    block: str
 
 
 @dataclass(frozen=True, slots=True)
 class MarkedBlock:
-    """A block that a model wrote. `why` are the rules that helped, or the reason why it is no call."""
+    """`why` says in words what helped, or why it is no call."""
 
     mark: Mark
     name: str | None
     why: tuple[str, ...]
+    attempt: int
     block: str
+
+    @property
+    def row(self) -> dict[str, object]:
+        return {"mark": self.mark.value, "name": self.name, "why": self.why, "attempt": self.attempt + 1}
 
 
 class TurnState(StrEnum):
@@ -72,7 +95,11 @@ class TurnRecord:
         self.owner = owner
         self.group = id
         self.end: Hashable = None
-        self.marks: list[MarkedBlock] = []
+        self.report = TurnReport()
+        """What the turn says of itself; it is filled while it runs."""
+        self.question = ""
+        """How the newest message of the user begins, where words are kept."""
+        self.blocks: list[NotedBlock] = []
         self.state = TurnState.RUNNING
         self.first: float | None = None
         self.over: float | None = None
@@ -96,27 +123,40 @@ class TurnRecord:
         """They are not kept any more; names and numbers stay."""
         self.kept = None
         self.dropped = True
-        self.marks = [replace(each, block="") for each in self.marks]
+        self.question = ""
+        self.blocks = [replace(each, block="") for each in self.blocks]
 
     # What the turn makes of what the model wrote
 
-    def took(self, name: str, tier: str, rules: Sequence[str], block: str) -> None:
-        why = tuple(rules) or (() if tier == Tier.VALID.value else (tier,))
-        self._mark(Mark.REPAIRED if why else Mark.VALID, name, why, block)
-
-    def refused(self, reason: str, block: str) -> None:
-        self._mark(Mark.REFUSED, None, (reason,), block)
-
-    def _mark(self, mark: Mark, name: str | None, why: tuple[str, ...], block: str) -> None:
-        # Without words the reason is a name of ours: what a block that cannot be read has instead is the model's.
-        kept = self.kept is not None
-        if mark is Mark.REFUSED and not kept:
-            why = tuple(reason if reason.isidentifier() else "malformed" for reason in why)
-        if len(self.marks) == MOST_MARKS:
+    def judged(self, note: BlockNote, block: str) -> None:
+        if len(self.blocks) == MOST_MARKS:
             return
-        self.marks.append(MarkedBlock(mark, name, why, block if kept else ""))
+        self.blocks.append(NotedBlock(note, block if self.kept is not None else ""))
         if self.kept is not None:
             self.kept.note_block(block)
+
+    @property
+    def marks(self) -> list[MarkedBlock]:
+        """What has become of each block by now."""
+        left = calls_left(self.report)
+        newest = self.report.attempt if self.over is None else None
+        return [self._marked(each, left=each.note in left or each.note.attempt == newest) for each in self.blocks]
+
+    def _marked(self, each: NotedBlock, *, left: bool) -> MarkedBlock:
+        note, why = each.note, list[str]()
+        if not note.is_call:
+            mark, why = Mark.REFUSED, [fault_of(note)]
+        elif not left:
+            mark, why = Mark.DISCARDED, [] if note.reason is Reason.GOOD else [fault_of(note)]
+        else:
+            if note.renamed:
+                why.append(f"renamed from {note.renamed}")
+            why += [in_words(rule) for rule in note.rules]
+            special = {Reason.ARGUMENTS_MISFIT: Mark.MISFIT, Reason.CUT: Mark.CUT}
+            mark = special.get(note.reason, Mark.REPAIRED if why else Mark.VALID)
+        if note.problem and self.kept is not None:  # it may repeat what the model wrote
+            why.append(note.problem)
+        return MarkedBlock(mark, note.name or None, tuple(why), note.attempt, each.block)
 
     # What leaves
 
@@ -133,8 +173,8 @@ class TurnRecord:
                     self.state, self.error = TurnState.FAILED, error
                 case _:
                     pass
-        if len(self.marks) != self._told:
-            self._told = len(self.marks)
+        if len(self.blocks) != self._told:
+            self._told = len(self.blocks)
             self.changed()
 
     def left(self, events: Iterable[dict[str, object]], now: float) -> None:
@@ -198,7 +238,12 @@ class TurnRecord:
             "path": self.route,
             "model": self.model,
             "state": self.state.value,
-            "calls": [{"mark": each.mark.value, "name": each.name, "why": each.why} for each in self.marks],
+            "said": None if self.over is None else sentence_of(self.report),
+            "question": self.question,
+            "tools": len(self.report.tools),
+            "attempts": self.report.attempt + 1,
+            "reasons": sorted({each.note.reason.value for each in self.blocks} | set(self.report.again)),
+            "calls": [each.row for each in self.marks],
             "first_seconds": _since(self.began, self.first),
             "seconds": _since(self.began, self.over),
             "input_tokens": usage and usage.input_tokens,

@@ -10,9 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
+from prompts import Text, UserTurn
+
 from ...contracts import TurnRequest
 from .record import TurnRecord
 from .words import ENTRY, KeptWords
+
+# Characters of a question by which a row is known.
+QUESTION = 90
 
 
 class TurnLog:
@@ -39,6 +44,7 @@ class TurnLog:
         self._records[record.id] = record
         self._find_group(record, request, owner)
         if self.keeps_words:
+            record.question = _question(request)
             record.kept = KeptWords(owner, body, lambda size: self._grow(record, size))
             # Its strings are once more in what the prompts are made of.
             self._grow(record, 2 * len(body or b"") + ENTRY)
@@ -76,3 +82,11 @@ class TurnLog:
             return
         self.used -= record.kept.size
         record.drop_words()
+
+
+def _question(request: TurnRequest) -> str:
+    """How the newest message of the user begins, on one line."""
+    asked = next((entry for entry in reversed(request.transcript.entries) if isinstance(entry, UserTurn)), None)
+    text = next((part.text for part in asked.parts if isinstance(part, Text)), "") if asked else ""
+    words = " ".join(text[: 4 * QUESTION].split())
+    return words if len(words) <= QUESTION else f"{words[:QUESTION].rstrip()}…"

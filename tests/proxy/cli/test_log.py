@@ -62,7 +62,7 @@ async def test_each_turn_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     async with followed(LogOptions(), api_key=("secret",)):
         [line] = await printed(capsys, 1)
     assert re.fullmatch(r"\d\d:\d\d:\d\d  done  m  \d+\.\d\d s  100 -> 20 tokens  .*", line)
-    assert line.endswith("  read_note repaired (trailing-comma)  Obsidian")
+    assert line.endswith("  called read_note (mended: trailing comma)  Obsidian")
 
 
 async def test_full_shows_what_the_model_was_shown_and_wrote(capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,7 +85,9 @@ async def test_full_says_what_is_missing() -> None:
 async def test_json_is_an_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     async with followed(LogOptions(as_json=True)):
         [line] = await printed(capsys, 1)
-    assert json.loads(line)["calls"] == [{"mark": "repaired", "name": "read_note", "why": ["trailing-comma"]}]
+    assert json.loads(line)["calls"] == [
+        {"mark": "repaired", "name": "read_note", "why": ["trailing comma"], "attempt": 1}
+    ]
 
 
 async def test_without_the_key_it_says_so() -> None:

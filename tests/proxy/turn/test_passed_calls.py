@@ -32,7 +32,8 @@ from proxy.turn import (
     Speaker,
     TurnReport,
 )
-from proxy.turn.blocks import QUOTED, TAKEN_OUT, UNREADABLE
+from proxy.turn.block_note import BlockNote
+from proxy.turn.blocks import QUOTED, TAKEN_OUT, unreadable
 from proxy.turn.call_key import TurnKey
 from proxy.turn.passed_calls import Stop
 from proxy.turn.plan import Try
@@ -70,7 +71,7 @@ def test_a_call_that_goes_round_is_held_once() -> None:
 def test_undeclared_calls_are_counted_and_leave_nothing() -> None:
     reading = reading_of()
     assert read(reading, [TextPiece(write_call("rm", "{}") * 2)]) == []
-    assert reading.answer == Answer(rulings=(Ruling(Fate.GONE, Reason.UNDECLARED),) * 2)
+    assert reading.answer == Answer(rulings=(Ruling(Fate.GONE, Reason.UNDECLARED),) * 2, lost=(NOT_OFFERED,) * 2)
 
 
 def test_one_call_is_enough_where_one_was_asked_for() -> None:
@@ -103,13 +104,15 @@ class Heard:
 
     notes: list[tuple[object, ...]] = field(default_factory=list)
 
-    def took(self, name: str, tier: str, rules: Sequence[str], block: str) -> None:
-        self.notes.append((name, tier, *rules, block))
+    def judged(self, note: BlockNote, block: str) -> None:
+        if note.is_call:
+            self.notes.append((note.name, *note.rules, block))
+        else:
+            told = note.problem if note.reason in {Reason.MALFORMED, Reason.QUOTED, Reason.MENTION} else ""
+            self.notes.append((told or note.reason, block))
 
-    def refused(self, reason: str, block: str) -> None:
-        self.notes.append((reason, block))
 
-
+NOT_OFFERED = TAKEN_OUT[Reason.UNDECLARED].format(tool="'rm'")
 KEY = "7qhvxmrtbz"
 WHO = Speaker("", "m")
 AUTO, REQUIRED = KeyMode.AUTO, KeyMode.REQUIRED
@@ -154,11 +157,16 @@ def played(text: str, setting: Mapping[str, Any]) -> tuple[Reading, TurnReport, 
 @pytest.mark.parametrize(
     ("block", "setting", "note", "known"),
     [
-        (READ_A, {}, ("read_note", "A"), {"calls": 1}),
-        (READ_A.replace("}}", ",}}"), {}, ("read_note", "B", "trailing-comma"), {"calls": 1}),
-        (write_call("read_note", NUMBER), {}, ("read_note", "A", "coerced_number"), {"calls": 1}),
-        (write_call("read_note", NUMBER), LIVE, ("read_note", "A"), {"calls": 1}),
-        (write_call("rm", "{}"), {}, ("undeclared",), {"ruling": Ruling(Fate.GONE, Reason.UNDECLARED)}),
+        (READ_A, {}, ("read_note",), {"calls": 1}),
+        (READ_A.replace("}}", ",}}"), {}, ("read_note", "trailing-comma"), {"calls": 1}),
+        (write_call("read_note", NUMBER), {}, ("read_note", "coerced_number"), {"calls": 1}),
+        (write_call("read_note", NUMBER), LIVE, ("read_note",), {"calls": 1}),
+        (
+            write_call("rm", "{}"),
+            {},
+            ("undeclared",),
+            {"lost": (NOT_OFFERED,), "ruling": Ruling(Fate.GONE, Reason.UNDECLARED)},
+        ),
         (READ_A, {"said": READ_A}, ("quoted",), {}),
         (READ_A, {"key": REQUIRED}, ("no_key",), {"lost": (WITHOUT_KEY,)}),
         (
@@ -185,13 +193,18 @@ def played(text: str, setting: Mapping[str, Any]) -> tuple[Reading, TurnReport, 
             ("wrong_key",),
             {"lost": (OF_WRONG_KEY,)},
         ),
-        (BROKEN, {}, (COMMA,), {"lost": (UNREADABLE,), "ruling": Ruling(Fate.AGAIN, Reason.MALFORMED, problem=COMMA)}),
+        (
+            BROKEN,
+            {},
+            (COMMA,),
+            {"lost": (unreadable("read_note"),), "ruling": Ruling(Fate.AGAIN, Reason.MALFORMED, problem=COMMA)},
+        ),
         (BROKEN, {"said": BROKEN}, (COMMA,), {}),
         (UNFIT, {"tools": STRICT}, ("arguments_misfit",), {"ruling": Ruling(Fate.REFUSE, *MISFIT)}),
-        (UNFIT, {}, ("read_note", "A"), {"calls": 1, "ruling": Ruling(Fate.AGAIN, *MISFIT, then=Fate.CALL)}),
-        (UNFIT, {"number": Try.SECOND}, ("read_note", "A"), {"calls": 1}),
-        (UNFIT, LIVE, ("read_note", "A"), {"calls": 1}),
-        (BARE, {"bare_calls": True}, ("read_note", "C", "bare-answer"), {"calls": 1}),
+        (UNFIT, {}, ("read_note",), {"calls": 1, "ruling": Ruling(Fate.AGAIN, *MISFIT, then=Fate.CALL)}),
+        (UNFIT, {"number": Try.SECOND}, ("read_note",), {"calls": 1}),
+        (UNFIT, LIVE, ("read_note",), {"calls": 1}),
+        (BARE, {"bare_calls": True}, ("read_note", "bare-answer"), {"calls": 1}),
         (BARE, {"bare_calls": True, "key": REQUIRED}, ("no_key",), {}),
         (BARE, {"bare_calls": True, "cut": "content_filter"}, (CUT,), {}),
     ],
@@ -202,11 +215,11 @@ def test_of_each_block_is_told_what_it_was_taken_for(
     """Its words are for who watches; counted is what became of it."""
     reading, report, heard, _ = played(block, setting)
     assert heard.notes == [(*note, block)]
-    what, *tier = note
-    asked = bool(reading.answer.doubtful)
-    assert (report.refused, report.tiers) == ({} if tier or asked else {what: 1}, {tier[0]: 1} if tier else {})
-    assert report.repairs == dict.fromkeys(tier[1:], 1)
-    assert report.taken_out == ({"block": 1} if "lost" in known else {})
+    what, *rules = note
+    asked, called = bool(reading.answer.doubtful), what == "read_note"
+    assert (report.refused, report.tiers.total()) == ({} if called or asked else {what: 1}, called)
+    assert report.repairs == dict.fromkeys(rules, 1)
+    assert report.taken_out == ({"block": 1} if "lost" in known and what != "undeclared" else {})
     answer = reading.answer
     [ruling] = answer.rulings
     assert (answer.calls, answer.lost) == (known.get("calls", 0), known.get("lost", ()))
@@ -316,7 +329,7 @@ def test_a_cut_call_with_the_key_leaves_as_far_as_it_came(before: str, keep_for:
     assert left[-3:] == HALF_LEFT
     assert (reading.answer.calls, report.refused) == (bool(before), {})
     assert report.calls == ["read_note"] * (1 + bool(before))
-    assert len(heard.notes) == bool(before)
+    assert [note[0] for note in heard.notes] == ["read_note"] * (1 + bool(before))
 
 
 def test_so_does_one_without_where_nothing_can_be_quoted_but_behind_no_other() -> None:
@@ -330,7 +343,7 @@ def test_so_does_one_without_where_nothing_can_be_quoted_but_behind_no_other() -
     assert reading.answer.lost == ()
     reading, report, _, left = played(READ_B + half, CUT_OFF)
     assert (len(left), left[-1]) == (3, ToolCallEnded())
-    assert (reading.answer.lost, report.refused) == ((UNREADABLE,), {"the call is cut off": 1})
+    assert (reading.answer.lost, report.refused) == ((unreadable("read_note"),), {"the call is cut off": 1})
     assert reading.answer.rulings[1].fate is Fate.GONE
 
 

@@ -28,7 +28,7 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.turn import CallRelease, FixedHabit, KeyMode, Reason, Speaker, TurnReport
-from proxy.turn.blocks import UNREADABLE
+from proxy.turn.blocks import unreadable
 from proxy.turn.call_key import TurnKey
 from proxy.turn.left_text import Said
 from proxy.turn.passed_calls import Stop
@@ -134,7 +134,7 @@ def test_half_a_tag_is_text_unless_the_answer_was_cut_in_it(tag: str, is_half: b
         events: list[BackendEvent] = [TextPiece(written + tag)]
         left = read(reading, [*events, end] if error is None else events, error)
         out = is_half and (end is CUT or error is GONE)
-        assert reading.answer.lost == ((UNREADABLE,) if out else ())
+        assert reading.answer.lost == ((unreadable(""),) if out else ())
         assert report.taken_out == ({"block": 1} if out else {})
         shown = left if keep_for is None else reading.answer.kept
         assert _joined(shown) == [written if out else written + tag]
@@ -146,7 +146,7 @@ def test_a_block_that_cannot_be_read_is_kept_with_the_text_that_must_be_json() -
     text = '{"a": "<tool_call>{x}</tool_call>"}'
     reading = reading_of(keep_for=Reason.OUTPUT_INVALID)
     assert read(reading, [TextPiece(text)]) == []
-    assert (reading.answer.written, reading.answer.lost) == (text, (UNREADABLE,))
+    assert (reading.answer.written, reading.answer.lost) == (text, (unreadable(""),))
     early = reading_of(keep_for=Reason.OUTPUT_INVALID, early=True)
     assert _joined(read(early, [MessagePhase("final_answer"), TextPiece(text), MessageEnded()])) == [text]
     assert (early.answer.written, early.answer.lost, early.answer.said.shown) == (text, (), True)
@@ -167,7 +167,7 @@ def test_text_behind_a_call_behind_json_that_left_early_is_shown() -> None:
     early = reading_of(keep_for=Reason.OUTPUT_INVALID, early=True)
     left = read(early, [TextPiece(f'{{"a": 1}}\n{READ_A}So: {BROKEN}done.')])
     assert [text for text in _joined(left) if isinstance(text, str)] == ['{"a": 1}', "So: done."]
-    assert early.answer.lost == (UNREADABLE,)
+    assert early.answer.lost == (unreadable("read_note"),)
 
 
 def test_reasoning_leaves_by_its_parts_without_the_key() -> None:

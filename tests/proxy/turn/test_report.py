@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from prompts import ToolChoice
 from proxy.contracts import Lane
-from proxy.turn import Reason, TurnReport
+from proxy.turn import BlockNote, Fate, Reason, Ruling, TurnReport
 from tests.proxy.turn.playing import ask, play
+
+GOOD = BlockNote(attempt=0, ruling=Ruling(Fate.CALL, name="read_note"), name="read_note")
+QUOTED = BlockNote(attempt=0, ruling=Ruling(Fate.TEXT, Reason.QUOTED), name="read_note")
+DOUBTED = BlockNote(attempt=0, ruling=Ruling(Fate.AGAIN, Reason.NO_KEY), name="read_note")
 
 
 def test_what_happens_twice_is_counted_twice() -> None:
     report = TurnReport()
     for _ in range(2):
-        report.take_call("exact", ["trailing comma"], "read_note", "")
+        report.take_call("exact", ["trailing comma"], GOOD, "")
         report.pass_on(["read_note"])
-        report.refuse("quoted", "")
+        report.refuse("quoted", QUOTED, "")
         report.ask_again(Reason.NO_KEY)
         report.leave_out(3)
         report.give_up_check("the check goes too deep")
@@ -35,18 +37,16 @@ def test_who_looks_on_is_told_of_each_block_with_what_was_made_of_it() -> None:
     told: list[tuple[object, ...]] = []
 
     class Observer:
-        def took(self, name: str, tier: str, rules: Sequence[str], block: str) -> None:
-            told.append((name, tier, rules, block))
-
-        def refused(self, reason: str, block: str) -> None:
-            told.append((reason, block))
+        def judged(self, note: BlockNote, block: str) -> None:
+            told.append((note.reason, block))
 
     report = TurnReport(observer=Observer())
-    report.take_call("exact", ["trailing comma"], "read_note", "<a>")
-    report.refuse("quoted", "<b>")
-    report.doubt("no_key", "<c>")
-    assert told == [("read_note", "exact", ["trailing comma"], "<a>"), ("quoted", "<b>"), ("no_key", "<c>")]
+    report.take_call("exact", ["trailing comma"], GOOD, "<a>")
+    report.refuse("quoted", QUOTED, "<b>")
+    report.note(DOUBTED, "<c>")
+    assert told == [(Reason.GOOD, "<a>"), (Reason.QUOTED, "<b>"), (Reason.NO_KEY, "<c>")]
     assert report.refused == {"quoted": 1}
+    assert report.notes == [GOOD, QUOTED, DOUBTED]
 
 
 async def test_the_tools_on_offer_are_those_that_the_client_chose() -> None:

@@ -104,9 +104,9 @@ async def test_a_tool_loop_is_one_group_whose_calls_have_marks() -> None:
     assert len({turn["group"] for turn in loop}) == 1
     assert newest["group"] != loop[0]["group"]
     marks = [[(call["mark"], call["name"]) for call in turn["calls"]] for turn in reversed(loop)]
-    assert marks == [[("valid", "read_note")], [("repaired", "read_note")], [("refused", None)]]
-    assert loop[1]["calls"][0]["why"] == ["trailing-comma"]
-    assert loop[0]["calls"][0]["why"] == ["undeclared"]
+    assert marks == [[("valid", "read_note")], [("repaired", "read_note")], [("refused", "burn_note")]]
+    assert loop[1]["calls"][0]["why"] == ["trailing comma"]
+    assert loop[0]["calls"][0]["why"] == ["burn_note is not among the tools that were offered"]
     assert [turn["state"] for turn in loop] == ["done"] * 3
     assert loop[0]["input_tokens"] == 100
 

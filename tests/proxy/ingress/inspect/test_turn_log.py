@@ -19,6 +19,7 @@ from proxy.ingress.inspect.detail import detail
 from proxy.ingress.inspect.record import TurnRecord
 from proxy.ingress.inspect.turn_log import TurnLog
 from proxy.settings import Settings
+from proxy.turn import BlockNote, Fate, Reason, Ruling
 
 
 def request(*said: str) -> TurnRequest:
@@ -54,7 +55,8 @@ def test_without_words_nothing_is_kept_of_them() -> None:
     log = TurnLog(10, 1 << 20, words=False)
     record = begun(log, "a", "hi")
     record.left([{"type": "response.output_text.delta", "delta": "secret"}], 1.0)
-    record.refused("the secret is broken", "secret")
+    ruling = Ruling(Fate.GONE, Reason.MALFORMED, problem="the secret is broken")
+    record.judged(BlockNote(attempt=0, ruling=ruling, name="", problem=ruling.problem), "secret")
     assert record.asked(Prompt("m", None, ()), 0.0) is None
     assert record.words is None
     assert log.used == 0
@@ -133,7 +135,8 @@ def written(log: TurnLog, id: str, kind: Callable[[str], BackendEvent], pieces: 
 def marked(log: TurnLog, id: str) -> None:
     record = begun(log, id, "hi")
     for number in range(2_000):
-        record.refused("it is not JSON", f"<tool_call>{number}")
+        ruling = Ruling(Fate.GONE, Reason.MALFORMED, problem="it is not JSON")
+        record.judged(BlockNote(attempt=0, ruling=ruling, name=""), f"<tool_call>{number}")
     record.close(9.0)
 
 

@@ -1,0 +1,191 @@
+"""One sentence of what came of a turn, for people: on the page, in `tagcall log` and on the terminal's line.
+
+    called localSearch, renamed from local_search
+    no call left: the block of read_note stands in a code fence, so it was shown
+    2 tools offered, none asked for
+    asked again: the arguments did not fit localSearch (query is missing), and the second answer did; called localSearch
+
+It has names of tools and words of ours, none of a prompt or an answer. What logs and metrics count has its own names.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from .block_note import BlockNote
+from .reason import Fate, Reason
+from .report import TurnReport
+
+
+def sentence_of(report: TurnReport) -> str:
+    """What came of the turn, without what failed outside of it. No stop, and no capital at its beginning."""
+    left = calls_left(report)
+    called = "; ".join(_all_called(report, left))
+    nothing = "answered with nothing" if report.answered_nothing else ""
+    if report.again:
+        return "; ".join(filter(None, [_asked_again(report, left), called, nothing]))
+    if called:
+        return called
+    lost = _telling(report, report.notes)
+    told = f"no call left: {fault_of(lost)}" if lost else ""
+    if not told and not nothing and report.tools:
+        count = len(report.tools)
+        told = f"{count} tool{'' if count == 1 else 's'} offered, none asked for"
+    return "; ".join(filter(None, [told, nothing])) or "answered"
+
+
+def _all_called(report: TurnReport, left: Sequence[BlockNote]) -> Iterator[str]:
+    if whole := [note for note in left if note.reason is not Reason.CUT]:
+        yield f"called {', '.join(map(_called, whole))}"
+    if cut := [note for note in left if note.reason is Reason.CUT]:
+        yield fault_of(cut[0])
+    if not left and report.calls:
+        yield f"called {', '.join(report.calls)}"
+
+
+def calls_left(report: TurnReport) -> list[BlockNote]:
+    """The notes of the calls that left. Of equal ones in two answers the later left: it was asked for anew."""
+    names = Counter(report.calls)
+    left: list[BlockNote] = []
+    for note in reversed(report.notes):
+        if note.is_call and names[note.name] > 0:
+            names[note.name] -= 1
+            left.append(note)
+    return left[::-1]
+
+
+def _called(note: BlockNote) -> str:
+    told = note.name
+    if note.renamed:
+        told += f", renamed from {note.renamed}"
+    if note.rules:
+        told += f" (mended: {', '.join(map(in_words, note.rules))})"
+    if note.reason is Reason.ARGUMENTS_MISFIT:
+        told += f" although its arguments do not fit{_lacking(note)}"
+    return told
+
+
+def in_words(rule: str) -> str:
+    """The name of a rule that helped, for people."""
+    return rule.replace("_", " ").replace("-", " ")
+
+
+def _asked_again(report: TurnReport, left: Sequence[BlockNote]) -> str:
+    faults = list(_faults(report))
+    again = f"asked again: {faults[0]}"
+    if len(faults) > 1:
+        return f"{again}; and once more, without tools: {', '.join(faults[1:])}"
+    last = _telling(report, [note for note in report.notes if note.attempt == len(report.again)])
+    nothing_wrong = last is None and not left and not report.answered_nothing
+    if nothing_wrong or any(note.attempt and note.reason is not report.again[0] for note in left):
+        return f"{again}, and the second answer {_mended(report.again[0])}"
+    if left:
+        return f"{again}, and the second answer was no better"
+    return f"{again}; the second answer left no call{f': {fault_of(last)}' if last else ''}"
+
+
+def _faults(report: TurnReport) -> Iterator[str]:
+    """Why each further answer was asked for."""
+    for attempt, reason in enumerate(report.again):
+        notes = [note for note in report.notes if note.reason is reason and note.attempt <= attempt]
+        yield fault_of(notes[-1]) if notes else _fault(reason, "", "", fenced=False)
+
+
+def _telling(report: TurnReport, notes: Sequence[BlockNote]) -> BlockNote | None:
+    """The last block that left as no call."""
+    left = calls_left(report)
+    lost = [note for note in notes if note not in left and note.reason not in {Reason.GOOD, Reason.JOINED}]
+    return lost[-1] if lost else None
+
+
+def fault_of(note: BlockNote) -> str:
+    """Why it did not leave as it was written, as a part of a sentence."""
+    return _fault(note.reason, note.name, _lacking(note), fenced=note.fenced, shown=note.ruling.fate is Fate.TEXT)
+
+
+def _lacking(note: BlockNote) -> str:
+    return f" ({note.lacking} is missing)" if note.lacking else ""
+
+
+def _fault(  # noqa: C901, PLR0912 -- a table, of which mypy counts the rows
+    reason: Reason, name: str, lacking: str, *, fenced: bool, shown: bool = False
+) -> str:
+    tool, of = name or "a tool", f" of {name}" if name else ""
+    match reason:
+        case Reason.ARGUMENTS_MISFIT:
+            return f"the arguments did not fit {tool}{lacking}"
+        case Reason.BESIDE_CALLS:
+            return "text beside a call was left out"
+        case Reason.BROKEN:
+            return f"a call{of} broke off while it was leaving"
+        case Reason.CALL_MISSING:
+            return "a call was demanded, and none came"
+        case Reason.CUT:
+            return f"the answer was cut in the middle of a call{of}"
+        case Reason.ECHO:
+            return "the answer only repeated a result"
+        case Reason.ECHO_OF_LINE:
+            return "the answer only repeated a line of tagcall's own"
+        case Reason.GOOD:
+            return f"a call{of} was as it should be"
+        case Reason.HEADER:
+            return "a header of the conversation was repeated"
+        case Reason.HELD_FAILED:
+            return "the server gave up on an answer that it held to the form of calls"
+        case Reason.IN_OUTPUT:
+            return f"the call{of} stands in the output of a tool"
+        case Reason.INVENTED_RESULT:
+            return "the result of a tool was made up"
+        case Reason.JOINED:
+            return f"a call{of} went the way of the others of its answer"
+        case Reason.MALFORMED:
+            return f"a call{of} could not be read" + (", so it was shown" if shown else "")
+        case Reason.MENTION:
+            return "the tag of a call was only mentioned, so it was shown"
+        case Reason.NO_KEY:
+            return f"a call{of} did not carry the key for calls"
+        case Reason.NOTHING_NEW:
+            return f"a call{of} added nothing to the results"
+        case Reason.OUTPUT_INVALID:
+            return "the answer was not the JSON that was asked for"
+        case Reason.OWN_LINE:
+            return "a line of tagcall's own was repeated"
+        case Reason.QUOTED:
+            where = "stands in a code fence" if fenced else "is a quotation"
+            return f"the block{of} {where}, so it was shown"
+        case Reason.REPEATED:
+            return f"the conversation goes round in a call{of}"
+        case Reason.SAID:
+            return "the answer began anew"
+        case Reason.UNDECLARED:
+            return f"{tool} is not among the tools that were offered"
+        case Reason.UNTAGGED:
+            return f"JSON{of} without the tags of a call, so it was shown"
+        case Reason.WRONG_KEY:
+            return f"a call{of} carried another key for calls than its own"
+
+
+def _mended(reason: Reason) -> str:
+    """What the second answer did, behind the fault of the first."""
+    match reason:
+        case Reason.ARGUMENTS_MISFIT | Reason.NO_KEY | Reason.WRONG_KEY:
+            return "did"
+        case Reason.MALFORMED:
+            return "could"
+        case _:
+            return "was better"
+
+
+def empty_answer(report: TurnReport) -> str:
+    """What a client gets in place of nothing. A whole sentence."""
+    lost = _telling(report, report.notes)
+    if lost is None:
+        return "The model answered with nothing."
+    match lost.reason:
+        case Reason.UNDECLARED if lost.name:
+            return f"The model asked for a tool that was not offered (`{lost.name}`), and said nothing else."
+        case Reason.UNDECLARED:
+            return "The model asked for a tool that was not offered, and said nothing else."
+        case _:
+            return f"The model said nothing that can be shown: {fault_of(lost)}."
