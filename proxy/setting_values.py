@@ -16,6 +16,8 @@ PATH_NAME = re.compile(r"[\w.~-]+", re.ASCII)
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/*]+/?|file://")
 
 UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "k": 1_000, "m": 1_000_000}
+# What a codex takes that has done something.
+CODEX_BYTES = 128 << 20
 # A century, nearly.
 MOST_DAYS = 36_500
 BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -37,6 +39,20 @@ def byte_size(text: str) -> int:
     if not number.isdecimal() or unit not in UNITS:
         raise ValueError(f"'{text}' is not a size: write for instance 16MiB")
     return int(number) * UNITS[unit]
+
+
+def codex_size(text: str) -> int:
+    """A size that a codex has room in."""
+    size = byte_size(text)
+    if size < CODEX_BYTES:
+        raise ValueError(f"'{text}' is too little for a codex, which begins with 80 MB: write for instance 1GiB")
+    return size
+
+
+def count(text: str) -> int:
+    if int(text) < 1:
+        raise ValueError(f"'{text}' is none: write 1 or more")
+    return int(text)
 
 
 def seconds(text: str) -> float:

@@ -24,6 +24,8 @@ from .setting_values import (
     base_path,
     boolean,
     byte_size,
+    codex_size,
+    count,
     days,
     is_address,
     network,
@@ -199,6 +201,20 @@ class Settings:
         parse=byte_size,
         metavar="SIZE",
         shown="64MiB",
+    )
+    codex_threads: int = _setting(
+        "After so many threads a fresh codex takes over what is new: codex keeps each, about 1 MB, until it ends. The "
+        "conversations that the old one holds go on there until nobody comes back to them.",
+        default=500,
+        parse=count,
+        metavar="N",
+    )
+    codex_memory: int = _setting(
+        "The same when codex takes so much memory. For a while there are two of them.",
+        default=1 << 30,
+        parse=codex_size,
+        metavar="SIZE",
+        shown="1GiB",
     )
     history: str = _setting(
         "`forgiving`: a conversation in which results are missing, merged, doubled or out of order is answered. "

@@ -1,9 +1,10 @@
 """How long a session takes turns, and when it may go.
 
-    fresh --retire--> worn --its last turn ended--> over
-      '------------------'----- gone, condemned --> over
+    fresh --retire--> worn ------its last turn ended--> over
+      |  '--age-----> lingering --let go--> worn
+      '------------------'--------- gone, condemned --> over
 
-Only a fresh one takes turns.
+Only a fresh one takes turns of anybody; one that lingers those that go on with what it holds.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from contextlib import contextmanager
 class SessionLife:
     def __init__(self) -> None:
         self.worn = False
+        self.lingers = False
         self.proven = False
         """It has brought a turn to its end."""
         self._turns = 0
@@ -52,11 +54,21 @@ class SessionLife:
         self._unusable.set()
         self._go_when_done()
 
+    def age(self) -> None:
+        """Take no new turn but those that go on with what it holds; end when it is let go, once none runs."""
+        self.lingers = True
+        self.retire()
+
+    def let_go(self) -> None:
+        self.lingers = False
+        self._go_when_done()
+
     def finish(self) -> None:
         """It is over, with whatever still runs."""
+        self.lingers = False
         self._unusable.set()
         self._finished.set()
 
     def _go_when_done(self) -> None:
-        if self.worn and not self._turns:
+        if self.worn and not self._turns and not self.lingers:
             self._finished.set()

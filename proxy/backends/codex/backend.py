@@ -80,7 +80,8 @@ class CodexBackend:
         self._keeps_lanes = options.lanes is not None
         self._outputs = ToolOutputs(wanted=options.results_as_outputs)
         self._has_verbosity = has_verbosity
-        self._supervisor = Supervisor(self._open, name, policy, (RpcError,))
+        self._supervisor = Supervisor(self._opened, name, policy, (RpcError,))
+        self._sessions: list[CodexSession] = []
         self._named = [Model(name, 0, "codex", listed=False) for name in models]
         self._listed: list[Model] = []
         self._listing = asyncio.Lock()
@@ -131,7 +132,7 @@ class CodexBackend:
 
     async def _run(self, turn: RunningTurn, prompt: Prompt) -> None:
         for attempt in range(1, ATTEMPTS + 1):
-            session = await self._supervisor.current()
+            session = self._lingering(turn, prompt) or await self._supervisor.current()
             try:
                 await session.run_turn(turn, prompt)
             except TurnLostError as lost:
@@ -146,6 +147,23 @@ class CodexBackend:
                 if turn.outputs_refused and turn.events.used:
                     self._outputs.refused_by(prompt.model)
                 return
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[CodexSession]:
+        """A session that is known as long as it is there. Of those before it one at most keeps its conversations."""
+        async with self._open() as session:
+            for older in self._sessions[:-1]:
+                older.life.let_go()
+            self._sessions.append(session)
+            try:
+                yield session
+            finally:
+                self._sessions.remove(session)
+
+    def _lingering(self, turn: RunningTurn, prompt: Prompt) -> CodexSession | None:
+        """A session that is kept for its conversations, if this is one of them."""
+        kept = (session for session in self._sessions if session.life.lingers)
+        return next((session for session in kept if session.holds(turn, prompt)), None)
 
     def heeds(self, model: str) -> frozenset[str]:
         verbosity = {"verbosity"} if self._has_verbosity(model) else set[str]()
@@ -211,6 +229,8 @@ def codex_backend(
     lanes: LaneBounds | None = None,
     allowed_items: frozenset[str] = HARMLESS,
     results_as_outputs: bool = False,
+    thread_limit: int = 500,
+    memory_limit: int = 2**30,
     env: Mapping[str, str] | None = None,
 ) -> CodexBackend:
     """The codex program as a child, in the private CODEX_HOME `home`. Raises `UsageError` when there is none.
@@ -244,6 +264,8 @@ def codex_backend(
         lanes=lanes,
         allowed_items=allowed_items,
         results_as_outputs=results_as_outputs,
+        thread_limit=thread_limit,
+        memory_limit=memory_limit,
     )
     return CodexBackend(connect, options, models=models, has_verbosity=catalog.has_verbosity)
 

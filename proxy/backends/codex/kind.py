@@ -24,6 +24,8 @@ def _make(settings: BackendSettings) -> TextBackend:
         lanes=lane_bounds(settings),
         allowed_items=allowed_items(settings.allow_item),
         results_as_outputs=settings.results_as == "tool",
+        thread_limit=settings.codex_threads,
+        memory_limit=settings.codex_memory,
     )
 
 

@@ -149,8 +149,17 @@ class Lanes:
     def __len__(self) -> int:
         return len(self._idle)
 
+    def holds(self, prompt: Prompt, *, outputs: bool = False) -> bool:
+        """Whether a lane would be taken."""
+        return self._find(prompt, outputs)[0] is not None
+
     def take(self, prompt: Prompt, *, outputs: bool = False) -> HeldThread | None:
         """The lane that holds the longest true beginning of the prompt's conversation; nobody else's then."""
+        best, self.reason = self._find(prompt, outputs)
+        return None if best is None else self._remove(best)
+
+    def _find(self, prompt: Prompt, outputs: bool) -> tuple[HeldThread | None, str]:
+        """That lane, and why it is this one or none."""
         items = conversation(prompt)
         # Something must be old, and something new, or codex would have nothing to answer.
         known = {digest: count for count, digest in enumerate(beginnings(items[:-1])) if count}
@@ -159,13 +168,11 @@ class Lanes:
         holding = [lane for lane in alike if known.get(lane.held) == lane.count]
         equal = [lane for lane in holding if prompt.effort is not None or not lane.effort]
         fitting = [lane for lane in equal if prompt.calls_held or not lane.calls_held]
-        self.reason = _reason(items, alike, holding, equal, fitting)
+        reason = _reason(items, alike, holding, equal, fitting)
         if not fitting:
-            return None
+            return None, reason
         # Among equals that of the same conversation, then the one that was used last.
-        best = max(fitting, key=lambda lane: (lane.count, len(lane.names & prompt.names), lane.used))
-        self._remove(best)
-        return best
+        return max(fitting, key=lambda lane: (lane.count, len(lane.names & prompt.names), lane.used)), reason
 
     def keep(self, lane: HeldThread, now: float) -> list[HeldThread]:
         """`lane` is idle from `now` on. Returns those that are none any more for it."""

@@ -31,6 +31,8 @@ from .versions import SUPPORTED_SINCE, TAKE_A_NEWER_ONE, Support, release_of, st
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
+# Of the limit of its memory, what an app-server may take that is kept for its conversations alone.
+MOST_GROWN = 1.5
 # Older programs answer one request after the other, and look on the network for models for seconds.
 SIDE_BY_SIDE_SINCE = (0, 100)
 
@@ -182,14 +184,21 @@ class CodexSession:
     async def watch(self) -> None:
         """Looks now and then whether codex is alive, and of a bearable size."""
         quiet, now = self._deadlines.quiet, asyncio.get_running_loop().time
-        while self.life.usable or self.life.busy:
+        while self.life.usable or self.life.busy or self.life.lingers:
             await asyncio.sleep(max(0.0, self.client.heard + quiet - now()) or quiet)
             if self.life.busy and self.client.heard + quiet <= now():
                 await self._threads.probe(f"not a line within {quiet:g} s")
             size = await self._transport.resident_bytes()
             if size is not None and size > self._options.memory_limit and self.life.usable:
                 log.info("codex_retires", why="memory", bytes=size)
-                self.life.retire()
+                self._threads.wear_out()
+            too_large = size is not None and size > MOST_GROWN * self._options.memory_limit
+            if self.life.lingers and (too_large or not (self._threads.forget_lapsed() or self.life.busy)):
+                self.life.let_go()
+
+    def holds(self, turn: RunningTurn, prompt: Prompt) -> bool:
+        """Whether the prompt's conversation goes on here."""
+        return self._threads.holds(prompt, outputs=turn.outputs)
 
     async def farewell(self) -> None:
         """Take no new turn and interrupt those that run."""

@@ -152,6 +152,30 @@ class CodexThreads:
                     with suppress(RpcClosedError):
                         self._client.post("thread/archive", {"threadId": thread.id})
 
+    @property
+    def _keeps_on(self) -> bool:
+        """Whether conversations may go on here."""
+        return self._life.usable or self._life.lingers
+
+    def wear_out(self) -> None:
+        """Leaves what is new to a fresh app-server; the conversations that it holds may go on here for a while."""
+        if not self._life.usable:
+            return
+        if self._lanes is not None and self.keeps_lanes:
+            self._life.age()
+        else:
+            self._life.retire()
+
+    def holds(self, prompt: Prompt, *, outputs: bool) -> bool:
+        """Whether the prompt's conversation goes on here."""
+        return self._lanes is not None and self.keeps_lanes and self._lanes.holds(prompt, outputs=outputs)
+
+    def forget_lapsed(self) -> bool:
+        """Forgets the conversations that nobody went on with. Whether there are any left."""
+        if self._lanes is not None:
+            self._forget(self._lanes.lapsed(asyncio.get_running_loop().time()))
+        return bool(self._lanes)
+
     async def _run_in_lane(self, lanes: Lanes, turn: RunningTurn, prompt: Prompt) -> None:
         now = asyncio.get_running_loop().time
         self._forget(lanes.lapsed(now()))
@@ -166,7 +190,7 @@ class CodexThreads:
             # Only what ended by itself: an interrupt leaves a message of codex's own in the thread. So may what was
             # passed over.
             unlike = turn.lost is not None or bool(turn.passed_over)
-            if meaning is None or not turn.completed or unlike or not self._life.usable:
+            if meaning is None or not turn.completed or unlike or not self._keeps_on:
                 if ended:
                     self._forget([lane])
                 else:
@@ -223,7 +247,7 @@ class CodexThreads:
             raise BackendError("codex started a thread without a name.", **FAILED) from error
         self._started += 1
         if self._started >= self._options.thread_limit:
-            self._life.retire()
+            self.wear_out()
         return Started(thread_id, bool(thread.get("ephemeral")))
 
     async def _request_thread(self, params: RpcObject) -> RpcObject:

@@ -10,9 +10,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from prompts import Item, Text
+from proxy.backends.codex.backend import CodexBackend
 from proxy.backends.codex.options import LaneBounds
 from proxy.backends.event_queue import MAX_BACKLOG
-from proxy.contracts import MessageEnded, TextPiece, TurnEnded
+from proxy.contracts import MessageEnded, Prompt, TextPiece, TurnEnded
 from proxy.errors import BackendError
 from proxy.rpc import RpcObject
 from tests.support.backend_events import merged, prompt, read_turn
@@ -197,6 +198,53 @@ async def test_nothing_goes_on_from_an_answer_beside_which_something_was_passed_
             await server.wait_for("thread/unsubscribe")
         else:
             assert not server.requests("thread/unsubscribe")
+
+
+def conversation(name: str, *answers: str) -> Prompt:
+    """One of this name, with these answers so far, and a question."""
+    items = [Item("user", (Text(name),), name.encode())]
+    for answer in answers:
+        items += [Item("assistant", (Text(answer),), answer.encode()), Item("user", (Text("go on"),), b"go on")]
+    return replace(prompt(), items=items)
+
+
+async def answered(it: CodexBackend, server: Server, asked: Prompt, answer: str, turns: int) -> None:
+    """Its turn is the server's `turns`th, and its conversation may go on from it."""
+    async with it.stream(asked) as batches:
+        await server.wait_for("turn/start", turns)
+        server.say(answer)
+        server.complete()
+        assert [event async for batch in batches for event in batch]
+        asked.continuation.settle(answer.encode())
+
+
+@on_a_virtual_clock
+async def test_a_worn_app_server_keeps_its_conversations_until_nobody_comes_back_to_them() -> None:
+    first, second = Server(), Server()
+    async with backend(first, second, lanes=LaneBounds(idle=1000), thread_limit=1) as it:
+        await answered(it, first, conversation("one"), "a", 1)
+        begun = conversation("two")
+        async with it.stream(begun):
+            await second.wait_for("turn/start")
+        went_on = conversation("one", "a")
+        await answered(it, first, went_on, "b", 2)
+        assert went_on.continuation.lane is not None
+        assert went_on.continuation.lane.continued
+        assert len(first.requests("thread/start")) == 1
+        assert not first.closed.is_set()
+        await asyncio.sleep(2000)
+        assert first.closed.is_set()
+
+
+@on_a_virtual_clock
+async def test_of_the_worn_ones_the_last_alone_keeps_its_conversations() -> None:
+    first, second, third = Server(), Server(), Server()
+    async with backend(first, second, third, lanes=LaneBounds(idle=1000), thread_limit=1) as it:
+        for server, name in ((first, "one"), (second, "two"), (third, "three")):
+            await answered(it, server, conversation(name), "a", 1)
+        await first.closed.wait()
+        assert not second.closed.is_set()
+        await answered(it, second, conversation("two", "a"), "b", 2)
 
 
 @on_a_virtual_clock
