@@ -6,7 +6,7 @@ import asyncio
 import errno
 import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from ipaddress import ip_network
 from typing import Any
@@ -112,18 +112,20 @@ def check_parser() -> None:
         raise UsageError("aiohttp is here without its C extension, which tagcall needs", "install it from its wheel")
 
 
-def bind(settings: Settings) -> socket.socket:
-    """A bound socket, so that a port in use is found before anything is started."""
+def bind(settings: Settings, port: int | None = None) -> socket.socket:
+    """A socket bound to `port`, or to that of the settings, so that one in use is found before anything is started."""
+    flag = "--port" if port is None else "--also-port"
+    port = settings.port if port is None else port
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
+        return socket.create_server((settings.host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         reason = reason_of(error)
-        if error.errno == errno.EADDRINUSE and (owner := owner_of(settings.port)) is not None:
+        if error.errno == errno.EADDRINUSE and (owner := owner_of(port)) is not None:
             reason = f"{owner}, has it"
-        flag = "--port" if error.errno in {errno.EADDRINUSE, errno.EACCES} else "--host"
+        flag = flag if error.errno in {errno.EADDRINUSE, errno.EACCES} else "--host"
         raise UsageError(
-            f"Cannot listen on {settings.host} port {settings.port} ({reason})", f"choose another with {flag}"
+            f"Cannot listen on {settings.host} port {port} ({reason})", f"choose another with {flag}"
         ) from None
 
 
@@ -191,7 +193,9 @@ async def running_server(
     options = turn_options(settings, habits)
     chosen = make_backend(settings) if backend is None else backend
     store = make_store(settings.store, settings.keep * DAY)
-    with bind(settings) as bound:
+    with ExitStack() as sockets:
+        bound = sockets.enter_context(bind(settings))
+        more = [sockets.enter_context(bind(settings, port)) for port in settings.also_port]
         life = settings.background_lease
         async with store, conversation_locks(store, life) as locks, background_jobs(store, life) as jobs:
             app = create_app(settings, chosen, store, options, keys, page=page)
@@ -207,11 +211,12 @@ async def running_server(
             try:
                 async with chosen:
                     jobs.work_for(app)
-                    listening = await _listen(runner, bound, settings.trusted_proxy)
+                    listening = [await _listen(runner, each, settings.trusted_proxy) for each in (bound, *more)]
                     try:
                         yield base_url(settings.host, bound.getsockname()[1], settings.base_path)
                     finally:
-                        listening.close()
+                        for each in listening:
+                            each.close()
                         app[STOPPING].set()
                         app[INSPECTION].feed.close()
                         await app[ACTIVITY].wait_idle(DRAIN)

@@ -120,6 +120,12 @@ def network(text: str) -> str:
         raise ValueError(f"'{text}' is no address: write for instance 127.0.0.1 or 10.0.0.0/8") from None
 
 
+def port_number(text: str) -> int:
+    if not (text.isdecimal() and 0 < int(text) <= 65535):
+        raise ValueError(f"'{text}' is no port, which is a number from 1 to 65535")
+    return int(text)
+
+
 def user_path(text: str) -> Path:
     """A path that may begin with `~`."""
     try:

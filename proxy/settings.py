@@ -29,6 +29,7 @@ from .setting_values import (
     days,
     is_address,
     network,
+    port_number,
     seconds,
     speed,
     user_path,
@@ -93,6 +94,13 @@ class Settings:
         parse=int,
         commands=("serve", "doctor", "log"),
         first=True,
+    )
+    also_port: tuple[int, ...] = _setting(
+        "One more port to listen on, as 11434 for hosts that look for Ollama there and nowhere else.",
+        default=(),
+        parse=port_number,
+        metavar="PORT",
+        commands=("serve",),
     )
     backend: str = _setting(
         f"What answers. {backend_help()}",

@@ -27,6 +27,7 @@ By path
     models        /v1/models: the backend's, and the owner's aliases for them
     chat          /v1/chat/completions
     messages      /v1/messages, and what else Anthropic's clients ask for
+    ollama        /api, Ollama's own
     responses     /v1/responses; dialects: how another one is chosen there
     history       what a request continues, and what becomes of its own answer: a draft, stored
     background    Responses that are made without their client: jobs, and who takes them over

@@ -14,9 +14,10 @@ from aiohttp import web
 from ..wire.anthropic.errors import ANTHROPIC
 from ..wire.chat.builder import CHAT
 from ..wire.json_body import JsonObject
+from ..wire.ollama.errors import OLLAMA
 from ..wire.tokligence.builder import TOKLIGENCE
 from ..wire.wire_format import OPENAI, WireFormat
-from . import chat, messages, tokligence
+from . import chat, messages, ollama, tokligence
 from .bodies import read_json_object
 from .compaction import compact
 from .conversations import (
@@ -132,6 +133,29 @@ APIS: tuple[Api, ...] = (
         routes={},
         asked_again=True,
         recorded=True,
+    ),
+    Api(
+        name="Ollama's API",
+        claims=ollama.claims,
+        format=OLLAMA,
+        turns={"/api/chat": ollama.begin_chat, "/api/generate": ollama.begin_generate},
+        routes={
+            "/api/chat": {"POST": ollama.chat},
+            "/api/generate": {"POST": ollama.generate},
+            "/api/tags": {"GET": ollama.list_tags},
+            "/api/ps": {"GET": ollama.list_running},
+            "/api/show": {"POST": ollama.show},
+            "/api/version": {"GET": ollama.version},
+            "/api/pull": {"POST": ollama.pull},
+            "/api/create": {"POST": ollama.refused(ollama.UNMANAGED)},
+            "/api/copy": {"POST": ollama.refused(ollama.UNMANAGED)},
+            "/api/delete": {"DELETE": ollama.refused(ollama.UNMANAGED)},
+            "/api/push": {"POST": ollama.refused(ollama.UNMANAGED)},
+            "/api/embed": {"POST": ollama.refused(ollama.NO_EMBEDDINGS)},
+            "/api/embeddings": {"POST": ollama.refused(ollama.NO_EMBEDDINGS)},
+        },
+        asked_again=True,
+        recorded=False,
     ),
     Api(
         name="Anthropic's Messages",

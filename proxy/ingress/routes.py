@@ -98,7 +98,6 @@ UNSERVED: Mapping[str, str] = {
 
 # What other APIs begin with: the first name of a path without `/v1` -> whose API it is.
 FOREIGN: Mapping[str, str] = {
-    "api": "Ollama's",
     "complete": "Anthropic's older",
     "completion": "llama.cpp's own",
     "generate": "text-generation-inference's",

@@ -20,6 +20,7 @@ Each room has `request` (bodies -> what is wanted of the turn) and `builder` (tu
 responses     POST /v1/responses, what is kept of it, and its events over SSE and WebSocket
 chat          POST /v1/chat/completions
 anthropic     POST /v1/messages
+ollama        POST /api/chat and /api/generate
 realtime      GET /v1/realtime, in text
 tokligence    the dialect of tokligence-gateway
 """

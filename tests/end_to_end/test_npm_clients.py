@@ -17,6 +17,7 @@ pytestmark = pytest.mark.clients
 # A node process each: the client's file, the API, and the ways that it exports for it.
 CASES = [
     ("anthropic_node", "messages", ("create", "streamed", "helper", "toolRunner")),
+    ("ollama_node", "ollama", ("chat", "streamed")),
     ("openai_node", "responses", ("create", "streamed", "helper")),
     ("openai_node", "chat", ("create", "streamed", "helper", "runTools")),
     ("langchain", "responses", ("invoke", "stream")),

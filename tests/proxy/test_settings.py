@@ -53,6 +53,7 @@ def test_switches_sizes_and_paths() -> None:
     [
         (["--port", "x"], "--port"),
         (["--port", "70000"], "70000"),
+        (["--also-port", "0"], "'0' is no port"),
         (["--calls", "some"], "whole, live"),
         (["--max-body", "much"], "16MiB"),
         (["--idle-timeout", "0"], "more than 0"),

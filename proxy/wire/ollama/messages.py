@@ -1,0 +1,130 @@
+"""`messages` of Ollama's API to a transcript.
+
+Ids are rare here: the Python client drops those of calls, and Home Assistant sends results that name nothing. So a
+call that has none gets one by its place, `call_<answers before it>_<calls before it in its answer>`. It is the same in
+each later request, and the one that the answer itself had: a lane is found by it. A result belongs to
+
+    the call with its `tool_call_id`                else
+    the first unanswered call of its `tool_name`    else
+    the next unanswered call of the last answer     else stands alone
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import orjson
+
+from prompts import AssistantText, Entry, Guidance, Image, Part, PastCall, Text, ToolResult, UserTurn
+
+from ...errors import RequestError
+from ...ids import shown_id
+from ..content import image_fault
+from ..pairing import Paired, paired
+from ..parameters import MAX_ITEMS
+from ..reader import Reader, wrong_type, wrong_value
+
+ROLES = ("system", "user", "assistant", "tool")
+
+# How the base64 of an image begins -> its type. What else comes is called a PNG: the model's server looks itself.
+_IMAGES = {"/9j/": "jpeg", "R0lGOD": "gif", "UklGR": "webp", "iVBOR": "png"}
+
+
+def call_id(answers: int, calls: int) -> str:
+    """The id of a call behind so many answers, and behind so many calls of its own."""
+    return f"call_{answers}_{calls}"
+
+
+@dataclass(slots=True)
+class _Open:
+    """A call that has no result yet."""
+
+    id: str
+    name: str
+
+
+@dataclass(slots=True)
+class _Messages:
+    """Reads messages one after the other."""
+
+    entries: list[Entry] = field(default_factory=list)
+    answers: int = 0
+    _open: list[_Open] = field(default_factory=list)
+
+    def add(self, message: Reader) -> None:
+        role = message.required_string("role")
+        text = message.string("content") or ""
+        match role:
+            case "system":
+                self.entries += [Guidance(text)] if text else []
+            case "user":
+                self.entries.append(UserTurn((*([Text(text)] if text else []), *images_of(message))))
+            case "assistant":
+                self._assistant(message, text)
+            case "tool":
+                self.entries.append(ToolResult(self._answered(message), (Text(text), *images_of(message))))
+            case _:
+                raise wrong_value(message.at("role"), role, ROLES)
+
+    def _assistant(self, message: Reader, text: str) -> None:
+        if text:
+            self.entries.append(AssistantText(text))
+        self._open = []
+        for number, call in enumerate(message.objects("tool_calls")):
+            function = call.object("function") or call
+            name = function.required_string("name")
+            given = call.string("id")
+            made = shown_id(given) if given else call_id(self.answers, number)
+            self._open.append(_Open(made, name))
+            self.entries.append(PastCall(made, name, _arguments(function)))
+        self.answers += 1
+
+    def _answered(self, message: Reader) -> str:
+        """The id of the call that a result belongs to."""
+        given, name = message.string("tool_call_id"), message.string("tool_name") or message.string("name")
+        if given:
+            found = next((call for call in self._open if call.id == shown_id(given)), None)
+        else:
+            named = (call for call in self._open if call.name == name)
+            found = next(named, None) or next(iter(self._open), None)
+        if found is None:
+            return shown_id(given) if given else f"result_{len(self.entries)}"
+        self._open.remove(found)
+        return found.id
+
+
+def parse_messages(request: Reader) -> tuple[Paired, int]:
+    """`messages` as transcript entries, and how many answers there are among them. Raises `RequestError`."""
+    messages = _Messages()
+    for message in request.objects("messages", max_length=MAX_ITEMS):
+        messages.add(message)
+    return paired(messages.entries), messages.answers
+
+
+def _arguments(function: Reader) -> str:
+    """JSON text, as history has it; what a client sends is an object, or the text of one."""
+    match function.get("arguments"):
+        case None:
+            return "{}"
+        case str(text):
+            return text or "{}"
+        case dict(value):
+            return orjson.dumps(value).decode()
+        case other:
+            raise wrong_type(function.at("arguments"), "an object", other)
+
+
+def images_of(message: Reader) -> Iterator[Part]:
+    """The images of a message: base64, as Ollama has it, or a data URL. Raises `RequestError`."""
+    for index, value in enumerate(message.array("images") or []):
+        path = f"{message.at('images')}[{index}]"
+        if not isinstance(value, str):
+            raise wrong_type(path, "a string", value)
+        if value.startswith(("http://", "https://")):
+            raise RequestError("Remote images are not fetched: send the image itself, as base64.", param=path)
+        kind = next((kind for beginning, kind in _IMAGES.items() if value.startswith(beginning)), "png")
+        url = value if value.startswith("data:") else f"data:image/{kind};base64,{value}"
+        if (fault := image_fault(url)) is not None:
+            raise RequestError(f"{path} is no image: it is {fault}.", param=path)
+        yield Image(url)

@@ -1,0 +1,72 @@
+"""Models as Ollama tells of them. Much of it has no meaning here, but hosts look for it: some raise without it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from ...contracts import Model
+from ..builder import WireEvent
+from .builder import timestamp
+
+# Three plain numbers, or VS Code says that the server is too old. Of the API that is served here.
+VERSION = "0.13.0"
+
+# Tokens that hosts may put into a prompt. How many a model really reads is not known here; what is too long is told.
+CONTEXT = 131_072
+
+# Without `tools` no host offers any.
+CAPABILITIES = ("completion", "tools")
+
+_FAMILY = "tagcall"
+_DETAILS: WireEvent = {
+    "parent_model": "",
+    "format": "gguf",
+    "family": _FAMILY,
+    "families": [_FAMILY],
+    "parameter_size": "unknown",
+    "quantization_level": "unknown",
+    "context_length": CONTEXT,
+}
+
+# Old hosts look for this word before they offer tools.
+_TEMPLATE = "{{ .System }}{{ .Tools }}{{ .Prompt }}"
+
+
+def _listed(model: Model) -> WireEvent:
+    return {
+        "name": model.id,
+        "model": model.id,
+        "modified_at": timestamp(model.created),
+        "size": 1,
+        "digest": hashlib.sha256(model.id.encode()).hexdigest(),
+        "details": _DETAILS,
+    }
+
+
+def tags(models: Sequence[Model]) -> WireEvent:
+    return {"models": [{**_listed(model), "capabilities": list(CAPABILITIES)} for model in models]}
+
+
+def running(models: Sequence[Model]) -> WireEvent:
+    """All are ready, for good."""
+    more = {"expires_at": timestamp(32503680000), "size_vram": 1, "context_length": CONTEXT}
+    return {"models": [{**_listed(model), **more} for model in models]}
+
+
+def details(model: Model) -> WireEvent:
+    return {
+        "capabilities": list(CAPABILITIES),
+        "details": _DETAILS,
+        "model_info": {
+            "general.architecture": _FAMILY,
+            "general.basename": model.id,
+            "general.parameter_count": 1,
+            f"{_FAMILY}.context_length": CONTEXT,
+        },
+        "modified_at": timestamp(model.created),
+        "template": _TEMPLATE,
+        "parameters": f"num_ctx {CONTEXT}",
+        "modelfile": f"FROM {model.id}",
+        "license": "",
+    }
