@@ -21,7 +21,16 @@ from prompts import (
     Transcript,
     UserTurn,
 )
-from proxy.contracts import AnswerMessageEnded, Prompt, TextPiece, ToolCallEnded, TurnEnded, TurnFinished, TurnRequest
+from proxy.contracts import (
+    AnswerMessageEnded,
+    MessageEnded,
+    Prompt,
+    TextPiece,
+    ToolCallEnded,
+    TurnEnded,
+    TurnFinished,
+    TurnRequest,
+)
 from proxy.errors import BackendError
 from proxy.replay.call_key import key_of
 from proxy.turn import CallKeys, CallRelease, FixedHabit, KeyHabit, TurnOptions
@@ -73,6 +82,14 @@ async def test_an_invented_result_is_left_out_and_the_answer_is_read_on(mode: Tu
     assert outcome.text.strip() == ""
     assert outcome.report.taken_out == {"invented_result": 2}
     assert outcome.report.difference == "rewritten"
+
+
+@pytest.mark.parametrize("result", ["[tool:call_1] 10.5", "[get_weather: 10.5]"])
+async def test_nor_is_one_shown_with_which_another_message_begins(mode: TurnOptions, chunk: int, result: str) -> None:
+    answer: Script = [*pieces(WEATHER, chunk), MessageEnded(), *pieces(result, chunk), TurnEnded(USAGE)]
+    outcome = await play(answer, request=asked(), options=mode)
+    assert ([name for name, _ in outcome.calls], outcome.text.strip()) == (["get_weather"], "")
+    assert outcome.report.taken_out == {"invented_result": 1}
 
 
 async def test_what_else_stands_behind_calls_is_shown(mode: TurnOptions, chunk: int) -> None:
