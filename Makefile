@@ -40,11 +40,13 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Programs that `make test-codex` runs, besides the one from PyPI.
 CODEX_VERSIONS := 0.89.0 0.169.0
+NPM_CODEX := node_modules/@openai/codex/bin/codex.js
+newest = $(or $(NEWEST),$(shell npm view @openai/codex version))
 # JavaScript clients and coding agents that the tests run.
 CLIENTS := tests/end_to_end/clients
 AGENTS := tests/end_to_end/agents
 
-.PHONY: release-check demo serve login doctor setup test test-properties test-codex test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench soak storm eval-model real-model codex-versions clients agents clean
+.PHONY: release-check demo serve login doctor setup test test-properties test-codex codex-newest test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench soak storm eval-model real-model codex-versions clients agents clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(TAGCALL) demo
@@ -69,6 +71,11 @@ test-properties: .venv/.dev  ## the property tests of the core once more, each w
 
 test-codex: .venv/.dev codex-versions  ## the tests of the core with a codex program, with others than the one from PyPI
 	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'codex and not growth'
+
+codex-newest: .venv/.dev codex-versions  ## npm's newest codex beside these: what its protocol gained and lost, and the same tests on it; NEWEST=0.170.0 for that one
+	@$(MAKE) --no-print-directory .node/$(newest)/installed
+	@$(BIN)/python -m tests.codex_schema .node/$(lastword $(CODEX_VERSIONS))/$(NPM_CODEX) .node/$(newest)/$(NPM_CODEX)
+	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'codex and not growth' -k $(newest)
 
 test-clients: .venv/.dev ## the tests with JavaScript clients, in Node.js and in Chromium, and with coding agents
 	@$(BIN)/python -m pytest -n logical -m 'agents or browser or clients'
