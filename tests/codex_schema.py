@@ -47,7 +47,7 @@ def protocol_of(program: Path) -> Protocol:
     with tempfile.TemporaryDirectory(prefix="tagcall-") as folder:
         environment = {"PATH": os.environ.get("PATH", ""), "HOME": folder, "CODEX_HOME": folder}
         schema = Path(folder) / "schema"
-        command = [program, "app-server", "generate-json-schema", "--out", schema]
+        command: list[str | Path] = [program, "app-server", "generate-json-schema", "--out", schema]
         # Older programs have no such flag, and write nothing then.
         printed_by([*command, "--experimental"], environment)
         if not schema.exists():
