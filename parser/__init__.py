@@ -10,10 +10,10 @@ shared    grammar        the tags and the one form that prompts teach
           json_scan, json_text   JSON as text
 strict    sentinel       the parser itself: no I/O, append-only, nothing lost, indifferent to how the text is cut
           block          from the open tag of a block to behind its close tag
-          live_call      a well-formed call while it is written
+          live_call      a call in the taught form while it is written
 prose     prose          outside of blocks: tags, and white space that is no text
           markdown       what is quoted
-repair    body           a block that is not well-formed, collected up to its end
+repair    body           a block in any other form, collected up to its end
           read_block     such a block as a whole, by the named rules of rules
           relaxed_json   how its JSON may be written
           call_shape     which members its object may have

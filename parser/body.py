@@ -1,4 +1,4 @@
-"""A block that is not well-formed: whether one begins, and all of it up to where it ends."""
+"""A block that has not the taught form: whether one begins, and all of it up to where it ends."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The parser: text in, events out. It does no I/O and does not raise on what a model wrote.
 
-Strategy: prose passes at once, a well-formed call is reported while it is written (`live_call`), and a
-block that deviates is collected up to its end and read as a whole (`read_block`). What was reported is
+Strategy: prose passes at once, a call in the taught form is reported while it is written (`live_call`), and
+a block that deviates is collected up to its end and read as a whole (`read_block`). What was reported is
 never taken back: a repaired call must continue it, or it is reported as malformed.
 
 Nearly every delta is the middle of a sentence, or of a string in a call's arguments. So the parser is a
