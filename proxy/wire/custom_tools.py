@@ -1,14 +1,18 @@
 """Custom tools, whose input is free text, for a model that is only taught functions.
 
 The model is offered a function with one string, `input`, whose description carries the format; what it
-writes is unwrapped for the client, and a past input is wrapped for the model. That an input keeps to
-its grammar is asked of the model, not checked.
+writes is unwrapped for the client, and a past input is wrapped for the model. A regular expression is the
+pattern of that string, so an input is held to it as a strict function's arguments are to their schema; that it
+keeps to a Lark grammar is asked of the model, not checked.
 """
 
 from __future__ import annotations
 
+import re
+
 import orjson
 
+from .. import schema
 from .json_body import JsonObject, JsonValue
 from .reader import Reader, wrong_value
 
@@ -33,6 +37,53 @@ def parse_format(tool: Reader) -> JsonObject:
             raise wrong_value(form.at("type"), kind, ("text", "grammar"))
 
 
+# An escape, or any other character; and a flag by which a dot is any character.
+_PIECE = re.compile(r"\\.|.", re.DOTALL)
+_DOTS_ARE_ALL = re.compile(r"\(\?[a-zA-Z]*s")
+# What is of all of Unicode in a grammar, outside of a class and inside; and what makes sets of classes.
+_WORD = r"\p{L}\p{M}\p{Nd}\p{Pc}"
+_OF_UNICODE = {r"\d": r"\p{Nd}", r"\D": r"\P{Nd}", r"\w": f"[{_WORD}]", r"\W": f"[^{_WORD}]"}
+_IN_CLASS = {r"\d": r"\p{Nd}", r"\D": r"\P{Nd}", r"\w": _WORD}
+_SETS = re.compile(r"&&|--|~~")
+
+
+def _as_ecma(definition: str) -> str | None:
+    """A grammar is of Rust's `regex`, a pattern of ECMA-262: the same in other words, None where there are none."""
+    if _DOTS_ARE_ALL.search(definition):
+        return None
+    written: list[str] = []
+    opened: int | None = None  # where the class began that is open
+    for piece in _PIECE.findall(definition):
+        if opened is None:
+            opened = len(written) if piece == "[" else None
+            written.append(_OF_UNICODE.get(piece, piece))
+        elif piece in {"[", r"\W"}:  # a class in a class
+            return None
+        elif piece != "]":
+            written.append(_IN_CLASS.get(piece, piece))
+        elif not "".join(written[opened + 1 :]).strip("^"):  # the first one in it is none of its end
+            written.append(r"\]")
+        else:
+            if _SETS.search("".join(written[opened:])):
+                return None
+            written.append(piece)
+            opened = None
+    return "".join(written)
+
+
+def is_regex(form: JsonObject) -> bool:
+    return form.get("syntax") == "regex"
+
+
+def pattern_of(form: JsonObject) -> str | None:
+    """What an input is held to, as a pattern of JSON Schema; None where nothing can be held to it in bounds."""
+    if not is_regex(form) or (written := _as_ecma(str(form["definition"]))) is None:
+        return None
+    pattern = f"^(?:{written})$"
+    unusable = schema.read_schema(orjson.dumps({"pattern": pattern}).decode()).unusable_pattern
+    return pattern if unusable is None else None
+
+
 def input_schema(form: JsonObject) -> JsonObject:
     """The parameters of the function that stands for a tool of this format."""
     description = "The whole input, as free text."
@@ -41,9 +92,12 @@ def input_schema(form: JsonObject) -> JsonObject:
             description = f"The whole input, as free text that matches this {_SYNTAXES[syntax]}:\n{definition}"
         case _:
             pass
+    text: JsonObject = {"type": "string", "description": description}
+    if (pattern := pattern_of(form)) is not None:
+        text["pattern"] = pattern
     return {
         "type": "object",
-        "properties": {"input": {"type": "string", "description": description}},
+        "properties": {"input": text},
         "required": ["input"],
         "additionalProperties": False,
     }

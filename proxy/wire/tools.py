@@ -19,7 +19,7 @@ from parser import Tool, ToolRegistry
 from prompts import ChoiceMode, ToolChoice
 
 from ..errors import RequestError
-from .custom_tools import input_schema, parse_format
+from .custom_tools import input_schema, is_regex, parse_format, pattern_of
 from .json_body import JsonObject, JsonValue
 from .reader import Reader, missing, shown, wrong_type, wrong_value
 
@@ -75,6 +75,8 @@ class ToolSet:
     """By the model's name of a deferred tool what a hosted search brings of it: it, or its whole namespace."""
     late: frozenset[str] = frozenset()
     """The model's names of what is on offer because the conversation brought it."""
+    unheld: tuple[str, ...] = ()
+    """Custom tools with a regular expression that nothing can be held to here."""
 
     def brought(self, names: Iterable[str]) -> tuple[Tool, ...]:
         """Those of these tools, by the model's names, that are on offer because the conversation brought them."""
@@ -84,9 +86,12 @@ class ToolSet:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the client is to be told."""
-        if not self.hosted:
-            return ()
-        return (f"Not offered to the model, as nothing here could run it: {', '.join(sorted(self.hosted))}.",)
+        hosted, unheld = ", ".join(sorted(self.hosted)), ", ".join(self.unheld)
+        told = (
+            f"Not offered to the model, as nothing here could run it: {hosted}." if hosted else "",
+            f"Shown to the model, but not checked, is the regular expression of: {unheld}." if unheld else "",
+        )
+        return tuple(filter(None, told))
 
     def client_name(self, name: str) -> DeclaredName:
         return self.declared.get(name) or DeclaredName(name)
@@ -141,6 +146,7 @@ class _Collector:
         self.echo: list[JsonObject] = []
         self.declared: dict[str, DeclaredName] = {}
         self.hosted: set[str] = set()
+        self.unheld: list[str] = []
         self.unfound: dict[str, JsonObject] = {}
         self.late: set[str] = set()
         self._schema_bytes = 0
@@ -185,6 +191,9 @@ class _Collector:
         form = parse_format(body) if kind == "custom" else None
         parameters = body.get("parameters") if form is None else input_schema(form)
         strict = body.boolean("strict")
+        held = strict is True if form is None else pattern_of(form) is not None
+        if form is not None and is_regex(form) and not held:
+            self.unheld.append(name)
         body.boolean("async")
         deferred = body.boolean("defer_loading") is True
         flat = name if namespace is None else _flat_name(namespace, name)
@@ -193,7 +202,7 @@ class _Collector:
             # look it up by that.
             lone = deferred and self._searched and form is None and namespace is None
             known = DeclaredName(name, name if lone else namespace, "function" if form is None else "custom")
-            self._offer(flat, known, body, parameters, strict=strict is True and form is None, late=late)
+            self._offer(flat, known, body, parameters, strict=held, late=late)
         echo: JsonObject = {"type": kind, "name": name, "description": description}
         if form is None:
             echo |= {"parameters": body.get("parameters"), "strict": strict is True}
@@ -259,7 +268,7 @@ def collect_tools(tools: Iterable[Reader], late: Iterable[Reader] = ()) -> ToolS
         collector.add(tool, late=True)
     return ToolSet(
         ToolRegistry(collector.tools), tuple(collector.echo), collector.declared, frozenset(collector.hosted),
-        collector.unfound, frozenset(collector.late),
+        collector.unfound, frozenset(collector.late), tuple(collector.unheld),
     )  # fmt: skip
 
 

@@ -279,3 +279,26 @@ async def test_a_refusal_to_call_is_an_error_of_the_model(stream: bool) -> None:
             assert response.status == 422
             error = await error_of(response)
     assert (error["code"], error["param"]) == ("tool_call_missing", "tool_choice")
+
+
+async def test_an_input_outside_of_its_grammar_is_asked_for_once_more_and_never_passed_on() -> None:
+    grammar = {"type": "grammar", "grammar": {"syntax": "regex", "definition": "[0-9]+ (cm|m)"}}
+    tool = {"type": "custom", "custom": {"name": "cut", "format": grammar}}
+    bad, good = (write_call("cut", orjson.dumps({"input": text}).decode()) for text in ("a bit", "12 cm"))
+    async with client(bad, good, bad, bad) as (session, url):
+        body = {"model": "m", "messages": [ASK], "tools": [tool]}
+        async with session.post(f"{url}/chat/completions", json=body) as response:
+            [call] = (await response.json())["choices"][0]["message"]["tool_calls"]
+        assert call["custom"] == {"name": "cut", "input": "12 cm"}
+        async with session.post(f"{url}/chat/completions", json=body) as response:
+            assert response.status == 422
+            assert (await error_of(response))["code"] == "tool_arguments_invalid"
+
+
+async def test_a_regular_expression_that_nothing_can_be_held_to_is_told() -> None:
+    grammar = {"type": "grammar", "syntax": "regex", "definition": "(?=a)a+"}
+    tool = {"type": "custom", "name": "cut", "format": grammar}
+    async with client("Hello.") as (session, url):
+        async with session.post(f"{url}/responses", json={"model": "m", "input": "hi", "tools": [tool]}) as response:
+            assert response.status == 200
+            assert "not checked, is the regular expression of: cut" in response.headers["x-tagcall-warning"]

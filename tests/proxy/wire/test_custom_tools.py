@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.errors import RequestError
-from proxy.wire.custom_tools import input_schema, parse_format, unwrap_input, wrap_input
+from proxy.schema import read_schema
+from proxy.wire.custom_tools import input_schema, parse_format, pattern_of, unwrap_input, wrap_input
 from proxy.wire.json_body import JsonObject
 from proxy.wire.reader import Reader
 
@@ -70,3 +73,41 @@ def test_a_format_that_is_none_is_refused(form: JsonObject, param: str, code: st
     with pytest.raises(RequestError) as caught:
         parse_format(Reader({"format": form}, "tools[0]"))
     assert (caught.value.param, caught.value.code) == (param, code)
+
+
+def regex(definition: str) -> JsonObject:
+    return {"type": "grammar", "syntax": "regex", "definition": definition}
+
+
+@pytest.mark.parametrize(
+    ("definition", "fits", "misfits"),
+    [
+        ("[0-9]+", ["7", "42"], ["", "7a", "a7", "7\n"]),
+        ("a|b", ["a", "b"], ["ab", "aa", ""]),
+        ("^cat .+$", ["cat a.md"], ["cat ", "concat a"]),
+        (r"(?i)yes|no", ["YES", "No"], ["maybe"]),
+        (r"\w+ \d", ["Äpfel 3", "a_b ٣"], ["a- 3", "a b"]),
+        (r"[\w.]+@[^\d]", ["ä.b@c"], ["a b@c", "a@5"]),
+        (r"a\[[]x]", ["a[]", "a[x"], ["a[", "a]"]),
+    ],
+)
+def test_an_input_is_held_to_its_regular_expression_as_a_whole(
+    definition: str, fits: list[str], misfits: list[str]
+) -> None:
+    wanted = read_schema(orjson.dumps(input_schema(regex(definition))).decode())
+    assert [wanted.misfit({"input": text}) for text in fits] == [None] * len(fits)
+    assert None not in [wanted.misfit({"input": text}) for text in misfits]
+
+
+@pytest.mark.parametrize(
+    "definition", ["(?=a)b", "(", "(?x)a b", "(?is).+", "[[:alpha:]]", "[a-z&&[^b]]", r"[^\W]", "x" * 2_000]
+)
+def test_what_cannot_be_held_in_bounds_is_shown_and_no_pattern(definition: str) -> None:
+    assert pattern_of(regex(definition)) is None
+    told: Any = input_schema(regex(definition))["properties"]
+    assert definition in told["input"]["description"]
+    assert "pattern" not in told["input"]
+
+
+def test_nothing_is_held_to_a_lark_grammar() -> None:
+    assert pattern_of(GRAMMAR) is None
