@@ -104,6 +104,8 @@ class CodexSession:
         log.info("codex_ready", version=self.version, logged_in=not self._lacks_login)
         if standing is Support.FIXTURES:
             log.warning("codex_too_old_to_be_text_only", version=self.version, since=written(SUPPORTED_SINCE))
+        if self._options.results_as_outputs and not self._threads.keeps_lanes:
+            log.warning("codex_takes_no_tool_outputs", version=self.version, results_as="user")
 
     async def _read_account(self) -> None:
         try:

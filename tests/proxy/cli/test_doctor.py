@@ -9,6 +9,7 @@ from proxy.backends import Finding
 from proxy.backends.table import BACKENDS
 from proxy.cli.doctor import examine, forget_model
 from proxy.contracts import BackendEvent, Load, TextPiece, TurnEnded
+from proxy.errors import BackendError
 from proxy.home import habits_file, read_habits, write_habits
 from proxy.quota import Quota, QuotaWindow
 from proxy.settings import Settings
@@ -101,3 +102,21 @@ async def test_a_turn_without_a_whole_call_says_whether_it_was_cut(
     assert turn.said.startswith(f"scripted did not call a tool: {why}")
     assert turn.remedy is not None
     assert turn.remedy.startswith(next_step)
+
+
+@pytest.mark.parametrize(
+    ("code", "next_step"),
+    [
+        ("newer_codex_required", "npm install -g @openai/codex"),
+        ("inference_hook_denied", "Ask who runs your workspace"),
+    ],
+)
+async def test_a_turn_that_the_service_refuses_has_the_cure_for_its_next_step(
+    code: str, next_step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = BackendError("No.", status=400, code=code, retryable=False)
+    monkeypatch.setitem(BACKENDS, "scripted", replace(SCRIPTED, make=lambda _: MemoryBackend([refused])))
+    settings = Settings(port=0, backend="scripted:a.md", store="memory", call_key="off")
+    [turn] = [finding async for finding in examine(settings) if finding.name == "turn"]
+    assert turn.good is False
+    assert next_step in (turn.remedy or "")

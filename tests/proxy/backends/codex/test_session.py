@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
+from proxy.backends.codex.options import LaneBounds
 from proxy.contracts import TextPiece
 from proxy.errors import BackendError
 from proxy.rpc import RpcObject
@@ -302,3 +304,16 @@ async def test_an_app_server_below_every_floor_is_no_backend_and_says_what_to_do
             await read_turn(it, prompt())
     assert failed.value.code == "backend_unavailable"
     assert not any(server.requests("thread/start") for server in servers)
+
+
+@on_a_virtual_clock
+@pytest.mark.parametrize(("version", "told"), [("0.159.0", True), ("0.169.0", False)])
+async def test_an_app_server_that_takes_no_outputs_of_tools_is_told_of(version: str, told: bool) -> None:
+    server = Server()
+    server.handlers["initialize"] = lambda params: {"userAgent": f"tagcall/{version} (x)"}
+    with capture_logs() as logs:
+        async with backend(server, lanes=LaneBounds(), results_as_outputs=True) as it, it.stream(prompt()) as batches:
+            await server.wait_for("turn/start")
+            server.complete()
+            assert [event async for batch in batches for event in batch]
+    assert [line["version"] for line in logs if line["event"] == "codex_takes_no_tool_outputs"] == [version] * told
