@@ -35,61 +35,55 @@ _TOOLSETS = re.compile(r"(?:computer|browser)(?:_\w+)?")
 CHOICES = ("auto", "any", "tool", "none")
 
 
-def _object(required: tuple[str, ...], **properties: JsonObject) -> JsonObject:
-    return {"type": "object", "properties": {**properties}, "required": [*required]}
-
-
-def _text(description: str) -> JsonObject:
-    return {"type": "string", "description": description}
-
-
-def _commands(*names: str) -> JsonObject:
-    return {"type": "string", "enum": [*names], "description": "What to do."}
-
-
-_LINES: JsonObject = {
-    "type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2,
-    "description": "The first and the last line to show, from 1; -1 is the end of the file.",
+_PATH: JsonObject = {"type": "string", "description": "The path of the file or folder."}
+_EDITS: JsonObject = {
+    "command": {
+        "type": "string", "enum": ["view", "create", "str_replace", "insert"], "description": "What to do.",
+    },
+    "path": _PATH,
+    "file_text": {"type": "string", "description": "For create: the text of the file."},
+    "old_str": {"type": "string", "description": "For str_replace: the text to replace, which stands there once."},
+    "new_str": {"type": "string", "description": "For str_replace: the text in its place."},
+    "insert_line": {"type": "integer", "description": "For insert: the line to insert behind; 0 is the beginning."},
+    "insert_text": {"type": "string", "description": "For insert: the text."},
+    "view_range": {
+        "type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2,
+        "description": "For view: the first and the last line, from 1; -1 is the end of the file.",
+    },
 }  # fmt: skip
-_LINE: JsonObject = {"type": "integer", "description": "The line to insert behind; 0 is the beginning of the file."}
-_EDITS: Mapping[str, JsonObject] = {
-    "file_text": _text("For create: the text of the file."),
-    "old_str": _text("For str_replace: the text to replace, which stands in the file once."),
-    "new_str": _text("For str_replace: the text in its place."),
-    "insert_line": _LINE,
-    "insert_text": _text("For insert: the text."),
-    "view_range": _LINES,
-}
 
 # The tools that the client runs and whose schemas it does not send: what they do, and their input.
 _CLIENTS: Mapping[str, tuple[str, JsonObject]] = {
     "bash": (
         "Runs a command in a bash session that stays open.",
-        _object(
-            (),
-            command=_text("The command. Required unless the session is restarted."),
-            restart={"type": "boolean", "description": "True starts a new session."},
-        ),
+        {
+            "type": "object",
+            "properties": {
+                "command": {"type": "string", "description": "The command; not wanted where the session is restarted."},
+                "restart": {"type": "boolean", "description": "True starts a new session."},
+            },
+        },
     ),
     "text_editor": (
         "Shows, creates and edits text files.",
-        _object(
-            ("command", "path"),
-            command=_commands("view", "create", "str_replace", "insert"),
-            path=_text("The path of the file or folder."),
-            **_EDITS,
-        ),
+        {"type": "object", "properties": _EDITS, "required": ["command", "path"]},
     ),
     "memory": (
         "Keeps notes in files under /memories, from one conversation to the next.",
-        _object(
-            ("command",),
-            command=_commands("view", "create", "str_replace", "insert", "delete", "rename"),
-            path=_text("The path of the file or folder, under /memories."),
-            old_path=_text("For rename: the path as it is."),
-            new_path=_text("For rename: the path as it shall be."),
-            **_EDITS,
-        ),
+        {
+            "type": "object",
+            "properties": {
+                **_EDITS,
+                "command": {
+                    "type": "string",
+                    "enum": ["view", "create", "str_replace", "insert", "delete", "rename"],
+                    "description": "What to do.",
+                },
+                "old_path": {"type": "string", "description": "For rename: the path as it is."},
+                "new_path": {"type": "string", "description": "For rename: the path as it shall be."},
+            },
+            "required": ["command"],
+        },
     ),
 }
 

@@ -9,9 +9,10 @@ import pytest
 
 from prompts import AssistantText, Entry, Guidance, Image, PastCall, Text, ToolResult, UserTurn
 from proxy.errors import RequestError
-from proxy.wire.anthropic.blocks import parse_conversation
+from proxy.wire.anthropic.blocks import parse_conversation, referred_tools
 from proxy.wire.reader import Reader
 from tests.support.parts import text
+from tests.support.pdf import pdf
 
 PIXEL = base64.b64encode(b"a picture").decode()
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
@@ -87,16 +88,58 @@ def test_what_is_unknown_is_left_out(block: Any) -> None:
     assert said(block, {"type": "text", "text": "hi"}) == (UserTurn(text("hi")),)
 
 
+URL = {"type": "url", "url": "https://example.com/a"}
+FILE = {"type": "file", "file_id": "file_1"}
+IMAGES = "Remote and uploaded images are not fetched: send them with a source of type 'base64'."
+DOCUMENTS = "Remote and uploaded documents are not fetched: send them with a source of type 'base64' or 'text'."
+BINARY = "Only PDFs and files of UTF-8 text can be shown to this backend: send the text of the document."
+
+
 @pytest.mark.parametrize(
-    "source",
+    ("kind", "source", "told", "param"),
     [
-        {"type": "url", "url": "https://example.com/a"}, {"type": "file", "file_id": "file_1"},
-        {"type": "base64", "media_type": "image/png", "data": "!"}, {"type": "base64", "data": "//8="},
+        ("image", URL, IMAGES, "source.type"),
+        ("image", FILE, IMAGES, "source.type"),
+        ("document", URL, DOCUMENTS, "source.type"),
+        ("document", FILE, DOCUMENTS, "source.type"),
+        ("image", {"type": "base64", "media_type": "image/png", "data": "!"}, "not base64", "source"),
+        ("image", {"type": "base64", "media_type": "text/plain", "data": "aGk="}, "unsupported MIME type", "source"),
+        ("document", {"type": "base64", "data": "//8="}, BINARY, "source"),
+        ("document", {"type": "base64", "data": "!"}, BINARY, "source"),
+        ("document", {"type": "base64", "data": base64.b64encode(b"%PDF-").decode()}, "PDF", "source"),
     ],
-)  # fmt: skip
-@pytest.mark.parametrize("kind", ["image", "document"])
-def test_what_cannot_be_shown_is_refused(kind: str, source: Any) -> None:
-    refusal({"role": "user", "content": [{"type": kind, "source": source}]})
+)
+def test_what_cannot_be_shown_is_refused(kind: str, source: Any, told: str, param: str) -> None:
+    with pytest.raises(RequestError) as refused:
+        said({"type": kind, "source": source})
+    assert told in refused.value.message
+    assert "send " in refused.value.message or kind == "image"
+    assert (refused.value.status, refused.value.param) == (400, f"messages[0].content[0].{param}")
+
+
+def test_a_pdf_is_shown_as_its_text() -> None:
+    data = base64.b64encode(pdf("Beans and peas.")).decode()
+    (turn,) = said({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": data}})
+    assert isinstance(turn, UserTurn)
+    assert "Beans and peas." in "".join(part.text for part in turn.parts if isinstance(part, Text))
+
+
+def test_only_references_of_results_name_what_was_found() -> None:
+    found = [
+        {"type": "tool_reference", "tool_name": "fetch"},
+        {"type": "tool_reference", "tool_name": 1},
+        {"type": "text", "text": "x", "tool_name": "read"},
+        "text",
+    ]
+    block = {"type": "tool_result", "tool_use_id": "t1", "content": [*found]}
+    messages: list[Any] = [
+        {"role": "user", "content": [block, {"type": "text", "content": found}, "x"]},
+        {"role": "user", "content": "hi"},
+        "hi",
+    ]
+    assert referred_tools(Reader({"messages": messages})) == {"fetch"}
+    assert referred_tools(Reader({"messages": "hi"})) == frozenset()
+    assert referred_tools(Reader({})) == frozenset()
 
 
 @pytest.mark.parametrize(

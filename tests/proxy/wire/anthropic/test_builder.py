@@ -166,6 +166,7 @@ def test_no_number_of_a_call_is_rounded() -> None:
 
 
 def test_ids_have_their_prefixes() -> None:
+    assert mint_call("call", "tag").removeprefix("toolu_").startswith("tag")
     assert mint_call("call").startswith("toolu_")
     assert build([END])[1]["id"].startswith("msg_")
 
