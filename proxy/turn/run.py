@@ -114,13 +114,13 @@ class Turn:
             async with aclosing(self._read(attempt)) as batches:
                 async for events in batches:
                     yield events
-            read = await self._read_answer()
+            read = await self._as_json(self._reading.answer)
             match attempt.number:
                 case Try.FIRST:
                     first = answer = read
                     self._note_format(read)
                 case Try.SECOND:
-                    answer = settled(first, read, plan)
+                    answer = await self._as_json(settled(first, read, plan))
                 case Try.PLAIN:
                     answer = replace(read, lost=read.lost or answer.lost)
             # Nor one more where the second one failed, and what was shown of the first stands.
@@ -169,12 +169,12 @@ class Turn:
             event.error.message = masked(event.error.message, self._plan.key.key)
         return event
 
-    async def _read_answer(self) -> Answer:
-        """The answer that was read, as the JSON that it should be."""
-        read, output = self._reading.answer, self._plan.output
+    async def _as_json(self, answer: Answer) -> Answer:
+        """`answer` as the JSON that it should be, if it should."""
+        output = self._plan.output
         if output is None:
-            return read
-        return await self._offload.done(partial(held_to_format, read, output), len(read.written))
+            return answer
+        return await self._offload.done(partial(held_to_format, answer, output), len(answer.written))
 
     def _note_format(self, first: Answer) -> None:
         """What the first answer shows of whether a model keeps to the format that its backend should hold it to."""
