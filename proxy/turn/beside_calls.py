@@ -19,15 +19,15 @@ class BesideCalls:
         self._report = report
         self._called = False
 
-    def fitting(self, events: Sequence[TurnEvent], *, told: bool) -> list[TurnEvent]:
+    def fitting(self, events: Sequence[TurnEvent], *, streamed: bool) -> list[TurnEvent]:
         """`events` without text beside calls that is not the JSON asked for.
 
-        `told`: what came before the first call is JSON that left while it was written, as far as it came.
+        `streamed`: what came before the first call is JSON that left while it was written, as far as it came.
         """
         calls = [place for place, event in enumerate(events) if isinstance(event, ToolCallStarted)]
         if not (self._called or calls):
             return [*events]
-        first = calls[0] if told and not self._called else 0
+        first = calls[0] if streamed and not self._called else 0
         self._called = True
         left, beside = events[:first], events[first:]
         text = text_of(beside)

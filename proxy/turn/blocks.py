@@ -36,7 +36,7 @@ _UNREADABLE = "A tool call was taken out, because it cannot be read."
 
 
 @dataclass(frozen=True, slots=True)
-class MeantCall:
+class BegunCall:
     """A call that is one whatever comes, while it is written: also should the answer be cut in it."""
 
     index: int

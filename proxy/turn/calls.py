@@ -121,7 +121,7 @@ class CallGate:
             case _:
                 return False
 
-    def is_meant(self, call: CallStarted, before: str) -> Carried | None:
+    def is_certain(self, call: CallStarted, before: str) -> Carried | None:
         """Whether a call that has begun is one whatever comes, and by what: its key, or that nothing can be quoted."""
         match self._key.carried(call.extra):
             case Carried.RIGHT:

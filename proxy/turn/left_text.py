@@ -14,12 +14,12 @@ MAX_PREFACE = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What the client has of an answer's text: whether any (`shown`), how its first message begins (`told`), and all
-    of it where that is no more than some words in front of calls (`preface`).
+    """What the client has of an answer's text: whether any (`shown`), the `beginning` of its first message, and all of
+    it where that is no more than some words in front of calls (`preface`).
     """
 
     shown: bool = False
-    told: str = ""
+    beginning: str = ""
     preface: str = ""
 
     @property
@@ -56,4 +56,4 @@ class LeftText:
         text = "".join(self._pieces)
         is_preface = self._has_block and not self.is_answer and len(text) <= MAX_PREFACE
         compares = self._is_one_message and len(self._pieces) < _COMPARED
-        return Said(shown=bool(text), told=text if compares else "", preface=text if is_preface else "")
+        return Said(shown=bool(text), beginning=text if compares else "", preface=text if is_preface else "")

@@ -16,7 +16,7 @@ from prompts import Place
 
 from ..contracts import ToolCallArguments, ToolCallEnded, ToolCallStarted
 from .block_note import BlockNote, name_in, told_name
-from .blocks import QUOTED, TAKEN_OUT, MeantCall, begun_arguments, is_markup, unreadable
+from .blocks import QUOTED, TAKEN_OUT, BegunCall, begun_arguments, is_markup, unreadable
 from .call_key import Carried
 from .calls import CallGate
 from .coercion import Coerced, Coercion
@@ -40,13 +40,13 @@ class Stop(NamedTuple):
 class PassedCalls:
     """Tell it of each block. `cut`, with a block: the answer was cut, and it may be in this block."""
 
-    def __init__(self, gate: CallGate, attempt: Attempt, report: TurnReport, outlet: Outlet, said: ShownText) -> None:
+    def __init__(self, gate: CallGate, attempt: Attempt, report: TurnReport, outlet: Outlet, text: ShownText) -> None:
         self._gate = gate
         self._plan = gate.plan
         self._report = report
         self._outlet = outlet
-        self._said = said
-        self._meant: MeantCall | None = None
+        self._text = text
+        self._begun: BegunCall | None = None
         self.waiting = Waiting()
         """Of the text behind these calls `hear` is to be told first."""
         # Where the next call stands.
@@ -67,26 +67,26 @@ class PassedCalls:
         if call.bare or (tool := self._plan.offered.match(call.name)) is None:
             return
         # Once it has begun it can only end or break the turn, so it must be one that nothing later can refuse.
-        before = self._said.before
+        before = self._text.before
         is_first = not (self.waiting.calls or self._standing.doubted)
         if self._plan.live and is_first and self._gate.may_leave_unfinished(call, before):
-            self._said.flush()
+            self._text.flush()
             self._outlet.speak()
             self._outlet.begin_call(call.index, ToolCallStarted(self._gate.ids.take(call.id), tool.name))
-        elif carried := self._gate.is_meant(call, before):
-            self._meant = MeantCall(call.index, tool.name, call.id, carried is Carried.RIGHT)
+        elif carried := self._gate.is_certain(call, before):
+            self._begun = BegunCall(call.index, tool.name, call.id, carried is Carried.RIGHT)
 
     def complete(self, call: CallCompleted, *, cut: bool, held: bool) -> None:
         """`held`: the model could write nothing but a call, because the request demands one."""
         if cut and call.tier is Tier.BARE:
             # What was cut may be the beginning of more than this call.
-            raw, self._meant = call.before + call.raw, None
+            raw, self._begun = call.before + call.raw, None
             reason = "the answer was cut in the middle of it"
             self.fail(CallMalformed(reason, raw, call.index, meant=is_markup(call.raw)), cut=cut)
             return
-        self._said.pass_blank(call.before)
+        self._text.pass_blank(call.before)
         read = self._gate.read(call)
-        showing = None if self._outlet.leaving == call.index else self._gate.showing(read, self._said.before)
+        showing = None if self._outlet.leaving == call.index else self._gate.showing(read, self._text.before)
         shown = showing.is_shown() if showing else False
         if showing is not None and shown is None:
             self.waiting.add(read, showing, cut=cut, held=held)
@@ -111,23 +111,23 @@ class PassedCalls:
         """A second close tag came behind a call: it goes the way of that call."""
         if self.waiting.calls:
             self.waiting.closer += closer
-        elif closer and self._said.block_is_text:
-            self._said.show_block(closer)
+        elif closer and self._text.block_is_text:
+            self._text.show_block(closer)
 
     def _judge(self, read: ReadCall, *, quoted: bool, cut: bool, held: bool) -> None:
         call = read.call
         # Text before it leaves before it.
-        self._said.flush(ends=False)
+        self._text.flush(ends=False)
         self._outlet.speak()
-        if self._meant is not None and self._meant.index == call.index:
+        if self._begun is not None and self._begun.index == call.index:
             # Another one may have begun while this one waited.
-            self._meant = None
+            self._begun = None
         raw = call.before + call.raw
         if self._standing.doubted:
             # The whole answer is asked for once more: none of its calls leaves, or it would come twice.
             self.rulings.append(ruling := Ruling(Fate.GONE, Reason.JOINED, read.name))
             self._report.note(self._note(ruling, call.name), call.raw)
-            self._said.pass_call(call.name, raw)
+            self._text.pass_call(call.name, raw)
             return
         at = replace(self._standing, quoted=quoted, held=held, left=self._outlet.is_over)
         ruling = self._gate.judge(read, at)
@@ -156,7 +156,7 @@ class PassedCalls:
         if ruling.fate is Fate.REFUSE:
             self.stop = Stop(None)
         elif reason is Reason.UNDECLARED:
-            self._said.pass_call(read.call.name, read.call.before + block)
+            self._text.pass_call(read.call.name, read.call.before + block)
             self.lost.append(TAKEN_OUT[reason].format(tool=f"'{note.name}'" if note.name else "a tool"))
         else:
             self._take_out(ruling, read.call)
@@ -172,7 +172,7 @@ class PassedCalls:
             written=written,
             problem=masked(problem or ruling.problem, self._plan.key.key),
             rules=tuple(rules),
-            fenced=self._said.before.count("```") % 2 == 1 if fenced is None else fenced,
+            fenced=self._text.before.count("```") % 2 == 1 if fenced is None else fenced,
         )
 
     def _take_out(self, ruling: Ruling, call: CallCompleted) -> None:
@@ -186,22 +186,22 @@ class PassedCalls:
             self._report.warn(QUOTED.format(tool=tool))
         if marked:
             self._report.show_markup("quotation")
-        self._said.show_block(raw)
+        self._text.show_block(raw)
 
     def fail(self, block: CallMalformed, *, cut: bool) -> None:
         """A block that cannot be read."""
-        self._said.pass_blank(block.before)
-        self._said.flush(ends=False)
+        self._text.pass_blank(block.before)
+        self._text.flush(ends=False)
         self._outlet.speak()
-        meant, self._meant = self._meant, None
+        begun, self._begun = self._begun, None
         # A call that has no key goes behind no other: it would be run as one that is whole.
-        if cut and meant is not None and (meant.keyed or not self._standing.good):
+        if cut and begun is not None and (begun.keyed or not self._standing.good):
             # Cut off, but meant: it leaves as far as it has come, as one whose arguments nobody can read.
-            self.rulings.append(ruling := Ruling(Fate.CALL, Reason.CUT, meant.name))
-            self._report.note(self._note(ruling, meant.name), block.raw)
-            self._said.flush()
+            self.rulings.append(ruling := Ruling(Fate.CALL, Reason.CUT, begun.name))
+            self._report.note(self._note(ruling, begun.name), block.raw)
+            self._text.flush()
             self._outlet.pass_call([
-                ToolCallStarted(self._gate.ids.take(meant.id), meant.name),
+                ToolCallStarted(self._gate.ids.take(begun.id), begun.name),
                 ToolCallArguments(masked(begun_arguments(block.raw), self._plan.key.key)),
                 ToolCallEnded(complete=False),
             ])  # fmt: skip
@@ -215,13 +215,13 @@ class PassedCalls:
             self._break(f"the call cannot be read: {reason}", cut=cut)
             return
         # One that stands so in the request, or in a quotation, is quoted: asking anew would bring it again.
-        quoted = Place(self._said.before).is_quoted or self._gate.is_quoted_text(block.raw)
+        quoted = Place(self._text.before).is_quoted or self._gate.is_quoted_text(block.raw)
         if quoted or not block.meant:
             ruling = Ruling(Fate.TEXT, Reason.QUOTED if quoted else Reason.MENTION, problem=block.reason)
             self.rulings.append(ruling)
             self._report.refuse(reason, self._note(ruling, name), block.raw)
             self._report.show_markup("quotation" if quoted else "mention")
-            self._said.show_block(raw)
+            self._text.show_block(raw)
             return
         fate = Fate.AGAIN if self._standing.first and not self._standing.good else Fate.GONE
         self.rulings.append(ruling := Ruling(fate, Reason.MALFORMED, problem=block.reason))
@@ -236,11 +236,11 @@ class PassedCalls:
         self._report.note(self._note(ruling, ""), raw)
         self._lose(raw, unreadable(""))
 
-    def _lose(self, raw: str, told: str) -> None:
-        """A block goes, and the client is `told`."""
-        if self._said.take_out(raw):
+    def _lose(self, raw: str, sentence: str) -> None:
+        """A block goes, and the client is told so in a `sentence`."""
+        if self._text.take_out(raw):
             self._report.take_out("block")
-            self.lost.append(told)
+            self.lost.append(sentence)
 
     def finish(self) -> None:
         """The answer is over, and its stream did not fail."""
@@ -253,7 +253,7 @@ class PassedCalls:
         if live and Coercion.LIFTED in fitted.coercions:
             self._break("a part of the arguments came when they had ended", cut=cut)
             return
-        self._said.flush()
+        self._text.flush()
         # What the schema took of arguments that have left as they were written helped nobody,
         # but for a remark beside them.
         taken = [rule for rule in fitted.coercions if not live or rule == Coercion.REMARK]
@@ -276,7 +276,7 @@ class PassedCalls:
                 self._outlet.keep(ruling.reason, events)
             else:
                 self._outlet.pass_call(events, joined=self._gate.keeps_calls_together)
-        self._said.pass_call(call.name)
+        self._text.pass_call(call.name)
         if not self._plan.request.parallel:
             self.stop = Stop("one call was asked for", winds_down=True)
 

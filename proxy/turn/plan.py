@@ -195,14 +195,14 @@ class Attempt:
     """One answer that is asked for: the first, a second one that mends it, a plain one if nothing is left of both.
 
     It is asked for `again`, and kept from the beginning because of `keep_for`. `may_repeat`: a call that was made
-    before, or adds nothing, is as good as any. `told` are lines that the client has already.
+    before, or adds nothing, is as good as any. `seen` are lines that the client has already.
     """
 
     number: Try = Try.FIRST
     again: Again | None = None
     keep_for: Reason | None = None
     may_repeat: bool = False
-    told: Sequence[str] = ()
+    seen: Sequence[str] = ()
 
     @property
     def is_first(self) -> bool:

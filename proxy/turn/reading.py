@@ -101,8 +101,8 @@ class Reading:
         self._room = AnswerRoom(plan.options.max_answer) if room is None else room
         self._outlet = outlet = Outlet(report, attempt.keep_for, key)
         self._thoughts = Thoughts(outlet, key)
-        self._said = said = ShownText(plan, attempt, outlet, report, lines, early=early)
-        self._calls = None if gate is None else PassedCalls(gate, attempt, report, outlet, said)
+        self._text = shown = ShownText(plan, attempt, outlet, report, lines, early=early)
+        self._calls = None if gate is None else PassedCalls(gate, attempt, report, outlet, shown)
         self._parser = self._new_parser()
         self._report = report
         # The beginning of the text, in which a call without its tags may stand.
@@ -115,12 +115,12 @@ class Reading:
     @property
     def left_json(self) -> bool:
         """The text that was to be told as the JSON that it is did not begin as such."""
-        return self._said.left_json
+        return self._text.left_json
 
     @property
     def tells_json(self) -> bool:
         """Its text leaves as it comes, as the JSON that it is."""
-        return self._said.tells_json
+        return self._text.tells_json
 
     @property
     def stop(self) -> Stop | None:
@@ -154,7 +154,7 @@ class Reading:
         self._close_message()
         self._end_message()
         self._thoughts.end()
-        if not self._said.is_echo:
+        if not self._text.is_echo:
             self._outlet.speak()
         if self._calls is not None and not error:
             self._calls.finish()
@@ -181,11 +181,11 @@ class Reading:
             said=self._outlet.left.said,
             rulings=() if self._calls is None else tuple(self._calls.rulings),
             lost=() if self._calls is None else tuple(self._calls.lost),
-            written=masked(self._said.written, self._plan.key.key),
-            repeats_line=self._said.repeats_line,
+            written=masked(self._text.written, self._plan.key.key),
+            repeats_line=self._text.repeats_line,
             ending=Ending(
                 incomplete=self._end.incomplete,
-                by_stop_string=self._said.stopped,
+                by_stop_string=self._text.stopped,
                 error=self._end.error,
                 constrained=self._held and self._end.error is not None and self.spent.characters > 0,
             ),
@@ -197,7 +197,7 @@ class Reading:
                 self._read(text)
             case MessagePhase(phase):
                 self._close_message()
-                self._said.phase = phase
+                self._text.phase = phase
             case MessageEnded():
                 self._close_message()
                 self._end.message = True
@@ -222,7 +222,7 @@ class Reading:
         if self._end.message:
             self._end.message = False
             self._end_message()
-            self._said.end_message()
+            self._text.end_message()
 
     def _read(self, text: str) -> None:
         if self._end.message:
@@ -232,7 +232,7 @@ class Reading:
             self._end.goes_on = self._end.goes_on or bool(text.strip())
             return
         if self._calls is None:
-            self._text(text)
+            self._show(text)
         else:
             self._parse(self._calls, text)
         if self.spent.exhausted:
@@ -277,7 +277,7 @@ class Reading:
                 events = self._parser.receive_eof()
             self._settle(self._calls)
             self._parser = self._new_parser()
-        self._said.flush()
+        self._text.flush()
         self._look_for_stop()
 
     def _new_parser(self) -> SentinelParser | AnswerParser:
@@ -303,7 +303,7 @@ class Reading:
             match event:
                 case str(text):
                     if not self._in_call:
-                        self._text(self._heard(calls, text) if calls.waiting.calls else text)
+                        self._show(self._heard(calls, text) if calls.waiting.calls else text)
                     elif self._outlet.leaving is not None:
                         self._outlet.feed_call(text)
                 case ReadingEnded(reason, rest):
@@ -329,7 +329,7 @@ class Reading:
         if calls.waiting.calls:
             text = calls.settle(result=result)
             self._look_for_end(calls)
-            self._text(text)
+            self._show(text)
 
     def _pass(self, calls: PassedCalls, event: CallStarted | CallCompleted | CallMalformed | StrayCloser) -> None:
         # Several calls of one block wait together.
@@ -358,19 +358,19 @@ class Reading:
         if calls.stop is not None:
             self._close(calls.stop)
 
-    def _text(self, text: str) -> None:
+    def _show(self, text: str) -> None:
         if self._end.over:
             self._end.goes_on = self._end.goes_on or bool(text.strip())
             return
         if self._head is not None and self._head_room > 0:
             self._head.append(text)
             self._head_room -= len(text)
-        self._said.feed(text)
+        self._text.feed(text)
         if self._plan.request.stop:
             self._look_for_stop()
 
     def _look_for_stop(self) -> None:
-        if not self._said.stopped:
+        if not self._text.stopped:
             return
         # A demanded call is all that is wanted: at OpenAI there is no word in front of one that could end it.
         waits = self._plan.demands and self._calls is not None and (self._in_call or not self._calls.came)

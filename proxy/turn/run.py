@@ -188,7 +188,7 @@ class Turn:
 
     async def _parsable(self, beside: BesideCalls, events: list[TurnEvent]) -> list[TurnEvent]:
         """What of `events` clients can parse that asked for JSON."""
-        work = partial(beside.fitting, events, told=self._reading.tells_json)
+        work = partial(beside.fitting, events, streamed=self._reading.tells_json)
         return await self._offload.done(work, len(text_of(events)))
 
     @property

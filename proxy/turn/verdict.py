@@ -260,19 +260,19 @@ def settled(first: Answer, second: Answer, plan: Plan) -> Answer:
         # It is no better, and what came before was shown already.
         return replace(second, kept=fallback)
     if second.kept_for is Reason.SAID and second.kept:
-        return replace(second, kept=_behind(first.said.told, second.kept))
+        return replace(second, kept=_behind(first.said.beginning, second.kept))
     return second
 
 
-def _behind(told: str, kept: Sequence[TurnEvent]) -> tuple[TurnEvent, ...]:
-    """`kept` behind the text that was `told` already: what goes on with it, or else another message."""
+def _behind(seen: str, kept: Sequence[TurnEvent]) -> tuple[TurnEvent, ...]:
+    """`kept` behind the text that the client has `seen` already: what goes on with it, or else another message."""
     texts = list(takewhile(lambda event: isinstance(event, AnswerText), kept))
     text = text_of(texts)
-    if not (told and text.startswith(told)):
+    if not (seen and text.startswith(seen)):
         # Or the two would run into each other.
         return (AnswerMessageEnded(), *kept)
     phase = next((event.phase for event in texts if isinstance(event, AnswerText)), None)
-    rest = [AnswerText(text[len(told) :], phase)] if len(text) > len(told) else []
+    rest = [AnswerText(text[len(seen) :], phase)] if len(text) > len(seen) else []
     return (*rest, *kept[len(texts) :])
 
 
@@ -298,7 +298,7 @@ def next_attempt(attempt: Attempt, first: Answer, answer: Answer, plan: Plan) ->
     if reason is None:
         return None
     again = Again(reason, None if plan.offers else call_forbidden(), plain=True)
-    return Attempt(Try.PLAIN, again, plan.keep_for, may_repeat=True, told=first.said.words)
+    return Attempt(Try.PLAIN, again, plan.keep_for, may_repeat=True, seen=first.said.words)
 
 
 def nothing_left(first: Answer, last: Answer, plan: Plan) -> Reason | None:

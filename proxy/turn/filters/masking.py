@@ -56,17 +56,17 @@ class Mask:
     What may be the beginning of a key is held back, a bounded piece.
     """
 
-    __slots__ = ("_held", "_key")
+    __slots__ = ("_begun", "_key")
 
     def __init__(self, key: str) -> None:
         self._key = key
-        self._held = ""
+        self._begun = ""
 
     def feed(self, text: str) -> str:
         """The text that may leave now."""
-        if not self._held and self._key[0] not in text and "\\" not in text:
+        if not self._begun and self._key[0] not in text and "\\" not in text:
             return text
-        text, self._held = self._held + text, ""
+        text, self._begun = self._begun + text, ""
         shown: list[str] = []
         left = 0
         for start, end, is_whole in places(self._key, text):
@@ -75,13 +75,13 @@ class Mask:
             if is_whole:
                 shown.append(MASK)
             else:
-                self._held = text[start:]
+                self._begun = text[start:]
         return "".join((*shown, text[left:]))
 
     def flush(self) -> str:
         """What was held back, at the end of the text; the next `feed` begins a new one."""
-        held, self._held = self._held, ""
-        return MASK if _stands(self._key, held, 0)[0] >= _TELLING else held
+        begun, self._begun = self._begun, ""
+        return MASK if _stands(self._key, begun, 0)[0] >= _TELLING else begun
 
 
 def masked(text: str, key: str | None) -> str:

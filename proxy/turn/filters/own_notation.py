@@ -95,13 +95,13 @@ def headers(quoted: Callable[[], bool], names: Iterable[str] = (), *, named: boo
     return rule
 
 
-def own_lines(lines: Sequence[str], told: Sequence[str] = ()) -> LineRule:
-    """`ModelRule.OWN_LINE`: lines of ours that the model was shown, and those that the client was `told` before."""
+def own_lines(lines: Sequence[str], seen: Sequence[str] = ()) -> LineRule:
+    """`ModelRule.OWN_LINE`: lines of ours that the model was shown, and those that the client has `seen` before."""
 
     def rule(text: str, at: Position, last: bool) -> Found | bool:
-        if own := next(filter(text.startswith, (*lines, *told)), None):
+        if own := next(filter(text.startswith, (*lines, *seen)), None):
             return Found(Reason.OWN_LINE, len(own))
-        begun = any(line.startswith(text) for line in (*lines, *told))
+        begun = any(line.startswith(text) for line in (*lines, *seen))
         # Small models go on as they like, or with another of these lines.
         if (last or not begun) and any(text.startswith(line[:_TELLING]) for line in lines):
             return Found(Reason.OWN_LINE)
@@ -142,16 +142,16 @@ class _Place(Enum):
 class OwnNotation:
     """Feed it the text between the blocks of an answer; what it returns may be shown. How it is cut does not show.
 
-    Of `rules` the first counts that has something to say. `told` hears of each thing that is taken out.
+    Of `rules` the first counts that has something to say. `count` hears of each thing that is taken out.
     """
 
-    def __init__(self, rules: Sequence[LineRule], told: Callable[[Reason], None] = lambda what: None) -> None:
+    def __init__(self, rules: Sequence[LineRule], count: Callable[[Reason], None] = lambda what: None) -> None:
         self._rules = rules
-        self._told = told
+        self._count = count
         self.took: set[Reason] = set()
         """What was taken out."""
         self._place = _Place.START
-        self._held = ""
+        self._begun = ""
         self._at = Position()
         # What was taken out takes the white space behind it along.
         self._eats = False
@@ -162,11 +162,11 @@ class OwnNotation:
             if self._at.code:
                 self._at.code.feed(text)
             return text
-        return self._read(self._held + text, last=False)
+        return self._read(self._begun + text, last=False)
 
     def flush(self) -> str:
         """What was held back, where the text ends: a block follows, or nothing."""
-        return self._read(self._held, last=True) if self._held else ""
+        return self._read(self._begun, last=True) if self._begun else ""
 
     def begin(self) -> None:
         """What comes next is another message."""
@@ -190,7 +190,7 @@ class OwnNotation:
         self._place, self._at.begins, self._at.code = _Place.START, False, CodeState()
 
     def _read(self, text: str, *, last: bool) -> str:
-        self._held = ""
+        self._begun = ""
         said: list[str] = []
         while text:
             if self._place is _Place.START:
@@ -221,13 +221,13 @@ class OwnNotation:
             if isinstance(found, Found):
                 return self._take_out(found, text)
             if found and not last:
-                self._held = text
+                self._begun = text
                 return ""
         self._place, self._at.begins, self._eats = _Place.LINE, False, False
         return text
 
     def _take_out(self, found: Found, text: str) -> str:
-        self._told(found.what)
+        self._count(found.what)
         self.took.add(found.what)
         if found.end is None:
             self._place = _Place.GONE

@@ -50,7 +50,7 @@ class StopStrings:
 
     def __init__(self, strings: Sequence[str]) -> None:
         self._matchers = [_Matcher(string) for string in strings if string]
-        self._held = ""
+        self._begun = ""
         self.reached = False
 
     def feed(self, text: str) -> str:
@@ -62,18 +62,18 @@ class StopStrings:
         ends = [
             (end, -len(matcher.string)) for matcher in self._matchers if (end := matcher.find_end(text)) is not None
         ]
-        text, before = self._held + text, len(self._held)
+        text, before = self._begun + text, len(self._begun)
         if ends:
             end, length = min(ends)
-            self.reached, self._held = True, ""
+            self.reached, self._begun = True, ""
             return text[: before + end + length]
         hold = max(matcher.begun for matcher in self._matchers)
-        self._held = text[len(text) - hold :]
+        self._begun = text[len(text) - hold :]
         return text[: len(text) - hold]
 
     def flush(self) -> str:
         """What was held back, where the text ends; the next `feed` begins a new one."""
-        held, self._held = self._held, ""
+        begun, self._begun = self._begun, ""
         for matcher in self._matchers:
             matcher.reset()
-        return held
+        return begun

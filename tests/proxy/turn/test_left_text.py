@@ -45,15 +45,15 @@ def test_what_is_an_answer_by_itself_is_no_preface() -> None:
     left = left_text('{"a": 1}')
     left.is_answer = True
     left.pass_block()
-    assert left.said == Said(shown=True, told='{"a": 1}')
+    assert left.said == Said(shown=True, beginning='{"a": 1}')
 
 
 def test_a_second_answer_may_go_on_with_one_message_that_is_not_too_long() -> None:
     assert LeftText().said == Said()
     left = left_text("one ", "two")
     left.note(ReasoningItemEnded())
-    assert left.said == Said(shown=True, told="one two")
+    assert left.said == Said(shown=True, beginning="one two")
     left.note(AnswerMessageEnded())
     assert left.said == Said(shown=True)
-    assert left_text(*["x"] * 4095).said.told == "x" * 4095
+    assert left_text(*["x"] * 4095).said.beginning == "x" * 4095
     assert left_text(*["x"] * 4096).said == Said(shown=True)
