@@ -310,6 +310,7 @@ class _TaggedCalls:
 
     def _take(self, events: list[ParserEvent]) -> None:
         for event in events:
+            told = event
             match event:
                 case str() if self._in_call:
                     pass
@@ -320,35 +321,24 @@ class _TaggedCalls:
                     continue
                 # Nothing of a call may stand behind what closes the fence: that would be a second thing in the answer.
                 case CallStarted() if not self._after:
-                    self._in_call = True
-                case CallCompleted(name=name) if not self._after and self._registry.match(name):
-                    self._in_call = False
+                    self._in_call, told = True, replace(event, bare=True)
+                case CallCompleted(name=name, before=before, raw=raw) if not self._after and self._registry.match(name):
+                    # The fence is part of the spelling of the calls, not of the text: its beginning is of the first.
+                    raw, self._in_call, self._opening = self._opening + before + raw, False, ""
+                    repairs = (*self._opener.rules, *event.repairs)
+                    told = replace(event, raw=raw, before="", tier=self._opener.tier, repairs=repairs)
                 case StrayCloser() if not self._after:
                     pass
                 case _:
                     raise _NoCallError
-            self._events.append(event)
+            self._events.append(told)
 
     def end(self, _: str) -> list[ParserEvent]:
         """The events of the calls that are the whole answer. Raises _NoCallError."""
         self._take(self._parser.receive_eof())
-        if len(self._after.strip(BLANKS)) < len(self._fence):
+        if self._opening or len(self._after.strip(BLANKS)) < len(self._fence):
             raise _NoCallError
-        events: list[ParserEvent] = []
-        opening = self._opening
-        for event in self._events:
-            if isinstance(event, CallCompleted):
-                repairs = (*self._opener.rules, *event.repairs)
-                raw, opening = opening + event.before + event.raw, ""
-                events.append(replace(event, raw=raw, before="", tier=self._opener.tier, repairs=repairs))
-            elif isinstance(event, CallStarted):
-                events.append(replace(event, bare=True))
-            else:
-                events.append(event)
-        if not any(isinstance(event, CallCompleted) for event in events):
-            raise _NoCallError
-        # The fence is part of the spelling of the calls, not of the text: its beginning went into the first `raw`.
-        return [*events, StrayCloser(self._after)]
+        return [*self._events, StrayCloser(self._after)]
 
 
 def _check_fence_end(text: str, fence: str) -> None:
