@@ -105,8 +105,14 @@ async def test_the_list_fills_while_a_tool_loop_runs(server: str, model: Scripte
             await page.wait_for(".turn.done .refused")
         assert await page.count(".group") == 1
         assert await page.count(".turn") == 2
-        assert "read_note repaired: trailing-comma" in await page.text(".turn .repaired")
-        assert "undeclared" in await page.text(".turn .refused")
+        assert await page.text(".turn .repaired") == "read_note repaired"
+        assert await page.text(".turn .refused") == "burn_note refused"
+        said = await page.run("return await page.locator('.turn .said').allTextContents()")
+        assert said == [
+            "no call left: burn_note is not among the tools that were offered",
+            "called read_note (mended: trailing comma)",
+        ]
+        assert await page.text(".turn:last-child .question") == "What is in a.md?"
         assert "Obsidian" in await page.text(".turn")
         await page.run("await page.locator('.turn').last().click(); await page.locator('.column').first().waitFor()")
         assert await page.count(".column") == 4

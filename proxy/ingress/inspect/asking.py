@@ -63,7 +63,7 @@ async def _ask(request: web.Request, route: str, body: JsonObject) -> Asked:
 
 
 async def ask_again(request: web.Request, id: str) -> web.StreamResponse:
-    """Asks what a turn asked, to the end of its answer."""
+    """Asks what a turn asked, to the end of its answer; or what the page sends in its place, a body of the same API."""
     record = record_of(request, id)
     usable = turns_asked_again()
     if record.words is None or record.words.body is None or record.route not in usable:
@@ -72,8 +72,11 @@ async def ask_again(request: web.Request, id: str) -> web.StreamResponse:
             status=409,
             code="turn_not_usable",
         )
-    request[OWNER] = record.words.owner
-    asked = await _ask(request, record.route, parse_json_object(record.words.body))
+    edited = await request.read()
+    if not edited:
+        # Other words are those of whoever looks on, who may see more than his own.
+        request[OWNER] = record.words.owner
+    asked = await _ask(request, record.route, parse_json_object(edited or record.words.body))
     return quiet_reply({"turns": [asked.turn], "problem": asked.error and asked.error.message})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,6 +33,20 @@ def detail(record: TurnRecord) -> dict[str, object]:
         "lines": any(turn.lines for turn in words.heard),
     }
     return {name: _masked_by(value, words) for name, value in told.items()}
+
+
+def holds(record: TurnRecord, searched: str) -> bool:
+    """Whether the words of a turn, as far as they are kept, or its sentence have what is `searched`, in any case."""
+    searched = searched.casefold()
+    told = f"{record.summary['said']} {record.question}"
+    if searched in told.casefold():
+        return True
+    if (words := record.words) is None:
+        return False
+    body = (words.body or b"").decode(errors="replace").casefold()
+    wrote = "".join(event.text for turn in words.heard for _, event in turn.told if isinstance(event, TextPiece))
+    # A body may have its letters escaped.
+    return searched in body or json.dumps(searched)[1:-1] in body or searched in wrote.casefold()
 
 
 def lines(words: KeptWords, began: float) -> Iterator[dict[str, object]]:

@@ -25,7 +25,7 @@ from ..models import MODELS
 from ..readiness import READINESS
 from ..state import BACKEND, BASE_PATH
 from .access import COOKIE, Viewer
-from .detail import detail, lines
+from .detail import detail, holds, lines
 from .inspection import INSPECTION
 from .record import TurnRecord
 
@@ -166,9 +166,10 @@ def record_of(request: web.Request, id: str) -> TurnRecord:
 
 
 async def list_turns(request: web.Request) -> web.StreamResponse:
-    """The turns that are kept, newest first."""
-    viewer = request[VIEWER]
-    turns = [record.summary for record in request.app[INSPECTION].log.records if viewer.sees(record.owner)]
+    """The turns that are kept, newest first; with `words` those in which they stand."""
+    viewer, words = request[VIEWER], request.query.get("words", "")
+    seen = (record for record in request.app[INSPECTION].log.records if viewer.sees(record.owner))
+    turns = [record.summary for record in seen if holds(record, words)]
     return _quiet(json_reply({"turns": turns[::-1]}))
 
 

@@ -146,16 +146,59 @@ function showPlugin() {
 
 by("plugin").addEventListener("change", showPlugin);
 
+// Filters: what a turn is, by its fields; and its words, which only the server has.
+
+const NO_TURN = by("none").textContent;
+let having = null; // the ids of the turns whose words hold what is searched for
+
+const FILTERS = {
+  reason: (turn) => turn.reasons,
+  client: (turn) => [turn.client],
+  model: (turn) => [turn.model],
+};
+
+function wanted(turn) {
+  const fits = Object.entries(FILTERS).every(([name, of]) => !by(name).value || of(turn).includes(by(name).value));
+  return fits && (having === null || having.has(turn.id));
+}
+
+function showFilters() {
+  for (const [name, of] of Object.entries(FILTERS)) {
+    const found = [...new Set([...turns.values()].flatMap(of))].filter(Boolean).sort();
+    const chosen = by(name).value;
+    const options = [["", `any ${name}`], ...found.map((each) => [each, each.replaceAll("_", " ")])];
+    if (options.length === by(name).options.length) continue;
+    by(name).replaceChildren(...options.map(([value, label]) => node("option", { value }, label)));
+    by(name).value = found.includes(chosen) ? chosen : "";
+  }
+  by("filters").hidden = !turns.size;
+}
+
+let searching = null;
+function search() {
+  clearTimeout(searching);
+  searching = setTimeout(async () => {
+    const words = by("search").value.trim();
+    having = words ? new Set((await ask(`turns?words=${encodeURIComponent(words)}`)).turns.map((turn) => turn.id)) : null;
+    draw();
+  }, 200);
+}
+
+for (const name of Object.keys(FILTERS)) by(name).addEventListener("change", draw);
+by("search").addEventListener("input", search);
+
 // List
 
 function showTurns() {
   const focused = document.activeElement?.dataset?.turn;
   const groups = new Map();
-  for (const turn of [...turns.values()].reverse()) {
+  showFilters();
+  for (const turn of [...turns.values()].reverse().filter(wanted)) {
     if (!groups.has(turn.group)) groups.set(turn.group, []);
     groups.get(turn.group).push(turn);
   }
-  by("none").hidden = turns.size > 0;
+  by("none").hidden = groups.size > 0;
+  by("none").textContent = turns.size ? "No turn has that." : NO_TURN;
   by("list").replaceChildren(...[...groups.values()].map((group) =>
     node("li", { class: "group" }, ...group.map((turn) => {
       const row = turnRow(turn, open);
@@ -201,9 +244,11 @@ async function open(id, move = true) {
     const over = opened?.state !== turn.state;
     opened = turn;
     by("detail-title").textContent = `${turn.model}, ${moment(turn.at)}`;
+    by("said").textContent = turn.said ?? "";
     const columns = turnDetail(turn);
     if (same) become(by("columns"), columns);
     else by("columns").replaceChildren(...columns);
+    if (!same) by("editor").replaceChildren();
     if (!same || over) showButtons();
     clearTimeout(next);
     if (turn.state === "running") next = setTimeout(() => open(id, false), Math.max(1000, 9 * (performance.now() - began)));
@@ -212,6 +257,7 @@ async function open(id, move = true) {
     if (shown !== id || (!move && opened?.id === id)) return;
     opened = null;
     by("detail-title").textContent = "Turn";
+    by("said").textContent = "";
     by("buttons").replaceChildren();
     by("trouble").textContent = "";
     by("columns").replaceChildren(node("p", { class: "failure" }, error.message));
@@ -242,8 +288,21 @@ function showButtons() {
       const told = await ask(`${path}/again`, { method: "POST" });
       await open(told.turns[0]);
     }),
+    usable && button("Edit and send again", "…", async () => edit(path, turn.asked)),
     turn.lines && node("a", { class: "button", href: place(`${path}/lines`), target: "_blank", rel: "noopener" }, "Raw JSON-RPC lines"),
   ].filter(Boolean));
+}
+
+// The request as text that can be changed, tools included; it is sent as it stands then.
+function edit(path, asked) {
+  const text = node("textarea", { "aria-label": "The request", spellcheck: "false", rows: "16" });
+  text.value = JSON.stringify(asked, null, 2);
+  const send = node("button", { type: "button", act: (event) => busy(event.target, "Asking …", by("trouble"), async () => {
+    const told = await ask(`${path}/again`, { method: "POST", body: text.value, headers: { "Content-Type": "application/json" } });
+    await open(told.turns[0]);
+  }) }, "Send");
+  by("editor").replaceChildren(text, send);
+  text.focus();
 }
 
 // What the server sends, as a download under the name that it gives.

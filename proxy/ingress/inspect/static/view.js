@@ -38,10 +38,15 @@ export function moment(at) {
 const seconds = (value) => value === null || value === undefined ? "…" : `${value.toFixed(value < 10 ? 2 : 1)} s`;
 const STATES = { running: "running", incomplete: "cut off", left: "client left", failed: "failed" };
 
-export function callMark(call) {
-  const words = { valid: "valid", repaired: "repaired", refused: "refused" };
-  const why = call.why.length ? `: ${call.why.join(", ")}` : "";
-  return node("span", { class: `mark ${call.mark}` }, `${call.name ?? "block"} ${words[call.mark]}${why}`);
+// How a mark is coloured: what left as it was, what left otherwise, what did not leave.
+const COLOURS = { valid: "valid", repaired: "repaired", "does not fit": "repaired", cut: "repaired" };
+const colour = (mark) => COLOURS[mark] ?? "refused";
+const ordinal = (attempt) => ["first", "second", "third"][attempt - 1] ?? `${attempt}th`;
+
+// `many`: the turn has several answers, so it is told in which of them it stood. Why is in the sentence of the turn.
+export function callMark(call, many) {
+  const where = many ? `${ordinal(call.attempt)} answer: ` : "";
+  return node("span", { class: `mark ${colour(call.mark)}`, title: call.why.join(", ") || null }, `${where}${call.name ?? "block"} ${call.mark}`);
 }
 
 // What is left of the quota: a line a limit.
@@ -60,10 +65,14 @@ export function turnRow(turn, open) {
   const tokens = turn.input_tokens === null ? null : `${turn.input_tokens} → ${turn.output_tokens} tokens`;
   const state = STATES[turn.state];
   return node("button", { type: "button", class: `turn ${turn.state}`, "data-turn": turn.id, act: () => open(turn.id) },
+    turn.question ? node("strong", { class: "question" }, turn.question) : null,
+    turn.said && turn.state !== "failed" ? node("span", { class: "said" }, turn.said) : null,
+    state ? node("span", { class: turn.state === "failed" ? "failure" : "numbers" }, turn.error ? `${state}: ${turn.error}` : state) : null,
+    ...turn.calls.map((call) => callMark(call, turn.attempts > 1)),
     node("span", { class: "numbers" }, moment(turn.at)),
     node("span", {}, turn.model),
-    state ? node("span", { class: turn.state === "failed" ? "failure" : "numbers" }, turn.error ? `${state}: ${turn.error}` : state) : null,
-    ...turn.calls.map(callMark),
+    turn.tools ? node("span", { class: "numbers" }, turn.tools === 1 ? "1 tool" : `${turn.tools} tools`) : null,
+    turn.attempts > 1 ? node("span", { class: "numbers" }, `${turn.attempts} answers`) : null,
     node("span", { class: "numbers" }, seconds(turn.seconds)),
     tokens ? node("span", { class: "numbers" }, tokens) : null,
     node("span", { class: "client" }, [turn.key, turn.client || "a client without a name"].filter(Boolean).join(" \u00b7 ")));
@@ -94,16 +103,36 @@ function withBlocks(text, blocks) {
     if (found < 0) continue;
     blocks.splice(blocks.indexOf(each), 1);
     const why = each.why.length ? `: ${each.why.join(", ")}` : "";
-    made.append(text.slice(at, found), node("mark", { class: each.mark, title: each.mark + why }, each.block),
-      node("span", { class: `mark ${each.mark}` }, ` ${each.mark}${why} `));
+    made.append(text.slice(at, found), node("mark", { class: colour(each.mark), title: each.mark + why }, each.block),
+      node("span", { class: `mark ${colour(each.mark)}` }, ` ${each.mark}${why} `));
     at = found + each.block.length;
   }
   made.append(text.slice(at));
   return made;
 }
 
-function column(title, ...children) {
-  return node("section", { class: "column", "aria-label": title }, node("h3", {}, title), ...children);
+function column(title, name, ...children) {
+  return node("section", { class: `column ${name}`, "aria-label": title }, node("h3", {}, title), ...children);
+}
+
+// The tools of a request, in the form of any API: name to schema.
+function schemas(asked) {
+  const tools = Array.isArray(asked?.tools) ? asked.tools : [];
+  return new Map(tools.map((tool) => tool.function ?? tool).map((tool) => [tool.name, tool.parameters ?? tool.input_schema]));
+}
+
+// The arguments of a block, formatted, beside the schema of its tool. What is no JSON has none.
+function argumentsOf(block, known) {
+  const schema = known.get(block.name);
+  let call;
+  try {
+    call = JSON.parse(block.block.slice(block.block.indexOf("{"), block.block.lastIndexOf("}") + 1));
+  } catch {
+    return null;
+  }
+  return node("details", {}, node("summary", {}, `arguments of ${block.name ?? "a tool"}${schema ? " and its schema" : ""}`),
+    node("div", { class: "beside" }, node("pre", { tabindex: "0" }, json(call.arguments ?? call)),
+      schema ? node("pre", { tabindex: "0" }, json(schema)) : null));
 }
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -172,6 +201,16 @@ const shortened = (_, value) => typeof value === "string" && value.length > 500 
   ? `${value.slice(0, DATA.exec(value)[0].length + 20)}… (${value.length} characters)` : value;
 const json = (value) => JSON.stringify(value, shortened, 2);
 
+// A prompt's messages; of one behind another what is the same is folded, so that what was added or changed stands out.
+function promptOf(prompt, before) {
+  const same = before ? prompt.filter((message, at) => before[at]?.role === message.role && before[at]?.text === message.text) : [];
+  const shown = prompt.filter((message) => !same.includes(message)).map((message) => message.role === "developer" && message === prompt[0]
+    ? node("details", {}, node("summary", {}, `instructions and tools${before ? ", changed" : ""}, ${message.text.length} characters`), withResults(message.text))
+    : node("div", {}, node("span", { class: "role" }, message.ours ? `${message.role}, added by tagcall` : before ? `${message.role}, new here` : message.role), withResults(message.text)));
+  if (same.length) shown.unshift(node("p", { class: "role" }, `${same.length} ${same.length === 1 ? "message" : "messages"} as in the prompt before`));
+  return shown;
+}
+
 // The four columns of one turn, or the reason why it has no words.
 export function turnDetail(turn) {
   if (!turn.words) {
@@ -185,16 +224,16 @@ export function turnDetail(turn) {
     : node("pre", { tabindex: "0" }, json(turn.asked));
   const many = turn.answers.length > 1;
   const blocks = [...turn.blocks];
+  const known = schemas(turn.asked);
   const prompts = turn.answers.flatMap((answer, number) => [
-    many ? node("h3", {}, `Prompt ${number + 1}`) : null,
-    ...answer.prompt.map((message) => message.role === "developer" && message === answer.prompt[0]
-      ? node("details", {}, node("summary", {}, `instructions and tools, ${message.text.length} characters`), withResults(message.text))
-      : node("div", {}, node("span", { class: "role" }, message.ours ? `${message.role}, added by tagcall` : message.role), withResults(message.text))),
+    many ? node("h3", {}, `Prompt of the ${ordinal(number + 1)} answer`) : null,
+    ...promptOf(answer.prompt, number ? turn.answers[number - 1].prompt : null),
   ]);
   const wrote = turn.answers.flatMap((answer, number) => [
-    many ? node("h3", {}, `Answer ${number + 1}`) : null,
+    many ? node("h3", {}, `The ${ordinal(number + 1)} answer${number + 1 < turn.answers.length ? ", which was discarded" : ""}`) : null,
     answer.reasoning ? node("details", {}, node("summary", {}, "reasoning"), node("pre", { tabindex: "0" }, answer.reasoning)) : null,
     withBlocks(answer.wrote, blocks),
+    ...turn.blocks.filter((block) => block.attempt === number + 1 && block.block).map((block) => argumentsOf(block, known)),
     answer.error ? node("p", { class: "failure" }, answer.error) : null,
   ]);
   const left = turn.left.map((row) => {
@@ -204,9 +243,9 @@ export function turnDetail(turn) {
     return node("details", { class: "event" }, node("summary", {}, ...head), node("pre", { tabindex: "0" }, body));
   });
   return [
-    column("The client asked", asked),
-    column("The prompt", ...prompts),
-    column("The model wrote", ...wrote),
-    column("What left", timeLine(turn), ...left, turn.message ? node("p", { class: "failure" }, turn.message) : null),
+    column("The client asked", "asked", asked),
+    column("The prompt", "prompt", ...prompts),
+    column("The model wrote", "wrote", ...wrote),
+    column("What left", "left", timeLine(turn), ...left, turn.message ? node("p", { class: "failure" }, turn.message) : null),
   ];
 }

@@ -84,6 +84,40 @@ async def test_it_is_asked_as_whoever_asked_and_nothing_of_it_is_stored() -> Non
     assert again["answers"][0]["wrote"] == "Three."
 
 
+async def test_a_turn_is_asked_again_in_other_words() -> None:
+    backend = MemoryBackend(["One.", "Two."])
+    async with running_server(Settings(port=0, store="memory", inspect=True), backend) as url:
+        root = url.removesuffix("/v1")
+        async with aiohttp.ClientSession() as session:
+            async with session.post(f"{url}/responses", json=BODY):
+                pass
+            [first] = await turns(session, url)
+            path, headers = f"{root}/inspect/turns/{first['id']}/again", {"Origin": root}
+            async with session.post(path, json=BODY | {"input": "Say two."}, headers=headers) as response:
+                assert response.status == 200
+            again, _ = await turns(session, url)
+            async with session.post(path, data=b"no JSON", headers=headers) as response:
+                assert response.status == 400
+    assert again["answers"][0]["wrote"] == "Two."
+    assert again["answers"][0]["prompt"][-1]["text"] == "Say two."
+
+
+async def test_other_words_are_asked_as_whoever_looks_on() -> None:
+    settings = Settings(port=0, store="memory", inspect=True, api_key=("his", "mine"), inspect_key="mine")
+    async with running_server(settings, MemoryBackend(["One.", "Two."])) as url, aiohttp.ClientSession() as session:
+        his, mine = {"Authorization": "Bearer his"}, {"Authorization": "Bearer mine"}
+        async with session.post(f"{url}/responses", json=BODY, headers=his) as response:
+            first = (await response.json())["id"]
+        root = url.removesuffix("/v1")
+        async with session.get(f"{root}/inspect/turns", headers=mine) as response:
+            (turn,) = (await response.json())["turns"]
+        body = BODY | {"previous_response_id": first}
+        headers = mine | {"Origin": root}
+        async with session.post(f"{root}/inspect/turns/{turn['id']}/again", json=body, headers=headers) as response:
+            told = await response.json()
+    assert "not found" in told["problem"], "what is stored for another is not his to go on with"
+
+
 async def test_a_turn_that_cannot_be_asked_again_says_why() -> None:
     async with client("One.", inspect=True) as (session, url):
         async with talk(url, "/realtime?model=m") as socket:

@@ -121,6 +121,18 @@ async def test_without_inspect_no_word_of_anybody_is_kept() -> None:
     assert full == turn | {"dropped": False}
 
 
+async def test_turns_are_found_by_their_words_as_far_as_they_are_kept() -> None:
+    for kept in (True, False):
+        async with client("Only beans.", "Nothing.", inspect=kept) as (session, url):
+            for asked in ("Was ist in B\u00e4umen.md?", "And now?"):
+                async with session.post(url + "/responses", json={"model": "m", "input": asked}):
+                    pass
+            for words, count in (("b\u00e4umen", kept), ("ONLY", kept), ("no such", 0), ("", 2), ("answered", 2)):
+                async with session.get(url.replace("/v1", "/inspect/turns"), params={"words": words}) as response:
+                    found = (await response.json())["turns"]
+                assert len(found) == count, words
+
+
 async def test_a_turn_whose_client_cut_an_emoji_is_shown() -> None:
     async with client("Hello", inspect=True) as (session, url):
         body, kind = rb'{"model": "m", "input": "half \ud83d"}', {"Content-Type": "application/json"}
