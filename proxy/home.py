@@ -57,7 +57,9 @@ def _written(path: Path) -> bytes:
         return path.read_bytes().strip()
     except FileNotFoundError:
         pass
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.parent.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.chmod(0o700)  # whatever the umask
     secret = secrets.token_hex(SECRET_BYTES).encode()
     # Whole or not at all, and only by the first of several servers that start at once: the others read what it wrote.
     mine = path.with_name(f".{path.name}.{secrets.token_hex(8)}")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,25 @@ def test_a_secret_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
     assert read_secret(path) == secret
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+def test_the_folder_of_the_secret_is_its_owners_alone_whatever_the_umask(mask: int, tmp_path: Path) -> None:
+    path = tmp_path / "data" / "call-key"
+    before = os.umask(mask)
+    try:
+        read_secret(path)
+        KeptHabits(habits_file(path)).note_key(A)
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE(each.stat().st_mode) for each in (path.parent, path, habits_file(path))]
+    assert modes == [0o700, 0o600, 0o600]
+
+
+def test_a_folder_that_was_there_keeps_its_mode(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    read_secret(tmp_path / "call-key")
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
 
 
 def test_servers_that_start_at_once_have_one_secret(tmp_path: Path) -> None:

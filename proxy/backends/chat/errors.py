@@ -52,6 +52,8 @@ _GIVE_KEY = {
 }
 # Characters of a server's own sentence that are looked at, and that are repeated.
 _LOOKED_AT, _REPEATED = 4000, 500
+# Characters of a key that tell something of it.
+_TELLING = 6
 # Seconds after which a server that is still reading its model from disk is worth asking again.
 _LOADING = 5.0
 # Seconds. More is a mistake, or no number.
@@ -141,7 +143,7 @@ def failure(rejection: Rejection, server: str, *, held: bool = False, key: str |
     if rejection.said is None:
         return _no_json(rejection, server, key)
     answer = _answer(rejection, held=held)
-    said = rejection.said if key is None else rejection.said.replace(key, "***")
+    said = rejection.said if key is None else _without(key, rejection.said)
     said = " ".join(said.split())[:_REPEATED]
     remedy: str | None = None
     match answer:
@@ -174,6 +176,16 @@ def _answer(rejection: Rejection, *, held: bool) -> ErrorFields:
     elif rejection.status == 429 and _OF_MONEY.search(rejection.words):
         return QUOTA
     return _BY_STATUS.get(rejection.status) or (BAD_REQUEST if 400 <= rejection.status < 500 else FAILED)
+
+
+def _without(key: str, said: str) -> str:
+    """`said` with the key masked, also where only its beginning stands: servers repeat so much of one they refuse."""
+    masked: list[str] = []
+    least, at = min(len(key), _TELLING), 0
+    while (found := said.find(key[:least], at)) >= 0:
+        masked += (said[at:found], "***")
+        at = found + next(length for length in range(len(key), 0, -1) if said.startswith(key[:length], found))
+    return "".join((*masked, said[at:]))
 
 
 def _no_json(rejection: Rejection, server: str, key: str | None) -> BackendError:

@@ -32,6 +32,9 @@ from .thinking import ThinkingReader, Thought, calls_at_end
 # Bytes of one event: a server that does not stream says all at once.
 MAX_LINE = 16 * 2**20
 
+# Choices of one event. One answer is asked for; of each more one that is sent all the same, a few are let pass.
+MOST_CHOICES = 16
+
 # Why a server ended an answer that it cut.
 _CUT: Mapping[str, str] = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _NO_REASON = {"", "null"}
@@ -167,6 +170,8 @@ class ChatStream:
         choices = chunk.get("choices") or ()
         if not isinstance(choices, Sequence):
             raise self._no_stream("what is no completion")
+        if len(choices) > MOST_CHOICES:
+            raise self._no_stream("more answers than it was asked for")
         for choice in choices:
             self._choice(choice, events)
 

@@ -147,6 +147,23 @@ def test_a_server_that_is_loading_is_worth_asking_again_soon() -> None:
     assert failure(read_rejection(503, b'{"error": {"message": "Loading model"}}'), "s").retry_after == 5
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("no sk-secret-1 here", "no *** here"),
+        ("no sk-secr****-1 here", "no *******-1 here"),
+        ("sk-secret-1sk-secret", "******"),
+        ("the sk-se of it", "the sk-se of it"),
+        ("", ""),
+    ],
+)
+def test_no_sentence_holds_the_beginning_of_the_key(said: str, told: str) -> None:
+    body = orjson.dumps({"error": {"message": f"Incorrect API key provided: {said}."}})
+    message = failure(read_rejection(401, body), "The server", key="sk-secret-1").message
+    assert told in message
+    assert "sk-secr" not in message
+
+
 def test_no_sentence_holds_the_key() -> None:
     body = orjson.dumps({"error": {"message": "Incorrect API key provided: sk-secret."}})
     assert "sk-secret" not in failure(read_rejection(401, body), "The server", key="sk-secret").message

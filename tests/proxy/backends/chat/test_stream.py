@@ -263,3 +263,10 @@ def test_a_thought_that_may_be_the_answer_is_told_when_it_is_closed() -> None:
 def test_a_line_without_an_end_is_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "MAX_LINE", 100)
     assert read([b"data: " + b"x" * 60, b"x" * 60]) == ([], "backend_error")
+
+
+def test_so_many_answers_as_nobody_asked_for_are_no_stream() -> None:
+    few, many = ([{"index": index, "delta": {"content": "x"}} for index in range(count)] for count in (16, 500_000))
+    assert read([event(choices=few), DONE])[0] == [TextPiece("x" * 16), *ENDED]
+    events, code = read([event(choices=many)])
+    assert (events, code) == ([], "backend_error")
