@@ -179,6 +179,23 @@ async def test_codex_takes_an_overflow_in_mid_stream_for_one_and_asks_no_more(
     assert outcomes == (["done", "refused", "done"] if websockets else ["refused"]), "the warm-up, the turn, the socket"
 
 
+@pytest.mark.parametrize(
+    ("code", "sentence"), [("insufficient_quota", "Quota exceeded"), ("server_is_overloaded", "at capacity")]
+)
+@every_new_program
+async def test_codex_gives_up_at_once_what_it_is_told_in_mid_stream_not_to_try_again(
+    model: ScriptedModel, program: TestProgram, code: str, sentence: str, tmp_path: Path
+) -> None:
+    codex = client_of(program, tmp_path / "client")
+    async with tagcall_server(model, tmp_path / "home", store="memory") as url:
+        model.default = Reply([Message("I will look at it all, and")], end=Failed(code, "It failed."))
+        codex.configure(provider(url, websockets=False, retries=5))
+        said = await codex.fail("When does Alpha start?")
+    assert len(said) == 1
+    assert sentence in said[0]
+    assert len(model.requests) == 1
+
+
 @over_both_transports
 @every_new_program
 async def test_what_codex_was_given_for_a_tool_that_nobody_called_reaches_the_model_under_its_name(
