@@ -25,6 +25,8 @@ def escaped(text: str, slashes: int = 1) -> str:
         (KEY.upper(), MASK),
         (escaped(KEY), MASK),
         (f"{KEY[:4]}{escaped(KEY[4:], 2)}", MASK),
+        (escaped(KEY, 4), MASK),
+        (f"{KEY[:-1]}\\U007", MASK),
         (KEY[:4], KEY[:4]),
         (KEY[:5], MASK),
         (KEY[:-1], MASK),

@@ -183,6 +183,19 @@ def test_each_message_begins_anew() -> None:
         notation.begin()
 
 
+def test_a_message_behind_a_call_may_begin_with_a_header() -> None:
+    notation = reader(Counter(), call="search")
+    notation.begin()
+    assert notation.feed("[assistant] So.") + notation.flush() == "So."
+
+
+def test_behind_a_block_that_is_taken_out_of_code_a_line_is_code() -> None:
+    notation = reader(Counter(), call="search")
+    left = notation.feed("```")
+    notation.pass_out()
+    assert left + notation.feed("[search: x]") + notation.flush() == "```[search: x]"
+
+
 @pytest.mark.parametrize(
     ("block", "behind"),
     [
