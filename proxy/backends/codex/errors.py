@@ -146,7 +146,8 @@ def turn_failure(told: object, log_in: str | None = None) -> BackendError | Cut:
     if answer is CONTEXT:
         message = TOO_LONG
     if answer is TOO_OLD:
-        message = f"The codex behind tagcall is too old for this model: {TAKE_A_NEWER_ONE}. The service said: {message}"
+        said = message.rstrip(".")
+        return BackendError(f"codex is too old for this model ({said})", remedy=TAKE_A_NEWER_ONE, **answer)
     if answer is LOGIN:
         said = message.rstrip(".") or f"status {status}"
         return BackendError(f"The upstream refused codex's login ({said})", remedy=log_in or _log_in_here(), **answer)
