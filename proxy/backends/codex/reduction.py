@@ -80,6 +80,8 @@ class TurnReduction:
         earlier: Collection[str] = (),
     ) -> None:
         self.passed_over: set[str] = set()
+        self.differs = False
+        """A message that was told is another one in the end: its thread holds what nobody was told."""
         self._allowed = allowed
         self._log_in = log_in
         self.turn_id: str | None = None
@@ -223,7 +225,9 @@ class TurnReduction:
         # Where the service says it of a message that is whole, codex tells it as late.
         if phase and (phase != message.phase or not message.told):
             yield MessagePhase(phase)
-        if rest := _rest(text or message.first, message.told):
+        whole = text or message.first
+        self.differs = self.differs or (bool(whole) and not whole.startswith("".join(message.told)))
+        if rest := _rest(whole, message.told):
             yield TextPiece(rest)
         yield MessageEnded()
 

@@ -100,6 +100,11 @@ class RunningTurn:
         return self._reduction.passed_over
 
     @property
+    def differs(self) -> bool:
+        """Whether its thread holds another answer than was told."""
+        return self._reduction.differs
+
+    @property
     def completed(self) -> bool:
         """Whether codex itself has reported its end."""
         return self._reduction.completed

@@ -189,7 +189,7 @@ class CodexThreads:
         def resume(meaning: bytes | None) -> None:
             # Only what ended by itself: an interrupt leaves a message of codex's own in the thread. So may what was
             # passed over.
-            unlike = turn.lost is not None or bool(turn.passed_over)
+            unlike = turn.lost is not None or bool(turn.passed_over) or turn.differs
             if meaning is None or not turn.completed or unlike or not self._keeps_on:
                 if ended:
                     self._forget([lane])

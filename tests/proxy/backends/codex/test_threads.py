@@ -200,6 +200,25 @@ async def test_nothing_goes_on_from_an_answer_beside_which_something_was_passed_
             assert not server.requests("thread/unsubscribe")
 
 
+@on_a_virtual_clock
+@pytest.mark.parametrize(("whole", "goes_on"), [("done", True), ("", True), ("done, and more", True), ("Done.", False)])
+async def test_nothing_goes_on_from_an_answer_that_is_another_one_in_the_end(whole: str, goes_on: bool) -> None:
+    server = Server()
+    asked = replace(prompt(), items=(Item("user", (Text("hi"),), b"1"),))
+    async with backend(server, lanes=LaneBounds()) as it, it.stream(asked) as batches:
+        await server.wait_for("turn/start")
+        server.tell("item/started", **AT, item={"type": "agentMessage", "id": "m", "text": ""})
+        server.tell("item/agentMessage/delta", **AT, itemId="m", delta="done")
+        server.tell("item/completed", **AT, item={"type": "agentMessage", "id": "m", "text": whole})
+        server.complete()
+        assert [event async for batch in batches for event in batch]
+        asked.continuation.settle(b"2")
+        if not goes_on:
+            await server.wait_for("thread/unsubscribe")
+        else:
+            assert not server.requests("thread/unsubscribe")
+
+
 def conversation(name: str, *answers: str) -> Prompt:
     """One of this name, with these answers so far, and a question."""
     items = [Item("user", (Text(name),), name.encode())]
