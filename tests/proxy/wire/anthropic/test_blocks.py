@@ -10,6 +10,7 @@ import pytest
 from prompts import AssistantText, Entry, Guidance, Image, PastCall, Text, ToolResult, UserTurn
 from proxy.errors import RequestError
 from proxy.wire.anthropic.blocks import parse_conversation, referred_tools
+from proxy.wire.parameters import MAX_ITEMS
 from proxy.wire.reader import Reader
 from tests.support.parts import text
 from tests.support.pdf import pdf
@@ -27,10 +28,11 @@ def said(*blocks: Any) -> tuple[Entry, ...]:
     return entries_of({"role": "user", "content": [*blocks]})
 
 
-def refusal(*messages: Any) -> str:
+def refusal(*messages: Any, param: str | None = None) -> str:
     with pytest.raises(RequestError) as refused:
         entries_of(*messages)
     assert refused.value.status == 400
+    assert param in (None, refused.value.param)
     return refused.value.message
 
 
@@ -224,3 +226,11 @@ def test_an_answer_that_is_begun_cannot_be_gone_on_with() -> None:
 )
 def test_what_is_wrong_is_named_by_its_place(messages: list[Any], named: str) -> None:
     assert named in refusal(*messages)
+
+
+def test_a_fault_has_its_place() -> None:
+    refusal({"role": "tool", "content": "hi"}, param="messages[0].role")
+    refusal({"role": "user", "content": 1}, param="messages[0].content")
+    refusal(*[{"role": "user", "content": "hi"}] * (MAX_ITEMS + 1), param="messages")
+    empty = {"type": "document", "title": "a.md", "source": {"type": "text"}}
+    assert said(empty) == (UserTurn((Text("Document 'a.md':"),)),)

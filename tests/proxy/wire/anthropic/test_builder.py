@@ -159,6 +159,13 @@ def test_a_sign_of_life_is_a_ping() -> None:
     assert MessagesBuilder(parse_messages_request(BODY)).pulse() == [{"type": "ping"}]
 
 
+def test_who_only_warms_the_cache_is_told_nothing_but_the_usage() -> None:
+    events, body = build([AnswerText("H"), *call(), END], max_tokens=0)
+    assert checked(events) == body
+    assert (body["content"], body["stop_reason"], body["usage"]["output_tokens"]) == ([], "max_tokens", 52)
+    assert checked(build([AnswerText("H"), GONE], max_tokens=0)[0])["error"]["message"] == "Gone."
+
+
 def test_no_number_of_a_call_is_rounded() -> None:
     events, body = build([*call('{"n": 123456789012345678901234567890, "x": 1.10}'), END])
     assert body["content"][0]["input"] == checked(events)["content"][0]["input"]

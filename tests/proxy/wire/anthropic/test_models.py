@@ -15,6 +15,6 @@ def test_a_model_is_what_the_official_client_knows() -> None:
 
 
 def test_all_of_them_are_one_page() -> None:
-    listed = anthropic_models([Model("a", 0, "x"), Model("b", 0, "x")])
-    assert (listed["has_more"], listed["first_id"], listed["last_id"]) == (False, "a", "b")
+    listed = anthropic_models([Model(name, 0, "x") for name in "abc"])
+    assert (listed["has_more"], listed["first_id"], listed["last_id"]) == (False, "a", "c")
     assert anthropic_models([]) == {"data": [], "has_more": False, "first_id": None, "last_id": None}

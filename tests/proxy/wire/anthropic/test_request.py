@@ -74,12 +74,15 @@ def test_system_is_the_instructions_without_what_accounts_for_it(system: Any, in
     ],
 )
 def test_what_is_unknown_or_changes_nothing_is_never_refused(members: dict[str, Any]) -> None:
-    assert parsed(**members).turn.transcript == parsed().turn.transcript
+    turn = parsed(**members).turn
+    assert (turn.transcript, turn.effort) == (parsed().turn.transcript, None)
 
 
 @pytest.mark.parametrize("name", sorted(UNSERVED))
 def test_what_would_change_the_answer_and_cannot_be_served_is_refused(name: str) -> None:
-    assert refusal(**{name: [{"type": "url"}]}) == UNSERVED[name]
+    with pytest.raises(RequestError) as refused:
+        parsed(**{name: [{"type": "url"}]})
+    assert (refused.value.message, refused.value.param) == (UNSERVED[name], name)
 
 
 @pytest.mark.parametrize(
@@ -198,3 +201,17 @@ def test_what_a_search_found_is_shown_where_it_was_found_and_not_in_front() -> N
         for turn in (before, after)
     ]
     assert heads[0] == heads[1]
+
+
+@pytest.mark.parametrize(("limit", "passed_on", "warms"), [(0, 1, True), (1, 1, False), (2, 2, False)])
+def test_no_server_is_asked_for_no_tokens(limit: int, passed_on: int, warms: bool) -> None:
+    request = parsed(max_tokens=limit)
+    assert (request.turn.max_output_tokens, request.warms) == (passed_on, warms)
+    assert "max_tokens" in refusal(max_tokens=-1)
+
+
+def test_a_verdict_is_asked_for_without_tools() -> None:
+    tools = [{"name": "read", "input_schema": {"type": "object"}}]
+    assert parsed(stop_sequences=["</block>"]).judges_commands
+    assert not parsed(stop_sequences=["</block>"], tools=tools).judges_commands
+    assert not parsed(stop_sequences=["</p>"]).judges_commands

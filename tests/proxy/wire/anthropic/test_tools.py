@@ -65,7 +65,10 @@ def test_a_tool_without_a_schema_that_nobody_knows_is_told_and_not_offered() -> 
 
 @pytest.mark.parametrize("kind", ["computer_20250124", "computer_toolset_20260801", "browser_toolset_20260801"])
 def test_sets_of_tools_that_nobody_describes_are_refused(kind: str) -> None:
-    assert kind in refusal({"type": kind, "name": "computer"})
+    with pytest.raises(RequestError) as refused:
+        parsed(READ, {"type": kind, "name": "computer"})
+    assert kind in refused.value.message
+    assert refused.value.param == "tools[1].type"
 
 
 def test_the_placeholder_is_never_shown() -> None:
