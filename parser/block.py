@@ -243,8 +243,8 @@ class Block:
             if CLOSE_TAG.startswith(text[at:]):
                 self._held = text
                 return ""
-        # A whole call, and something else behind it: the block goes on with a fence, a bracket or another object, it
-        # has tags in another spelling, or none in the end. What follows tells, for `MAX_TAIL_CHARS` at the most.
+        # A whole call, and something else behind it: the block goes on with a fence, a bracket, another object or a
+        # remark, it has tags in another spelling, or none in the end. What follows tells, for `MAX_TAIL_CHARS` at most.
         return self._collect() + text
 
     def _complete_live(self, name: str, tail: str, events: list[ParserEvent]) -> None:
@@ -282,12 +282,15 @@ class Block:
             self._calls = tuple(call.after(frame) for call in reading.calls)
             remark = body[reading.end :]
             self._raw = self._head + body[: reading.end] + ("" if remark else tag)
-            if remark or not closed:
+            if not closed:
                 self._complete(events)
                 return remark + tag + rest if remark else rest
             # Two open tags explain a second close tag: then the block may go on to there.
-            if self._openers == 1:
+            if remark or self._openers == 1:
                 self._complete(events)
+            if remark:
+                self._prose.say_remark(remark, events)
+                events.append(StrayCloser(tag))
             self.state = CLOSED
             return rest
         if reading.end is not None:

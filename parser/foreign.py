@@ -63,12 +63,17 @@ _VALUE_END = re.compile(rf"</parameter>(?={_WS}<(?:parameter\b|/function>|/invok
 _ELEMENT_END = re.compile(r"</(?:function|invoke)>")
 # What no value may hold: a parameter that was not closed would take the next one, or the next call, for its text.
 _NESTED = re.compile(r"<(?:function|invoke|parameter)\b|</parameter")
-# How the text of a value is kept from being read as elements, and how its tags stand in a page, indented: what of that
-# belongs to the value is not certain.
-_AS_IN_A_PAGE = re.compile(rf"{_WS}<!\[CDATA\[|[\s\S]*\n[ \t]+\Z")
 _KEY = re.compile(rf"<arg_key>([^<>]*)</arg_key>{_WS}<arg_value>")
 _KEYED_END = re.compile(rf"</arg_value>{_WS}")
 _NESTED_KEYED = re.compile(r"</?arg_")
+# The tags stand on lines of their own, and the one that ends the value is indented: then that is how elements are
+# written here, and its indentation is none of the value.
+_INDENTED = re.compile(r"\r?\n(?:([\s\S]*?)\r?\n)?([ \t]+)")
+# As a page of XML keeps text from being read as elements.
+_CDATA = re.compile(rf"{_WS}<!\[CDATA\[((?:(?!\]\]>)[\s\S])*+)\]\]>{_WS}")
+_CDATA_OPEN = re.compile(rf"{_WS}<!\[CDATA\[")
+# Blanks, at the most, by which an element is indented further than the one that it stands in.
+_STEP = 4
 _KEYWORD = re.compile(rf"{_WS}([A-Za-z_]\w*)[ \t]*={_WS}")
 _NEXT_KEYWORD = re.compile(rf"{_WS}(,{_WS})?(\))?")
 
@@ -106,7 +111,7 @@ def _element(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
         return call, _element_end(body, pos)
     members: list[tuple[str, str]] = []
     while parameter := _PARAMETER.match(body, pos):
-        end = _VALUE_END.search(body, parameter.end())
+        end = _VALUE_END.search(body, _behind_cdata(body, parameter.end()))
         if end is None:
             raise UnreadableError("a parameter does not end")
         value = _value(body[parameter.end() : end.start()], _NESTED)
@@ -122,20 +127,45 @@ def _element_end(body: str, pos: int) -> int:
     return end.end()
 
 
+def _behind_cdata(body: str, pos: int) -> int:
+    """Where the CDATA section ends that begins at `pos`, if any: no tag in it ends a value. Raises UnreadableError."""
+    section = _CDATA_OPEN.match(body, pos)
+    if section is None:
+        return pos
+    end = body.find("]]>", section.end())
+    if end < 0:
+        raise UnreadableError("a CDATA section does not end")
+    return end
+
+
 def _value(written: str, nested: re.Pattern[str]) -> str:
     """Values are written on lines of their own: one line end on either side is not theirs. Raises UnreadableError."""
+    if verbatim := _CDATA.fullmatch(written):
+        return verbatim[1]
     if nested.search(written):
         raise UnreadableError("more than a value inside of a parameter")
-    if _AS_IN_A_PAGE.match(written):
-        raise UnreadableError("what of a parameter is its value is not certain")
-    written = written.removeprefix("\r\n") if written.startswith("\r\n") else written.removeprefix("\n")
-    return written.removesuffix("\r\n") if written.endswith("\r\n") else written.removesuffix("\n")
+    indented = _INDENTED.fullmatch(written)
+    if indented is None:
+        written = written.removeprefix("\r\n") if written.startswith("\r\n") else written.removeprefix("\n")
+        return written.removesuffix("\r\n") if written.endswith("\r\n") else written.removesuffix("\n")
+    value, indentation = indented[1] or "", indented[2]
+    lines = [line for line in value.split("\n") if line.strip()]
+    if any(not line.startswith(indentation) for line in lines):
+        return value
+    # One line stands a step below its element, as in a page. Of more, or further in, it may be its own indentation.
+    if len(lines) > 1 or any(len(_indentation(line)) - len(_indentation(indentation)) > _STEP for line in lines):
+        raise UnreadableError("how far a value is indented is not certain")
+    return value.strip()
+
+
+def _indentation(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" \t"))].expandtabs(_STEP)
 
 
 def _keyed(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
     members: list[tuple[str, str]] = []
     while key := _KEY.match(body, pos):
-        end = _KEYED_END.search(body, key.end())
+        end = _KEYED_END.search(body, _behind_cdata(body, key.end()))
         if end is None:
             raise UnreadableError("the call is cut off")
         value = _value(body[key.end() : end.start()], _NESTED_KEYED)

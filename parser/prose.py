@@ -292,6 +292,11 @@ class Prose:
         self._pass(text[:end])
         return text[end:]
 
+    def say_remark(self, text: str, events: list[ParserEvent]) -> None:
+        """Say text without any tag that stood between a call and its close tag."""
+        self._segment.say(text, events)
+        self._pass(text)
+
     @property
     def blank(self) -> bool:
         """Whether nothing but white space was read since the last call."""

@@ -8,10 +8,12 @@ shape    which members its objects have      call_shape
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from html.entities import html5
 from typing import NoReturn
 
 from .call_shape import Call, calls_of, check_arguments, is_another_shape, unpacked
@@ -30,10 +32,16 @@ _ATTRIBUTE = re.compile(ATTRIBUTE, re.IGNORECASE)
 
 _FENCE = re.compile(r"[ \t\r\n]*(`{3,}|~{3,})[\w-]*[ \t\r\n]*")
 _BETWEEN_OBJECTS = re.compile(r"[ \t\r\n]*+[,;]?[ \t\r\n]*+(?=[{\[<A-Za-z])")
-# The first quote of a block that is escaped as inside of a string.
+# The first quote of the block tells how all of it is escaped: as in a page, or as inside of a string.
+_ESCAPED_AS_HTML = re.compile(r"[\[{ \t\r\n]+&(?:quot|#34|#x22);")
+# With its semicolon: without one some words of a query are one too, as in `?id=1&region=eu`.
+_ENTITY = re.compile(r"&(?:#(?:[0-9]{1,7}|[xX][0-9a-fA-F]{1,6});|([A-Za-z][A-Za-z0-9]{1,31};))")
 _ESCAPED = re.compile(r"[\[{ \t\r\n]+(?:\\[nrt][\[{ \t\r\n]*)*\\\"")
 _CLOSERS = re.compile(r"[}\])]+")
-# How a call that was ended too early goes on.
+# What stands behind a call: signs that say nothing; what is no remark, as brackets and quotes may be what is left of
+# another call, markup and `key=value` what is left of this one; and how a call that was ended too early goes on.
+_PUNCTUATION = re.compile(r'(?:[^\w{}\[\]"<\\]|<(?![\w/|])|\\[nrt]?)*+')
+_NO_REMARK = re.compile(r"""[{}\[\]"\\]|<[\w/|]|[\w'-][ \t]*=""")
 _GOES_ON = re.compile(
     rf"""[ \t\r\n,;]*+(?:["'][\w-]++["']?{WS}:|[\w-]++["']?{WS}(?:=|:{WS}["'{{\[])|</?(?:param|arg|func|invoke))"""
     rf"""|[ \t\r\n;]*+,{WS}["'{{]"""
@@ -78,15 +86,15 @@ def attributes_of(tag: str) -> TagAttributes | None:
 
 # Strategy: peel and refuse. Each step takes away one thing that models put round a call, and hands on what is left;
 # what could be meant in two ways is refused, as a call that was not meant does more harm than one that is asked for
-# again. So every character of the block has to be in the call, or in what is known to stand round one: anything else
-# may be the part of the call that fell out of it.
+# again. So every character of the block has to be in the call, in what is known to stand round one, punctuation, or
+# plain words that leave as text: anything else may be the part of the call that fell out of it.
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
     """The calls of a block, at least one. Each carries all rules that it took, in order.
 
-    They end at `end`: what follows there is no part of the block.
+    They end at `end`: what follows there is text. In a block that was closed that is a remark, or nothing.
     """
 
     calls: tuple[Call, ...]
@@ -215,6 +223,9 @@ def _read(body: str, start: int = 0, *, closed: bool, fence: str = "") -> Calls:
     if _ESCAPED.match(body, start):
         rules.append(Rule.ESCAPED_JSON)
         return _read_decoded(_unescaped(body[start:]), len(body), closed=closed, fence=fence, rules=rules)
+    if _ESCAPED_AS_HTML.match(body, start):
+        rules.append(Rule.ESCAPED_JSON)
+        return _read_decoded(_unescaped_html(body[start:]), len(body), closed=closed, fence=fence, rules=rules)
     values = _values(body, start, closed=closed)
     if len(values) > 1:
         rules.append(Rule.SEVERAL_OBJECTS)
@@ -281,6 +292,10 @@ def _unescaped(text: str) -> str:
     if written.end < len(text) + 2:
         raise UnreadableError("some quotes are escaped and others are not")
     return decode_string(written.text[1:-1])
+
+
+def _unescaped_html(text: str) -> str:
+    return _ENTITY.sub(lambda found: html5.get(found[1], found[0]) if found[1] else html.unescape(found[0]), text)
 
 
 def _read_decoded(decoded: str, end: int, *, closed: bool, rules: Sequence[Rule], fence: str = "") -> Calls:
@@ -374,7 +389,14 @@ def _tail(body: str, pos: int, fence: str, *, closed: bool) -> tuple[int, list[R
     if OPEN.match(body, pos):
         # Quotes do not count in elements, so only here it is seen that the next call begins.
         return end, [*rules, Rule.UNCLOSED] if closed else rules
-    # With a close tag in what looked like a string, the quotes of this block mean something else.
-    if closed or CLOSE.search(body, pos) or _GOES_ON.match(body, pos):
+    if closed:
+        rules.append(Rule.TRAILING_TEXT)
+        if _PUNCTUATION.fullmatch(body, pos):
+            return len(body), rules
+        no_text = _NO_REMARK.search(body, pos)
+    else:
+        # A close tag stood in what looked like a string, so the quotes of this block mean something else.
+        no_text = CLOSE.search(body, pos) or _GOES_ON.match(body, pos)
+    if no_text:
         raise UnreadableError("more than a call stands in the block")
     return end, rules

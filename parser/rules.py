@@ -41,6 +41,7 @@ class Rule(StrEnum):
     SEVERAL_OBJECTS = "several-objects", Stage.FRAME
     EXTRA_CLOSERS = "extra-closers", Stage.FRAME
     OTHER_CLOSE_TAG = "other-close-tag", Stage.FRAME
+    TRAILING_TEXT = "trailing-text", Stage.FRAME
 
     DOUBLED_BRACES = "doubled-braces", Stage.TOKENS
     TRAILING_COMMA = "trailing-comma", Stage.TOKENS

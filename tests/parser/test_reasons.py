@@ -46,8 +46,8 @@ REASONS = [
         "more than a value inside of a parameter",
     ),
     (
-        "<tool_call><function=r><parameter=a><![CDATA[x]]></parameter></function></tool_call>",
-        "what of a parameter is its value is not certain",
+        "<tool_call><function=r><parameter=a><![CDATA[x</parameter></function></tool_call>",
+        "a CDATA section does not end",
     ),
     ("<tool_call>[", "the JSON is cut off"),
     ('<tool_call>{"name": "r", "arguments": "{} {}"}', "the arguments are a string that holds more than an object"),
@@ -100,7 +100,7 @@ REASONS = [
     ),
     (r"<tool_call>{\"name\": \"r\"} and so on", "more than a call stands in the block"),
     ('<tool_call>{"name": "r"} and so on', "a call without arguments in the middle of a sentence"),
-    ('<tool_call>{"name": "r"} {"name": "w"}</tool_call>', "the call has no arguments, and more stands in the block"),
+    ('<tool_call>{"name": "r"}\nAnd so on.</tool_call>', "the call has no arguments, and more stands in the block"),
     ('<tool_call>{"name": "r", "arguments": {"p": 1, "id": "c"}</tool_call>', "a bracket too many or too few"),
     ('<tool_call>{"x": 1, "name": "r", "arguments": {"p": 1}</tool_call>', "a bracket too many or too few"),
     (

@@ -61,6 +61,8 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
         block(f"[{BODY}, {BODY}]") + "</tool_call>", "", [R, R], ["array-of-calls"] * 2),
     "a fence in the block": (block(f"```\n{BODY}\n```"), "", [R], ["fence"]),
     "a fence of tildes in the block": (block(f"~~~json\n{BODY}\n~~~"), "", [R], ["fence"]),
+    "half a fence and a remark": (
+        block(f"```\n{BODY}\nThat reads it."), "\nThat reads it.\n", [R], ["fence trailing-text"]),
     "half a fence in the block": (block(f"```json\n{BODY}"), "", [R], ["fence"]),
     "the key in front": (block(f"7qhvxmrtbz {BODY}"), "", [R], ["key-in-front"]),
     "the key in front, with its name": (block(f'key: "7qhvxmrtbz",\n{BODY}'), "", [R], ["key-in-front"]),
@@ -76,6 +78,13 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
         block(r'{\"name\": \"r\", \"arguments\": {\"p\": \"a.md\"}'), "", [R], ["escaped-json missing-closers"]),
     "the whole call as a string, a brace missing": (
         block(r'"{\"name\": \"r\", \"arguments\": {\"p\": \"a.md\"}"'), "", [R], ["call-as-string missing-closers"]),
+    "the whole call escaped as in a page": (
+        block("{&quot;name&quot;: &quot;r&quot;, &quot;arguments&quot;: {&quot;p&quot;: &quot;a.md&quot;}}"), "", [R],
+        ["escaped-json"]),
+    "a query in a call that is escaped as in a page": (
+        block("{&quot;name&quot;: &quot;r&quot;, &quot;arguments&quot;: "
+              "{&quot;u&quot;: &quot;?a=1&region=eu&copy=2&amp;b=&#39;&lt;&eacute;&quot;}}"),
+        "", [("r", '{"u": "?a=1&region=eu&copy=2&b=\'<é"}')], ["escaped-json"]),
     "elements": (
         block("<function=r>\n<parameter=p>\na.md\n</parameter>\n</function>"), "", [R], ["foreign-notation"]),
     "elements with quotes and tags in a value": (
@@ -95,7 +104,16 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
     "two objects and a comma": (block(f"{BODY},\n{BODY}"), "", [R, R], ["several-objects"] * 2),
     "a second object that is cut off": (f"<tool_call>{BODY}\n{{\"name\": \"w", "\n{\"name\": \"w", [R], ["unclosed"]),
     "braces too many": (block(BODY + "}}"), "", [R], ["extra-closers"]),
+    "a remark before the close tag": (
+        block(BODY + "\nThat reads it."), "\nThat reads it.\n", [R], ["trailing-text"]),
+    "a remark in a doubled block": (
+        f"<tool_call>{block(BODY + ' That reads it.')}</tool_call>", " That reads it.\n", [R],
+        ["doubled-opener trailing-text"]),
+    "a remark that begins with a letter of its own": (
+        block(BODY + "\nX marks it."), "\nX marks it.\n", [R], ["trailing-text"]),
+    "signs before the close tag": (block(BODY + " =>\\n"), "", [R], ["trailing-text"]),
     "a close tag in another spelling before it": (block(BODY + "</argu.ments"), "", [R], ["other-close-tag"]),
+    "a semicolon": (block(BODY + ";"), "", [R], ["trailing-text"]),
     "braces in braces": (block("{" + BODY + "}"), "", [R], ["doubled-braces"]),
     "trailing commas": (
         block('{"name": "r", "arguments": {"p": [1, 2,],},}'), "", [("r", '{"p": [1, 2]}')], ["trailing-comma"]),
