@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from parser import ToolRegistry
-from prompts import MASK
+from prompts import MASK, PROFILES, PastCall, Text, ToolResult, Transcript, UserTurn
 from proxy.contracts import (
     AnswerMessageEnded,
     AnswerText,
@@ -27,7 +28,7 @@ from proxy.contracts import (
     TurnEvent,
 )
 from proxy.errors import BackendError
-from proxy.turn import CallRelease, FixedHabit, KeyMode, Reason, Speaker, TurnReport
+from proxy.turn import CallRelease, FixedHabit, KeyMode, Reason, Speaker, TurnOptions, TurnReport
 from proxy.turn.blocks import unreadable
 from proxy.turn.call_key import TurnKey
 from proxy.turn.left_text import Said
@@ -82,6 +83,15 @@ def test_a_held_answer_says_why_and_what_is_held() -> None:
     assert report.refused == {answer.malformed.problem: 1}
     assert (answer.kept_for, answer.kept, answer.said.shown) == (Reason.MALFORMED, (), True)
     assert answer.lost, "what is no quotation is not shown"
+
+
+def test_words_that_began_as_a_result_have_left_once_a_call_comes() -> None:
+    done = (PastCall("c", "read_note", "{}"), ToolResult("c", (Text("A note"),)))
+    plan = planned(transcript=Transcript((UserTurn((Text("Read it."),)), *done)))
+    reading = reading_of(replace(plan, options=TurnOptions(profile=PROFILES["small"])), keep_for=Reason.ECHO)
+    assert reading.receive([TextPiece("A\n")]) == []
+    assert reading.receive([TextPiece(f"{READ_A}{READ_B}")])[0] == AnswerText("A\n")
+    assert (reading.answer.said.shown, reading.answer.said.beginning) == (True, "A\n")
 
 
 def test_what_the_model_wrote_is_kept_where_it_must_be_json() -> None:
