@@ -12,7 +12,7 @@ from proxy import settings as proxy_settings
 from proxy.backends import event_queue, restart_policy, supervision
 from proxy.backends.codex import backend, errors, lanes, options, reduction, threads
 from proxy.ingress import bodies, connections, event_stream
-from proxy.ingress.background import jobs, leases
+from proxy.ingress.background import job, jobs, leases
 from proxy.ingress.inspect import access, feed
 from proxy.ingress.websocket import socket
 from proxy.rpc import child_records, client, connection, stderr, stdio
@@ -27,7 +27,7 @@ MODULES = {
     for module in (
         child_records, client, backend, connection, event_queue, proxy.server, restart_policy, options, stderr,
         stdio, supervision, lanes, reduction, threads, offload,
-        jobs, leases, bodies, check_budget, errors, connections, parameters, json_body, logs, proxy_settings,
+        job, jobs, leases, bodies, check_budget, errors, connections, parameters, json_body, logs, proxy_settings,
         reader, redis_journal, socket, event_stream, tools, access, feed,
     )
 }  # fmt: skip

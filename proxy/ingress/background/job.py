@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 
-from ...contracts import Run, StoredResponse, TurnFailed
+from ...contracts import Run, StoredResponse, TurnFailed, TurnFinished, Usage
 from ...errors import ApiError
 from ...wire.builder import AnswerBuilder, WireEvent
 from ...wire.sse import encode_typed
@@ -18,6 +18,9 @@ from ..history import Draft
 
 # The events before a turn says anything: a run that is begun anew begins with the same ones.
 OPENING = 3
+
+# Bytes of the events that are kept of one while it is made: many times those of its text, which comes in small pieces.
+MAX_EVENT_BYTES = 64 << 20
 
 # What becomes of a response when its server stops.
 STOPPED = ApiError("The server was stopped before this response was finished.", status=503)
@@ -35,6 +38,7 @@ class Job:
         self.run = run
         self.cancellation = Cancellation()
         self.events: list[bytes] = []
+        self._bytes = 0
         self.leased = leased
         self.over = self.lost = self.told = self.ending = False
         self._begun: StoredResponse | None = None
@@ -43,6 +47,9 @@ class Job:
     def tell(self, pieces: Sequence[bytes], *, over: bool = False) -> None:
         """Adds events; `over`: these are the last."""
         self.events += pieces
+        self._bytes += sum(map(len, pieces))
+        if self._bytes > MAX_EVENT_BYTES:
+            self._cut()
         self.over = self.over or over
         self._news.set()
         self._news = asyncio.Event()
@@ -59,6 +66,11 @@ class Job:
     def cancel(self) -> None:
         """Its client wants no more of it."""
         self.cancellation.request(self.draft.builder.cancel)
+
+    def _cut(self) -> None:
+        """It has become too long, however little of it came at a time."""
+        end = TurnFinished(Usage(), "max_output_tokens")
+        self.cancellation.request(partial(self.draft.builder.handle, end))
 
     def stop(self) -> None:
         self.cancellation.request(partial(self.draft.builder.handle, TurnFailed(STOPPED)))

@@ -16,7 +16,7 @@ from openai.types.responses import Response, ResponseStreamEvent
 from parser import write_call
 from proxy.contracts import BackendEvent, TextPiece, TurnEnded
 from proxy.errors import BackendError, StoreError
-from proxy.ingress.background import jobs, leases
+from proxy.ingress.background import job, jobs, leases
 from proxy.stores import journal
 from proxy.stores.keyed import KeyedStore
 from tests.support.patience import PATIENCE
@@ -154,6 +154,22 @@ async def test_only_background_responses_are_streamed_again_or_cancelled() -> No
             await client.responses.cancel(response.id)
         with pytest.raises(NotFoundError):
             await client.responses.cancel("resp_unknown")
+
+
+async def test_one_that_never_ends_is_cut_at_so_many_bytes_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "MAX_EVENT_BYTES", 20_000)
+    endless: list[BackendEvent] = [*[TextPiece("word ")] * 10_000, TurnEnded(None)]
+    async with talking(endless) as (client, backend):
+        queued = await client.responses.create(model="m", input="x", background=True)
+        response = await ended(client, queued.id)
+        assert (response.status, response.incomplete_details and response.incomplete_details.reason) == (
+            "incomplete", "max_output_tokens",
+        )  # fmt: skip
+        assert 0 < len(response.output_text) < 20_000
+        assert (backend.left_early, backend.open_turns) == (1, 0)
+        events = await raw_events(client, queued.id)
+        assert events[-1]["type"] == "response.incomplete"
+        assert [event["sequence_number"] for event in events] == [*range(len(events))]
 
 
 async def test_a_cancelled_response_ends_its_turn_and_its_stream_and_stays_cancelled() -> None:
