@@ -55,7 +55,6 @@ MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
     ("proxy/cli/eval/results.py", "lost"): lambda: [re.compile(r"[\"'<=]read_note\b")],
     ("proxy/cli/eval/results.py", "markup"): lambda: [re.compile(r"^\[(?:read_note|search)\b", re.MULTILINE)],
     # A person's own, on what they type, and for their recordings.
-    ("proxy/cli/command_line.py", "error"): lambda: [re.compile("argument a: b")],
     ("proxy/cli/record/options.py", "_pattern"): lambda: [re.compile("sk-aaaa")],
     ("proxy/cli/record/scrub.py", "_known_keys"): lambda: [re.compile("sk-aaaa")],
     ("proxy/cli/record/scrub.py", "_known_homes"): lambda: [re.compile(r"/home/a(?=/|\b)")],
