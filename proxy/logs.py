@@ -58,9 +58,9 @@ class _Json(logging.Formatter):
         return _json_line(_harmless(record.getMessage()), record.levelno, datetime.fromtimestamp(record.created, UTC))
 
 
-def _json_line(event: str, level: int, time: datetime) -> str:
+def _json_line(event: str, level: int, time: datetime, **more: object) -> str:
     timestamp = time.isoformat().replace("+00:00", "Z")
-    return json.dumps({"event": event, "level": logging.getLevelName(level).lower(), "timestamp": timestamp})
+    return json.dumps({"event": event, "level": logging.getLevelName(level).lower(), "timestamp": timestamp, **more})
 
 
 def _without_small_talk(_logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
@@ -123,9 +123,11 @@ class _StandardError:
 STANDARD_ERROR = cast("TextIO", _StandardError())
 
 
-def tell(sentence: str, level: int = logging.WARNING) -> None:
-    """Says something to whoever reads standard error, at every `--log-level`: a sentence, or such a JSON line."""
-    line = _json_line(sentence, level, datetime.now(UTC)) if _Form.now == "json" else sentence
+def tell(sentence: str, level: int = logging.WARNING, **more: object) -> None:
+    """Says something to whoever reads standard error, at every `--log-level`: a sentence, or such a JSON line, which
+    has `more` beside it.
+    """
+    line = _json_line(sentence, level, datetime.now(UTC), **more) if _Form.now == "json" else sentence
     print(line, file=STANDARD_ERROR, flush=True)
 
 

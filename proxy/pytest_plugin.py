@@ -14,8 +14,9 @@ however they end. docs/howto/replay-in-ci.md
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
-import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -42,12 +43,11 @@ sys.exit(run())
 # What the first line of `tagcall serve` says before its base URL, and what a second one says if that is of no use.
 _READY = "tagcall is ready on "
 _BUT = "but every request will be told: "
-# What `tagcall record` says of each request.
+# What `tagcall record` says of each request, as `outcome` of a JSON line, beside `fixture`.
 _OUTCOMES = ("recorded", "changed", "as before")
-_RECORDED = re.compile(rf"^({'|'.join(_OUTCOMES)}) (.+)$", re.MULTILINE)
+_NOT_RECORDED = "not recorded"
 # How a line begins that says what a replay did not play.
 _UNANSWERED = "No fixture answers"
-_NOT_RECORDED = re.compile(r"^not recorded: .+$", re.MULTILINE)
 
 # The file that every fixture has.
 _MARK = "backend.jsonl"
@@ -57,7 +57,7 @@ _FAREWELL = 5.0
 # And for a recorder, which has to write down what was asked last.
 _LAST_WRITES = 30.0
 
-_MODES = ("none", "once", "all")
+_MODES = ("none", "once", "all", "prune")
 # A server for tests takes any key.
 _KEYS = ("TAGCALL_API_KEY", "TAGCALL_API_KEY_FILE")
 _PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
@@ -122,7 +122,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=_MODES,
         default="none",
         help="none: play what is recorded. once: record folders that have no fixture yet. all: record everything "
-        "anew, in the place of what is there. [none]",
+        "anew, in the place of what is there. prune: play, and remove the fixtures that no test has asked for. [none]",
     )
     group.addoption(
         "--tagcall-backend",
@@ -146,7 +146,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "tagcall_block_network(allowed_hosts=()): let the test speak to this machine only, and to these hosts.",
     )
-    if config.getoption("tagcall_record") != "none" and config.getoption("numprocesses", None):
+    if config.getoption("tagcall_record") in {"once", "all"} and config.getoption("numprocesses", None):
         raise pytest.UsageError("--tagcall-record writes in the order in which tests ask: run it with -n0.")
 
 
@@ -162,7 +162,7 @@ def tagcall_server(pytestconfig: pytest.Config) -> Iterator[TagcallServer]:
             folder = pytestconfig.rootpath / fixtures_dir
             if str(folder) not in session.folders:
                 empty = not _names(folder)
-                if empty and mode == "none":
+                if empty and mode in {"none", "prune"}:
                     pytest.fail(f"There is no fixture in {folder}: record them with --tagcall-record=once.", False)
                 session.folders[str(folder)] = _Folder(recording=mode == "all" or (mode == "once" and empty))
             use = session.folders[str(folder)]
@@ -202,7 +202,7 @@ def _recorder(folder: Path, use: _Folder, config: pytest.Config) -> Iterator[str
     """Its backend is that of the options, else that of the environment and of `tagcall.toml`."""
     backend = config.getoption("tagcall_backend")
     patterns = [pattern for found in config.hook.pytest_tagcall_redact(config=config) for pattern in found]
-    words = ["record", str(folder), "--replace", "--host", "127.0.0.1", "--log-format", "console"]
+    words = ["record", str(folder), "--replace", "--host", "127.0.0.1", "--log-format", "json"]
     words += [f"--backend={backend}"] if backend else []
     words += [f"--redact={pattern}" for pattern in patterns]
     environment = {name: value for name, value in os.environ.items() if name not in _KEYS}
@@ -210,9 +210,9 @@ def _recorder(folder: Path, use: _Folder, config: pytest.Config) -> Iterator[str
     with _errors() as errors:
         with _running(words, environment, errors, _LAST_WRITES) as url:
             yield url
-        said = _said(errors)
-    use.used |= {name: outcome for outcome, name in _RECORDED.findall(said)}
-    use.failed += _NOT_RECORDED.findall(said)
+        told = list(_lines(errors))
+    use.used |= {line["fixture"]: line["outcome"] for line in told if line.get("outcome") in _OUTCOMES}
+    use.failed += [line["event"] for line in told if line.get("outcome") == _NOT_RECORDED]
 
 
 def _errors() -> IO[str]:
@@ -244,9 +244,19 @@ def _running(words: list[str], environment: dict[str, str], errors: IO[str], far
             _end(child, farewell)
 
 
-def _said(errors: IO[str]) -> str:
+def _lines(errors: IO[str]) -> Iterator[dict[str, Any]]:
+    """What a server has said, line by line; what is no JSON, as a trace of Python is none, is an event of that text."""
     errors.seek(0)
-    return errors.read()
+    for line in errors:
+        try:
+            told = json.loads(line)
+        except ValueError:
+            told = None
+        yield told if isinstance(told, dict) and "event" in told else {"event": line.rstrip("\n")}
+
+
+def _said(errors: IO[str]) -> str:
+    return "\n".join(str(line["event"]) for line in _lines(errors))
 
 
 def _end(child: subprocess.Popen[str], farewell: float) -> None:
@@ -283,7 +293,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
     lines = [
         line
         for name, folder in sorted(config.stash[_SESSION].folders.items())
-        for line in _told(Path(name), folder, config.rootpath, whole=ran and _is_whole(config, Path(name)))
+        for line in _told(Path(name), folder, config, whole=ran and _is_whole(config, Path(name)))
     ]
     if lines:
         terminalreporter.section("tagcall")
@@ -291,7 +301,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
             terminalreporter.write_line(line)
 
 
-def _told(place: Path, folder: _Folder, root: Path, *, whole: bool) -> Iterator[str]:
+def _told(place: Path, folder: _Folder, config: pytest.Config, *, whole: bool) -> Iterator[str]:
+    root = config.rootpath
     shown = place.relative_to(root) if place.is_relative_to(root) else place
     if folder.used and folder.recording:
         counts = Counter(folder.used.values())
@@ -302,7 +313,12 @@ def _told(place: Path, folder: _Folder, root: Path, *, whole: bool) -> Iterator[
         yield f"{shown}: --tagcall-record=all records it, with --lf only what the tests that failed ask."
     # Of what could not be recorded the fixture, if there is one, was asked for.
     if whole and not folder.failed and (unused := [name for name in _names(place) if name not in folder.used]):
-        yield f"{shown}: nobody asked for {', '.join(unused)}"
+        if config.getoption("tagcall_record") == "prune" and not (place / _MARK).is_file():
+            for name in unused:
+                shutil.rmtree(place / name)
+            yield f"{shown}: removed {', '.join(unused)}, for which nobody asked"
+        else:
+            yield f"{shown}: nobody asked for {', '.join(unused)}"
 
 
 def _is_whole(config: pytest.Config, place: Path) -> bool:

@@ -130,7 +130,7 @@ async def test_a_project_records_once_and_replays_without_codex(sample: SamplePr
 async def test_what_is_recorded_anew_shows_what_has_changed_and_nothing_else(
     sample: SampleProject, model: ScriptedModel
 ) -> None:
-    (sample.recorded / "002-what-is-planted-for-project").rename(sample.recorded / "garden")
+    (sample.recorded / "002-what-is-planted-for-project-after-read-note").rename(sample.recorded / "garden")
     before = sample.files()
 
     status, said = await sample.test("--tagcall-record=all", model=model)
@@ -216,6 +216,12 @@ async def test_fixtures_that_nobody_asked_for_are_told_after_a_whole_run(sample:
     assert "recorded: nobody asked for weather\n" in said
     _, said = await sample.test("-p", "xdist", "-n", "2")
     assert "recorded: nobody asked for weather\n" in said
+    _, said = await sample.test("-k", "small_talk", "--tagcall-record=prune")
+    assert (sample.recorded / "weather").is_dir(), "a choice of tests says nothing of the others"
+    kept = sorted(path.name for path in sample.recorded.iterdir() if path.name != "weather")
+    _, said = await sample.test("--tagcall-record=prune")
+    assert "recorded: removed weather, for which nobody asked\n" in said
+    assert sorted(path.name for path in sample.recorded.iterdir()) == kept
     (sample.folder / "some").mkdir()
     (sample.folder / "some" / "test_some.py").write_text("from test_agent import test_small_talk", "utf-8")
     (sample.folder / "test_skipped.py").write_text("import pytest\npytest.skip(allow_module_level=True)", "utf-8")

@@ -19,7 +19,7 @@ from ..shaping import shaping_settings
 from . import scrubber_for
 from .document import compose
 from .recording import recording_of
-from .shelf import slug
+from .shelf import name_of
 from .standalone import NotRecordedError
 
 
@@ -40,8 +40,8 @@ class FixtureOfTurn:
         except NotRecordedError as error:
             raise RequestError(f"It makes no fixture: {error}", status=409, code="turn_not_usable") from None
         scrubber = scrubber_for(self._settings, Path.cwd())
-        name = slug(scrubber.text(recording.last_user))
-        return name, await asyncio.to_thread(compose, recording, scrubber)
+        files = await asyncio.to_thread(compose, recording, scrubber)
+        return name_of(scrubber.text(recording.last_user), files), files
 
 
 def _kept(record: TurnRecord) -> tuple[KeptWords, FixtureAnswer]:

@@ -8,6 +8,7 @@ request -> middleware -> run_turn -> RecordedBackend -> any backend
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
@@ -23,12 +24,12 @@ from ...errors import RequestError
 from ...ingress.apis import turns_recorded
 from ...ingress.routes import canonical_path
 from ...ingress.state import BASE_PATH, REQUEST_LOG, WRITTEN
-from ...logs import STANDARD_ERROR
+from ...logs import tell
 from ...replay.answers import KEPT_HEADERS, FixtureAnswer, FixtureBody, FixtureStream, read_events, without_comments
 from .document import Recording, compose
 from .recording import recording_of
 from .scrub import Scrubber
-from .shelf import Replaceable, next_number, replace_fixture, slug, write_fixture
+from .shelf import Replaceable, name_of, next_number, replace_fixture, write_fixture
 from .standalone import NotRecordedError
 from .turns import RecordedBackend, RecordedRequest, recorded_request
 
@@ -93,22 +94,22 @@ class Recorder:
     ) -> None:
         try:
             recording = await self._recording(recorded, request, _answer(request, response, written))
-            told = self._write(compose(recording, self._scrubber), slug(self._scrubber.text(recording.last_user)))
+            outcome, name = self._write(compose(recording, self._scrubber), self._scrubber.text(recording.last_user))
         except (NotRecordedError, RequestError, OSError) as error:
-            print(f"not recorded: {error}", file=STANDARD_ERROR, flush=True)
+            tell(f"not recorded: {error}", outcome="not recorded")
         except Exception:  # a mistake of the recorder must not end the server; logged with its trace
             log.exception("not_recorded")
         else:
-            print(told, file=STANDARD_ERROR, flush=True)
+            tell(f"{outcome} {name}", logging.INFO, outcome=outcome, fixture=name)
 
-    def _write(self, files: Mapping[str, bytes], words: str) -> str:
-        """What became of it, for a person, and for the pytest plugin."""
+    def _write(self, files: Mapping[str, bytes], asked: str) -> tuple[str, str]:
+        """What became of it, and its name."""
         if self._replaceable is not None and (name := self._replaceable.take(files)) is not None:
-            return f"changed {name}" if replace_fixture(self._folder, name, files) else f"as before {name}"
-        name = f"{self._number:03}-{words}"
+            return "changed" if replace_fixture(self._folder, name, files) else "as before", name
+        name = f"{self._number:03}-{name_of(asked, files)}"
         self._number += 1
         write_fixture(self._folder, name, files)
-        return f"recorded {name}"
+        return "recorded", name
 
     async def _recording(self, recorded: RecordedRequest, request: web.Request, answer: FixtureAnswer) -> Recording:
         for turn in recorded.turns:

@@ -34,6 +34,13 @@ def slug(text: str) -> str:
     return "-".join(words)[:40].strip("-") or "turn"
 
 
+def name_of(asked: str, files: Mapping[str, bytes]) -> str:
+    """The name of what these files hold: how the question begins, and behind which tool's result it is asked on."""
+    tools = parse_fixture("new", files[BACKEND_FILE]).turns[0].ask.after_tools
+    after = f"-after-{slug(tools[-1].replace('_', ' '))}" if tools else ""
+    return f"{slug(asked)}{after}"
+
+
 def write_fixture(folder: Path, name: str, files: Mapping[str, bytes]) -> Path:
     """Writes a fixture as a whole or not at all: it gets its name once all is in it."""
     return _write_unfinished(folder, name, files).rename(folder / name)

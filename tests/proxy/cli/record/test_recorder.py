@@ -194,7 +194,7 @@ async def test_what_continues_a_stored_response_needs_no_store_to_be_replayed(
         result = {"type": "function_call_output", "call_id": call["call_id"], "output": "hello"}
         continued = {"previous_response_id": first.body["id"], "input": [result]}
         await server.ask("/v1/responses", RESPONSES | continued)
-    asked = load_fixtures(folder)["002-what-is-in-a-md"].meta["ask"]
+    asked = load_fixtures(folder)["002-what-is-in-a-md-after-read-note"].meta["ask"]
     assert asked == {"last_user": QUESTION, "after_tools": ["read_note"], "with_tools": True}
     assert await run_replay(folder, ReplayOptions()) == 0
 
