@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from ...contracts import TextBackend
 from ...errors import UsageError
 from ...server import turn_options
 from ...settings import Settings
-from ...turn import Habits, TurnOptions
+from ...turn import EmptyAnswers, Habits, TurnOptions
 from ..command_line import count, one_of
 from ..progress import Progress
 from .cases import CATEGORIES, HALVES, EvalCase, chosen, load_cases
@@ -106,7 +106,8 @@ async def run_eval(settings: Settings, options: EvalOptions, backend: TextBacken
         raise UsageError(f"The profile {settings.profile_name} has no rule '{missing}': there are {there}.")
     cases = chosen(load_cases(), half=options.half, categories=options.category, every=options.every)
     # Learnt anew, so that a run does not depend on what was asked before it.
-    turn = turn_options(settings, Habits())
+    # A sentence of ours is no answer of the model.
+    turn = replace(turn_options(settings, Habits()), empty_answers=EmptyAnswers.EMPTY)
     if options.json is not None:
         _write(options.json, b"", "ab")  # so that what takes hours is not lost for a slip of the pen
     started = time.time()
