@@ -99,8 +99,8 @@ async def _summary_first(request: TurnRequest, report: TurnReport, run: Run) -> 
     async with aclosing(run(request, report)) as batches:
         async for batch in batches:
             match batch[-1]:
-                case TurnFinished(usage, incomplete):
-                    yield [*batch[:-1], TurnFinished(usage + summary.usage, incomplete)]
+                case TurnFinished(usage) as end:
+                    yield [*batch[:-1], replace(end, usage=usage + summary.usage)]
                 case _:
                     yield batch
 

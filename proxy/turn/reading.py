@@ -185,7 +185,7 @@ class Reading:
             repeats_line=self._text.repeats_line,
             ending=Ending(
                 incomplete=self._end.incomplete,
-                by_stop_string=self._text.stopped,
+                stop=self._text.stopped,
                 error=self._end.error,
                 constrained=self._held and self._end.error is not None and self.spent.characters > 0,
             ),

@@ -156,7 +156,7 @@ class Turn:
 
     def _instead_of_nothing(self, last: list[TurnEvent], answer: Answer) -> list[TurnEvent]:
         """The turn's last events. Where it would end without any that a client shows, with a sentence before them."""
-        whole = answer.ending.incomplete is None and not answer.ending.by_stop_string
+        whole = answer.ending.incomplete is None and answer.ending.stop is None
         if self._shown or len(last) > 1 or not isinstance(last[-1], TurnFinished) or not whole:
             return last
         told = self._plan.options.empty_answers is EmptyAnswers.SENTENCE and self._plan.output is None

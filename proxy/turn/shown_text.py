@@ -73,9 +73,9 @@ class ShownText:
         return self._json is not None and self._json.held
 
     @property
-    def stopped(self) -> bool:
-        """A stop string came."""
-        return self._stop_strings is not None and self._stop_strings.reached
+    def stopped(self) -> str | None:
+        """The stop string that came."""
+        return None if self._stop_strings is None else self._stop_strings.reached
 
     @property
     def repeats_line(self) -> bool:

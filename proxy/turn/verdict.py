@@ -40,13 +40,13 @@ FAILED_CODE = "backend_error"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How an answer ended: it was cut as `incomplete` says, by a stop string, or its stream failed with `error`.
+    """How an answer ended: it was cut as `incomplete` says, by the string `stop`, or its stream failed with `error`.
 
     `constrained`: that was in an answer that is held to calls.
     """
 
     incomplete: str | None = None
-    by_stop_string: bool = False
+    stop: str | None = None
     error: BackendError | None = None
     constrained: bool = False
 
@@ -145,7 +145,7 @@ def held_to_format(answer: Answer, output: JsonOutput | None) -> Answer:
     One that was cut, by a limit or by a stop string, is as its client wished: half a value was asked for then. And
     one with a call is no answer in text.
     """
-    excused = answer.is_final or answer.misfit or answer.ending.by_stop_string or names_of_calls(answer.kept)
+    excused = answer.is_final or answer.misfit or answer.ending.stop or names_of_calls(answer.kept)
     if output is None or answer.kept_for is not Reason.OUTPUT_INVALID or excused:
         return answer
     shown = answer.said.shown
@@ -226,7 +226,7 @@ ANSWER_RULES = (
     ),
     AnswerRule(
         ModelRule.ECHO,
-        lambda answer: answer.kept_for is Reason.ECHO and not answer.ending.by_stop_string,
+        lambda answer: answer.kept_for is Reason.ECHO and not answer.ending.stop,
         Again(Reason.ECHO, result_repeated()),
     ),
 )
@@ -317,7 +317,7 @@ def end_of(answer: Answer, plan: Plan, usage: Usage) -> tuple[TurnEvent, ...]:
     """What is still held of it, as far as the client may have it, and the turn's last event."""
     error = _error_of(answer, plan)
     if error is None:
-        return (*answer.kept, TurnFinished(usage, answer.ending.incomplete))
+        return (*answer.kept, TurnFinished(usage, answer.ending.incomplete, answer.ending.stop))
     # Where more than text was asked for, text that goes before its refusal would look like an answer.
     refused = plan.demands or plan.output or answer.misfit or answer.kept_for is Reason.JOINED
     return (*(() if refused else answer.kept), TurnFailed(error))

@@ -51,22 +51,21 @@ class StopStrings:
     def __init__(self, strings: Sequence[str]) -> None:
         self._matchers = [_Matcher(string) for string in strings if string]
         self._begun = ""
-        self.reached = False
+        self.reached: str | None = None
+        """The string that came."""
 
     def feed(self, text: str) -> str:
         """The text that may be shown now."""
-        if self.reached:
+        if self.reached is not None:
             return ""
         if not self._matchers:
             return text
-        ends = [
-            (end, -len(matcher.string)) for matcher in self._matchers if (end := matcher.find_end(text)) is not None
-        ]
+        ends = [(end, matcher.string) for matcher in self._matchers if (end := matcher.find_end(text)) is not None]
         text, before = self._begun + text, len(self._begun)
         if ends:
-            end, length = min(ends)
-            self.reached, self._begun = True, ""
-            return text[: before + end + length]
+            end, string = min(ends, key=lambda found: (found[0], -len(found[1])))
+            self.reached, self._begun = string, ""
+            return text[: before + end - len(string)]
         hold = max(matcher.begun for matcher in self._matchers)
         self._begun = text[len(text) - hold :]
         return text[: len(text) - hold]

@@ -203,6 +203,7 @@ async def test_a_verdict_on_a_command_ends_at_its_stop_sequence_and_is_left_as_i
             assert response.status == 200
             message = await response.json()
     assert [block["text"] for block in message["content"]] == ["<block>yes"]
+    assert (message["stop_reason"], message["stop_sequence"]) == ("stop_sequence", "</block>")
     assert message["model"] == "claude-sonnet-5"
 
 

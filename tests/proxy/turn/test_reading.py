@@ -112,7 +112,7 @@ def test_behind_a_stop_string_nothing_is_wanted_at_once(tools: bool) -> None:
     assert reading.receive([TextPiece(f" more {READ_A}")]) == []
     assert reading.goes_on
     assert reading.finish() == []
-    assert reading.answer == Answer(said=Said(shown=True, beginning="One. "), ending=Ending(by_stop_string=True))
+    assert reading.answer == Answer(said=Said(shown=True, beginning="One. "), ending=Ending(stop="END"))
 
 
 @pytest.mark.parametrize(

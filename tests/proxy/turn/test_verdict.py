@@ -114,7 +114,7 @@ def test_json_that_was_seen_stands_as_it_is_if_nothing_else_was() -> None:
     "excuse",
     [
         {"ending": Ending(incomplete="max_output_tokens")},
-        {"ending": Ending(by_stop_string=True)},
+        {"ending": Ending(stop="END")},
         {"ending": Ending(error=GONE)},
         {"rulings": (BROKE,)},
         {"rulings": (MISFIT,)},
