@@ -106,12 +106,10 @@ async def test_the_list_fills_while_a_tool_loop_runs(server: str, model: Scripte
         assert await page.count(".group") == 1
         assert await page.count(".turn") == 2
         assert await page.text(".turn .repaired") == "read_note repaired"
-        assert await page.text(".turn .refused") == "burn_note refused"
-        said = await page.run("return await page.locator('.turn .said').allTextContents()")
-        assert said == [
-            "no call left: burn_note is not among the tools that were offered",
-            "called read_note (mended: trailing comma)",
-        ]
+        assert await page.text(".turn .refused") == "first answer: burn_note refused"
+        newest, oldest = await page.run("return await page.locator('.turn .said').allTextContents()")
+        assert "burn_note is not among the tools that were offered" in newest
+        assert oldest == "called read_note (mended: trailing comma)"
         assert await page.text(".turn:last-child .question") == "What is in a.md?"
         assert "Obsidian" in await page.text(".turn")
         await page.run("await page.locator('.turn').last().click(); await page.locator('.column').first().waitFor()")
