@@ -80,6 +80,10 @@ class View:
         for line in textwrap.wrap(text, self._width):
             self._line(line, style)
 
+    def command(self, text: str) -> None:
+        """What can be typed as it stands: on one line, however long that is."""
+        self._line(f"  {text}")
+
     def quote(self, text: str) -> None:
         """The whole of `text`, wrapped, with the tags of calls in another colour."""
         for line in text.splitlines():
