@@ -44,7 +44,7 @@ def example(language: str) -> str:
 
 def flags() -> dict[str, Any]:
     """What the page serves with, but for the file of the key."""
-    (line,) = re.findall(r"^    tagcall serve (.+)$", PAGE, re.MULTILINE)
+    line, *_ = re.findall(r"^    tagcall serve (.+)$", PAGE, re.MULTILINE)  # the first is the whole of it
     given = dict(re.findall(r"--([a-z-]+) (\S+)", line))
     assert given.keys() == {"base-path", "allow-host", "api-key-file"}
     return {"base_path": given["base-path"], "allow_host": (given["allow-host"],), "api_key": (KEY,)}
