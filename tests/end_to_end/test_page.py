@@ -338,7 +338,7 @@ async def test_a_turn_is_run_again_and_its_lines_are_opened(server: str, tmp_pat
         await page.wait_for(".turn.done .refused")
         await page.run("await page.locator('.turn').last().click(); await page.locator('.column').first().waitFor();"
                        " await page.getByRole('button', { name: 'Run again' }).press('Enter')")  # fmt: skip
-        await page.run("await page.getByText('this page').first().waitFor()")
+        await page.run("await page.locator('.turn').getByText('this page').first().waitFor()")
         await page.wait_for(".turn.done[aria-current=true] .repaired")
         assert await page.count(".turn") == 3
         lines = await page.run(

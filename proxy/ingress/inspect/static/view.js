@@ -70,7 +70,7 @@ export function turnRow(turn, open) {
     state ? node("span", { class: turn.state === "failed" ? "failure" : "numbers" }, turn.error ? `${state}: ${turn.error}` : state) : null,
     ...turn.calls.map((call) => callMark(call, turn.attempts > 1)),
     node("span", { class: "numbers" }, moment(turn.at)),
-    node("span", {}, turn.model),
+    node("span", { class: "numbers" }, turn.model),
     turn.tools ? node("span", { class: "numbers" }, turn.tools === 1 ? "1 tool" : `${turn.tools} tools`) : null,
     turn.attempts > 1 ? node("span", { class: "numbers" }, `${turn.attempts} answers`) : null,
     node("span", { class: "numbers" }, seconds(turn.seconds)),
