@@ -61,7 +61,8 @@ class OffloadIfLong:
         # A call is judged where it ends, by all that the request holds.
         if (self._judges and any(">" in text for text in texts)) or sum(map(len, texts)) > READ_AT_ONCE:
             events: list[TurnEvent] = []
-            for part in _parts(batch):
+            # Beside a short request all of it is read soon.
+            for part in _parts(batch) if self._judges else [batch]:
                 events += await self._offload(self._owner, partial(receive, part))
             return events
         return receive(batch)  # for each delta, so straight
@@ -77,12 +78,15 @@ def _parts(batch: Sequence[BackendEvent]) -> Iterator[list[BackendEvent]]:
     part: list[BackendEvent] = []
     room = OFFLOADED_AT_ONCE
     for event in batch:
-        text = event.text if isinstance(event, TextPiece) else ""
-        while len(text) > room:
-            yield [*part, TextPiece(text[:room])]
-            text, part, room = text[room:], [], OFFLOADED_AT_ONCE
-        part.append(TextPiece(text) if isinstance(event, TextPiece) else event)
-        room -= len(text)
+        if not isinstance(event, TextPiece):
+            part.append(event)
+            continue
+        start, text = 0, event.text
+        while len(text) - start > room:
+            yield [*part, TextPiece(text[start : start + room])]
+            start, part, room = start + room, [], OFFLOADED_AT_ONCE
+        part.append(TextPiece(text[start:]))
+        room -= len(text) - start
     if part:
         yield part
 

@@ -241,7 +241,7 @@ async def test_an_id_that_could_end_a_header_stands_in_none(call_id: str) -> Non
 
 @pytest.mark.parametrize("api", APIS)
 async def test_where_the_key_is_required_nothing_counts_that_does_not_carry_it(api: str) -> None:
-    async with asking(api, call_key="required") as (backend, ask):
+    async with asking(api, call_key="required", empty_answers="empty") as (backend, ask):
         for place in ("user", "tool output"):
             for spelling, write in SPELLINGS.items():
                 backend.copy = COPIES["as it was meant"]

@@ -152,7 +152,7 @@ async def test_behind_an_empty_answer_a_conversation_keeps_its_thread(
 ) -> None:
     model.push(Reply([Message("Well.")]), Reply([Reasoning(["Hm."])]), Reply([Message("")]), Reply([Message("Oh.")]))
     conversation: list[Any] = []
-    async with serving(model, TestBackend(codex), tmp_path / "home") as endpoint:
+    async with serving(model, TestBackend(codex), tmp_path / "home", empty_answers="empty") as endpoint:
         for text in ("One.", "", "", "Two."):
             conversation.append({"role": "user", "content": "And?"})
             answer = await endpoint.client.responses.create(model="gpt-5.5", input=conversation, tools=TOOLS)
