@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..advice import command as advised
 from .command_line import CommandLine, one_of
 
 if TYPE_CHECKING:
@@ -227,8 +228,9 @@ COMMANDS: Mapping[str, Command] = {
 }  # fmt: skip
 
 
-# What `tagcall` alone shows.
-FIRST_DAY = """\
+def first_day() -> str:
+    """What `tagcall` alone shows."""
+    return f"""\
 tagcall gives real OpenAI tool calling to models that only speak text.
 
   tagcall demo             see one whole tool loop, without a login or a model
@@ -237,7 +239,7 @@ tagcall gives real OpenAI tool calling to models that only speak text.
   tagcall doctor           find out what does not work, and what to do about it
   tagcall service install  start the server after each login
 
-`tagcall --help` lists all commands, `tagcall serve --help` all settings."""
+{advised("--help")} lists all commands, {advised("serve --help")} all settings."""
 
 
 class _ShowVersion(argparse.Action):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 from ..logs import configure, discard_output, tell, tell_as
 from .command_line import check_beginning, wants_json
-from .commands import COMMANDS, FIRST_DAY, build_parser, loading
+from .commands import COMMANDS, build_parser, first_day, loading
 
 if TYPE_CHECKING:
     from ..sources import Sources
@@ -86,7 +86,7 @@ def _run(words: Sequence[str]) -> int:
     as_json = wants_json(words, os.environ)
     tell_as("json" if as_json else "console")
     if not words:
-        print(FIRST_DAY)
+        print(first_day())
         return USAGE
     try:
         command, arguments = _parse(words)

@@ -109,7 +109,7 @@ def test_a_wheel_has_every_file_of_the_application(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         carried = {name.removeprefix("tagcall/") for name in archive.namelist() if name.startswith("tagcall/")}
     # These it has under the names by which they are imported.
-    elsewhere = {"proxy/as_module.py", "proxy/launcher.py", "proxy/pytest_plugin.py"}
+    elsewhere = {"proxy/as_module.py", "proxy/launcher.py", "proxy/py.typed", "proxy/pytest_plugin.py"}
     files = [file for name in NAMES for file in (ROOT / name).rglob("*") if file.is_file()]
     wanted = {file.relative_to(ROOT).as_posix() for file in files if file.suffix != ".pyc"}
     assert wanted - elsewhere <= carried
