@@ -156,20 +156,22 @@ class RedisJournal:
                 self._sent.set()
 
     async def flush(self) -> None:
-        # What it still has in hand is found by others under its name.
-        if not self._queued:
-            self._queue(("XGROUP", "DELCONSUMER", QUEUE, GROUP, self._me))
         await self._sent.wait()
+        with suppress(StoreError):
+            await self._dismiss()
 
     async def _dismiss(self) -> None:
-        """Takes consumers out of the group that have nothing in hand, and of whom nobody has heard for long: killed
-        processes. One that lives all the same is back with its next sign.
+        """Takes consumers out of the group that have nothing in hand: this one, and those of whom nobody has heard for
+        long, killed processes. With a consumer goes what it has in hand, which another one is to take over. One that
+        lives all the same is back with its next sign.
         """
         (reply,) = await self._keys.run([("XINFO", "CONSUMERS", QUEUE, GROUP)])
         for found in reply if isinstance(reply, list) else ():
             one = dict(zip(found[::2], found[1::2], strict=True)) if isinstance(found, list) else {}
             name, idle = one.get(b"name"), one.get(b"idle")
-            if isinstance(name, bytes) and isinstance(idle, int) and not one.get(b"pending") and idle > FORGOTTEN:
+            if not isinstance(name, bytes) or not isinstance(idle, int) or one.get(b"pending"):
+                continue
+            if name == self._me.encode() or idle > FORGOTTEN:
                 await self._keys.run([("XGROUP", "DELCONSUMER", QUEUE, GROUP, name)])
 
     def _is_away(self, error: StoreError) -> None:
