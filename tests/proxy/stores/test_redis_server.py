@@ -91,6 +91,7 @@ async def test_answers_go_on_while_the_server_is_away_and_say_that_they_are_not_
 ) -> None:
     monkeypatch.setattr("proxy.stores.redis.DEADLINE", 0.2)
     monkeypatch.setattr("proxy.stores.redis.WAIT", 0.5)
+    monkeypatch.setattr("proxy.stores.redis.FROZEN", 0.0)  # who comes right after a stall is told so at once
     async with talking(*["fine"] * 7, store=redis.url) as (client, _):
         kept = await client.responses.create(model="m", input="before")
         redis.stall() if away == "stalled" else await redis.stop()
