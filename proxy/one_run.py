@@ -16,7 +16,7 @@ from pathlib import Path
 _OF_UV = re.compile(r"(archive|environments)-v\d+")
 # The extras that a user may have asked for; what was asked for is known by what is here.
 EXTRAS = ("codex", "demo", "pdf", "redis")
-_OF_EXTRA = re.compile(r"([\w.-]+).*\bextra\s*==\s*['\"](\w+)['\"]")
+_OF_EXTRA = re.compile(r"([\w.-]++).*\bextra\s*==\s*['\"](\w+)['\"]")
 
 
 def one_run(words: str, adding: str | None = None) -> str | None:

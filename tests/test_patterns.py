@@ -32,7 +32,7 @@ SOURCES = {
 """The project's modules."""
 
 # Patterns that are only tried where a caller stands, or on text that is whole at both ends: never searched for.
-AT_A_PLACE = {"ENDS_ANYWHERE", "ENDS_ELEMENT", "ENDS_KEY", "ENDS_MEMBER", "_ATOM", "_COMMENT"}
+AT_A_PLACE = {"ENDS_ANYWHERE", "ENDS_ELEMENT", "ENDS_KEY", "ENDS_MEMBER", "_ATOM", "_COMMENT", "_PAIR", "_PARTS"}
 
 # Patterns that never meet such a text.
 OUT_OF_REACH = {

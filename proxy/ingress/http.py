@@ -60,6 +60,9 @@ from .tokligence import WAITING, WaitingResponses
 # Responses that could not be stored, and are remembered.
 MOST_LOST = 10_000
 
+# Characters of the sentence on a turn in its header: clients refuse a line of 8,190.
+MOST_SAID = 1000
+
 # The version of the API that OpenAI names in each answer.
 OPENAI_VERSION = "2020-10-01"
 
@@ -182,7 +185,7 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
             response.headers[WARNING] = "; ".join(entry.turn.warnings)
         if entry.turn.tools and entry.stream is False:
             # Names of tools may have any letters, a header has not.
-            response.headers[SAID] = sentence_of(entry.turn).encode("ascii", "replace").decode()
+            response.headers[SAID] = sentence_of(entry.turn)[:MOST_SAID].encode("ascii", "replace").decode()
     response.headers["Server"] = "tagcall"
     if request.app[STOPPING].is_set():  # its client should ask on elsewhere, or later
         response.force_close()

@@ -12,7 +12,7 @@ LOOKED_AT = 4_000
 # Where in an answer such a call may begin, the first being all of it.
 _BEGIN = re.compile(r"^(?:```|\{|\[)", re.MULTILINE)
 # How a header of a small model may name its tool.
-_NAMED = re.compile(r"\[(?:tool:|tool\s*:?\s*)?([\w.:-]{1,64})\]\s*\{", re.ASCII)
+_NAMED = re.compile(r"\[(?:tool:|tool\s*+:?\s*+)?([\w.:-]{1,64})\]\s*+\{", re.ASCII)
 _OBJECT = re.compile(r"^\[(?:tool|tool_call|function)\]\s*\{", re.MULTILINE | re.IGNORECASE)
 
 
