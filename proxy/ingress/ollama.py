@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from functools import partial
@@ -80,9 +81,10 @@ def _by_place(answers: int) -> MintId:
 
 
 def _own_words(error: ApiError) -> ApiError:
+    told = copy.copy(error)
     if error.code == "model_not_found":
-        error.status = 404
-    return error
+        told.status = 404
+    return told
 
 
 async def _model(request: web.Request) -> tuple[Model, JsonObject]:
