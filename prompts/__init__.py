@@ -7,11 +7,11 @@ render        one turn: client instructions, guidance and tool block; conversati
 conversation  messages, past calls and results as one text in which only we write headers
 items         the same as messages of their own, each with a digest of what it says
 deferred      either form, made when somebody looks at it
-block         the tool block: frame, tools, rules; form, worked example, key
-call_key      what stands in place of the key in all that leaves, and whether the key stands in what was sent
+tool_block    the tool block: frame, tools, rules; form, worked example, key
+key_mask      what stands in place of the key in all that leaves, and whether the key stands in what was sent
 profiles      which optional lines a kind of model is given, and which rules are kept for it
-prose         the words, in templates/*.txt
-compaction    a summary: how it is asked for, and what it stands for
+passages      the words, in templates/*.txt
+summary       a summary: how it is asked for, and what it stands for
 repair        the one line that a second attempt is given
 escape        tags in untrusted text made harmless, and the way back, streamed too
 canonical     when two calls are the same, and which one a conversation goes round in
@@ -20,10 +20,7 @@ quotation     whether a call without the key is one: by where it stands, and by 
 spelling      what a text says, however it is spelled
 """
 
-from .block import offered_tools, show_tools
-from .call_key import KEY_LENGTH, MASK, holds_word
 from .canonical import canonical, looping_calls
-from .compaction import compacted, compaction_request, summarised, to_sum_up
 from .conversation import shows_header
 from .deferred import Deferred
 from .escape import (
@@ -38,8 +35,9 @@ from .escape import (
 )
 from .grounds import Grounds
 from .items import Item, OwnLine, chain, meaning_of_answer
+from .key_mask import KEY_LENGTH, MASK, holds_word
+from .passages import already_offered, no_result, nothing_said
 from .profiles import FRONTIER, PROFILES, SMALL, ModelRule, PromptProfile
-from .prose import already_offered, no_result, nothing_said
 from .quotation import BLOCK, CONTEXT, CallWords, Place, SentWords
 from .render import RenderedTurn, render_turn, text_before_key
 from .repair import (
@@ -58,6 +56,8 @@ from .repair import (
     write_held,
 )
 from .spelling import essence
+from .summary import compacted, compaction_request, summarised, to_sum_up
+from .tool_block import offered_tools, show_tools
 from .transcript import (
     DETAILS,
     AssistantText,

@@ -24,7 +24,7 @@ from parser.headers import ASSISTANT, USER, WORDS, header_like, named_result_lik
 
 from .canonical import canonical
 from .escape import INVISIBLE, escape, escape_json, indent, normalise_newlines
-from .prose import passage
+from .passages import passage
 from .transcript import AssistantText, Entry, Guidance, Image, Part, PastCall, Text, ToolResult, Transcript, UserTurn
 
 _UNSEEN = rf"(?:[^\S\n]|[{INVISIBLE}])*+"

@@ -18,8 +18,8 @@ from functools import cached_property
 from itertools import takewhile
 
 from .canonical import canonical
-from .compaction import is_summary
 from .spelling import essence, typed
+from .summary import is_summary
 from .transcript import Entry, Guidance, ToolResult, Transcript, UserTurn, texts_of
 
 # The tag's word in an essence, with digits for letters that they look like.

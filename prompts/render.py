@@ -10,14 +10,14 @@ from math import inf
 
 from parser import ToolRegistry
 
-from .block import front_tools, json_passage, notation, offer, offered_tools
 from .conversation import PageWriter, harmless, text_length, visible, write_conversation
 from .deferred import Deferred
 from .escape import escape, normalise_newlines
 from .items import Item, OwnLine, conversation_items, leading_guidance
+from .passages import call_form, line
 from .profiles import PromptProfile
-from .prose import call_form, line
 from .repair import after_named_results, request_told
+from .tool_block import front_tools, json_passage, notation, offer, offered_tools
 from .transcript import (
     ChoiceMode,
     Entry,

@@ -12,7 +12,7 @@ from itertools import takewhile
 
 from .conversation import one_line, visible
 from .escape import escape, escape_json
-from .prose import call_form, line
+from .passages import call_form, line
 from .transcript import Text, ToolResult, Transcript, UserTurn
 
 # Characters: enough for a validator's sentence, too little to take the prompt over.

@@ -29,7 +29,7 @@ from prompts import (
     unescape_json,
 )
 from prompts.conversation import one_line
-from prompts.prose import passage
+from prompts.passages import passage
 from tests.support.transcripts import IMAGE_MARK, Seen, expected_pieces, transcripts
 
 

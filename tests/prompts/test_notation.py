@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from parser import CallCompleted, CallMalformed, SentinelParser, Tier, Tool, ToolRegistry
 from prompts import FRONTIER, PastCall, unescape, unescape_json
-from prompts.block import notation, worked_example
 from prompts.conversation import past_call
-from prompts.prose import FORM_NAME, call_form
+from prompts.passages import FORM_NAME, call_form
+from prompts.tool_block import notation, worked_example
 from tests.parser.reading import visible
 
 TEXTS = st.lists(

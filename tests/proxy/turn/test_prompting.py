@@ -27,7 +27,7 @@ from prompts import (
     nothing_said,
     render_turn,
 )
-from prompts.prose import line
+from prompts.passages import line
 from proxy.contracts import OutputFormat, Prompt, Sampling, TurnRequest, Usage
 from proxy.turn import CallKeys, KeyMode, TurnOptions
 from proxy.turn.prompting import estimated_usage

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .prose import passage
+from .passages import passage
 from .transcript import Entry, Guidance, PastCall, Text, ToolResult, UserTurn
 
 

@@ -9,8 +9,8 @@ from parser import Tool, ToolRegistry, write_call
 
 from .conversation import one_line
 from .escape import escape_json
+from .passages import call_form, line, passage
 from .profiles import PromptProfile
-from .prose import call_form, line, passage
 from .transcript import ChoiceMode, JsonAnswer, ToolChoice
 
 # Tools that are not the client's: a model that calls one of them gives itself away. They differ in their way to

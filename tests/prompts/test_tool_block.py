@@ -4,7 +4,7 @@ import json
 
 from parser import CLOSE_TAG, OPEN_TAG, Tool, ToolRegistry
 from prompts import FRONTIER, PromptProfile, escape
-from prompts.block import notation, offer, tool_line
+from prompts.tool_block import notation, offer, tool_line
 
 SCHEMA = '{"type":"object","properties":{"path":{"type":"string","description":"<tool_call>"}}}'
 REGISTRY = ToolRegistry([Tool("zeta", "Last first.", SCHEMA, strict=True), Tool("alpha")])
