@@ -192,4 +192,4 @@ $(AGENTS)/node_modules/.installed: $(AGENTS)/package.json
 	$(call install,llama.cpp,codex,model)
 
 clean:
-	@rm -rf .venv .node $(CLIENTS)/node_modules $(AGENTS)/node_modules build dist mutants
+	@rm -rf .venv .cache .node $(CLIENTS)/node_modules $(AGENTS)/node_modules build dist mutants

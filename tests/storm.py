@@ -39,7 +39,8 @@ from proxy.replay.call_key import key_of
 from tests.support.codex_programs import ROOT
 from tests.support.conversation import results_shown
 from tests.support.machine import Machine
-from tests.support.nginx import free_port, nginx
+from tests.support.nginx import nginx
+from tests.support.ports import free_port
 from tests.support.redis_server import redis_server
 from tests.support.scripted_model import Message, Refusal, Reply, ScriptedModel
 

@@ -25,8 +25,9 @@ from tests.support.browser_page import browser_page
 from tests.support.caddy import caddy, wants_caddy
 from tests.support.certificates import Certificate, make_certificate
 from tests.support.memory_backend import MemoryBackend
-from tests.support.nginx import free_port, nginx, wants_nginx
+from tests.support.nginx import nginx, wants_nginx
 from tests.support.patience import PATIENCE
+from tests.support.ports import free_port
 from tests.support.talking import TOOLS, GatedBackend
 
 pytestmark = [wants_nginx, wants_caddy]

@@ -20,8 +20,9 @@ from parser import write_call
 from tests.support.codex_programs import ROOT
 from tests.support.conversation import results_shown
 from tests.support.machine import Machine
-from tests.support.nginx import free_port, nginx, wants_nginx
+from tests.support.nginx import nginx, wants_nginx
 from tests.support.patience import PATIENCE
+from tests.support.ports import free_port
 from tests.support.redis_server import redis_server, wants_servers
 from tests.support.scripted_model import Message, Reply, ScriptedModel
 

@@ -26,8 +26,8 @@ from proxy.turn import FixedHabit, KeyHabits
 from tests.support.backends import BACKENDS_UNDER_TEST
 from tests.support.browser_page import BrowserPage, browser_page
 from tests.support.conversation import results_shown
-from tests.support.nginx import free_port
 from tests.support.node_clients import PACKAGES, missing
+from tests.support.ports import free_port
 from tests.support.scripted_model import Message, Refusal, Reply, ScriptedModel
 
 pytestmark = [pytest.mark.clients, pytest.mark.browser]

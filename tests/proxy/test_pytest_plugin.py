@@ -273,7 +273,7 @@ def test_but_to_this_machine_and_the_hosts_that_are_named(unused_port):
 def unused_port():
     with socket.socket() as it:
         it.bind(("127.0.0.1", 0))
-        return it.getsockname()[1]
+        yield it.getsockname()[1]  # nobody listens there, and nobody else can
 """
 
 

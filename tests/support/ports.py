@@ -1,0 +1,21 @@
+"""Ports for servers that are told theirs: one that is started again, or that another one's configuration names."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+
+# Below those that a system gives away by itself, to a server on port 0 or to a client: none of them takes one that is
+# free for a moment. So are those of a Redis in cluster mode for its neighbours, which are 10,000 above its own.
+_PORTS = range(10_000, 22_000)
+
+
+def free_port() -> int:
+    while True:
+        port = secrets.choice(_PORTS)
+        with socket.socket() as attempt:
+            try:
+                attempt.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
