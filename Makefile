@@ -97,15 +97,17 @@ mutants: .venv/.mutants  ## whether the tests notice a change of the code: ROOM=
 	@$(BIN)/mutmut run $(if $(ROOM)$(NTH),'$(subst /,.,$(ROOM))*$(NTH)')
 	@$(BIN)/python -m tests.mutants
 
-lint: .venv/.dev         ## style, types, layers
+lint: .venv/.dev         ## style, types, layers, pages
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
+	@$(BIN)/rumdl check --quiet README.md docs
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
 format: .venv/.dev
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
+	@$(BIN)/rumdl fmt --quiet README.md docs
 
 docs: .venv/.dev         ## rewrite the pages that are made from code
 	@$(BIN)/python -m tests.settings_page > docs/reference/settings.md
