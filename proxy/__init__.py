@@ -21,7 +21,7 @@ backends    codex, chat servers, replay, remote: one row a kind
 stores      where Responses are kept
 replay      the small app-server that plays fixtures
 ingress     HTTP: who is let in, routes, streams
-aside       work that takes long, beside the event loop
+offload_threads  work that takes long, beside the event loop
 advice      how a person starts our commands
 one_run     environments that last one run, as those of `uvx`
 port_owner  who has a port that is taken

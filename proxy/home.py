@@ -20,7 +20,7 @@ from structlog.typing import FilteringBoundLogger
 
 from .errors import UsageError, reason_of
 from .turn import Habits, KeyHabit, Known, Speaker
-from .turn.call_key import SECRET_BYTES
+from .turn.turn_key import SECRET_BYTES
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 

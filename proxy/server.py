@@ -18,7 +18,6 @@ from aiohttp.typedefs import Middleware
 from prompts import PROFILES
 
 from .api_keys import ApiKey, parse_keys
-from .aside import BesideTheLoop
 from .backends import make_backend
 from .contracts import TextBackend
 from .errors import UsageError, reason_of
@@ -31,6 +30,7 @@ from .ingress.inspect.inspection import INSPECTION, PageOptions
 from .ingress.key_ring import KeyRing
 from .ingress.locks import conversation_locks
 from .ingress.state import ACTIVITY, CONVERSATION_LOCKS, STOPPING
+from .offload_threads import OffloadThreads
 from .port_owner import owner_of
 from .settings import Settings
 from .stores import make_store
@@ -152,7 +152,7 @@ def turn_options(settings: Settings, habits: KeyHabits | None = None) -> TurnOpt
         release=CallRelease(settings.calls),
         profile=PROFILES[settings.profile_name],
         call_keys=keys,
-        offload=BesideTheLoop(),
+        offload=OffloadThreads(),
         stream_json=StreamJson(settings.stream_json),
         max_answer=settings.max_answer,
         empty_answers=EmptyAnswers(settings.empty_answers),

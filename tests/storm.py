@@ -35,7 +35,7 @@ from aiohttp.test_utils import TestServer
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, OpenAIError
 
 from parser import write_call
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from tests.support.codex_programs import ROOT
 from tests.support.conversation import results_shown
 from tests.support.machine import Machine

@@ -168,7 +168,7 @@ def test_every_error_code_is_documented() -> None:
 
 
 def test_every_event_that_is_sent_is_documented() -> None:
-    source = (ROOT / "proxy" / "wire" / "responses" / "builder.py").read_text("utf-8")
+    source = (ROOT / "proxy" / "wire" / "responses" / "responses_builder.py").read_text("utf-8")
     sent = set(re.findall(r'"(response\.[a-z_.]+)"', source))
     assert sent == set(documented_events())
 

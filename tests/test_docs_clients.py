@@ -134,7 +134,7 @@ def test_what_is_not_served_and_who_is_are_documented() -> None:
 
 def test_the_chunks_that_are_sent_are_documented() -> None:
     events = (DOCS / "reference" / "events.md").read_text("utf-8").partition("## Chunks of Chat Completions")[2]
-    source = (Path(__file__).parent.parent / "proxy" / "wire" / "chat" / "builder.py").read_text("utf-8")
+    source = (Path(__file__).parent.parent / "proxy" / "wire" / "chat" / "chat_builder.py").read_text("utf-8")
     for member in re.findall(r'_chunk\(\{"(\w+)"', source):
         assert f"`{member}`" in events
 

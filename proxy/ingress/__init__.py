@@ -33,7 +33,7 @@ By path
     background    Responses that are made without their client: jobs, and who takes them over
     following     their events, wherever they are made
     stored        /v1/responses/{id}
-    compaction    /v1/responses/compact
+    compact       /v1/responses/compact
     input_tokens  /v1/responses/input_tokens
     conversations /v1/conversations; locks: one request at a time on each
     tokligence    /v1/responses in the dialect of tokligence-gateway, and its submit_tool_outputs

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from ..wire.anthropic.errors import ANTHROPIC
-from ..wire.chat.builder import CHAT
+from ..wire.chat.chat_builder import CHAT
 from ..wire.json_body import JsonObject
 from ..wire.ollama.errors import OLLAMA
-from ..wire.tokligence.builder import TOKLIGENCE
+from ..wire.tokligence.tokligence_builder import TOKLIGENCE
 from ..wire.wire_format import OPENAI, WireFormat
 from . import chat, messages, ollama, tokligence
 from .bodies import read_json_object
-from .compaction import compact
+from .compact import compact
 from .conversations import (
     add_items,
     create_conversation,

@@ -9,7 +9,7 @@ from functools import partial
 from aiohttp import web
 
 from ..ids import mint_id
-from ..wire.chat.builder import ChatBuilder, chat_error
+from ..wire.chat.chat_builder import ChatBuilder, chat_error
 from ..wire.chat.request import parse_chat_request
 from ..wire.json_body import JsonObject
 from .admission import owner_of

@@ -19,9 +19,9 @@ from ..errors import ApiError, RequestError, StoreError
 from ..ids import MintId, mint_id, tag_of
 from ..wire.json_body import JsonObject
 from ..wire.reader import shown
-from ..wire.responses.builder import ResponsesBuilder
 from ..wire.responses.input_items import History
 from ..wire.responses.request import Lookups, ResponsesRequest, parse_responses_request
+from ..wire.responses.responses_builder import ResponsesBuilder
 from ..wire.responses.stored_items import stored_input
 from .admission import owner_of
 from .bodies import beside_if, is_long

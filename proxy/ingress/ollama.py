@@ -15,9 +15,9 @@ from ..errors import ApiError, RequestError
 from ..ids import MintId
 from ..wire.json_body import JsonObject
 from ..wire.models import find_model
-from ..wire.ollama.builder import OllamaBuilder, loaded
 from ..wire.ollama.messages import call_id
 from ..wire.ollama.models import VERSION, details, running, tags
+from ..wire.ollama.ollama_builder import OllamaBuilder, loaded
 from ..wire.ollama.request import OllamaRequest, model_name, parse_chat, parse_generate
 from ..wire.reader import Reader
 from .admission import owner_of

@@ -21,9 +21,9 @@ from ..wire.reader import Reader
 from ..wire.responses.input_items import History
 from ..wire.responses.request import parse_responses_request
 from ..wire.responses.stored_items import stored_input
-from ..wire.tokligence.builder import TokligenceBuilder, encode_dialect, mint_digits
 from ..wire.tokligence.loop_guard import guarded
 from ..wire.tokligence.request import call_ids, responses_body, submitted
+from ..wire.tokligence.tokligence_builder import TokligenceBuilder, encode_dialect, mint_digits
 from .admission import owner_of
 from .bodies import json_reply, read_json_object
 from .delivery import Exchange, answer

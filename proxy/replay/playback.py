@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from .call_key import with_key
 from .fixture import RecordedTurn, ReplayMessage, Step
+from .key_placeholder import with_key
 from .thread_log import counted_on
 
 _ID_MEMBERS = frozenset({"id", "itemId", "rootTurnId", "threadId", "turnId"})

@@ -20,8 +20,8 @@ from typing import ClassVar, TypeAlias
 import orjson
 
 from .asks import BY_NAME, Seen, choose, explain
-from .call_key import key_of
 from .fixture import Fixture, RecordedTurn, ReplayMessage
+from .key_placeholder import key_of
 from .playback import Speed, play
 from .thread_log import ThreadLog, item_fault
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from .call_key import without_key
 from .conversation import ThreadMessage
+from .key_placeholder import without_key
 
 # The kinds of a Responses item's parts that are text.
 _TEXTS = frozenset({"input_text", "output_text"})

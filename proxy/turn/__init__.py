@@ -1,6 +1,6 @@
 """One turn, from a client's request to what the client may see. Pure: it awaits its backend and nothing else.
 
-compaction     `answer_request`: a turn, and the summary that makes a long conversation short before it
+summary_turn   `answer_request`: a turn, and the summary that makes a long conversation short before it
 run            `run_turn`: prompt, answer, and the one more answer that some faults are worth
 prompting      the prompts, and what becomes of one that is refused
 reading        one answer of the model, as it comes: backend events in, turn events out
@@ -26,7 +26,7 @@ blocks         what is no whole call, and what a client is told of it
 offload        what of all this is done where it holds up nobody else
 call_schemas   the schema of such calls
 key_rule       what a call is worth by the key that it carries
-call_key       the key itself, and what a call carries in its place
+turn_key       the key itself, and what a call carries in its place
 key_habits     which models write it
 read_call      a whole call, and where it stands
 waiting_call   calls of which what stands behind them tells whether they are shown
@@ -43,9 +43,7 @@ observer       who hears of each block as well
 """
 
 from .block_note import BlockNote
-from .call_key import CallKeys, KeyMode
 from .coercion import Coercion
-from .compaction import answer_request
 from .held_calls import HeldCalls, HoldCalls
 from .json_stream import HeldFormats, StreamJson
 from .key_habits import FixedHabit, Habits, KeyHabit, KeyHabits, Known, Speaker
@@ -57,6 +55,8 @@ from .reason import Fate, Reason, Ruling
 from .report import TurnReport
 from .run import run_turn
 from .sentence import calls_left, fault_of, in_words, sentence_of
+from .summary_turn import answer_request
+from .turn_key import CallKeys, KeyMode
 
 __all__ = [
     "BlockNote",

@@ -9,7 +9,6 @@ from prompts import Grounds, ModelRule, PastCall, Place, canonical, looping_call
 
 from ..contracts import TurnRequest
 from ..ids import CALL_ID
-from .call_key import Carried, KeyMode
 from .coercion import Doubtful, read_parameter_types
 from .filters import masked
 from .key_habits import KeyHabit
@@ -17,6 +16,7 @@ from .key_rule import KeyRule
 from .plan import Plan
 from .read_call import ReadCall, Standing
 from .reason import Fate, Reason, Ruling
+from .turn_key import Carried, KeyMode
 from .waiting_call import Showing
 
 

@@ -10,11 +10,11 @@ from functools import cached_property
 
 from prompts import PastCall, SentWords, Text, ToolResult, canonical, essence, holds_word, untrusted_strings
 
-from .call_key import Carried, KeyMode
 from .key_habits import KeyHabit
 from .plan import Plan
 from .read_call import ReadCall, Standing
 from .reason import Fate, Reason, Ruling
+from .turn_key import Carried, KeyMode
 
 # Letters and digits of a result by which it is known again, and characters that hold so many.
 _TELLING_RESULT, _RESULT_READ = 40, 1024

@@ -17,7 +17,6 @@ from prompts import Place
 from ..contracts import ToolCallArguments, ToolCallEnded, ToolCallStarted
 from .block_note import BlockNote, name_in, told_name
 from .blocks import QUOTED, TAKEN_OUT, BegunCall, begun_arguments, is_markup, unreadable
-from .call_key import Carried
 from .calls import CallGate
 from .coercion import Coerced, Coercion
 from .filters import masked
@@ -27,6 +26,7 @@ from .read_call import ReadCall, Standing
 from .reason import Fate, Reason, Ruling
 from .report import TurnReport
 from .shown_text import ShownText
+from .turn_key import Carried
 from .waiting_call import Waiting
 
 

@@ -24,7 +24,6 @@ from prompts import (
 
 from ..contracts import TurnRequest
 from .answer_room import MAX_ANSWER
-from .call_key import CallKeys, KeyMode, TurnKey
 from .held_calls import HeldCalls
 from .json_output import JsonOutput
 from .json_stream import HeldFormats, StreamJson
@@ -34,6 +33,7 @@ from .outlet import CallRelease
 from .reason import Reason
 from .report import TurnReport
 from .strictness import ToolSchemas
+from .turn_key import CallKeys, KeyMode, TurnKey
 
 # Characters of a result: what is longer may be just what was asked for.
 LONGEST_ECHO = 200

@@ -8,9 +8,9 @@ from functools import cached_property
 from parser import CallCompleted, Tier, Tool
 from prompts import CallWords, unescape_json
 
-from .call_key import Carried
 from .coercion import Coerced, Doubtful, fit, read_parameter_types
 from .filters import masked
+from .turn_key import Carried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,13 @@ from itertools import count
 from parser import Tool, ToolRegistry
 from proxy.contracts import AnswerText, TextPiece
 from proxy.turn import FixedHabit, KeyHabit, KeyMode, Speaker, TurnOptions, TurnReport
-from proxy.turn.call_key import TurnKey
 from proxy.turn.calls import CallGate
 from proxy.turn.plan import Attempt, Plan
 from proxy.turn.reading import Reading
 from proxy.turn.strictness import ToolSchemas
-from proxy.wire.responses.builder import ResponsesBuilder
+from proxy.turn.turn_key import TurnKey
 from proxy.wire.responses.request import parse_responses_request
+from proxy.wire.responses.responses_builder import ResponsesBuilder
 from proxy.wire.sse import encode_typed
 from tests.parser.bench import PROSE, fastest
 from tests.parser.reading import cut

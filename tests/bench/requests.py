@@ -18,8 +18,8 @@ from proxy.backends.codex.requests import thread_params, turn_params
 from proxy.contracts import BackendEvent, Health, Load, Model, Prompt, TurnEnded
 from proxy.turn import CallKeys, CallRelease, TurnOptions, TurnReport, run_turn
 from proxy.wire.json_body import parse_json_object
-from proxy.wire.responses.builder import ResponsesBuilder
 from proxy.wire.responses.request import parse_responses_request
+from proxy.wire.responses.responses_builder import ResponsesBuilder
 
 from .app_server import piece
 from .client import recipe, request, run

@@ -18,7 +18,7 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from parser import write_call
 from proxy.contracts import Prompt
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.browser_page import browser_page

@@ -19,7 +19,7 @@ from parser import write_call
 from prompts import unescape
 from prompts.escape import json_unescape
 from proxy.contracts import BackendEvent, Prompt, TextPiece, TurnEnded
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.forgeries import FORGED, SPELLINGS

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from parser import write_call
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from tests.support.backends import TestBackend
 from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.endpoint import Endpoint, calls_of, serving

@@ -11,7 +11,7 @@ import pytest
 
 from parser import write_call
 from proxy.contracts import Prompt
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from tests.support.nginx import wants_nginx
 from tests.support.nginx_site import NginxSite, nginx_site
 

@@ -10,7 +10,7 @@ from typing import Any
 from ollama import AsyncClient
 
 from parser import write_call
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from tests.end_to_end.test_lanes import ROUNDS, developer_of
 from tests.support.lanes import continued
 from tests.support.scripted_model import Message, Reply, ScriptedModel

@@ -19,7 +19,7 @@ from proxy.cli.record.kept import FixtureOfTurn
 from proxy.cli.replay import ReplayOptions, run_replay
 from proxy.ingress.inspect.inspection import PageOptions
 from proxy.plugins import PLUGINS
-from proxy.replay.call_key import PLACEHOLDER
+from proxy.replay.key_placeholder import PLACEHOLDER
 from proxy.server import running_server
 from proxy.settings import Settings
 from proxy.turn import FixedHabit, KeyHabits

@@ -13,7 +13,7 @@ import pytest
 from parser import write_call
 from proxy.backends import Finding
 from proxy.cli.doctor import examine
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from proxy.settings import Settings
 from tests.support.backends import BACKENDS_UNDER_TEST, TestBackend
 from tests.support.scripted_model import Message, Refusal, Reply, ScriptedModel

@@ -14,7 +14,7 @@ from proxy.home import TURNS_NOTED, KeptHabits, forget_habits, habits_file, read
 from proxy.server import turn_options
 from proxy.settings import Settings
 from proxy.turn import KeyHabit, KeyMode, Known, Speaker
-from proxy.turn.call_key import SECRET_BYTES
+from proxy.turn.turn_key import SECRET_BYTES
 
 
 def test_a_secret_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:

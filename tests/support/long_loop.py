@@ -9,7 +9,7 @@ from typing import Any
 from openai import AsyncOpenAI
 
 from parser import write_call
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 
 from .conversation import texts_of
 from .scripted_model import Message, Reply, ScriptedModel

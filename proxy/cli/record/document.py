@@ -10,11 +10,11 @@ import orjson
 
 from ...backends.codex.expansion import TurnExpansion
 from ...contracts import TurnEnded
-from ...ingress.inspect.words import HeardTurn
+from ...ingress.inspect.turn_transcript import HeardTurn
 from ...replay.answers import FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, file_of
-from ...replay.call_key import key_of
 from ...replay.conversation import Asking, folded_lines, read_conversation
 from ...replay.fixture import BACKEND_FILE, FORMAT, REQUEST_FILE, TRANSCRIPT_FILE
+from ...replay.key_placeholder import key_of
 from ...replay.normal import Names, normal
 from ...replay.thread_log import ThreadLog
 from ...replay.transcript import transcript

@@ -12,7 +12,7 @@ from aiohttp import web
 from ...errors import RequestError
 from ...ingress.apis import turns_recorded
 from ...ingress.inspect.record import TurnRecord, TurnState
-from ...ingress.inspect.words import KeptWords, LeftEvents
+from ...ingress.inspect.turn_transcript import KeptWords, LeftEvents
 from ...replay.answers import KEPT_HEADERS, FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, read_events
 from ...settings import Settings
 from ..shaping import shaping_settings

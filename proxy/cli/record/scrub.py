@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ...replay.call_key import PLACEHOLDER
+from ...replay.key_placeholder import PLACEHOLDER
 from ...replay.placeholders import HOME, KEY, PERSON, REDACTED, WINDOWS_HOME, mail_address
 from ...turn.filters import places
 from .secrets import KEYS, NAMED_SECRETS, SECRET_NAME

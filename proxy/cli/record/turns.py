@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ...backends.wrapped import WrappedBackend
 from ...contracts import BackendEvent, Prompt, TextBackend
-from ...ingress.inspect.words import HeardTurn
+from ...ingress.inspect.turn_transcript import HeardTurn
 
 
 @dataclass(slots=True)

@@ -11,11 +11,11 @@ import orjson
 from prompts import Image, Part
 
 from ...contracts import Prompt, ReasoningPiece, TextPiece
-from ...replay.call_key import key_of
+from ...replay.key_placeholder import key_of
 from ...turn.filters import masked
 from ...wire.json_body import parse_json_object
 from .record import TurnRecord
-from .words import HeardTurn, KeptWords, LeftEvents
+from .turn_transcript import HeardTurn, KeptWords, LeftEvents
 
 
 def detail(record: TurnRecord) -> dict[str, object]:

@@ -13,7 +13,7 @@ from ...backends.wrapped import WrappedBackend
 from ...contracts import BackendEvent, Prompt, TextBackend, TurnEvent
 from ...wire.builder import AnswerBuilder, WireEvent
 from .record import TurnRecord
-from .words import HeardTurn
+from .turn_transcript import HeardTurn
 
 
 class OverheardBackend(WrappedBackend):

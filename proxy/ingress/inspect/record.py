@@ -10,7 +10,7 @@ from typing import Any
 from ...contracts import BackendEvent, Prompt, TurnEvent, TurnFailed, TurnFinished, Usage
 from ...errors import ApiError
 from ...turn import BlockNote, Reason, TurnReport, calls_left, fault_of, in_words, sentence_of
-from .words import HeardTurn, KeptWords
+from .turn_transcript import HeardTurn, KeptWords
 
 # Blocks of one turn that are marked: an answer may be nothing but tags.
 MOST_MARKS = 100

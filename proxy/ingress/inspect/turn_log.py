@@ -14,7 +14,7 @@ from prompts import Text, UserTurn
 
 from ...contracts import TurnRequest
 from .record import TurnRecord
-from .words import ENTRY, KeptWords
+from .turn_transcript import ENTRY, KeptWords
 
 # Characters of a question by which a row is known.
 QUESTION = 90

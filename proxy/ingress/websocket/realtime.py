@@ -21,8 +21,8 @@ from ...wire.builder import AnswerBuilder, WireEvent
 from ...wire.json_body import JsonObject
 from ...wire.parameters import parse_metadata
 from ...wire.reader import Reader, wrong_value
-from ...wire.realtime.builder import RealtimeBuilder
 from ...wire.realtime.items import Items, chosen_items
+from ...wire.realtime.realtime_builder import RealtimeBuilder
 from ...wire.realtime.request import SessionSettings, changed_session, parse_model, session_object, turn_of
 from ...wire.realtime.versions import BETA, GA, Words
 from ..admission import owner_of

@@ -1,9 +1,9 @@
 """GET /v1/responses with Upgrade: what POST /v1/responses does, request after request on one connection.
 
-    response.create --> its lane's queue --> one at a time --> the events of its Response, a frame each
+    response.create --> its stream's queue --> one at a time --> the events of its Response, a frame each
                                                            `-> an `error` frame, when none has begun
 
-A lane is what `stream_id` names, most connections have one. A Response that a failed request wanted to
+A stream is what `stream_id` names, most connections have one. A Response that a failed request wanted to
 continue is forgotten here: its client starts over with the whole conversation.
 """
 
@@ -25,7 +25,7 @@ from ...errors import ApiError, RequestError
 from ...wire.builder import AnswerBuilder, WireEvent
 from ...wire.json_body import JsonObject
 from ...wire.reader import Reader, wrong_value
-from ...wire.responses.frames import CLIENT_FRAMES, ENVELOPE, SILENT_FRAMES, error_frame, in_lane, steer_failed
+from ...wire.responses.frames import CLIENT_FRAMES, ENVELOPE, SILENT_FRAMES, error_frame, in_stream, steer_failed
 from ..bodies import fault, note_message
 from ..delivery import Exchange, deliver
 from ..event_stream import HEAD_WAIT
@@ -36,11 +36,11 @@ from ..responses import begin_draft
 from ..state import STORE
 from .socket import Socket, serve_socket, shutting_down
 
-# Lanes of a connection that may have work at a time.
-MAX_LANES = 8
+# Streams of a connection that may have work at a time.
+MAX_STREAMS = 8
 
 # Characters of a `stream_id`.
-MAX_LANE_NAME = 64
+MAX_STREAM_ID = 64
 
 # Requests that may wait on a connection; together they may weigh as much as one message.
 MAX_QUEUED = 32
@@ -52,16 +52,16 @@ MAX_RECENT_BYTES = 64 << 20
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
-class LaneSink:
-    """The sink of a Response whose events are frames of a lane.
+class FrameSink:
+    """The sink of a Response whose events are frames of a stream.
 
     The first two wait for the third, as long as it is not late: a backend that refuses the turn at once is told by an
     `error` frame.
     """
 
-    def __init__(self, socket: Socket, lane: str | None) -> None:
+    def __init__(self, socket: Socket, stream: str | None) -> None:
         self._socket = socket
-        self._lane = lane
+        self._stream = stream
         self._waiting: list[WireEvent] = []
         self.begun = False
 
@@ -83,7 +83,7 @@ class LaneSink:
         self.begun = True
         if self._waiting:
             events, self._waiting = [*self._waiting, *events], []
-        return self._socket.send(in_lane(event, self._lane) for event in events)
+        return self._socket.send(in_stream(event, self._stream) for event in events)
 
     def finish(self, events: Sequence[WireEvent], error: ApiError | None) -> Awaitable[None]:
         return self.send(events)
@@ -143,15 +143,15 @@ class ResponsesSession:
         self._socket = socket
         self._request = socket.request
         self._recent = Recent(self._request.app[STORE])
-        self._lanes: dict[str | None, deque[tuple[JsonObject, int]]] = {}
+        self._streams: dict[str | None, deque[tuple[JsonObject, int]]] = {}
 
     async def open(self) -> None:
         """The client has the first word."""
 
     async def refuse(self, error: ApiError, message: JsonObject | None) -> None:
         stream_id = (message or {}).get("stream_id")
-        lane = stream_id if isinstance(stream_id, str) and len(stream_id) <= MAX_LANE_NAME else None
-        await self._socket.send([in_lane(error_frame(error), lane)])
+        stream = stream_id if isinstance(stream_id, str) and len(stream_id) <= MAX_STREAM_ID else None
+        await self._socket.send([in_stream(error_frame(error), stream)])
 
     async def receive(self, message: JsonObject, size: int) -> None:
         match kind := Reader(message).required_string("type"):
@@ -165,8 +165,8 @@ class ResponsesSession:
                 raise wrong_value("type", kind, CLIENT_FRAMES)
 
     def _enqueue(self, message: JsonObject, size: int) -> None:
-        lane = Reader(message).string("stream_id", max_length=MAX_LANE_NAME)
-        waiting = [waits for queue in self._lanes.values() for _, waits in queue]
+        stream = Reader(message).string("stream_id", max_length=MAX_STREAM_ID)
+        waiting = [waits for queue in self._streams.values() for _, waits in queue]
         if len(waiting) >= MAX_QUEUED or (waiting and sum(waiting) + size > self._request.client_max_size):
             raise RequestError(
                 "Too many requests wait on this connection: send the next one when one is answered.",
@@ -174,32 +174,32 @@ class ResponsesSession:
                 type="requests",
                 code="rate_limit_exceeded",
             )
-        if lane not in self._lanes:
-            if len(self._lanes) >= MAX_LANES:
+        if stream not in self._streams:
+            if len(self._streams) >= MAX_STREAMS:
                 raise RequestError(
-                    f"{MAX_LANES} streams have work on this connection. Use one of them, or wait.",
+                    f"{MAX_STREAMS} streams have work on this connection. Use one of them, or wait.",
                     status=429,
                     code="websocket_stream_limit_reached",
                     param="stream_id",
                 )
-            self._lanes[lane] = deque()
-            self._socket.start(self._work(lane), f"lane {lane}")
-        self._lanes[lane].append((message, size))
+            self._streams[stream] = deque()
+            self._socket.start(self._work(stream), f"stream {stream}")
+        self._streams[stream].append((message, size))
 
-    async def _work(self, lane: str | None) -> None:
-        """Answers what waits in a lane, one after the other."""
-        queue = self._lanes[lane]
+    async def _work(self, stream: str | None) -> None:
+        """Answers what waits in a stream, one after the other."""
+        queue = self._streams[stream]
         while queue:
             message, _ = queue.popleft()
             with self._socket.working() as entry:
-                await self._answer(message, lane, entry)
-        del self._lanes[lane]
+                await self._answer(message, stream, entry)
+        del self._streams[stream]
 
-    async def _answer(self, message: JsonObject, lane: str | None, entry: RequestLog) -> None:
+    async def _answer(self, message: JsonObject, stream: str | None, entry: RequestLog) -> None:
         try:
             if self._socket.stopping:
                 raise shutting_down()  # noqa: TRY301 -- one place tells every error
-            await self._respond(message, lane, entry)
+            await self._respond(message, stream, entry)
         except ConnectionError:
             raise
         except ApiError as error:
@@ -214,7 +214,7 @@ class ResponsesSession:
         entry.failed_with(error)
         await self.refuse(error, message)
 
-    async def _respond(self, message: JsonObject, lane: str | None, entry: RequestLog) -> None:
+    async def _respond(self, message: JsonObject, stream: str | None, entry: RequestLog) -> None:
         request = Reader(message)
         if request.boolean("background"):
             raise RequestError(
@@ -234,12 +234,12 @@ class ResponsesSession:
             if warm_up:
                 events = [*draft.builder.start(), *draft.builder.warm_up()]
                 await self._keep(draft, entry)
-                await self._socket.send(in_lane(event, lane) for event in events)
+                await self._socket.send(in_stream(event, stream) for event in events)
             else:
                 self._request.app[RATE_LIMITS].take(draft.owner)
                 keeping = partial(self._keep, draft, entry)
                 exchange = Exchange(draft.request.turn, draft.owner, draft.builder, keeping, mint=draft.mint)
-                await deliver(self._request.app, exchange, LaneSink(self._socket, lane), entry)
+                await deliver(self._request.app, exchange, FrameSink(self._socket, stream), entry)
 
     async def _keep(self, draft: Draft, entry: RequestLog) -> None:
         await keep(self._request, draft, entry)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...contracts import Model
 from ..builder import WireEvent
-from .builder import timestamp
+from .ollama_builder import timestamp
 
 # Three plain numbers, or VS Code says that the server is too old. Of the API that is served here.
 VERSION = "0.13.0"

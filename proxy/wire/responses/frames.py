@@ -30,7 +30,7 @@ def error_frame(error: ApiError) -> WireEvent:
     return {"type": "error", "status": error.status, "error": told}
 
 
-def in_lane(event: WireEvent, stream_id: str | None) -> WireEvent:
+def in_stream(event: WireEvent, stream_id: str | None) -> WireEvent:
     return event if stream_id is None else {**event, "stream_id": stream_id}
 
 

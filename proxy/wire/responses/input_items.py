@@ -21,7 +21,7 @@ from ..pairing import Paired, missing_result, paired
 from ..parameters import MAX_ITEMS
 from ..reader import Reader, missing, shown, wrong_type, wrong_value
 from ..tools import SEARCH, ToolSet
-from .compaction import read_summary
+from .compaction_items import read_summary
 from .foreign_items import CLIENT_CALLS, CLIENT_OUTPUTS, HOSTED_CALLS, ForeignIds, client_call, client_result
 from .tool_search import executed_by_client, past_arguments, search_result
 

@@ -9,7 +9,7 @@ from itertools import compress
 from typing import Any
 
 from prompts import summarised
-from proxy.wire.responses.compaction import read_summary
+from proxy.wire.responses.compaction_items import read_summary
 from tests.support.shown_history import Shown, ShownCall, ShownHistory, joined, one_spelling, plain, told
 
 

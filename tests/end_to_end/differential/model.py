@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from tests.end_to_end.differential.history import fits
 from tests.support.scripted_model import Cut, Failed, Incomplete, Message, Reasoning, Refusal, Reply
 from tests.support.shown_history import ShownHistory, read_back

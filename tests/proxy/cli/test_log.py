@@ -16,7 +16,7 @@ from parser import write_call
 from proxy.cli.log import LogOptions, run_log
 from proxy.contracts import Prompt
 from proxy.errors import UsageError
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.memory_backend import MemoryBackend

@@ -28,8 +28,8 @@ from proxy.settings import Settings
 from proxy.stores import make_store
 from proxy.stores.keyed import KeyedStore
 from proxy.wire.builder import AnswerBuilder, WireEvent
-from proxy.wire.responses.builder import ResponsesBuilder
 from proxy.wire.responses.request import parse_responses_request
+from proxy.wire.responses.responses_builder import ResponsesBuilder
 from tests.support.memory_backend import USAGE, MemoryBackend
 from tests.support.patience import PATIENCE
 from tests.support.sockets import Talk

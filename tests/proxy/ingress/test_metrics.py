@@ -18,7 +18,7 @@ from proxy.errors import BackendError
 from proxy.ingress import metrics
 from proxy.ingress.routes import ROUTES
 from proxy.quota import Quota, QuotaWindow
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from proxy.turn import Reason
 from proxy.turn.reason import DOUBTS
 from tests.support.http_client import client

@@ -14,7 +14,7 @@ from parser import write_call
 from proxy.cli.log import _line
 from proxy.contracts import Prompt, TextPiece, TurnEnded
 from proxy.logs import request_line
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from tests.proxy.ingress.inspect.test_page import detail, turns
 from tests.support.http_client import client
 from tests.support.memory_backend import USAGE, Script

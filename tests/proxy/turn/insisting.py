@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from proxy.contracts import Prompt, TurnRequest
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from proxy.turn import CallKeys, FixedHabit, KeyHabit, TurnOptions
 from tests.support.memory_backend import MemoryBackend
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from parser import write_call
 from prompts import Entry, PastCall, Text, ToolResult, Transcript, UserTurn
 from proxy.contracts import Prompt
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from proxy.turn import CallKeys, CallRelease, Habits, KeyHabit, KeyMode, Known, Speaker, TurnOptions
 from tests.proxy.turn.playing import READ_A, ask
 

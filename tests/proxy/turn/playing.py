@@ -21,12 +21,12 @@ from proxy.contracts import (
 )
 from proxy.errors import ApiError, BackendError
 from proxy.turn import CallKeys, CallRelease, FixedHabit, KeyHabit, Reason, TurnOptions, TurnReport, run_turn
-from proxy.turn.call_key import KeyMode, TurnKey
 from proxy.turn.calls import CallGate
 from proxy.turn.key_habits import Habits, Speaker
 from proxy.turn.plan import Attempt, Plan, Try
 from proxy.turn.reading import Reading
 from proxy.turn.strictness import ToolSchemas
+from proxy.turn.turn_key import KeyMode, TurnKey
 from tests.support.memory_backend import MemoryBackend, Script
 
 TOOLS = ToolRegistry([Tool("read_note", "Read a note.", '{"type":"object"}'), Tool("search", "Search.", None)])

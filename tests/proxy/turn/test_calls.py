@@ -24,7 +24,7 @@ from prompts import (
 )
 from proxy.contracts import OutputFormat
 from proxy.errors import BackendError
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from proxy.turn import CallKeys, CallRelease, FixedHabit, Habits, KeyHabit, KeyMode, TurnOptions
 from tests.proxy.turn.keyed import (
     LIVE,

@@ -25,7 +25,7 @@ from parser import write_call
 from prompts import escape
 from proxy.cli.eval.cases import load_cases
 from proxy.contracts import TurnRequest
-from proxy.replay.call_key import PLACEHOLDER
+from proxy.replay.key_placeholder import PLACEHOLDER
 from proxy.turn import Reason
 from tests.support.carriers import CARRIERS, Carrier, Trust
 from tests.support.explained import Place, explanations

@@ -31,10 +31,10 @@ from proxy.contracts import (
     TurnFinished,
 )
 from proxy.errors import BackendError
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from proxy.turn import TurnOptions, TurnReport, run_turn
-from proxy.turn.call_key import CallKeys, KeyMode
 from proxy.turn.given import Given
+from proxy.turn.turn_key import CallKeys, KeyMode
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, Outcome, ask, keyless_model, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend, Script, pieces
 

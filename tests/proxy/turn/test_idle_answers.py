@@ -21,7 +21,7 @@ from prompts import (
 )
 from proxy.contracts import Prompt, TextPiece, TurnEnded, TurnRequest
 from proxy.errors import BackendError
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from proxy.turn import TurnOptions
 from tests.proxy.turn.playing import BROKEN, Outcome, ask, is_small, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend, Script

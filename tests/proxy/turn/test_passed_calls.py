@@ -34,10 +34,10 @@ from proxy.turn import (
 )
 from proxy.turn.block_note import BlockNote
 from proxy.turn.blocks import QUOTED, TAKEN_OUT, unreadable
-from proxy.turn.call_key import TurnKey
 from proxy.turn.passed_calls import Stop
 from proxy.turn.plan import Try
 from proxy.turn.reading import Reading
+from proxy.turn.turn_key import TurnKey
 from proxy.turn.verdict import Answer, fault_of
 from tests.proxy.turn.playing import BROKEN, NO_KEY, READ_A, READ_B, TOOLS, planned, read, reading_of
 from tests.support.memory_backend import pieces

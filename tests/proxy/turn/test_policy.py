@@ -32,7 +32,7 @@ from proxy.contracts import (
     TurnRequest,
 )
 from proxy.errors import BackendError
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from proxy.turn import CallKeys, CallRelease, FixedHabit, KeyHabit, TurnOptions
 from tests.proxy.turn.playing import BROKEN, Outcome, ask, is_small, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend, Script, pieces

@@ -24,7 +24,7 @@ from proxy.contracts import (
     Usage,
 )
 from proxy.errors import BackendError
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from proxy.turn import CallKeys, KeyMode, TurnOptions, TurnReport, run_turn
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, ask, keyless_model, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend

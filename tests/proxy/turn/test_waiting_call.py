@@ -12,8 +12,8 @@ from parser import write_call
 from prompts import PastCall, Place, Text, ToolResult, Transcript, UserTurn
 from proxy.contracts import AnswerText, TextPiece, ToolCallArguments, TurnEnded, TurnEvent
 from proxy.turn import CallRelease, FixedHabit, KeyHabit, KeyMode, Speaker, TurnReport
-from proxy.turn.call_key import TurnKey
 from proxy.turn.plan import Try
+from proxy.turn.turn_key import TurnKey
 from proxy.turn.waiting_call import Showing
 from tests.proxy.turn.playing import READ_A, READ_B, planned, read, reading_of
 

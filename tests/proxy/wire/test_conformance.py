@@ -24,8 +24,8 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.wire.json_body import parse_json_object
-from proxy.wire.responses.builder import ResponsesBuilder
 from proxy.wire.responses.request import parse_responses_request
+from proxy.wire.responses.responses_builder import ResponsesBuilder
 from tests.support.published_types import check_published_events, check_published_response
 from tests.support.responses_grammar import check_events
 

@@ -29,18 +29,18 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.ids import MintId
-from proxy.wire.anthropic.builder import MessagesBuilder
+from proxy.wire.anthropic.anthropic_builder import MessagesBuilder
 from proxy.wire.anthropic.request import parse_messages_request
 from proxy.wire.builder import AnswerBuilder, WireEvent
-from proxy.wire.chat.builder import ChatBuilder
+from proxy.wire.chat.chat_builder import ChatBuilder
 from proxy.wire.chat.request import parse_chat_request
 from proxy.wire.json_body import parse_json_object
-from proxy.wire.realtime.builder import RealtimeBuilder
 from proxy.wire.realtime.items import Items
+from proxy.wire.realtime.realtime_builder import RealtimeBuilder
 from proxy.wire.realtime.versions import BETA, GA, Words
-from proxy.wire.responses.builder import ResponsesBuilder
 from proxy.wire.responses.request import parse_responses_request
-from proxy.wire.tokligence.builder import TokligenceBuilder
+from proxy.wire.responses.responses_builder import ResponsesBuilder
+from proxy.wire.tokligence.tokligence_builder import TokligenceBuilder
 
 GOLDEN = Path(__file__).parent / "golden"
 USAGE = Usage(328, 40, 52, 5)

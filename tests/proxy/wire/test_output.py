@@ -26,12 +26,12 @@ from proxy.contracts import (
 from proxy.errors import ApiError, BackendError
 from proxy.wire.builder import AnswerBuilder, WireEvent
 from proxy.wire.output import OutputBuilder, OutputItem
-from proxy.wire.realtime.builder import RealtimeBuilder
 from proxy.wire.realtime.items import Items
+from proxy.wire.realtime.realtime_builder import RealtimeBuilder
 from proxy.wire.realtime.versions import BETA, GA
-from proxy.wire.responses.builder import ResponsesBuilder
 from proxy.wire.responses.request import parse_responses_request
-from proxy.wire.tokligence.builder import TokligenceBuilder
+from proxy.wire.responses.responses_builder import ResponsesBuilder
+from proxy.wire.tokligence.tokligence_builder import TokligenceBuilder
 
 PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc"}
 DONE = TurnFinished(Usage())

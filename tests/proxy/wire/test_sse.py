@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.wire.sse import comment, encode_chunks, encode_typed
-from proxy.wire.tokligence.builder import encode_dialect
+from proxy.wire.tokligence.tokligence_builder import encode_dialect
 
 AWKWARD = ["data: ", "data:", " ", "[DONE]", "\n", "\r\n", "\x85", "\u2028", "\u2029", "\\", '"']
 TEXTS = st.lists(st.sampled_from(AWKWARD) | st.text(max_size=3)).map("".join)

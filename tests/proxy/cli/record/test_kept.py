@@ -18,8 +18,8 @@ from proxy.contracts import Prompt
 from proxy.errors import BackendError
 from proxy.ingress.inspect.inspection import PageOptions
 from proxy.replay.answers import load_answer
-from proxy.replay.call_key import key_of
 from proxy.replay.fixture import load_fixtures
+from proxy.replay.key_placeholder import key_of
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.http_client import error_of

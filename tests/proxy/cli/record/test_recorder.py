@@ -31,8 +31,8 @@ from proxy.replay.answers import (
     read_events,
     without_comments,
 )
-from proxy.replay.call_key import PLACEHOLDER, key_of
 from proxy.replay.fixture import load_fixtures
+from proxy.replay.key_placeholder import PLACEHOLDER, key_of
 from proxy.replay.normal import Names, normal
 from proxy.server import running_server
 from proxy.settings import Settings

@@ -10,7 +10,7 @@ import pytest
 from parser import write_call
 from proxy.contracts import Prompt, TextPiece, TurnEnded
 from proxy.errors import BackendError
-from proxy.replay.call_key import key_of
+from proxy.replay.key_placeholder import key_of
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.http_client import client, error_of

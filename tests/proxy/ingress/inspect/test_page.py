@@ -17,7 +17,7 @@ from proxy.contracts import Prompt
 from proxy.errors import BackendError
 from proxy.ingress.inspect.inspection import PageOptions
 from proxy.ingress.inspect.page import FILES
-from proxy.replay.call_key import PLACEHOLDER, key_of
+from proxy.replay.key_placeholder import PLACEHOLDER, key_of
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.http_client import client, error_of

@@ -192,20 +192,20 @@ async def test_one_response_is_made_at_a_time_and_the_others_wait() -> None:
     assert created == [0], "each response counts its own events"
 
 
-async def test_lanes_run_beside_each_other_and_name_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(responses, "MAX_LANES", 2)
+async def test_streams_run_beside_each_other_and_name_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(responses, "MAX_STREAMS", 2)
     backend = GatedBackend(["One", "Two"])
     async with socket_to("/responses", backend=backend) as (socket, _):
-        for lane in ("a", "b", "c"):
-            await socket.say("response.create", model="m", input="hi", stream_id=lane)
+        for stream in ("a", "b", "c"):
+            await socket.say("response.create", model="m", input="hi", stream_id=stream)
         error = (await socket.hear_until("error"))[-1]
         assert (error["stream_id"], error["status"]) == ("c", 429)
         assert error["error"]["code"] == "websocket_stream_limit_reached"
         backend.gate.set()
         while sum(event["type"] == "response.completed" for event in socket.received) < 2:
             await socket.hear()
-    for lane in ("a", "b"):
-        assert check_events([event for event in socket.received if event["stream_id"] == lane])
+    for stream in ("a", "b"):
+        assert check_events([event for event in socket.received if event["stream_id"] == stream])
 
 
 async def test_more_than_a_few_waiting_requests_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,8 +267,8 @@ async def test_a_conversation_has_one_request_at_a_time_on_sockets_as_well() -> 
     ):
         conversation = await client.conversations.create()
         both = Talk(socket)
-        for lane in ("a", "b"):
-            await both.say("response.create", model="m", input="hi", conversation=conversation.id, stream_id=lane)
+        for stream in ("a", "b"):
+            await both.say("response.create", model="m", input="hi", conversation=conversation.id, stream_id=stream)
         error = (await both.hear_until("error"))[-1]
         assert error["error"]["code"] == "conversation_locked"
         backend.gate.set()

@@ -11,7 +11,7 @@ from openai.types.responses import ResponsesServerEvent
 from pydantic import TypeAdapter
 
 from proxy.errors import ApiError, RequestError
-from proxy.wire.responses.frames import error_frame, in_lane, steer_failed
+from proxy.wire.responses.frames import error_frame, in_stream, steer_failed
 
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponsesServerEvent)
 
@@ -27,8 +27,8 @@ def test_every_error_has_a_status_and_a_code(message: str, status: int, code: st
 
 
 def test_only_what_has_a_lane_names_it() -> None:
-    assert in_lane({"type": "x"}, None) == {"type": "x"}
-    assert in_lane({"type": "x"}, "a") == {"type": "x", "stream_id": "a"}
+    assert in_stream({"type": "x"}, None) == {"type": "x"}
+    assert in_stream({"type": "x"}, "a") == {"type": "x", "stream_id": "a"}
 
 
 def test_steering_gives_its_input_back() -> None:

@@ -11,7 +11,7 @@ from openai.types.responses.response_input_item_param import ResponseInputItemPa
 from prompts import AssistantText, Entry, PastCall, Text, ToolResult, UserTurn
 from proxy.errors import RequestError
 from proxy.ids import shown_id
-from proxy.wire.responses.compaction import Summary, write_summary
+from proxy.wire.responses.compaction_items import Summary, write_summary
 from proxy.wire.responses.input_items import ITEM_KINDS, SILENT_ITEMS, History
 from proxy.wire.responses.request import parse_responses_request
 from tests.support.parts import text_of_parts

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.contracts import AnswerText, Compacted, ToolCallArguments, ToolCallEnded, ToolCallStarted, TurnEvent
-from proxy.wire.responses.builder import ResponsesBuilder
 from proxy.wire.responses.left_output import left_output
 from proxy.wire.responses.request import parse_responses_request
+from proxy.wire.responses.responses_builder import ResponsesBuilder
 from proxy.wire.sse import encode_typed
 
 TOOLS: Any = [{"type": "function", "name": "read_note"}, {"type": "custom", "name": "patch"}]

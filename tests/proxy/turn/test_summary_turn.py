@@ -44,7 +44,7 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.turn import CallKeys, KeyMode, TurnOptions, TurnReport, answer_request
-from proxy.turn.compaction import NOT_COMPACTED, OLDEST_LEFT_OUT
+from proxy.turn.summary_turn import NOT_COMPACTED, OLDEST_LEFT_OUT
 from tests.proxy.turn.playing import keyless_model
 from tests.support.memory_backend import USAGE, MemoryBackend, Script
 from tests.support.parts import text_of_parts

@@ -13,8 +13,8 @@ from openai import AsyncOpenAI, BadRequestError, InternalServerError
 from parser import OPEN_TAG, write_call
 from proxy.contracts import BackendEvent, ReasoningEnded, ReasoningPiece, TextPiece, TurnEnded
 from proxy.errors import BackendError
-from proxy.turn.compaction import NOT_COMPACTED
-from proxy.wire.responses.compaction import Summary, read_summary
+from proxy.turn.summary_turn import NOT_COMPACTED
+from proxy.wire.responses.compaction_items import Summary, read_summary
 from proxy.wire.responses.input_items import UNREAD_SUMMARY
 from tests.support.memory_backend import USAGE, Script
 from tests.support.parts import text_of_parts

@@ -29,7 +29,7 @@ from proxy.contracts import (
     Usage,
 )
 from proxy.errors import BackendError
-from proxy.wire.anthropic.builder import MessagesBuilder, mint_call
+from proxy.wire.anthropic.anthropic_builder import MessagesBuilder, mint_call
 from proxy.wire.anthropic.request import parse_messages_request
 from tests.support.messages_grammar import checked
 

@@ -26,8 +26,8 @@ from proxy.contracts import (
     Usage,
 )
 from proxy.errors import BackendError
-from proxy.wire.realtime.builder import RealtimeBuilder
 from proxy.wire.realtime.items import Items
+from proxy.wire.realtime.realtime_builder import RealtimeBuilder
 from proxy.wire.realtime.versions import BETA, GA, Words
 
 EVENTS: dict[int, TypeAdapter[Any]] = {id(GA): TypeAdapter(RealtimeServerEvent), id(BETA): TypeAdapter(BetaEvent)}

@@ -26,8 +26,8 @@ from proxy.contracts import (
 )
 from proxy.errors import ApiError, BackendError
 from proxy.wire.json_body import JsonObject, parse_json_object
-from proxy.wire.responses.builder import RESPONSE_ERROR_CODES, ResponsesBuilder
 from proxy.wire.responses.request import parse_responses_request
+from proxy.wire.responses.responses_builder import RESPONSE_ERROR_CODES, ResponsesBuilder
 from tests.support.published_types import check_published_events, check_published_response, literals
 from tests.support.responses_grammar import check_events
 

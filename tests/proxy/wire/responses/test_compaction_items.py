@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.wire.responses.compaction import (
+from proxy.wire.responses.compaction_items import (
     Summary,
     compaction_body,
     compaction_item,

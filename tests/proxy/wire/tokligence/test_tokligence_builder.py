@@ -22,7 +22,7 @@ from proxy.contracts import (
     Usage,
 )
 from proxy.errors import BackendError
-from proxy.wire.tokligence.builder import TokligenceBuilder, encode_dialect, mint_digits
+from proxy.wire.tokligence.tokligence_builder import TokligenceBuilder, encode_dialect, mint_digits
 
 CALL: list[TurnEvent] = [
     ToolCallStarted("call_9", "f"),

@@ -26,7 +26,7 @@ from proxy.contracts import (
     Usage,
 )
 from proxy.errors import TOO_LONG, BackendError, RequestError
-from proxy.wire.chat.builder import ChatBuilder, chat_error
+from proxy.wire.chat.chat_builder import ChatBuilder, chat_error
 from proxy.wire.chat.request import parse_chat_request
 from proxy.wire.json_body import parse_json_object
 

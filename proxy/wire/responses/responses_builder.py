@@ -28,7 +28,7 @@ from ..builder import WireEvent
 from ..custom_tools import unwrap_input
 from ..json_body import JsonObject
 from ..output import ItemStatus, ItemType, OutputBuilder, OutputItem
-from .compaction import Summary, write_summary
+from .compaction_items import Summary, write_summary
 from .request import ResponsesRequest
 from .stored_items import ID_PREFIXES
 from .tool_search import search_arguments

@@ -11,9 +11,9 @@ from aiohttp import web
 from ..contracts import Compacted, Compaction, TurnEvent, TurnFinished, TurnRequest, Usage, WireObject
 from ..ids import mint_id
 from ..wire.builder import WireEvent
-from ..wire.responses.builder import response_usage
-from ..wire.responses.compaction import Summary, compaction_body, compaction_item, kept_messages
+from ..wire.responses.compaction_items import Summary, compaction_body, compaction_item, kept_messages
 from ..wire.responses.request import lookups, parse_responses_request
+from ..wire.responses.responses_builder import response_usage
 from ..wire.responses.stored_items import stored_input
 from .admission import owner_of
 from .bodies import in_its_time, read_json_object

@@ -24,7 +24,7 @@ from ...ids import MintId
 from ..builder import WireEvent
 from ..json_body import JsonObject, JsonValue
 from ..output import ItemStatus, OutputBuilder, OutputItem
-from ..responses.builder import response_usage
+from ..responses.responses_builder import response_usage
 from ..sse import named
 from ..wire_format import WireFormat
 

@@ -28,11 +28,11 @@ SWITCH_INTERVAL = 0.0005
 R = TypeVar("R")
 
 
-class BesideTheLoop:
+class OffloadThreads:
     """A `proxy.turn.Offload`."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="tagcall aside")
+        self._threads = ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="tagcall offload")
         self._busy: set[str] = set()
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 

@@ -28,7 +28,7 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.turn import CallKeys, CallRelease, FixedHabit, KeyMode, Speaker, TurnOptions
-from proxy.turn.call_key import Carried, TurnKey
+from proxy.turn.turn_key import Carried, TurnKey
 from tests.proxy.turn.keyed import LIVE, QUOTED, A, B, Write, call, key_in, keyed, options, shown
 from tests.proxy.turn.playing import READ_A, Outcome, ask, keyless_model, play
 from tests.support.memory_backend import USAGE, pieces

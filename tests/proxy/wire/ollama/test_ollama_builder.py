@@ -24,8 +24,8 @@ from proxy.contracts import (
     Usage,
 )
 from proxy.errors import BackendError
-from proxy.wire.ollama.builder import OllamaBuilder
 from proxy.wire.ollama.errors import encode_lines
+from proxy.wire.ollama.ollama_builder import OllamaBuilder
 from proxy.wire.ollama.request import parse_chat, parse_generate
 
 END = TurnFinished(Usage(7, 0, 5))
