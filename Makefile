@@ -46,7 +46,7 @@ newest = $(or $(NEWEST),$(shell npm view @openai/codex version))
 CLIENTS := tests/end_to_end/clients
 AGENTS := tests/end_to_end/agents
 
-.PHONY: release-check demo serve login doctor setup test test-properties test-codex codex-newest test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench soak storm eval-model real-model codex-versions clients agents clean
+.PHONY: release-check release-pins demo serve login doctor setup test test-properties test-codex codex-newest test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench soak storm eval-model real-model codex-versions clients agents clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(TAGCALL) demo
@@ -123,7 +123,7 @@ plugin-pages: .venv/.dev ## the pages of the Obsidian plugins against their sour
 	@$(BIN)/python -m tests.plugin_pages $(CHECKOUTS) $(ARGS)
 
 release-check: .venv/.dev .venv/.release  ## all of a release but its publication (docs/releasing.md)
-	@rm -rf dist && $(BIN)/uv build --quiet --out-dir dist .
+	@rm -rf dist && $(BIN)/uv build --quiet --require-hashes --build-constraints .ci/release.txt --out-dir dist .
 	@$(BIN)/twine check --strict dist/*
 	@$(BIN)/python -m tests.release
 
@@ -178,8 +178,13 @@ $(AGENTS)/node_modules/.installed: $(AGENTS)/package.json
 .venv/.install: .venv/bin/python pyproject.toml constraints.txt
 	$(call install,What installs it in the tests,,install)
 
-.venv/.release: .venv/bin/python pyproject.toml constraints.txt
-	$(call install,What checks a release,,release)
+# Only these are held to hashes: pip refuses hashes where tagcall itself is installed as editable.
+.venv/.release: .venv/bin/python .ci/release.txt
+	@$(call step,What builds and checks a release,$(BIN)/python -m pip install --disable-pip-version-check --require-hashes --requirement .ci/release.txt) && touch $@
+
+release-pins: .venv/.install  ## write the versions and hashes of what builds and checks a release anew
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
+	  --custom-compile-command 'make release-pins' --constraint constraints.txt --group release --output-file .ci/release.txt
 
 .venv/.site: .venv/bin/python pyproject.toml constraints.txt
 	$(call install,What makes the site,,site)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+
 import pytest
 
 from tests.release import fault_of_changelog
+from tests.support.installation import ROOT
+
+PIN = re.compile(r"^([\w.-]+)==(\S+)", re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -20,3 +26,17 @@ from tests.release import fault_of_changelog
 def test_a_version_has_its_section_of_the_changelog(changelog: str, version: str, fault: str | None) -> None:
     said = fault_of_changelog(changelog, version)
     assert said is None if fault is None else fault in (said or "")
+
+
+def pins(file: str) -> dict[str, str]:
+    return {name.lower().replace("_", "-"): version for name, version in PIN.findall((ROOT / file).read_text("utf-8"))}
+
+
+def test_what_builds_a_release_is_pinned_with_hashes_and_as_the_tests_have_it() -> None:
+    pinned, tested = pins(".ci/release.txt"), pins("constraints.txt")
+    assert {name: version for name, version in pinned.items() if tested.get(name, version) != version} == {}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    wanted = [*project["build-system"]["requires"], *project["dependency-groups"]["release"]]
+    assert {re.split(r"[>=]", one)[0] for one in wanted} <= set(pinned)
+    blocks = re.split(PIN, (ROOT / ".ci" / "release.txt").read_text("utf-8"))[3::3]
+    assert all("--hash=sha256:" in block for block in blocks)
