@@ -12,7 +12,7 @@ service  the server after each login, by the system itself
 eval     whether a model calls tools rightly, as a table
 demo     one whole tool loop on recorded answers
 
-command_line is what was typed and what is wrong with it,
+command_line is what was typed and what is wrong with it, event_loop what a server runs on,
 progress is what a terminal shows meanwhile, obsidian what there is to enter in a client,
 shaping the settings that a recording depends on.
 """

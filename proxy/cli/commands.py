@@ -61,8 +61,9 @@ class Command:
 
 def _serve(sources: Sources, _: Arguments) -> int:
     with loading():
+        from .event_loop import run_server
         from .serve import run_serve
-    return asyncio.run(run_serve(sources))
+    return run_server(run_serve(sources))
 
 
 def _login_flags(parser: argparse.ArgumentParser) -> None:
@@ -115,9 +116,10 @@ def _record_flags(parser: argparse.ArgumentParser) -> None:
 
 def _record(sources: Sources, arguments: Arguments) -> int:
     with loading():
+        from .event_loop import run_server
         from .record import run_record
         from .record.options import record_options
-    return asyncio.run(run_record(sources.settings, record_options(arguments)))
+    return run_server(run_record(sources.settings, record_options(arguments)))
 
 
 def _replay_flags(parser: argparse.ArgumentParser) -> None:

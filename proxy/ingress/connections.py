@@ -27,7 +27,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import Enum, auto
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_address
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import orjson
 import structlog
@@ -181,8 +181,8 @@ class Connection(asyncio.Protocol):
             self._close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 -- of a stream server
-        self._transport = transport
+        # Of a stream server. uvloop's is none by its class.
+        self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if isinstance(peer, tuple) and peer else ""
         self.proxied = self._pool.trusts(self.address)

@@ -1,0 +1,28 @@
+"""The event loop that a server runs on: uvloop's, if the extra `speed` has installed it, else Python's own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+log: FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+def run_server(serving: Coroutine[None, None, int]) -> int:
+    """The exit status of `serving`."""
+    with asyncio.Runner(loop_factory=_fastest()) as runner:
+        return runner.run(serving)
+
+
+def _fastest() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """None is Python's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    log.debug("event_loop", name="uvloop")
+    fastest: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return fastest
