@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from importlib import import_module
+from importlib.util import find_spec
 
 import structlog
 from structlog.typing import FilteringBoundLogger
@@ -19,10 +21,8 @@ def run_server(serving: Coroutine[None, None, int]) -> int:
 
 def _fastest() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """None is Python's own."""
-    try:
-        import uvloop
-    except ImportError:
+    if find_spec("uvloop") is None:
         return None
     log.debug("event_loop", name="uvloop")
-    fastest: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return fastest
+    make: Callable[[], asyncio.AbstractEventLoop] = import_module("uvloop").new_event_loop
+    return make

@@ -182,7 +182,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # Of a stream server. uvloop's is none by its class.
-        self._transport = cast(asyncio.Transport, transport)
+        self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if isinstance(peer, tuple) and peer else ""
         self.proxied = self._pool.trusts(self.address)
@@ -195,7 +195,7 @@ class Connection(asyncio.Protocol):
             case Room.REFUSED:
                 self._start_clock(self._pool.head_deadline, partial(self._end, TOO_MANY))
             case Room.DROPPED:
-                transport.abort()
+                self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if self._inner is None and HEALTH.match(data) and self._transport is not None:
