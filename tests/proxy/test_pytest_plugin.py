@@ -179,11 +179,11 @@ async def test_a_changed_word_is_told_once(sample: SampleProject, capsys: pytest
 
 
 SWALLOWED = """
-from test_agent import client_of
+from test_agent import ask
 
 def test_new(tagcall_server):
     try:
-        client_of(tagcall_server).responses.create(model="gpt-5.5", input="Hello there")
+        ask(tagcall_server, input="Hello there")
     except Exception:
         assert False, "Sorry."
 """

@@ -21,26 +21,36 @@ CONFTEST = """
 def pytest_tagcall_redact():
     return ["Project (\\\\w+)"]
 """
+# Without an SDK, which takes longer to load than all the rest of such a run.
 TEST = """
-from openai import OpenAI
+import json
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 TOOL = {"type": "function", "name": "read_note", "parameters": {"type": "object"}}
 QUESTION = {"role": "user", "content": "What is planted for Project Falcon? My password: hunter2"}
 
-def client_of(tagcall_server):
-    return OpenAI(base_url=tagcall_server("recorded"), api_key="any", max_retries=0)
+def ask(tagcall_server, **body):
+    body = json.dumps({"model": "gpt-5.5", **body}).encode()
+    url = tagcall_server("recorded") + "/responses"
+    try:
+        with urlopen(Request(url, body, {"content-type": "application/json"})) as answer:
+            return json.load(answer)["output"]
+    except HTTPError as error:
+        raise RuntimeError(error.read().decode()) from None
+
+def text_of(output):
+    return "".join(part["text"] for item in output if item["type"] == "message" for part in item["content"])
 
 def test_the_note_is_read(tagcall_server):
-    client = client_of(tagcall_server)
-    first = client.responses.create(model="gpt-5.5", input=[QUESTION], tools=[TOOL])
-    (call,) = [item for item in first.output if item.type == "function_call"]
-    result = {"type": "function_call_output", "call_id": call.call_id, "output": "Project Falcon: see below."}
-    conversation = [QUESTION, call.to_dict(), result]
-    second = client.responses.create(model="gpt-5.5", input=conversation, tools=[TOOL])
-    assert second.output_text == "There is garlic in the north bed of the garden."
+    output = ask(tagcall_server, input=[QUESTION], tools=[TOOL])
+    (call,) = [item for item in output if item["type"] == "function_call"]
+    result = {"type": "function_call_output", "call_id": call["call_id"], "output": "Project Falcon: see below."}
+    output = ask(tagcall_server, input=[QUESTION, call, result], tools=[TOOL])
+    assert text_of(output) == "There is garlic in the north bed of the garden."
 
 def test_small_talk(tagcall_server):
-    assert client_of(tagcall_server).responses.create(model="gpt-5.5", input="Hello").output_text == "Hello to you."
+    assert text_of(ask(tagcall_server, input="Hello")) == "Hello to you."
 """
 PLANT = "garlic"
 

@@ -30,6 +30,7 @@ from tests.support.scripted_chat import ScriptedChat
 from tests.support.scripted_model import Message, Refusal, Reply, ScriptedModel
 
 ROOT = Path(__file__).resolve().parents[3]
+RECORDED = f"replay:{ROOT / 'fixtures'}"
 OLD = """#!/bin/sh
 [ "$1" = --version ] && echo codex-cli 0.20.0 && exit
 echo "error: unexpected argument 'app-server' found" >&2
@@ -118,13 +119,15 @@ async def test_a_machine_that_has_everything_is_well(
 
 
 async def test_without_a_turn_the_model_is_asked_nothing(
-    capsys: pytest.CaptureFixture[str], model: ScriptedModel, codex: str, tmp_path: Path
+    capsys: pytest.CaptureFixture[str], aiohttp_server: AiohttpServer, tmp_path: Path
 ) -> None:
-    given = settings(tmp_path, codex=codex, upstream=model.url)
+    model = ScriptedChat()
+    server = await aiohttp_server(model.app)
+    given = settings(tmp_path, backend=str(server.make_url("/v1")))
     status, checks = await diagnosis(capsys, given, turn=False)
     assert status == 0
     assert checks["turn"]["said"] == "not tried (--no-turn)"
-    assert [request.body for request in model.requests if request.body.get("input")] == []
+    assert model.requests == []
 
 
 async def test_a_chat_server_that_has_everything_is_well(
@@ -139,30 +142,33 @@ async def test_a_chat_server_that_has_everything_is_well(
     assert "context" in checks
 
 
-BROKEN: dict[str, tuple[Callable[[Path], dict[str, Any]], str, str, str]] = {
-    # What is wrong: what breaks it, the red line, what is said, the next step.
+BROKEN: dict[str, tuple[Callable[[Path], dict[str, Any]], dict[str, tuple[str, str]]]] = {
+    # What is wrong: what breaks it, and of each red line what is said and the next step.
     "dead upstream": (
-        lambda _: {"upstream": "http://127.0.0.1:9/v1"}, "service", "cannot be reached", "give --upstream"
+        lambda _: {"upstream": "http://127.0.0.1:9/v1"}, {"service": ("cannot be reached", "give --upstream")}
     ),
-    "no network": (lambda _: {}, "service", "OpenAI cannot be reached", "Check the network"),
-    "not logged in": (lambda _: {}, "backend", "is not logged in", "login`"),
+    "no network, and not logged in": (
+        lambda _: {},
+        {"service": ("OpenAI cannot be reached", "Check the network"), "backend": ("is not logged in", "login`")},
+    ),
     "store at an unwritable path": (
-        lambda folder: {"store": f"sqlite:{folder / 'file' / 's'}"}, "store", "cannot be kept", "Choose another --store"
+        lambda folder: {"backend": RECORDED, "store": f"sqlite:{folder / 'file' / 's'}"},
+        {"store": ("cannot be kept", "Choose another --store")},
     ),
     "codex home not writable": (
-        lambda folder: {"codex_home": folder / "file" / "home"}, "home", "cannot be written", "--codex-home DIR"
+        lambda folder: {"codex_home": folder / "file" / "home"}, {"home": ("cannot be written", "--codex-home DIR")}
     ),
     "codex too old": (
-        lambda folder: {"codex": script(folder, OLD)}, "program", "0.20.0", "Install codex 0.160 or newer"
+        lambda folder: {"codex": script(folder, OLD)}, {"program": ("0.20.0", "Install codex 0.160 or newer")}
     ),
     "dead ws": (
-        lambda _: {"backend": "ws://127.0.0.1:9"}, "backend", "does not start: Connection refused.",
-        "codex app-server --listen"
+        lambda _: {"backend": "ws://127.0.0.1:9"},
+        {"backend": ("does not start: Connection refused.", "codex app-server --listen")},
     ),
     "dead Chat Completions server": (
-        lambda _: {"backend": "http://127.0.0.1:9/v1"}, "backend", "does not answer", "Start the model server"
+        lambda _: {"backend": "http://127.0.0.1:9/v1"}, {"backend": ("does not answer", "Start the model server")}
     ),
-    "no program": (lambda _: {"codex": "/nowhere/codex"}, "program", "/nowhere/codex", "can be started"),
+    "no program": (lambda _: {"codex": "/nowhere/codex"}, {"program": ("/nowhere/codex", "can be started")}),
 }  # fmt: skip
 
 
@@ -170,12 +176,13 @@ BROKEN: dict[str, tuple[Callable[[Path], dict[str, Any]], str, str, str]] = {
 async def test_what_is_broken_is_told_with_its_next_step(
     capsys: pytest.CaptureFixture[str], codex: str, tmp_path: Path, situation: str
 ) -> None:
-    breaks, line, said, step = BROKEN[situation]
+    breaks, lines = BROKEN[situation]
     (tmp_path / "file").touch()
     status, checks = await diagnosis(capsys, settings(tmp_path, **{"codex": codex, **breaks(tmp_path)}))
     assert status == 1
-    assert said in red(checks)[line]
-    assert step in red(checks)[line]
+    for line, (said, step) in lines.items():
+        assert said in red(checks)[line]
+        assert step in red(checks)[line]
     assert checks.get("turn") is None, "nothing is asked of what is broken"
 
 
@@ -226,7 +233,7 @@ async def test_a_missing_login_of_another_app_server_is_not_mended_here(
 
 async def test_a_port_in_use_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        given = settings(tmp_path, port=taken.getsockname()[1], backend=f"replay:{ROOT / 'fixtures'}")
+        given = settings(tmp_path, port=taken.getsockname()[1], backend=RECORDED)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("proxy.cli.doctor.NEIGHBOUR_TIMEOUT", 0.1)
             status, checks = await diagnosis(capsys, given)
@@ -294,7 +301,7 @@ async def test_a_model_that_the_backend_does_not_list_is_not_told_as_one_of_its(
 async def test_what_is_to_be_done_is_the_next_step(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, changes: dict[str, Any], next_step: str
 ) -> None:
-    given = settings(tmp_path, **{"backend": f"replay:{ROOT / 'fixtures'}", **changes})
+    given = settings(tmp_path, **{"backend": RECORDED, **changes})
     status, checks = await diagnosis(capsys, given)
     assert status == 1
     (step,) = (check["next_step"] for check in checks.values() if check["status"] == "failed")
