@@ -46,7 +46,7 @@ newest = $(or $(NEWEST),$(shell npm view @openai/codex version))
 CLIENTS := tests/end_to_end/clients
 AGENTS := tests/end_to_end/agents
 
-.PHONY: release-check release-pins demo serve login doctor setup test test-properties test-codex codex-newest test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench soak storm eval-model real-model codex-versions clients agents clean
+.PHONY: release-check release-pins demo serve login doctor setup test test-properties test-codex codex-newest test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench bench-compare soak storm eval-model real-model codex-versions clients agents clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(TAGCALL) demo
@@ -129,6 +129,9 @@ release-check: .venv/.dev .venv/.release  ## all of a release but its publicatio
 
 bench: .venv/.dev        ## what parser and proxy cost beside a floor, measured in one run
 	@$(BIN)/python -m tests.bench
+
+bench-compare: .venv/.dev  ## the same for the commit REF and this checkout, in turn
+	@$(BIN)/python -m tests.bench.compare $(REF)
 
 soak: .venv/.dev         ## a quarter of an hour of load, clients that leave, and crashes
 	@$(BIN)/python -m tests.soak
