@@ -183,7 +183,9 @@ async def make_draft(
         parsed.echo["store"] &= app[STORE].keeps
         if begun is not None:
             return parsed, begun.input
-        kept = Deferred(partial(stored_input, parsed.input, history.referred))
+        # What goes on from a stored one may say what stands there already.
+        whole = wanted.previous_response_id is None and wanted.conversation is None
+        kept = Deferred(partial(stored_input, parsed.input, history.referred, None if whole else mint_id))
         if long:
             len(kept)  # made here, where it holds up nobody
         return parsed, kept

@@ -1,6 +1,7 @@
 """Where Responses and conversations are kept, and what that stands on.
 
 keyed        a store as keys and values: what is written together, and whose it is
+histories    inputs that begin alike, of which the beginning is kept once
 records      records as bytes, and back
 key_value    what such a store needs of a place, and the places:
   sqlite       a file (`sqlite_file`: whether it is one of ours)

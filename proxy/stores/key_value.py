@@ -16,6 +16,10 @@ from typing import Protocol, Self
 # Seconds. What is kept for less says that somebody is at work now: it is not forgotten for want of room.
 MOMENT = 40.0
 
+# Stands first in a list of which nothing may be missing: a Redis that is full may forget the list alone, and then it is
+# not there rather than empty. It reads as no item, also for a tagcall that does not know of it.
+HEAD = b""
+
 
 @dataclass(frozen=True, slots=True)
 class Put:

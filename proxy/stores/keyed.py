@@ -1,6 +1,7 @@
 """Responses and conversations as keys and values: one store over every `KeyValue`.
 
     response:<id>        a Response          events:<id>          its event stream
+    history:<id>, tail:<owner>:<digest>      the items of inputs that begin alike (`histories`)
     lease:<id>           whose token it is being made by         request:<id>   from what, so that others can
     told:<id>            somebody was told of its output
     claim:<owner>:<id>   whose token has the conversation to itself, and in which process
@@ -26,8 +27,9 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from ..contracts import Claim, Journal, Run, StoredConversation, StoredRequest, StoredResponse, WireObject
+from .histories import Histories, Reference
 from .journal import OwnJournal
-from .key_value import NOTHING, Append, Change, Drop, KeyValue, Put, Take
+from .key_value import HEAD, NOTHING, Append, Change, Drop, KeyValue, Put, Take
 from .records import StoredJson, decode, encode, pack, unpack
 
 # Seconds that a Response is kept, and a conversation after it was written to last, unless the owner says otherwise:
@@ -40,9 +42,8 @@ ID = re.compile(r"[\x21-\x7e]{1,256}")
 # So many items of a Response, its newest, can be referred to by id. More is a history that was sent again.
 MAX_INDEXED = 1_000
 
-# Stands first in the list of a conversation: a Redis that is full may forget the list alone, and what is left is no
-# empty conversation. It reads as no item, also for a tagcall that does not know of it.
-HEAD = b""
+# So often a Response is to be deleted while others join its history. Then its items go with their time.
+ATTEMPTS = 5
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -53,6 +54,7 @@ class KeyedStore:
     def __init__(self, keys: KeyValue, journal: Journal | None = None, *, keeps: bool = True, ttl: float = TTL) -> None:
         self._keys = keys
         self._ttl = ttl
+        self._histories = Histories(keys, ttl)
         self.journal = journal or OwnJournal(keys)
         self.keeps = keeps
 
@@ -79,7 +81,7 @@ class KeyedStore:
         request: StoredRequest | None = None,
         leased_by: Run | None = None,
     ) -> bool:
-        changes: list[Change] = [Put(f"response:{stored.id}", encode(_response_record(stored)), self._ttl)]
+        changes: list[Change] = []
         items = [*stored.input, *stored.output]
         ids = [identifier for item in items if (identifier := _item_id(item)) is not None]
         mark = stored.id.encode()
@@ -94,12 +96,18 @@ class KeyedStore:
             record = await asyncio.to_thread(pack, orjson.dumps(_request_record(request)))
             changes.append(Put(f"request:{stored.id}", record, self._hold))
         expect = {} if leased_by is None else {_lease(leased_by): leased_by.token.encode()}
+        whole = Put(f"response:{stored.id}", encode(_response_record(stored)), self._ttl)
         if append_to is not None and await self.load_conversation(append_to, stored.owner) is not None:
-            whole = [*changes, self._appended(append_to, items)]
-            if await self._keys.commit(whole, require=[f"conversation:{append_to}"], expect=expect):
+            joined = [whole, *changes, self._appended(append_to, items)]
+            if await self._keys.commit(joined, require=[f"conversation:{append_to}"], expect=expect):
                 return True
-        # Also when the conversation was deleted meanwhile: the Response is still the client's.
-        return await self._keys.commit(changes, expect=expect)
+        elif (step := await self._histories.join(stored)) is not None:
+            record = encode(_response_record(stored, step.reference))
+            shared = [Put(f"response:{stored.id}", record, self._ttl), *step.changes, *changes]
+            if await self._keys.commit(shared, expect={**expect, **step.expect}):
+                return True
+        # Also when the conversation was deleted meanwhile, or its history went on: the Response is still the client's.
+        return await self._keys.commit([whole, *changes], expect=expect)
 
     def _appended(self, conversation_id: str, items: Sequence[WireObject]) -> Append:
         return Append(f"conversation:{conversation_id}", tuple(map(encode, items)), self._ttl)
@@ -133,15 +141,26 @@ class KeyedStore:
         return await self._keys.commit([Put(_lease(by), by.token.encode(), self._hold)], expect=expect)
 
     async def load(self, response_id: str, owner: str) -> StoredResponse | None:
-        match await self._record(f"response:{response_id}", response_id, owner):
+        record = await self._record(f"response:{response_id}", response_id, owner)
+        if record is None or (items := await self._input(record)) is None:
+            return None
+        match record:
             case {
                 "previous": str() | None as previous,
                 "created_at": int(created_at),
-                "input": list(items),
                 "response": dict(response),
-            } if _are_objects(items) and _is_response(response, response_id):
-                objects = tuple(item for item in items if isinstance(item, dict))
-                return StoredResponse(response_id, previous, owner, created_at, objects, response)
+            } if _is_response(response, response_id):
+                return StoredResponse(response_id, previous, owner, created_at, items, response)
+            case _:
+                return None
+
+    async def _input(self, record: Mapping[str, StoredJson]) -> tuple[WireObject, ...] | None:
+        """The items of a Response's record. None: not all of them are there."""
+        if (reference := _reference(record)) is not None:
+            return await self._histories.items(reference)
+        match record.get("input"):
+            case list(items) if _are_objects(items):
+                return tuple(item for item in items if isinstance(item, dict))
             case _:
                 return None
 
@@ -153,9 +172,15 @@ class KeyedStore:
 
     async def delete(self, response_id: str, owner: str) -> bool:
         key = f"response:{response_id}"
-        if await self._record(key, response_id, owner) is None:
-            return False
         dropped = [Drop(key), Drop(f"events:{response_id}"), *_unleased(response_id)]
+        for _ in range(ATTEMPTS):
+            if (record := await self._record(key, response_id, owner)) is None:
+                return False
+            if (reference := _reference(record)) is None:
+                break
+            step = await self._histories.leave(reference, response_id, owner)
+            if await self._keys.commit([*dropped, *step.changes], require=[key], expect=step.expect):
+                return True
         return await self._keys.commit(dropped, require=[key])
 
     async def find_items(self, item_ids: Sequence[str], owner: str) -> dict[str, WireObject]:
@@ -335,11 +360,20 @@ def _is_response(value: dict[str, StoredJson], response_id: str) -> bool:
             return False
 
 
-def _response_record(stored: StoredResponse) -> WireObject:
+def _response_record(stored: StoredResponse, reference: Reference | None = None) -> WireObject:
+    """With a reference there is no `input`, so that a tagcall that knows no histories does not take it for empty."""
     return {
         "owner": stored.owner,
         "previous": stored.previous,
         "created_at": stored.created_at,
-        "input": stored.input,
+        **({"input": stored.input} if reference is None else {"history": asdict(reference)}),
         "response": stored.response,
     }
+
+
+def _reference(record: Mapping[str, StoredJson]) -> Reference | None:
+    match record:
+        case {"history": {"history": str(history), "count": int(count)}}:
+            return Reference(history, count)
+        case _:
+            return None

@@ -6,7 +6,12 @@ the one long form that OpenAI lists and that SDKs have types for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from hashlib import blake2b
+from itertools import repeat
+
+import orjson
 
 from ...contracts import WireObject
 from ...ids import MintId, mint_id
@@ -36,16 +41,28 @@ MEMBERS: Mapping[str, Mapping[str, JsonValue]] = {
 
 
 def stored_input(
-    value: JsonValue, referred: Mapping[str, WireObject] | None = None, mint: MintId = mint_id
+    value: JsonValue, referred: Mapping[str, WireObject] | None = None, mint: MintId | None = mint_id
 ) -> tuple[JsonObject, ...]:
-    """`input` of a request that was accepted, as it is kept. `referred` holds what its references stand for."""
+    """`input` of a request that was accepted, as it is kept. `referred` holds what its references stand for.
+
+    Without `mint`, an item gets its id by its content and that of those before it: a history that is sent again has the
+    same ids.
+    """
     if isinstance(value, str):
         value = [{"type": "message", "role": "user", "content": value}]
     found = referred or {}
     given = value if isinstance(value, list) else []
     items = [item for item in given if isinstance(item, dict) and not is_trigger(item)]
     resolved = [dict(found.get(referred_id(item) or "", item)) for item in items]
-    return tuple(_stored(item, mint) for item in resolved)
+    return tuple(map(_stored, resolved, _by_content(resolved) if mint is None else repeat(mint)))
+
+
+def _by_content(items: Iterable[JsonObject]) -> Iterator[MintId]:
+    """What makes the id of each item."""
+    digest = b""
+    for item in items:
+        digest = blake2b(digest + orjson.dumps(item), digest_size=16).digest()
+        yield partial("{1}_{0}".format, digest.hex())
 
 
 def _stored(item: JsonObject, mint: MintId) -> JsonObject:

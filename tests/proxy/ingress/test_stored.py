@@ -47,6 +47,29 @@ async def test_with_a_previous_response_the_whole_chain_is_listed() -> None:
         assert [item.type async for item in client.responses.input_items.list(second.id)] == ["function_call_output"]
 
 
+async def test_what_a_client_sends_again_is_listed_as_the_same_items() -> None:
+    question: Any = {"role": "user", "content": "Read"}
+    async with talking(*(write_call("read_note", f'{{"n": {n}}}') for n in range(3)), "It says A.") as (client, _):
+        history, listed, ids = [question], [], []
+        for step in range(3):
+            response = await client.responses.create(model="m", input=history, tools=TOOLS)
+            ids.append(response.id)
+            page: Any = await client.responses.input_items.list(response.id, order="asc", limit=100)
+            listed.append([item.id for item in page.data])
+            call = response.output[0].to_dict()
+            result = {"type": "function_call_output", "call_id": call["call_id"], "output": f"note {step}"}
+            history = [*history, call, result]
+        assert [len(items) for items in listed] == [1, 3, 5]
+        assert listed[2][:3] == listed[1]
+        assert listed[1][:1] == listed[0]
+        for response_id in ids[:2]:
+            await client.responses.delete(response_id)
+        last: Any = await client.responses.input_items.list(ids[2], order="asc", limit=100)
+        assert [item.id for item in last.data] == listed[2]
+        onward = await client.responses.create(model="m", input="And?", previous_response_id=ids[2])
+        assert onward.output_text == "It says A."
+
+
 async def test_with_a_conversation_what_stood_in_it_is_listed() -> None:
     """OpenAI: "Items from this conversation are prepended to `input_items` for this response request." """
     backend = GatedBackend(["one", "two", "three"])

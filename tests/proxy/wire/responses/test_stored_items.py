@@ -45,6 +45,17 @@ def test_each_kind_gets_an_id_of_its_own_prefix() -> None:
         assert item["id"] == f"{prefix}_1"
 
 
+def test_a_history_that_is_sent_again_has_the_same_ids() -> None:
+    first: Any = [{"role": "user", "content": "Yes"}, {"role": "user", "content": "Yes"}]
+    before = stored_input(first, mint=None)
+    after = stored_input([*first, {"role": "user", "content": "No"}], mint=None)
+    assert after[:2] == before
+    assert len({item["id"] for item in after}) == 3
+    assert all(str(item["id"]).startswith("msg_") for item in after)
+    other: Any = [{"role": "user", "content": "No"}, *first]
+    assert not {item["id"] for item in stored_input(other, mint=None)} & {item["id"] for item in after}
+
+
 def test_a_reference_is_kept_as_what_it_stands_for() -> None:
     stored: Any = {"type": "function_call", "id": "fc_1", "status": "completed", "name": "f"}
     for reference in ({"type": "item_reference", "id": "fc_1"}, {"id": "fc_1"}):
