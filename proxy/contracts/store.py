@@ -45,13 +45,15 @@ class StoredConversation:
 class Claim:
     """That a request has a conversation to itself. `token` is nobody else's.
 
-    It ends with its time, or as soon as its `process` gives no sign of life any more, if it names one.
+    It ends with its time, or as soon as its `process` gives no sign of life any more, if it names one. `request` is
+    what a balancer calls the request, if it does: one that was answered is not answered again.
     """
 
     conversation_id: str
     owner: str
     token: str
     process: str = ""
+    request: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +163,12 @@ class ResponseStore(Protocol):
         lease: Run | None = None,
         request: StoredRequest | None = None,
         leased_by: Run | None = None,
+        claim: Claim | None = None,
     ) -> bool:
         """Writes a Response, in place of the one with its id.
 
-        `append_to` is a conversation that gets its input and output at the same moment. `events` is what
+        `append_to` is a conversation that gets its input and output at the same moment, which ends its `claim`; nothing
+        is written and the result is False when another request has the conversation by now. `events` is what
         `load_events` gives back. With `lease` that run is at work on it, by `request` if it comes to that; without one
         nobody is any more. `leased_by`: nothing is written and the result is False when that run has it no more.
         """
@@ -223,6 +227,9 @@ class ResponseStore(Protocol):
     async def items(self, conversation_id: str, owner: str) -> tuple[WireObject, ...] | None:
         """The items of a conversation, oldest first."""
 
-    async def add_items(self, conversation_id: str, owner: str, items: Sequence[WireObject]) -> bool: ...
+    async def add_items(
+        self, conversation_id: str, owner: str, items: Sequence[WireObject], *, claim: Claim | None = None
+    ) -> bool:
+        """Whether the conversation was there. It ends the claim on it; False, too, when that is another's by now."""
 
     async def delete_item(self, conversation_id: str, item_id: str, owner: str) -> bool: ...

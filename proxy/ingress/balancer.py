@@ -1,5 +1,5 @@
 """What a balancer in front of several servers is told: which answers it may pass on, as another server can do better.
-And what it tells us: by which tag it keeps a conversation together.
+And what it tells us: by which tag it keeps a conversation together, and which request it sends once more.
 
 Each such answer has the header `ELSEWHERE`. nginx passes answers on by their status alone, and what is the trouble of
 all servers would take each of them away. So it asks with that header, in which it names its location for a second try,
@@ -9,6 +9,7 @@ locations of an owner.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from ..errors import ELSEWHERE
@@ -16,6 +17,10 @@ from ..ids import TAG
 
 # The header of a request with the tag that the ids of its answer are to have.
 CHAIN = "x-tagcall-chain"
+
+# The header of a request with its name, which is the same wherever the balancer sends it.
+REQUEST = "x-tagcall-request"
+_NAME = re.compile(r"[0-9a-f]{32}")
 
 # nginx's location for a second try.
 LOCATION = "@elsewhere"
@@ -28,6 +33,12 @@ def chain_of(headers: Mapping[str, str]) -> str:
     """The tag that was chosen for a request's conversation, "" for none."""
     tag = headers.get(CHAIN, "")
     return tag if TAG.fullmatch(tag) else ""
+
+
+def request_of(headers: Mapping[str, str]) -> str:
+    """What the balancer calls a request, "" for nothing."""
+    name = headers.get(REQUEST, "")
+    return name if _NAME.fullmatch(name) else ""
 
 
 def second_try(answer: Mapping[str, str], *, asked: bool) -> dict[str, str]:

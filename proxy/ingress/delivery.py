@@ -104,7 +104,9 @@ class Exchange:
     """Who asks: nothing that a turn leaves behind is for another."""
     builder: AnswerBuilder
     keep: Callable[[], Awaitable[None]] = _nothing
-    """Awaited once the turn is finished, before the last events leave."""
+    """Awaited once the turn is finished, before the last events leave. Raises `ApiError` for what is to be told in
+    place of its end.
+    """
     mint: MintId = mint_id
     """Makes the ids of its calls."""
     map_error: Callable[[ApiError], ApiError] = _as_it_is
@@ -197,7 +199,14 @@ async def _send_all_but_the_last(
                     app[RATE_LIMITS].spend(exchange.owner, end.usage)
                     model, key = app[MODELS].label(exchange.turn.model), app[KEYS].name_of(exchange.owner)
                     app[METRICS].tokens(end.usage, model, key)
-                    await exchange.keep()
+                    try:
+                        await exchange.keep()
+                    except ApiError as refusal:
+                        if not sink.begun:
+                            raise
+                        error = refusal
+                        entry.failed_with(error)
+                        events[-1:] = builder.handle(TurnFailed(error))
                 entry.saw_first_event()
                 record.left(events, time.monotonic())
                 if isinstance(end, (TurnFinished, TurnFailed)):

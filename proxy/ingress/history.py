@@ -25,6 +25,7 @@ from ..wire.responses.responses_builder import ResponsesBuilder
 from ..wire.responses.stored_items import stored_input
 from .admission import owner_of
 from .bodies import beside_if, is_long
+from .locks import LEASE, lock_lost
 from .metrics import METRICS
 from .request_log import RequestLog
 from .state import CONVERSATION_LOCKS, LOST, STORE, STRICT_HISTORY
@@ -198,15 +199,19 @@ async def make_draft(
 
 async def keep(request: web.Request, draft: Draft, entry: RequestLog) -> None:
     """Stores a Response that is over, before its last event leaves. A store that fails does not fail the answer: its
-    client is warned.
+    client is warned. Raises `RequestError` when its conversation is another request's by now.
     """
+    kept = True
     store, whole = request.app[STORE], bool(draft.request.echo["store"])
     try:
         if whole:
-            await store.save(draft.stored(), append_to=draft.conversation)
+            kept = await store.save(draft.stored(), append_to=draft.conversation, claim=draft.claim)
         elif draft.conversation is not None:
             stored = draft.stored()
-            await store.add_items(draft.conversation, draft.owner, [*stored.input, *stored.output])
+            items = [*stored.input, *stored.output]
+            if not await store.add_items(draft.conversation, draft.owner, items, claim=draft.claim):
+                # It was deleted, which is no fault of the answer, or it is another request's.
+                kept = draft.claim is None or await store.renew_claim(draft.claim, LEASE)
     except StoreError as error:
         entry.turn.warn(NOT_STORED)
         request.app[METRICS].not_stored("response" if whole else "items")
@@ -216,3 +221,6 @@ async def keep(request: web.Request, draft: Draft, entry: RequestLog) -> None:
     if draft.claim is not None:
         # Its client may go on with the conversation as soon as it has the last event, in another process.
         await request.app[CONVERSATION_LOCKS].release(draft.claim)
+    if not kept:
+        draft.builder.take_back()
+        raise lock_lost()

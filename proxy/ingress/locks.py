@@ -48,8 +48,9 @@ class ConversationLocks:
         self._held: dict[tuple[str, str], Claim] = {}
         self._going: dict[tuple[str, str], asyncio.Task[None]] = {}
 
-    async def take(self, owner: str, conversation_id: str, *, outlives: bool = False) -> Claim:
+    async def take(self, owner: str, conversation_id: str, *, outlives: bool = False, request: str = "") -> Claim:
         """To be given back with `let_go` or `release`. `outlives`: should this process go, another one `adopt`s it.
+        `request` is what the balancer calls it.
 
         Raises `RequestError` while another request of `owner` has the conversation, `StoreError` when nobody knows.
         """
@@ -57,7 +58,7 @@ class ConversationLocks:
         if name in self._held:
             raise _locked()
         process = "" if outlives else self._process
-        self._held[name] = claim = Claim(conversation_id, owner, secrets.token_hex(8), process)
+        self._held[name] = claim = Claim(conversation_id, owner, secrets.token_hex(8), process, request)
         try:
             if name in self._going:
                 await asyncio.wait([self._going[name]])
@@ -157,6 +158,17 @@ class ConversationLocks:
             name = (claim.owner, claim.conversation_id)
             if self._going.get(name) is asyncio.current_task():
                 del self._going[name]
+
+
+def lock_lost() -> RequestError:
+    """For a request that was held up for so long that another one got its conversation."""
+    return RequestError(
+        "This server was held up, and another request got the conversation meanwhile. Nothing of this answer was kept: "
+        "please ask again.",
+        code="conversation_locked",
+        param="conversation",
+        retry_after=1,
+    )
 
 
 def _locked(seconds: float = STILL) -> RequestError:

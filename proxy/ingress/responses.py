@@ -13,7 +13,7 @@ from ..wire.json_body import JsonObject
 from ..wire.responses.request import lookups
 from .admission import owner_of
 from .background import BACKGROUND_JOBS
-from .balancer import chain_of
+from .balancer import chain_of, request_of
 from .bodies import json_reply, parse_in_its_time, read_json_body
 from .delivery import Exchange, answer
 from .dialects import check_dialect
@@ -59,7 +59,9 @@ async def begin_draft(request: web.Request, body: JsonObject, held: ExitStack, l
     if wanted.conversation is not None:
         locks = request.app[CONVERSATION_LOCKS]
         outlives = body.get("background") is True and request.app[STORE].journal.takes_over
-        claim = await locks.take(owner, wanted.conversation, outlives=outlives)
+        # All requests of a WebSocket come under the name of the one that opened it.
+        name = request_of(request.headers) if request.method == "POST" else ""
+        claim = await locks.take(owner, wanted.conversation, outlives=outlives, request=name)
         held.callback(locks.let_go, claim)
     return await make_draft(request.app, owner, body, wanted, claim, library=library, chain=chain_of(request.headers))
 

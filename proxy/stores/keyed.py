@@ -4,7 +4,7 @@
     history:<id>, tail:<owner>:<digest>      the items of inputs that begin alike (`histories`)
     lease:<id>           whose token it is being made by         request:<id>   from what, so that others can
     told:<id>            somebody was told of its output
-    claim:<owner>:<id>   whose token has the conversation to itself, and in which process
+    claim:<owner>:<id>   whose token has the conversation to itself, and in which process; or which request was answered
     alive:<process>      it lives
     item:<owner>:<id>    the newest Response in which an item stands
     made:<owner>:<id>    the Response whose output it is
@@ -29,7 +29,7 @@ from structlog.typing import FilteringBoundLogger
 from ..contracts import Claim, Journal, Run, StoredConversation, StoredRequest, StoredResponse, WireObject
 from .histories import Histories, Reference
 from .journal import OwnJournal
-from .key_value import HEAD, NOTHING, Append, Change, Drop, KeyValue, Put, Take
+from .key_value import HEAD, MOMENT, NOTHING, Append, Change, Drop, KeyValue, Put, Take
 from .records import StoredJson, decode, encode, pack, unpack
 
 # Seconds that a Response is kept, and a conversation after it was written to last, unless the owner says otherwise:
@@ -80,6 +80,7 @@ class KeyedStore:
         lease: Run | None = None,
         request: StoredRequest | None = None,
         leased_by: Run | None = None,
+        claim: Claim | None = None,
     ) -> bool:
         changes: list[Change] = []
         items = [*stored.input, *stored.output]
@@ -98,9 +99,12 @@ class KeyedStore:
         expect = {} if leased_by is None else {_lease(leased_by): leased_by.token.encode()}
         whole = Put(f"response:{stored.id}", encode(_response_record(stored)), self._ttl)
         if append_to is not None and await self.load_conversation(append_to, stored.owner) is not None:
-            joined = [whole, *changes, self._appended(append_to, items)]
-            if await self._keys.commit(joined, require=[f"conversation:{append_to}"], expect=expect):
+            joined = [whole, *changes, self._appended(append_to, items), *_answered(claim)]
+            claimed = {**expect, **_as_claimed(claim)}
+            if await self._keys.commit(joined, require=[f"conversation:{append_to}"], expect=claimed):
                 return True
+            if claim is not None and await self._keys.read(_claim_key(claim)) != _claim_value(claim):
+                return False
         elif (step := await self._histories.join(stored)) is not None:
             record = encode(_response_record(stored, step.reference))
             shared = [Put(f"response:{stored.id}", record, self._ttl), *step.changes, *changes]
@@ -212,6 +216,8 @@ class KeyedStore:
             return True
         if (value := await self._keys.read(_claim_key(claim))) is None:
             return await self._claimed(claim, None, change)
+        if value == _answer_mark(claim):
+            return False
         token, _, process = value.decode("ascii", "replace").partition(" ")
         if token in instead_of:
             return await self._claimed(claim, value, change)
@@ -276,11 +282,14 @@ class KeyedStore:
         listed = await self._list(conversation_id, owner)
         return None if listed is None else tuple(item for _, item in listed)
 
-    async def add_items(self, conversation_id: str, owner: str, items: Sequence[WireObject]) -> bool:
+    async def add_items(
+        self, conversation_id: str, owner: str, items: Sequence[WireObject], *, claim: Claim | None = None
+    ) -> bool:
         if await self.load_conversation(conversation_id, owner) is None:
             return False
-        changes = [self._appended(conversation_id, items)] if items else []
-        return await self._keys.commit(changes, require=[f"conversation:{conversation_id}"])
+        changes = [*([self._appended(conversation_id, items)] if items else []), *_answered(claim)]
+        key = f"conversation:{conversation_id}"
+        return await self._keys.commit(changes, require=[key], expect=_as_claimed(claim))
 
     async def delete_item(self, conversation_id: str, item_id: str, owner: str) -> bool:
         for written, item in await self._list(conversation_id, owner) or ():
@@ -337,6 +346,26 @@ def _claim_key(claim: Claim) -> str:
 
 def _claim_value(claim: Claim) -> bytes:
     return " ".join(filter(None, (claim.token, claim.process))).encode()
+
+
+def _as_claimed(claim: Claim | None) -> Mapping[str, bytes | None]:
+    """What stands in the store as long as a claim holds."""
+    return NOTHING if claim is None else {_claim_key(claim): _claim_value(claim)}
+
+
+def _answered(claim: Claim | None) -> list[Change]:
+    """The end of a claim whose request was answered. Should its process end before the answer has left, a balancer asks
+    the next one, which finds for a moment that it was.
+    """
+    if claim is None:
+        return []
+    key = _claim_key(claim)
+    return [Put(key, _answer_mark(claim), MOMENT) if claim.request else Drop(key)]
+
+
+def _answer_mark(claim: Claim) -> bytes:
+    """For any other request it is the claim of a process that is not there."""
+    return f"answered {claim.request}".encode()
 
 
 def _alive(process: str) -> str:

@@ -207,7 +207,8 @@ class Jobs:
     async def _save_end(self, job: Job, events: bytes) -> bool:
         stored = job.draft.stored()
         append_to = job.draft.conversation if stored.response["status"] in {"completed", "incomplete"} else None
-        return await self._store.save(stored, append_to=append_to, events=events, leased_by=job.run)
+        claim = job.draft.claim
+        return await self._store.save(stored, append_to=append_to, events=events, leased_by=job.run, claim=claim)
 
     def _ended(self, app: web.Application, job: Job, last: Sequence[bytes], *, kept: bool) -> None:
         if not kept:

@@ -203,6 +203,10 @@ class ResponsesBuilder(OutputBuilder):
         self.response = self._snapshot("cancelled")
         return [*events, self._event("response.failed", response=self.response)]
 
+    def take_back(self) -> None:
+        """Its last event, which was just built, does not leave: another one takes its place."""
+        self._sequence -= 1
+
     def pulse(self) -> list[WireEvent]:
         return []
 

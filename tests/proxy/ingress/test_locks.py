@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 from openai import AsyncOpenAI, BadRequestError
 from structlog.testing import capture_logs
@@ -20,9 +22,11 @@ from proxy.stores.keyed import KeyedStore
 from proxy.stores.memory import MemoryKeyValue
 from tests.support.clock import Clock
 from tests.support.fake_redis import FakeRedis
+from tests.support.http_client import client
 from tests.support.memory_backend import Script
 from tests.support.patience import PATIENCE
 from tests.support.redis_server import SERVERS, redis_server
+from tests.support.responses_grammar import check_events
 from tests.support.talking import GatedBackend, talking
 
 # Seconds that a sign of life counts.
@@ -85,6 +89,69 @@ async def test_a_background_response_has_its_conversation_until_its_end_is_told(
         async for event in stream:
             if event.type == "response.completed":
                 await there.responses.create(model="m", input="2", conversation=made.id)
+
+
+class Lapsing(ConversationLocks):
+    """What it has taken is another's by the time of the answer, as for a process that stood still."""
+
+    async def take(self, owner: str, conversation_id: str, *, outlives: bool = False, request: str = "") -> Claim:
+        claim = await super().take(owner, conversation_id, outlives=outlives, request=request)
+        await self._store.release(claim)
+        await self._store.claim(Claim(conversation_id, owner, "another"), locks.LEASE)
+        return claim
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_who_has_lost_its_conversation_adds_nothing_to_it(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "ConversationLocks", Lapsing)
+    async with talking("one") as (openai, _):
+        made = await openai.conversations.create()
+        with pytest.raises(BadRequestError, match="Nothing of this answer was kept") as caught:
+            await openai.responses.create(model="m", input="1", conversation=made.id, store=kept)
+        assert caught.value.code == "conversation_locked"
+        assert [item async for item in openai.conversations.items.list(made.id)] == []
+
+
+async def test_a_stream_that_has_lost_its_conversation_ends_with_the_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "ConversationLocks", Lapsing)
+    async with client("one") as (session, url):
+        async with session.post(url + "/conversations") as response:
+            made = (await response.json())["id"]
+        body = {"model": "m", "input": "1", "conversation": made, "stream": True}
+        async with session.post(url + "/responses", json=body) as response:
+            events = [orjson.loads(line[6:]) for line in (await response.read()).splitlines() if line[:7] == b"data: {"]
+        assert check_events(events)["status"] == "failed"
+        assert events[-1]["error"]["code"] == "conversation_locked"
+        async with session.get(f"{url}/conversations/{made}/items") as response:
+            assert (await response.json())["data"] == []
+
+
+async def test_a_conversation_that_was_deleted_meanwhile_fails_no_answer(place: str) -> None:
+    async with two_servers(place, tries=1) as (here, backend, there):
+        made = await here.conversations.create()
+        async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+            body: Any = {"model": "m", "input": "1", "conversation": made.id, "store": False}
+            answer = group.create_task(here.responses.create(**body))
+            await backend.asked.wait()
+            await there.conversations.delete(made.id)
+            backend.gate.set()
+        assert answer.result().output_text == "one"
+
+
+async def test_a_request_that_the_balancer_repeats_is_not_answered_twice(place: str) -> None:
+    """nginx asks the next server where one ends before its answer has left, be it kept or not."""
+    names = [{"X-Tagcall-Request": digit * 32} for digit in "aab"]
+    async with two_servers(place, tries=1) as (here, backend, there):
+        backend.gate.set()
+        made = await here.conversations.create()
+        body: Any = {"model": "m", "input": "Yes", "conversation": made.id}
+        await here.responses.create(**body, extra_headers=names[0])
+        with pytest.raises(BadRequestError) as caught:
+            await there.responses.create(**body, extra_headers=names[1])
+        assert caught.value.code == "conversation_locked"
+        assert len([item async for item in there.conversations.items.list(made.id)]) == 2
+        await there.responses.create(**body, extra_headers=names[2])
+        assert len([item async for item in there.conversations.items.list(made.id)]) == 4
 
 
 async def test_a_server_that_stops_leaves_nothing_locked(place: str) -> None:

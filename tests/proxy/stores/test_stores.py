@@ -237,6 +237,35 @@ async def test_a_claim_of_a_process_that_gives_no_sign_of_life_is_anybodys(store
     assert 590 < await store.claimed_for(lasting) <= 600
 
 
+async def test_only_who_has_the_conversation_adds_to_it_and_that_ends_its_claim(store: ResponseStore) -> None:
+    await store.save_conversation(CONVERSATION)
+    mine, yours = Claim("conv_1", "me", "a"), Claim("conv_1", "me", "b")
+    assert await store.claim(mine, 60)
+    assert not await store.save(SECOND, append_to="conv_1", claim=yours)
+    assert not await store.add_items("conv_1", "me", ITEMS, claim=yours)
+    assert await store.load("resp_2", "me") is None
+    assert await store.save(RESPONSE, append_to="conv_1", claim=mine)
+    assert await store.claim(yours, 60)
+    assert await store.add_items("conv_1", "me", ITEMS, claim=yours)
+    assert await store.claim(mine, 60)
+    assert await store.items("conv_1", "me") == (*RESPONSE.input, *RESPONSE.output, *ITEMS)
+    assert await store.delete_conversation("conv_1", "me")
+    assert not await store.add_items("conv_1", "me", ITEMS, claim=mine)
+    assert await store.save(SECOND, append_to="conv_1", claim=mine)
+
+
+async def test_a_request_that_was_answered_gets_its_conversation_not_again(store: ResponseStore) -> None:
+    await store.save_conversation(CONVERSATION)
+    first, again, other = (Claim("conv_1", "me", token, "p", request) for token, request in ("ax", "bx", "cy"))
+    await store.sign("p", 60)
+    assert await store.claim(first, 60)
+    assert await store.save(RESPONSE, append_to="conv_1", claim=first)
+    assert not await store.claim(again, 60)
+    assert await store.claim(other, 60)
+    await store.release(other)
+    assert await store.claim(again, 60)
+
+
 async def test_behind_a_hostile_id_there_is_nothing_to_claim(store: ResponseStore) -> None:
     claim = Claim("\ud800" * 1_000, "me", "a")
     assert await store.claim(claim, 60)
