@@ -15,7 +15,7 @@ from pathlib import Path
 # Where uv keeps such environments: `archive-v0/...` and `environments-v2/...` below its cache, wherever that is.
 _OF_UV = re.compile(r"(archive|environments)-v\d+")
 # The extras that a user may have asked for; what was asked for is known by what is here.
-EXTRAS = ("codex", "demo", "pdf", "redis")
+EXTRAS = ("codex", "demo", "otel", "pdf", "redis")
 _OF_EXTRA = re.compile(r"([\w.-]++).*\bextra\s*==\s*['\"](\w+)['\"]")
 
 

@@ -98,6 +98,8 @@ class BackendKind:
     """What answers then, as a part of a sentence."""
     address: str | None = None
     """What is written behind the kind and a colon, as `DIR` or `//HOST:PORT`; None: nothing is."""
+    provider: str = "openai"
+    """Who gives the models, as OpenTelemetry's conventions name it: by the form of what is spoken with them."""
     profile: str = "frontier"
     """The prompt profile of its models, by name, where the settings name none."""
     make: Callable[[BackendSettings], TextBackend]

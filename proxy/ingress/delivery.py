@@ -43,6 +43,7 @@ from .models import MODELS
 from .rate_limits import RATE_LIMITS
 from .readiness import READINESS
 from .request_log import RequestLog
+from .spans import spanned
 from .state import BACKEND, KEYS, REQUEST_LOG, TURN_OPTIONS
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
@@ -142,8 +143,11 @@ async def deliver(app: web.Application, exchange: Exchange, sink: Sink, entry: R
     wanted = replace(
         asked, model=app[MODELS].behind(asked.model), owner=exchange.owner, names=asked.names | {exchange.builder.id}
     )
-    with app[INSPECTION].turn(entry, wanted) as record:
-        await _deliver(app, replace(exchange, turn=wanted), sink, entry, record)
+    with (
+        app[INSPECTION].turn(entry, wanted) as record,
+        spanned(app, entry, asked, wanted.model, exchange.builder) as builder,
+    ):
+        await _deliver(app, replace(exchange, turn=wanted, builder=builder), sink, entry, record)
 
 
 async def _deliver(app: web.Application, exchange: Exchange, sink: Sink, entry: RequestLog, record: TurnRecord) -> None:

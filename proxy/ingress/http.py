@@ -10,6 +10,7 @@ from typing import Protocol
 
 from aiohttp import web
 
+from ..backends import find_kind
 from ..contracts import ResponseStore, TextBackend
 from ..errors import ApiError, RequestError
 from ..ids import mint_id
@@ -35,6 +36,7 @@ from .rate_limits import RATE_LIMITS, RateLimits
 from .readiness import READINESS, Readiness
 from .request_log import RequestLog, client_name, log
 from .routes import KEYLESS, call_handler, canonical_path
+from .spans import add_spans
 from .state import (
     ACTIVITY,
     ADMISSION,
@@ -198,6 +200,8 @@ class IngressSettings(Protocol):
     @property
     def host(self) -> str: ...
     @property
+    def backend(self) -> str: ...
+    @property
     def allow_host(self) -> Sequence[str]: ...
     @property
     def allow_origin(self) -> Sequence[str]: ...
@@ -252,6 +256,7 @@ def create_app(
     metrics.watch(lambda: readiness.trouble is None, lambda: store.up)
     app[MODELS] = models = ModelList(backend, dict(settings.alias), settings.model)
     app.cleanup_ctx.append(models.run)
+    add_spans(app, find_kind(settings.backend).provider)
     app[REASONING_CONTENT] = settings.reasoning_content
     app[DIALECT] = settings.dialect
     app[LOOP_GUARD] = settings.loop_guard

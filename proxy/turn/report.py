@@ -110,6 +110,12 @@ class TurnReport:
         self.markup[why] += 1
 
     @property
+    def reasons(self) -> list[str]:
+        """Why anything of it did not leave as it was written, or was asked for anew."""
+        noted = {note.reason for note in self.notes if note.reason is not Reason.GOOD}
+        return sorted({*noted, *self.again})
+
+    @property
     def difference(self) -> str | None:
         """Why the client has another conversation now than the backend; None when it has not."""
         differences = {

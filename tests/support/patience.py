@@ -39,6 +39,7 @@ DEADLINES = (
     "proxy.ingress.event_stream.SHORT_HEARTBEAT",
     "proxy.ingress.event_stream.WRITE_DEADLINE",
     "proxy.ingress.models.FIRST_WAIT",
+    "proxy.ingress.spans.FAREWELL",
     "proxy.ingress.websocket.responses.HEAD_WAIT",
     "proxy.ingress.websocket.socket.PING_INTERVAL",
     "proxy.ingress.websocket.socket.WRITE_DEADLINE",

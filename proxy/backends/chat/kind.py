@@ -74,6 +74,9 @@ CHAT_SERVER = BackendKind(
     make=_make,
     check_model=_examine,
 )
-LOCAL: Mapping[str, BackendKind] = dict.fromkeys(
-    LOCAL_SERVERS, replace(CHAT_SERVER, help="the one of that name on this machine, at its usual port", address=None)
-)
+LOCAL: Mapping[str, BackendKind] = {
+    name: replace(
+        CHAT_SERVER, help="the one of that name on this machine, at its usual port", address=None, provider=name
+    )
+    for name in LOCAL_SERVERS
+}

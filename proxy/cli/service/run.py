@@ -28,8 +28,11 @@ SYSTEMS: Mapping[str, Callable[[ServiceJob], Service]] = {
     "win32": scheduler.service,
 }
 
-# What of the environment a service gets as well: it starts with hardly any, and codex is found by PATH.
-PASSED_ON = re.compile(r"PATH|XDG_(DATA|CONFIG)_HOME|TAGCALL_(?!TEST_)\w+|SSL_CERT_(FILE|DIR)|(?i:\w+_proxy)")
+# What of the environment a service gets as well: it starts with hardly any, and codex is found by PATH. The headers of
+# OpenTelemetry hold keys, and others can read the service's file.
+PASSED_ON = re.compile(
+    r"PATH|XDG_(DATA|CONFIG)_HOME|TAGCALL_(?!TEST_)\w+|OTEL_(?!\w*HEADERS)\w+|SSL_CERT_(FILE|DIR)|(?i:\w+_proxy)"
+)
 
 
 def run_service(action: str, flags: Sequence[str], settings: Settings, *, start: bool = False) -> int:

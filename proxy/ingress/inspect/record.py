@@ -242,7 +242,7 @@ class TurnRecord:
             "question": self.question,
             "tools": len(self.report.tools),
             "attempts": self.report.attempt + 1,
-            "reasons": sorted({each.note.reason.value for each in self.blocks} | set(self.report.again)),
+            "reasons": self.report.reasons,
             "calls": [each.row for each in self.marks],
             "first_seconds": _since(self.began, self.first),
             "seconds": _since(self.began, self.over),

@@ -143,3 +143,14 @@ def test_the_command_is_found_again_from_anywhere(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(sys, "argv", ["./tagcall"])
     assert run.own_command() == [str(program)]
     assert subprocess.run(run.own_command(), check=False).returncode == 0
+
+
+def test_a_service_exports_spans_where_its_user_does_and_no_key_stands_in_its_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run, "own_command", lambda: ["tagcall"])
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "Authorization=Basic my-key")
+    environment = run.job([]).environment
+    assert environment["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://127.0.0.1:4318"
+    assert "my-key" not in str(environment)

@@ -1,0 +1,73 @@
+"""OpenTelemetry: one span a turn, by the semantic conventions for generative AI, exported by OTLP over HTTP.
+
+wanted         whether the environment asks for spans, and what keeps them from leaving
+attributes     what a span says: names and numbers; pure
+span_messages  what it says of the words, where they are asked for; pure
+heard_builder  a builder that is listened to
+turn_spans     the SDK, and one turn's way through it: all that loads OpenTelemetry
+
+Nothing of it is loaded unless the environment asks for spans.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from ...contracts import TurnRequest
+from ...logs import tell
+from ..request_log import RequestLog
+from .wanted import captures_content, hindrance, wants_spans
+
+if TYPE_CHECKING:
+    from ...wire.builder import AnswerBuilder
+    from .turn_spans import TurnSpans
+
+# Seconds for the last spans, once the server stops.
+FAREWELL = 5.0
+
+SPANS: web.AppKey[TurnSpans | None] = web.AppKey("spans")
+
+
+def add_spans(app: web.Application, provider: str, environ: Mapping[str, str] = os.environ) -> None:
+    """Has the turns of `app` exported, if `environ` asks for it. `provider` is who gives the models, by its name in
+    the conventions. Says so where it is asked for and cannot be.
+    """
+    app[SPANS] = None
+    if not wants_spans(environ):
+        return
+    if (sentence := hindrance(environ)) is not None:
+        tell(f"tagcall: {sentence}")
+        return
+    from .turn_spans import TurnSpans  # noqa: PLC0415 -- an extra, and time that only those pay who ask for it
+
+    app[SPANS] = spans = TurnSpans(provider, content=captures_content(environ))
+
+    async def leave(_: web.Application) -> AsyncIterator[None]:
+        yield
+        await asyncio.to_thread(spans.close, FAREWELL)
+
+    app.cleanup_ctx.append(leave)
+
+
+@contextmanager
+def spanned(
+    app: web.Application, entry: RequestLog, asked: TurnRequest, model: str, builder: AnswerBuilder
+) -> Iterator[AnswerBuilder]:
+    """One turn, as a span where spans are wanted. `model` is the one that answers what was `asked`; the builder that is
+    given in place of `builder` is to make the answer.
+    """
+    spans = app[SPANS]
+    if spans is None:
+        yield builder
+        return
+    with spans.turn(entry, asked, model, builder) as heard:
+        yield heard
+
+
+__all__ = ["SPANS", "add_spans", "spanned"]
