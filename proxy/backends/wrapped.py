@@ -29,6 +29,10 @@ class WrappedBackend:
         return self._backend.heeds(model)
 
     @property
+    def takes_items(self) -> bool:
+        return self._backend.takes_items
+
+    @property
     def keeps_conversations(self) -> bool:
         return self._backend.keeps_conversations
 

@@ -236,6 +236,11 @@ class TextBackend(Protocol):
     def stream(self, prompt: Prompt) -> AbstractAsyncContextManager[AsyncIterator[Sequence[BackendEvent]]]: ...
 
     @property
+    def takes_items(self) -> bool:
+        """Whether it mostly looks at a prompt's `items`, else at its `parts`. Of a long one both take long to make."""
+        return True
+
+    @property
     def keeps_conversations(self) -> bool:
         """Whether an answer that is written otherwise than the prompt asks costs it the conversation."""
         return False

@@ -41,17 +41,28 @@ def is_long(request: TurnRequest, characters: int) -> bool:
 
 
 class OffloadIfLong:
-    """The work for one request with so many `characters`. `judges`: answers may have calls, which are to be judged."""
+    """The work for one request with so many `characters`. `judges`: answers may have calls, which are to be judged.
 
-    def __init__(self, request: TurnRequest, offload: Offload, *, characters: int, judges: bool) -> None:
+    `takes_items` is the backend's.
+    """
+
+    def __init__(
+        self, request: TurnRequest, offload: Offload, *, characters: int, judges: bool, takes_items: bool
+    ) -> None:
         self._owner = request.owner
         self._offload = offload
         self._prepares = is_long(request, characters)
         self._judges = judges and characters > JUDGED_AT_ONCE
+        self._takes_items = takes_items
 
     async def made(self, make: Callable[[], Prompt]) -> Prompt:
-        """The prompt that `make` returns."""
-        return await self._offload(self._owner, lambda: _whole(make())) if self._prepares else make()
+        """The prompt that `make` returns. Of a long one the form is made that its backend takes."""
+        return await self._offload(self._owner, lambda: self._whole(make())) if self._prepares else make()
+
+    def _whole(self, prompt: Prompt) -> Prompt:
+        for form in [item.parts for item in prompt.items] if self._takes_items else [prompt.parts]:
+            len(form)
+        return prompt
 
     async def received(
         self, receive: Callable[[Sequence[BackendEvent]], list[TurnEvent]], batch: Sequence[BackendEvent]
@@ -89,10 +100,3 @@ def _parts(batch: Sequence[BackendEvent]) -> Iterator[list[BackendEvent]]:
         room -= len(text) - start
     if part:
         yield part
-
-
-def _whole(prompt: Prompt) -> Prompt:
-    """`prompt` with both its forms made: which one its backend will look at is not known here."""
-    for form in (prompt.parts, *(item.parts for item in prompt.items)):
-        len(form)
-    return prompt

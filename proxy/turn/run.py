@@ -68,7 +68,8 @@ class Turn:
         self._gate = CallGate(plan, mint) if plan.reads_calls else None
         self._prompts = Prompts(plan, report, CallHold(plan, backend, report))
         self._offload = OffloadIfLong(
-            plan.request, plan.options.offload, characters=characters, judges=plan.offers
+            plan.request, plan.options.offload,
+            characters=characters, judges=plan.offers, takes_items=backend.takes_items,
         )  # fmt: skip
         self._usage = Usage()
         self._room = AnswerRoom(plan.options.max_answer)

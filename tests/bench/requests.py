@@ -14,7 +14,7 @@ from typing import Any, Self
 import orjson
 
 from prompts import PROFILES
-from proxy.backends.codex.requests import thread_params, turn_params
+from proxy.backends.codex.requests import inject_params, thread_params, turn_params
 from proxy.contracts import BackendEvent, Health, Load, Model, Prompt, TurnEnded
 from proxy.turn import CallKeys, CallRelease, TurnOptions, TurnReport, run_turn
 from proxy.wire.json_body import parse_json_object
@@ -96,7 +96,9 @@ class Sink:
     @asynccontextmanager
     async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
         orjson.dumps(thread_params(prompt, "/", None))
-        orjson.dumps(turn_params("thread", prompt, prompt.parts))
+        *old, asked = prompt.items
+        orjson.dumps(inject_params("thread", old))
+        orjson.dumps(turn_params("thread", prompt, asked.parts))
         yield self._end()
 
     async def _end(self) -> AsyncIterator[Sequence[BackendEvent]]:
@@ -105,6 +107,7 @@ class Sink:
     def heeds(self, model: str) -> frozenset[str]:
         return frozenset()
 
+    takes_items: bool = True
     keeps_conversations: bool = False
 
     def holds(self, schema: str) -> bool:

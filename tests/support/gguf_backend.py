@@ -129,6 +129,7 @@ class GgufBackend:
     def heeds(self, model: str) -> frozenset[str]:
         return frozenset()
 
+    takes_items: bool = True
     keeps_conversations: bool = False
 
     def holds(self, schema: str) -> bool:

@@ -35,6 +35,10 @@ class MemoryBackend:
     keeps_conversations: bool = False
     problem: str | None = None
 
+    @property
+    def takes_items(self) -> bool:
+        return True
+
     def heeds(self, model: str) -> frozenset[str]:
         return self.heeded
 

@@ -272,6 +272,10 @@ class ChatBackend:
         return frozenset({"temperature", "top_p", "seed"})
 
     @property
+    def takes_items(self) -> bool:
+        return not self._manner.flat
+
+    @property
     def keeps_conversations(self) -> bool:
         return False  # its cache goes by the text, whatever it answered
 

@@ -171,6 +171,10 @@ class CodexBackend:
         return frozenset({*verbosity, "phase"} if self._keeps_lanes else verbosity)
 
     @property
+    def takes_items(self) -> bool:
+        return self._keeps_lanes
+
+    @property
     def keeps_conversations(self) -> bool:
         return self._keeps_lanes
 

@@ -78,7 +78,10 @@ async def test_what_takes_long_is_read_elsewhere(request_: TurnRequest, answer: 
     assert apart.text == (await play(answer, request=request)).text
 
 
-async def test_all_of_a_long_prompt_is_made_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("items", [True, False], ids=["as items", "as one text"])
+async def test_what_a_backend_takes_of_a_long_prompt_is_made_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, items: bool
+) -> None:
     made = list[str]()
     where = ["here"]
 
@@ -97,10 +100,11 @@ async def test_all_of_a_long_prompt_is_made_elsewhere(monkeypatch: pytest.Monkey
             where[0] = "here"
 
     monkeypatch.setattr("proxy.turn.prompting.Deferred", deferred)
+    monkeypatch.setattr(MemoryBackend, "takes_items", items)
     outcome = await play("Hello.", request=ask("x" * (PREPARED_AT_ONCE + 1)), options=keyless_model(offload=offload))
-    assert outcome.backend.prompts[0].parts
-    assert outcome.backend.prompts[0].items
-    assert made == ["elsewhere", "elsewhere"]
+    taken = outcome.backend.prompts[0].items if items else outcome.backend.prompts[0].parts
+    assert taken
+    assert made == ["elsewhere"], "the other form costs nothing"
 
 
 async def test_a_long_request_with_a_schema_that_is_none_fails_as_a_short_one_does() -> None:
