@@ -51,6 +51,12 @@ def test_another_name_is_told() -> None:
     )
 
 
+def test_blanks_round_the_values_of_a_list_are_no_part_of_them() -> None:
+    settings = load({}, {"TAGCALL_MODEL": " first, second ,third", "TAGCALL_ALLOW_HOST": "notes.lan , other.lan"})
+    assert settings.model == ("first", "second", "third")
+    assert settings.allow_host == ("notes.lan", "other.lan")
+
+
 KUBERNETES = {
     "TAGCALL_SERVICE_HOST": "10.0.0.1",
     "TAGCALL_SERVICE_PORT": "8787",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import aiohttp
 import orjson
 import pytest
 
+from proxy.errors import RequestError
+from proxy.ingress.admission import Admission
 from proxy.ingress.inspect.page import OPEN, ROOM
 from proxy.ingress.routes import KEYLESS, ROUTES, UNSERVED
 from proxy.logs import configure
@@ -98,12 +100,33 @@ async def test_a_foreign_page_starts_no_turn_even_when_it_sends_just_what_a_clie
         (b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n", 400),
         (b"GET /healthz HTTP/1.0\r\n\r\n", 421),
         (b"GET /healthz HTTP/1.1\r\nHost: LOCALHOST.:1\r\nConnection: close\r\n\r\n", 200),
+        (b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", 200),
+        (b"GET /healthz HTTP/1.1\r\nHost: [::1]:1\r\nConnection: close\r\n\r\n", 200),
+        # A page may have an address of its own as its host, where it is served from another machine.
+        (b"GET /healthz HTTP/1.1\r\nHost: 192.0.2.1\r\nConnection: close\r\n\r\n", 421),
+        (b"GET /healthz HTTP/1.1\r\nHost: [2001:db8::1]:1\r\nConnection: close\r\n\r\n", 421),
     ],
 )
 async def test_a_host_is_one_and_ours_wherever_it_stands(head: bytes, status: int) -> None:
     async with serving() as (_, _, url):
         answer = await raw(url, head)
     assert int(answer.split()[1]) == status
+
+
+@pytest.mark.parametrize(
+    ("bound", "host", "served"),
+    [
+        ("127.0.0.1", "192.0.2.1:8787", False), ("127.0.0.1", "[2001:db8::1]", False), ("127.0.0.1", "127.0.0.1", True),
+        ("localhost", "192.0.2.1", False), ("::1", "[::1]:8787", True), ("127.8.8.8", "127.8.8.8", True),
+        ("127.8.8.8", "192.0.2.1", False), ("0.0.0.0", "192.0.2.1:8787", True), ("::", "[2001:db8::1]", True),
+        ("192.0.2.1", "192.0.2.2", True), ("0.0.0.0", "evil.example", False), ("notes.lan", "Notes.LAN:8787", True),
+        ("0.0.0.0", "[evil.example]", False), ("0.0.0.0", "192.0.2.1:8787:1", False),
+    ],
+)  # fmt: skip
+def test_an_address_is_a_host_where_the_network_is_let_in(bound: str, host: str, served: bool) -> None:
+    with nullcontext() if served else pytest.raises(RequestError, match="not served here") as refused:
+        Admission(bind_host=bound).check_host(host)
+    assert refused is None or refused.value.status == 421
 
 
 @pytest.mark.parametrize(
