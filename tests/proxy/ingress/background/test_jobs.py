@@ -22,8 +22,8 @@ from proxy.stores.journal import OwnJournal
 from proxy.stores.key_value import NOTHING, Change
 from proxy.stores.keyed import KeyedStore
 from proxy.stores.memory import MemoryKeyValue
-from proxy.wire.responses.builder import ResponsesBuilder
 from proxy.wire.responses.request import parse_responses_request
+from proxy.wire.responses.responses_builder import ResponsesBuilder
 from tests.support.patience import PATIENCE
 from tests.support.talking import GatedBackend, SilentBackend
 
