@@ -18,8 +18,6 @@ from tests.support.endpoint import Endpoint, calls_of, serving
 from tests.support.responses_grammar import check_events
 from tests.support.scripted_model import Refusal, ScriptedModel
 
-pytestmark = pytest.mark.timeout(120)
-
 every_backend = pytest.mark.parametrize("stack", BACKENDS_UNDER_TEST, ids=lambda stack: stack.name)
 every_codex_with_lanes = pytest.mark.parametrize(
     "stack",

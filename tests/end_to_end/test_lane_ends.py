@@ -26,10 +26,7 @@ TOOLS: Any = [{"type": "function", "name": "read_note", "parameters": {"type": "
 HELLO: Any = {"role": "user", "content": "Hello."}
 AND: Any = {"role": "user", "content": "And?"}
 
-pytestmark = [
-    pytest.mark.parametrize("codex", LANED, ids=lambda codex: codex.version),
-    pytest.mark.timeout(120),
-]
+pytestmark = pytest.mark.parametrize("codex", LANED, ids=lambda codex: codex.version)
 
 
 class Wire:

@@ -19,10 +19,7 @@ from tests.support.scripted_model import Message, Reasoning, Reply, ScriptedMode
 
 LANED = [program for program in installed_programs() if program.supported]
 
-pytestmark = [
-    pytest.mark.parametrize("codex", LANED, ids=lambda codex: codex.version),
-    pytest.mark.timeout(120),
-]
+pytestmark = pytest.mark.parametrize("codex", LANED, ids=lambda codex: codex.version)
 
 TOOLS: Any = [
     {"type": "function", "name": "read_note", "description": "Read a note.", "strict": False,

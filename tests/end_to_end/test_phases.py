@@ -19,10 +19,7 @@ PHASES_SINCE = (0, 163)
 
 TOLD = [program for program in installed_programs() if release_of(program.version) >= PHASES_SINCE]
 
-pytestmark = [
-    pytest.mark.parametrize("codex", TOLD, ids=lambda codex: codex.version),
-    pytest.mark.timeout(120),
-]
+pytestmark = pytest.mark.parametrize("codex", TOLD, ids=lambda codex: codex.version)
 
 SAID = [("commentary", "I look."), ("final_answer", "Done.")]
 GO: Any = {"role": "user", "content": "Go."}

@@ -44,7 +44,7 @@ def never(params: RpcObject) -> None:
 async def test_a_request_gets_its_own_answer() -> None:
     server = FakeAppServer(double=lambda params: {"n": 2 * params["n"]})
     async with running(server) as client, asyncio.TaskGroup() as group:
-        tasks = [group.create_task(client.request("double", {"n": n}, deadline=5)) for n in range(100)]
+        tasks = [group.create_task(client.request("double", {"n": n}, deadline=PATIENCE)) for n in range(100)]
     assert [task.result() for task in tasks] == [{"n": 2 * n} for n in range(100)]
 
 
@@ -54,7 +54,7 @@ async def test_an_error_answer_is_raised_with_its_parts() -> None:
 
     async with running(FakeAppServer(ask=refuse)) as client:
         with pytest.raises(RpcAnswerError) as failed:
-            await client.request("ask", deadline=5)
+            await client.request("ask", deadline=PATIENCE)
     assert (failed.value.code, failed.value.message, failed.value.data) == (-32602, "too large", {"max": 1})
 
 
@@ -70,14 +70,14 @@ async def test_an_answer_after_its_deadline_is_dropped() -> None:
         with pytest.raises(RpcDeadlineError):
             await client.request("ask", deadline=0.01)
         server.write({"id": server.requests("ask")[0]["id"], "result": {"late": True}})
-        assert await client.request("next", deadline=5) == {}
+        assert await client.request("next", deadline=PATIENCE) == {}
 
 
 async def test_requests_in_flight_are_bounded_and_go_in_order() -> None:
     server = FakeAppServer(ask=never)
     async with running(server, limit=RequestLimit(2)) as client, asyncio.TaskGroup() as group:
         for n in range(4):
-            group.create_task(client.request("ask", {"n": n}, deadline=5))
+            group.create_task(client.request("ask", {"n": n}, deadline=PATIENCE))
         await server.wait_for("ask", 2)
         await asyncio.sleep(0)
         assert [it["params"]["n"] for it in server.requests("ask")] == [0, 1]
@@ -90,7 +90,7 @@ async def test_requests_in_flight_are_bounded_and_go_in_order() -> None:
 async def test_a_posted_request_needs_no_slot_and_no_answer() -> None:
     server = FakeAppServer(ask=never, interrupt=never)
     async with running(server, limit=RequestLimit(1)) as client, asyncio.TaskGroup() as group:
-        waiting = group.create_task(client.request("ask", deadline=5))
+        waiting = group.create_task(client.request("ask", deadline=PATIENCE))
         await server.wait_for("ask")
         client.post("interrupt", {"turn": "1"})
         assert (await server.wait_for("interrupt"))["params"] == {"turn": "1"}
@@ -108,7 +108,7 @@ async def test_an_overloaded_server_is_asked_again(monkeypatch: pytest.MonkeyPat
         return {"at": "last"}
 
     async with running(FakeAppServer(ask=busy_twice)) as client:
-        assert await client.request("ask", deadline=5) == {"at": "last"}
+        assert await client.request("ask", deadline=PATIENCE) == {"at": "last"}
 
 
 async def test_a_server_that_stays_overloaded_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,7 @@ async def test_a_server_that_stays_overloaded_is_given_up(monkeypatch: pytest.Mo
     server = FakeAppServer(ask=busy)
     async with running(server) as client:
         with pytest.raises(RpcAnswerError):
-            await client.request("ask", deadline=5)
+            await client.request("ask", deadline=PATIENCE)
     assert len(server.requests("ask")) == 8
 
 
@@ -148,7 +148,7 @@ async def test_nothing_can_be_asked_after_the_end() -> None:
     async with running(FakeAppServer()) as client:
         await client.close()
         with pytest.raises(RpcClosedError):
-            await client.request("ask", deadline=5)
+            await client.request("ask", deadline=PATIENCE)
         with pytest.raises(RpcClosedError):
             client.post("ask")
         with pytest.raises(RpcClosedError):
@@ -169,7 +169,7 @@ async def test_notifications_come_in_order_and_before_a_later_answer_is_seen() -
         running(server, lambda method, params: heard.append((method, params))) as client,
         asyncio.TaskGroup() as group,
     ):
-        asked = group.create_task(client.request("ask", deadline=5))
+        asked = group.create_task(client.request("ask", deadline=PATIENCE))
         await server.wait_for("ask")
         server.write({"method": "a", "params": {"n": 1}}, {"id": 1, "result": {}}, {"method": "b"})
         await asked
@@ -190,7 +190,7 @@ async def test_what_was_read_together_may_be_condensed_before_it_is_told() -> No
     async with client.running():
         server.write(*({"method": "said", "params": {"n": n}} for n in range(3)))
         server.tell("said", n=3)
-        await client.request("ask", deadline=5)
+        await client.request("ask", deadline=PATIENCE)
     assert told == [{"n": 2}, {"n": 3}]
 
 
@@ -203,7 +203,7 @@ async def test_the_other_sides_requests_are_answered_by_the_table_or_refused() -
     server = FakeAppServer()
     async with running(server, answer=answer) as client:
         server.write({"id": 0, "method": "approve", "params": {}}, {"id": "x", "method": "other"})
-        await client.request("anything", deadline=5)
+        await client.request("anything", deadline=PATIENCE)
     answers = [message for message in server.received if "method" not in message]
     assert answers[0] == {"id": 0, "result": {"decision": "decline"}}
     assert (answers[1]["id"], answers[1]["error"]["code"]) == ("x", -32601)
@@ -213,7 +213,7 @@ async def test_a_line_that_is_no_message_disturbs_nothing() -> None:
     server = FakeAppServer()
     async with running(server) as client:
         server.write([1, 2], "text")
-        assert await client.request("ask", deadline=5) == {}
+        assert await client.request("ask", deadline=PATIENCE) == {}
 
 
 async def test_what_the_body_raises_comes_out_as_it_is() -> None:
@@ -229,7 +229,7 @@ async def test_a_line_that_crashes_its_reader_disturbs_nothing() -> None:
     server = FakeAppServer()
     async with running(server, crash) as client:
         server.write({"method": "a"}, {"id": 0, "method": "b"})
-        assert await client.request("ask", deadline=5) == {}
+        assert await client.request("ask", deadline=PATIENCE) == {}
 
 
 @pytest.mark.parametrize("who", ["server", "client", "abort"])
@@ -242,7 +242,7 @@ async def test_the_end_is_told_once_and_before_the_transport_is_closed(who: str)
         on_end=lambda reason: ends.append((reason, server.closed.is_set())),
     )
     async with client.running():
-        await client.request("ask", deadline=5)
+        await client.request("ask", deadline=PATIENCE)
         if who == "server":
             server.end()
             await server.closed.wait()
@@ -278,7 +278,7 @@ async def test_lines_that_are_taken_at_once_stay_behind_those_that_wait() -> Non
             client.notify("count", {"n": n})
             if n % 4 == 3:
                 await asyncio.sleep(0)
-        await client.request("last", deadline=5)
+        await client.request("last", deadline=PATIENCE)
     assert [message["params"]["n"] for message in server.received if message["method"] == "count"] == [*range(20)]
 
 
@@ -335,10 +335,10 @@ async def test_a_request_at_once_passes_the_limit_and_is_not_repeated() -> None:
 
     server = FakeAppServer(ask=never, probe=busy)
     async with running(server, limit=RequestLimit(1)) as client, asyncio.TaskGroup() as group:
-        waiting = group.create_task(client.request("ask", deadline=5))
+        waiting = group.create_task(client.request("ask", deadline=PATIENCE))
         await server.wait_for("ask")
         with pytest.raises(RpcAnswerError):
-            await client.request_at_once("probe", deadline=5)
+            await client.request_at_once("probe", deadline=PATIENCE)
         server.write({"id": 1, "result": {}})
     assert waiting.result() == {}
     assert len(server.requests("probe")) == 1
