@@ -38,6 +38,12 @@ install = @$(call step,$(1),$(PIP) --quiet uv && $(UV) $(these) || { $(PIP) --up
 # A program that is started a hundred times by the tests is not compiled each time, whatever the surrounding says.
 unexport PYTHONDONTWRITEBYTECODE
 
+# The tests of `make test`: all that needs nothing else installed.
+CORE := not (agents or browser or clients or codex or growth or install or llama or redis or whole)
+
+# For `make test-newest`: the newest Python that starts here. NEWEST_PYTHON=PATH takes another.
+NEWEST_PYTHON ?= $(shell for minor in 16 15 14 13 12 11; do python3.$$minor -c '' 2>/dev/null && echo python3.$$minor && break; done)
+
 # Programs that `make test-codex` runs, besides the one from PyPI.
 CODEX_VERSIONS := 0.89.0 0.169.0
 NPM_CODEX := node_modules/@openai/codex/bin/codex.js
@@ -46,7 +52,7 @@ newest = $(or $(NEWEST),$(shell npm view @openai/codex version))
 CLIENTS := tests/end_to_end/clients
 AGENTS := tests/end_to_end/agents
 
-.PHONY: release-check release-pins demo serve login doctor setup test test-properties test-codex codex-newest test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench bench-compare soak storm eval-model real-model codex-versions clients agents clean
+.PHONY: release-check release-pins demo serve login doctor setup test test-newest test-properties test-codex codex-newest test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench bench-compare soak storm eval-model real-model codex-versions clients agents clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(TAGCALL) demo
@@ -64,7 +70,12 @@ setup: .venv/.codex      ## log in, look whether all is there, and say what to e
 	@$(TAGCALL) setup
 
 test: .venv/.dev         ## the core of the test suite, a process a core: all that needs nothing else installed
-	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not (agents or browser or clients or codex or growth or install or llama or redis or whole)'
+	@$(BIN)/python -m pytest -n logical --dist worksteal -m '$(CORE)'
+
+test-newest: .venv/.dev  ## the core in an environment of its own: the newest Python here, and the newest of all packages
+	@rm -rf .newest && $(BIN)/uv venv --quiet --python $(NEWEST_PYTHON) .newest
+	@$(BIN)/uv pip install --quiet --upgrade --python .newest --editable '.[codex,demo,pdf,redis]' --group dev
+	@.newest/bin/python -m pytest -n logical --dist worksteal -m '$(CORE)'
 
 test-properties: .venv/.dev  ## the property tests of the core once more, each with many examples, and whole what it samples
 	@TAGCALL_TEST_EXAMPLES=200 $(BIN)/python -m pytest -n logical -m '(hypothesis or whole) and not growth'
@@ -202,4 +213,4 @@ release-pins: .venv/.install  ## write the versions and hashes of what builds an
 	$(call install,llama.cpp,codex,model)
 
 clean:
-	@rm -rf .venv .cache .node $(CLIENTS)/node_modules $(AGENTS)/node_modules build dist mutants
+	@rm -rf .venv .newest .cache .node $(CLIENTS)/node_modules $(AGENTS)/node_modules build dist mutants
