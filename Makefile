@@ -73,7 +73,7 @@ test: .venv/.dev         ## the core of the test suite, a process a core: all th
 	@$(BIN)/python -m pytest -n logical --dist worksteal -m '$(CORE)'
 
 test-newest: .venv/.dev  ## the core in an environment of its own: the newest Python here, and the newest of all packages
-	@rm -rf .newest && $(BIN)/uv venv --quiet --python $(NEWEST_PYTHON) .newest
+	@rm -rf .newest && $(BIN)/uv venv --quiet --seed --python $(NEWEST_PYTHON) .newest
 	@$(BIN)/uv pip install --quiet --upgrade --python .newest --editable '.[codex,demo,pdf,redis]' --group dev
 	@.newest/bin/python -m pytest -n logical --dist worksteal -m '$(CORE)'
 
@@ -204,7 +204,7 @@ release-pins: .venv/.install  ## write the versions and hashes of what builds an
 	$(call install,What makes the site,,site)
 
 .venv/.mutants: .venv/bin/python pyproject.toml constraints.txt
-	$(call install,What changes the code for the tests,codex demo,dev mutants)
+	$(call install,What changes the code for the tests,codex demo,dev mutants servers)
 
 .venv/.servers: .venv/bin/python pyproject.toml constraints.txt
 	$(call install,Redis and Valkey,codex,servers)
