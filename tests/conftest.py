@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import re
 import sys
@@ -57,14 +58,6 @@ def _closed_network() -> None:
             os.environ[name] = value
 
 
-@pytest.fixture(autouse=True)
-def _nothing_remembered() -> None:
-    """With mutants each test asks the code itself: what one before it left in a cache would hide a change."""
-    if "MUTANT_UNDER_TEST" in os.environ:
-        for cache in _caches():
-            cache.cache_clear()
-
-
 @functools.cache
 def _caches() -> list[functools._lru_cache_wrapper[object]]:
     modules = [
@@ -109,21 +102,32 @@ async def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(autouse=True)
-def _habits(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def _habits(_own_data_folder: None) -> Iterator[Path]:
     """A server of a test's own process knows of its models that they never write the key, as their scripts do not.
 
-    Of another process nothing is known, whatever the test before has shown.
+    Yields the file in which one of another process keeps what it has learnt.
     """
-    habits_file(default_call_key_secret()).unlink(missing_ok=True)
-    monkeypatch.setattr(server, "KeptHabits", lambda path: FixedHabit(KeyHabit.NEVER))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "KeptHabits", lambda path: FixedHabit(KeyHabit.NEVER))
+        yield habits_file(default_call_key_secret())
 
 
+# One fixture for all of it, since every test pays for each.
 @pytest.fixture(autouse=True)
-def _logging_as_it_was() -> Iterator[None]:
-    """A command that is run in this process writes its log to a stream that ends with the test."""
+def _as_if_alone(_habits: Path) -> Iterator[None]:
+    """Of what the test before has done nothing is left: no file, no log to a stream that has ended with it."""
+    _habits.unlink(missing_ok=True)
+    if "MUTANT_UNDER_TEST" in os.environ:  # what is in a cache would hide a change
+        for cache in _caches():
+            cache.cache_clear()
     yield
     structlog.reset_defaults()
+
+
+def pytest_collection_finish() -> None:
+    """Who looks for garbage need not look through all that the run itself holds."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
