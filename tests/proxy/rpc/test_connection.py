@@ -60,6 +60,12 @@ def test_an_overlong_line_is_skipped_alone(lines: list[bytes], places: list[int]
     assert read == [line if len(line) <= 6 else LineSkipped("overlong", len(line)) for line in lines]
 
 
+@pytest.mark.parametrize("pieces", [[b"abcdef\n"], [b"abc", b"def\n"], [b"abcdef", b"\n"]])
+def test_a_line_may_have_just_so_many_bytes(pieces: list[bytes]) -> None:
+    splitter = LineSplitter(max_line=6)
+    assert [line for piece in pieces for line in splitter.split(piece)] == [b"abcdef"]
+
+
 def test_of_an_overlong_line_nothing_is_kept() -> None:
     splitter = LineSplitter(max_line=10)
     tracemalloc.start()

@@ -104,6 +104,26 @@ async def test_a_program_that_is_not_there_cannot_be_started(tmp_path: Path) -> 
         await ChildTransport.start(Launch([sys.executable], ENV, tmp_path / "nowhere"))
 
 
+async def test_a_program_is_looked_for_where_the_childs_own_path_leads(tmp_path: Path) -> None:
+    program = tmp_path / "greet-me"
+    program.write_text("#!/bin/sh\necho Hello\n")
+    program.chmod(0o755)
+    transport = await ChildTransport.start(Launch(["greet-me"], {"PATH": f"{tmp_path}{os.pathsep}{ENV['PATH']}"}))
+    assert await read_all(transport) == b"Hello\n"
+    await transport.close()
+    with pytest.raises(FileNotFoundError, match="greet-me is not a program"):
+        await ChildTransport.start(Launch(["greet-me"], ENV))
+
+
+async def test_what_would_have_to_wait_is_not_offered() -> None:
+    transport = await ChildTransport.start(python("import time; time.sleep(600)"))
+    assert transport.offer(b"x" * 2**20 + b"\n"), "the first has the pipe to itself"
+    assert not transport.offer(b"more\n")
+    transport.abort()
+    assert not transport.offer(b"more\n")
+    await transport.close()
+
+
 async def test_the_child_has_its_own_session_and_the_given_place(tmp_path: Path) -> None:
     code = "import os; print(os.getsid(0) == os.getpid(), os.getcwd(), os.environ.get('HOME'))"
     transport = await ChildTransport.start(Launch([sys.executable, "-c", code], ENV, tmp_path))

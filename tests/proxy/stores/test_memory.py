@@ -24,6 +24,12 @@ async def test_no_more_is_kept_than_fits_and_the_oldest_goes_first() -> None:
         assert await find_item(store, "msg_99", "me") is not None
 
 
+async def test_a_long_key_takes_its_room_too() -> None:
+    keys = MemoryKeyValue(max_bytes=2 * OVERHEAD + 1_500)
+    await keys.commit([Put("a" * 1_000, b"1", 1_000), Put("b" * 1_000, b"2", 1_000)])
+    assert (await keys.read("a" * 1_000), await keys.read("b" * 1_000)) == (None, b"2")
+
+
 async def test_for_want_of_room_nobody_loses_a_lease() -> None:
     now = 0.0
     keys = MemoryKeyValue(max_bytes=10_000, clock=lambda: now)
