@@ -67,6 +67,11 @@ class Given:
             self._entries.append(AssistantText("".join(self._text)))
             self._text.clear()
 
+    @property
+    def wrote_nothing(self) -> bool:
+        """Whether the model left no word."""
+        return not "".join(self._written).strip()
+
     def rewritten(self, *, held: bool) -> bool:
         """Whether it is anything else than what the model wrote, read to the letter.
 

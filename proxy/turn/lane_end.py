@@ -40,6 +40,9 @@ class LaneEnd:
                 pass
 
     def _rewritten(self) -> str | None:
+        if self._report.told_empty and self._given.wrote_nothing:
+            # A sentence of ours stands in the client's history where the model wrote nothing: that misleads nobody.
+            return None
         prompt = self._prompt if self._kept else None
         return "rewritten" if prompt and self._given.rewritten(held=prompt.calls_held) else None
 

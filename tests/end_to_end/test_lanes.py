@@ -144,16 +144,19 @@ def said_in(body: Mapping[str, Any]) -> list[Any]:
     return [(item["role"], [part["text"] for part in item["content"]]) for item in body["input"]]
 
 
+@pytest.mark.parametrize("told", ["empty", "sentence"])
 async def test_behind_an_empty_answer_a_conversation_keeps_its_thread(
-    model: ScriptedModel, codex: TestProgram, tmp_path: Path
+    model: ScriptedModel, codex: TestProgram, tmp_path: Path, told: str
 ) -> None:
+    """Whether the client sends back nothing, or the sentence that it got in place of nothing."""
     model.push(Reply([Message("Well.")]), Reply([Reasoning(["Hm."])]), Reply([Message("")]), Reply([Message("Oh.")]))
     conversation: list[Any] = []
-    async with serving(model, TestBackend(codex), tmp_path / "home", empty_answers="empty") as endpoint:
+    async with serving(model, TestBackend(codex), tmp_path / "home", empty_answers=told) as endpoint:
         for text in ("One.", "", "", "Two."):
             conversation.append({"role": "user", "content": "And?"})
             answer = await endpoint.client.responses.create(model="gpt-5.5", input=conversation, tools=TOOLS)
-            conversation += [{"role": "assistant", "content": answer.output_text}] if text else []
+            assert bool(answer.output_text) is bool(text or told == "sentence")
+            conversation += [{"role": "assistant", "content": answer.output_text}] if answer.output_text else []
     bodies = [dict(request.body) for request in model.requests]
     assert len({body["prompt_cache_key"] for body in bodies}) == 1
     assert all(holds(later, earlier) for earlier, later in pairwise(bodies))
