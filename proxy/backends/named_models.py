@@ -10,9 +10,12 @@ from ..contracts import Model
 
 def named_first(named: Sequence[Model], listed: Sequence[Model]) -> list[Model]:
     """Each once. A named one may be asked for whether or not the backend knows it."""
-    known = {model.id for model in listed}
+    known = {model.id: model for model in listed}
     names = {model.id for model in named}
     return [
-        *(replace(model, listed=model.id in known) for model in named),
+        *(
+            replace(model, listed=True, context=known[model.id].context) if model.id in known else model
+            for model in named
+        ),
         *(model for model in listed if model.id not in names),
     ]

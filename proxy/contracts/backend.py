@@ -179,12 +179,15 @@ BackendEvent = TextPiece | MessagePhase | MessageEnded | ReasoningPiece | Reason
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """`listed`: the backend itself tells of it. Another was named by whoever started the proxy."""
+    """`listed`: the backend itself tells of it. Another was named by whoever started the proxy. `context` is how many
+    tokens it reads, as its server tells, if any does.
+    """
 
     id: str
     created: int
     owned_by: str
     listed: bool = True
+    context: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,5 +9,6 @@ stream           pure: the bytes of an answer to backend events
 characters       pure: those that a server cut, put together again
 thinking         pure: reasoning that stands in the text, in front of the answer
 errors           pure: every failure and the client's answer to it
+context_size     how many tokens a model reads, as its server tells
 examination      what `doctor` finds out
 """

@@ -10,7 +10,7 @@ asked --head--> answering --its first word--> told --the end of its bytes--> ove
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from math import inf
@@ -31,6 +31,7 @@ from ...tracing import CURRENT
 from ..answers import DISCONNECTED, REFUSED, TIMEOUT, shutting_down, unavailable
 from ..named_models import named_first
 from .characters import read_whole
+from .context_size import size_of, sizes_in_use
 from .errors import Rejection, concession, failure, read_rejection
 from .requests import Manner, chat_body
 from .stream import ChatStream
@@ -284,11 +285,16 @@ class ChatBackend:
 
     async def models(self) -> Sequence[Model]:
         try:
-            self._listed = _models(await self.look(f"{self.url}/models"))
+            listed = await self.look(f"{self.url}/models")
+            self._listed = _models(listed, await self._sizes_in_use())
         except BackendError:
             if not (self._named or self._listed):
                 raise
         return named_first(self._named, self._listed)
+
+    async def _sizes_in_use(self) -> Mapping[str, int]:
+        # A service has no such paths; a server of one's own has the one or the other.
+        return {} if self.url.startswith("https:") else await sizes_in_use(self.look, self.url)
 
     async def health(self) -> Health:
         try:
@@ -353,11 +359,16 @@ async def _note_reuse(_: aiohttp.ClientSession, context: SimpleNamespace, __: ob
         context.trace_request_ctx.reused = True
 
 
-def _models(listed: Any) -> list[Model]:  # noqa: ANN401 -- whatever a server sends
+def _models(listed: Any, in_use: Mapping[str, int]) -> list[Model]:  # noqa: ANN401 -- whatever a server sends
     rows = listed.get("data") if isinstance(listed, dict) else listed
     rows = rows if isinstance(rows, list) else []
     return [
-        Model(row["id"], created if isinstance(created := row.get("created"), int) else 0, "backend")
+        Model(
+            row["id"],
+            created if isinstance(created := row.get("created"), int) else 0,
+            "backend",
+            context=in_use.get(row["id"]) or size_of(row),
+        )
         for row in rows
         if isinstance(row, dict) and isinstance(row.get("id"), str) and row["id"]
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 import orjson
 
@@ -34,10 +33,6 @@ _TOOL = {
         "parameters": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
     },
 }
-# Where the size of the context in use stands in what servers tell of a model: before the size it was made for.
-_CONTEXTS = (
-    ("meta", "n_ctx"), ("loaded_context_length",), ("max_model_len",), ("context_length",), ("max_context_length",),
-)  # fmt: skip
 
 
 async def examine_server(backend: ChatBackend, local: LocalServer | None) -> AsyncIterator[Finding]:
@@ -51,7 +46,7 @@ async def examine_server(backend: ChatBackend, local: LocalServer | None) -> Asy
     model = models[0].id
     yield await _schema(backend, model)
     yield await _tools(backend, model)
-    # Last: some servers know it once they have loaded the model.
+    # Last: by now it is loaded.
     yield await _context(backend, model, local)
 
 
@@ -106,39 +101,11 @@ async def _tools(backend: ChatBackend, model: str) -> Finding:
 
 
 async def _context(backend: ChatBackend, model: str, local: LocalServer | None) -> Finding:
-    tokens = await _context_size(backend, model)
+    # Some servers know it once they have loaded the model.
+    tokens = next((each.context for each in await backend.models() if each.id == model), None)
     remedy = f"To give it more, {local.more_context if local else 'see how its server sets the context size'}."
     if tokens is None:
         return Finding("context", None, "the server does not tell how much it reads", remedy)
     if tokens < ENOUGH:
         return Finding("context", None, f"{tokens:,} tokens, which tools and notes fill soon", remedy)
     return Finding("context", True, f"{tokens:,} tokens")
-
-
-async def _context_size(backend: ChatBackend, model: str) -> int | None:
-    root = "{0.scheme}://{0.netloc}".format(urlsplit(backend.url))
-    # What is in use, as Ollama and LM Studio tell it beside OpenAI's API; then what that API's list says.
-    for url, rows, name in (
-        (f"{root}/api/ps", "models", "name"),
-        (f"{root}/api/v0/models", "data", "id"),
-        (f"{backend.url}/models", "data", "id"),
-    ):
-        try:
-            listed = await backend.look(url)
-        except BackendError:
-            continue
-        found = listed.get(rows) if isinstance(listed, dict) else None
-        for row in found if isinstance(found, list) else []:
-            if isinstance(row, dict) and row.get(name) == model and (size := _size(row)):
-                return size
-    return None
-
-
-def _size(row: Mapping[str, Any]) -> int | None:
-    for path in _CONTEXTS:
-        value: Any = row
-        for step in path:
-            value = value.get(step) if isinstance(value, dict) else None
-        if isinstance(value, int) and value > 0:
-            return value
-    return None

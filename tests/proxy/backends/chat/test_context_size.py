@@ -1,0 +1,51 @@
+"""How large the context of each model is, as its server tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from aiohttp import web
+from pytest_aiohttp import AiohttpServer
+
+from proxy.backends.chat.backend import ChatBackend
+from proxy.backends.chat.context_size import size_of
+
+OLLAMA = {"/api/ps": {"models": [{"name": "m", "context_length": 4096}, {"name": 1}, None]}}
+LM_STUDIO = {"/api/v0/models": {"data": [{"id": "m", "max_context_length": 32768, "loaded_context_length": 8192}]}}
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "size"),
+    [
+        ({"meta": {"n_ctx": 2048, "n_ctx_train": 32768}}, {}, 2048),
+        ({"max_model_len": 16384}, {}, 16384),
+        ({}, OLLAMA, 4096),
+        ({}, LM_STUDIO, 8192),
+        ({"context_length": 32768}, OLLAMA, 4096),
+        ({}, {"/api/ps": []}, None),
+        ({}, {}, None),
+    ],
+    ids=["llama.cpp", "vLLM", "Ollama", "LM Studio", "what is in use wins", "another answer", "nobody tells"],
+)
+async def test_it_is_listed_with_the_model_that_is_named_as_well(
+    aiohttp_server: AiohttpServer, model: dict[str, Any], more: dict[str, Any], size: int | None
+) -> None:
+    said = {"/v1/models": {"data": [{"id": "m", **model}]}, **more}
+
+    async def say(request: web.Request) -> web.Response:
+        return web.json_response(said[request.path])
+
+    app = web.Application()
+    for path in said:
+        app.router.add_get(path, say)
+    server = await aiohttp_server(app)
+    for named in ((), ("m", "other")):
+        async with ChatBackend(str(server.make_url("/v1")), models=named) as backend:
+            sizes = {each.id: each.context for each in await backend.models()}
+        assert sizes == {"m": size} | dict.fromkeys(set(named) - {"m"})
+
+
+@pytest.mark.parametrize("row", [None, [], {}, {"meta": None}, {"max_model_len": "16384"}, {"max_model_len": 0}])
+def test_what_is_no_size_is_none(row: Any) -> None:
+    assert size_of(row) is None
