@@ -54,7 +54,7 @@ from .plan import EmptyAnswers, TurnOptions
 from .reason import Fate, Reason, Ruling
 from .report import TurnReport
 from .run import run_turn
-from .sentence import calls_left, fault_of, in_words, sentence_of
+from .sentence import calls_left, fault_of, in_words, reason_in_words, sentence_of
 from .summary_turn import answer_request
 from .turn_key import CallKeys, KeyMode
 
@@ -86,6 +86,7 @@ __all__ = [
     "calls_left",
     "fault_of",
     "in_words",
+    "reason_in_words",
     "run_turn",
     "sentence_of",
 ]

@@ -99,6 +99,11 @@ def _telling(report: TurnReport, notes: Sequence[BlockNote]) -> BlockNote | None
     return lost[-1] if lost else None
 
 
+def reason_in_words(reason: Reason) -> str:
+    """Of no block in particular."""
+    return _fault(reason, "", "", fenced=False)
+
+
 def fault_of(note: BlockNote) -> str:
     """Why it did not leave as it was written, as a part of a sentence."""
     return _fault(note.reason, note.name, _lacking(note), fenced=note.fenced, shown=note.ruling.fate is Fate.TEXT)

@@ -13,6 +13,8 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
+from pytest_aiohttp import AiohttpServer
 
 from parser import write_call
 from proxy.cli.record.kept import FixtureOfTurn
@@ -28,6 +30,7 @@ from tests.support.browser_page import BrowserPage, browser_page
 from tests.support.conversation import results_shown
 from tests.support.node_clients import PACKAGES, missing
 from tests.support.ports import free_port
+from tests.support.scripted_chat import ScriptedChat
 from tests.support.scripted_model import Message, Refusal, Reply, ScriptedModel
 
 pytestmark = [pytest.mark.clients, pytest.mark.browser]
@@ -524,3 +527,178 @@ async def test_what_is_long_or_read_from_the_right_fits(server: str, model: Scri
             "return await page.locator('.column pre').last().evaluate((each) => getComputedStyle(each).unicodeBidi)"
         )
         assert await page.run(direction) == "plaintext"
+
+
+async def chosen(page: BrowserPage) -> list[str]:
+    """The questions of the turns that are shown."""
+    found: list[str] = await page.run("return await page.locator('.turn .question').allTextContents()")
+    return found
+
+
+async def ask_all(url: str, model: ScriptedModel) -> None:
+    """Three turns: one of another client, one of another model, one whose first answer was thrown away."""
+    model.choose = None
+    model.push(Reply([Message("Ten beans.")]), Reply([Message("Two peas.")]))
+    for arguments in ("{}", '{"path": "a.md"}'):
+        model.push(Reply([Message(write_call("read_note", arguments))]))
+    strict = [{**TOOLS[0], "parameters": {**PARAMETERS, "required": ["path"]}}]
+    for client, name, question in (
+        ("Obsidian/1.9", "gpt-5.5", "How many beans?"),
+        ("curl/8", "gpt-5.5-mini", "How many peas?"),
+        ("Obsidian/1.9", "gpt-5.5", "What is in a.md?"),
+    ):
+        async with aiohttp.ClientSession(headers={"User-Agent": client}) as session:
+            await read_all(session, url + "/responses", {"model": name, "input": question, "tools": strict})
+
+
+async def test_turns_are_found_by_their_words_and_by_reason_client_and_model(
+    server: str, model: ScriptedModel, tmp_path: Path
+) -> None:
+    await ask_all(server, model)
+    everything = ["What is in a.md?", "How many peas?", "How many beans?"]
+    async with browser_page(tmp_path) as page:
+        await visit(page, server)
+        await page.run("await page.locator('.turn').nth(2).waitFor()")
+        assert await chosen(page) == everything
+        # By what the model wrote, which stands in no row.
+        await page.run("await page.locator('#search').fill('two peas')")
+        await page.run("await page.waitForFunction(() => document.querySelectorAll('.turn').length === 1)")
+        assert await chosen(page) == ["How many peas?"]
+        await page.run("await page.locator('#search').fill('')")
+        await page.run("await page.waitForFunction(() => document.querySelectorAll('.turn').length === 3)")
+        for filter_, label, found in (
+            ("reason", "the arguments did not fit a tool", ["What is in a.md?"]),
+            ("client", "curl", ["How many peas?"]),
+            ("model", "gpt-5.5", ["What is in a.md?", "How many beans?"]),
+        ):
+            await page.run(
+                f"await page.locator('#{filter_}').selectOption({{ label: given.label }});"
+                " await page.waitForFunction((count) => document.querySelectorAll('.turn').length === count,"
+                " given.count)",
+                {"label": label, "count": len(found)},
+            )
+            assert await chosen(page) == found
+            await page.run(f"await page.locator('#{filter_}').selectOption({{ index: 0 }})")
+        assert await page.run("return complaints") == []
+
+
+async def test_a_second_prompt_shows_what_was_added_and_arguments_stand_beside_their_schema(
+    server: str, model: ScriptedModel, tmp_path: Path
+) -> None:
+    await ask_all(server, model)
+    async with browser_page(tmp_path, width=1300) as page:
+        await visit(page, server)
+        await open_turn(page)
+        assert await page.run("return await page.locator('.prompt .role').allTextContents()") == [
+            "user", "2 messages as in the prompt before", "user, added by tagcall",
+        ]  # fmt: skip
+        assert "do not fit the tool's parameters" in await page.text(".prompt div:last-child")
+        assert await page.text(".turn .mark") == "first answer: read_note discarded"
+        await page.run("await page.locator('.wrote summary', { hasText: 'and its schema' }).last().click()")
+        arguments, schema = await page.run("return await page.locator('details[open] .beside pre').allTextContents()")
+        assert json.loads(arguments) == {"path": "a.md"}
+        assert json.loads(schema)["required"] == ["path"]
+        boxes = await page.run(
+            "const boxes = await page.locator('details[open] .beside pre').all();"
+            " return Promise.all(boxes.map((each) => each.boundingBox()))"
+        )
+        assert boxes[0]["y"] == boxes[1]["y"]
+        # The prompt and the answer have the room: no line of some words is broken at each of them.
+        widths = await page.run(
+            "const width = async (each) => (await page.locator(each).boundingBox()).width;"
+            " return Promise.all(['.prompt', '.wrote'].map(width))"
+        )
+        assert min(widths) > 400
+
+
+class SmallChat(ScriptedChat):
+    """As llama.cpp's server lists its model."""
+
+    async def _models(self, _: web.Request) -> web.Response:
+        return web.json_response({"data": [{"id": "small", "meta": {"n_ctx": 2048}}, {"id": "another"}]})
+
+
+async def test_a_row_tells_how_full_the_context_of_a_local_model_is_where_its_server_tells_the_size(
+    aiohttp_server: AiohttpServer, tmp_path: Path
+) -> None:
+    chat = await aiohttp_server(SmallChat().app)
+    async with (
+        running_server(Settings(port=0, backend=str(chat.make_url("/v1")))) as url,
+        browser_page(tmp_path) as page,
+        aiohttp.ClientSession() as session,
+    ):
+        await visit(page, url)
+        for name in ("small", "another"):
+            await read_all(session, url + "/responses", {"model": name, "input": "Hi."})
+        await page.run("await page.locator('.turn.done').nth(1).waitFor()")
+        another, small = await page.run("return await page.locator('.turn .facts').allInnerTexts()")
+        assert "100 \u2192 20 tokens, 6 % of 2,048" in small
+        assert "100 \u2192 20 tokens" in another
+        assert "%" not in another
+
+
+async def test_a_refused_block_shows_its_name_and_its_arguments(server: str, tmp_path: Path) -> None:
+    async with browser_page(tmp_path) as page:
+        await visit(page, server)
+        await tool_loop(server)
+        await page.wait_for(".turn.done .refused")
+        await open_turn(page)
+        await page.run("await page.locator('.wrote summary', { hasText: 'arguments of burn_note' }).first().click()")
+        assert await page.text("details[open] .beside pre") == "{}"
+        assert "refused: burn_note is not among the tools that were offered" in await page.text(".wrote pre")
+
+
+async def test_a_request_is_edited_and_sent_again_and_both_are_held_against_each_other(
+    server: str, model: ScriptedModel, tmp_path: Path
+) -> None:
+    model.choose = None
+    model.push(Reply([Message("Ten beans.\nThat is all.")]), Reply([Message("Two peas.\nThat is all.")]))
+    async with browser_page(tmp_path) as page, aiohttp.ClientSession() as session:
+        await visit(page, server)
+        await read_all(session, server + "/responses", {"model": "gpt-5.5", "input": "How many beans?", "tools": TOOLS})
+        await page.wait_for(".turn.done")
+        await open_turn(page)
+        await page.run(
+            "await page.getByRole('button', { name: 'Edit and send again' }).click();"
+            " const text = page.getByRole('textbox', { name: 'The request' });"
+            " const asked = JSON.parse(await text.inputValue());"
+            " await text.fill(JSON.stringify({ ...asked, input: 'How many peas?', tools: [] }));"
+            " await page.getByRole('button', { name: 'Send', exact: true }).click()"
+        )
+        await page.run("await page.locator('.turn[aria-current=true]', { hasText: 'How many peas?' }).waitFor()")
+        await page.run("await page.locator('#columns .wrote', { hasText: 'Two peas.' }).waitFor()")
+        assert await page.count("#editor textarea") == 0
+        await page.run(
+            "await page.locator('#other option', { hasText: 'what this one repeats' }).waitFor({ state: 'attached' });"
+            " await page.locator('#other').selectOption({ index: 1 })"
+        )
+        await page.wait_for("#comparison table")
+        assert await page.count("#columns[hidden]") == 1
+        rows = await page.run("return await page.locator('#comparison tr').allInnerTexts()")
+        cells = {name: values for name, *values in (row.split("\t") for row in rows)}
+        assert cells["tools"] == ["1", "0"]
+        assert cells["what came of it"] == ["1 tool offered, none asked for", "answered"]
+        earlier, later = await page.run(
+            "return Promise.all(['earlier', 'later'].map((each) =>"
+            " page.getByRole('region', { name: `The model wrote, ${each}` }).locator('pre').textContent()))"
+        )
+        assert earlier.split("\n")[:2] == ["- Ten beans.", "  That is all."]
+        assert later.split("\n")[:2] == ["+ Two peas.", "  That is all."]
+        await page.run("await page.locator('#other').selectOption({ index: 0 })")
+        await page.run("await page.locator('#columns .wrote').waitFor()")
+        assert await page.run("return complaints") == []
+
+
+async def test_what_cannot_be_sent_says_why_and_leaves_the_text(server: str, tmp_path: Path) -> None:
+    async with browser_page(tmp_path) as page:
+        await visit(page, server)
+        await tool_loop(server)
+        await page.wait_for(".turn.done .refused")
+        await open_turn(page)
+        await page.run(
+            "await page.getByRole('button', { name: 'Edit and send again' }).click();"
+            " await page.getByRole('textbox', { name: 'The request' }).fill('no JSON');"
+            " await page.getByRole('button', { name: 'Send', exact: true }).click()"
+        )
+        await page.run("await page.locator('#trouble').getByText('JSON').waitFor()")
+        assert await page.run("return await page.locator('#editor textarea').inputValue()") == "no JSON"

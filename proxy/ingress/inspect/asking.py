@@ -26,6 +26,7 @@ from ..delivery import BodySink, deliver
 from ..metrics import METRICS
 from ..models import MODELS
 from ..request_log import RequestLog
+from .inspection import INSPECTION
 from .page import quiet_reply, record_of
 
 # Who asks, as the list of turns has it.
@@ -77,6 +78,8 @@ async def ask_again(request: web.Request, id: str) -> web.StreamResponse:
         # Other words are those of whoever looks on, who may see more than his own.
         request[OWNER] = record.words.owner
     asked = await _ask(request, record.route, parse_json_object(edited or record.words.body))
+    if (again := request.app[INSPECTION].log.get(asked.turn)) is not None:
+        again.repeat(record)
     return quiet_reply({"turns": [asked.turn], "problem": asked.error and asked.error.message})
 
 

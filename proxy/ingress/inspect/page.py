@@ -13,8 +13,10 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from aiohttp import web
 
+from ...contracts import Model
 from ...errors import BackendError, RequestError
 from ...plugins import PLUGINS, what_it_lacks
+from ...turn import Reason, reason_in_words
 from ...version import own_version
 from ..admission import OWNER
 from ..apis import turns_asked_again
@@ -43,12 +45,16 @@ PAGE_HEADERS = {
     "Cache-Control": "no-store",
 }
 FILES = {
+    "compare.js": "text/javascript",
     "icon.svg": "image/svg+xml",
     "page.css": "text/css",
     "page.html": "text/html",
     "page.js": "text/javascript",
     "view.js": "text/javascript",
 }
+# How each reason is said to people.
+REASONS = {reason.value: reason_in_words(reason) for reason in Reason}
+
 # Whoever asks for something of the page.
 VIEWER: web.RequestKey[Viewer] = web.RequestKey("viewer", Viewer)
 
@@ -132,13 +138,15 @@ async def state(request: web.Request) -> web.StreamResponse:
         "backend": health.version,
         "keyed": inspection.access.keyed,
         "quota": [quota.as_json() for quota in request.app[BACKEND].load().quota],
-        "models": models,
+        "models": [model.id for model in models],
+        "contexts": {model.id: model.context for model in models if model.context is not None},
+        "reasons": REASONS,
         "plugins": [
             {
                 "name": plugin.name,
                 "where": plugin.where,
                 "fields": plugin.fields,
-                "lacks": what_it_lacks(plugin, models[0] if models else None),
+                "lacks": what_it_lacks(plugin, models[0].id if models else None),
             }
             for plugin in PLUGINS
         ],
@@ -150,9 +158,9 @@ async def state(request: web.Request) -> web.StreamResponse:
     }))  # fmt: skip
 
 
-async def _models(request: web.Request) -> list[str]:
+async def _models(request: web.Request) -> list[Model]:
     try:
-        return [model.id for model in await request.app[MODELS].current()]
+        return await request.app[MODELS].current()
     except BackendError:  # what the page says of the backend tells why
         return []
 

@@ -95,6 +95,8 @@ class TurnRecord:
         self.owner = owner
         self.group = id
         self.end: Hashable = None
+        self.repeats: str | None = None
+        """The turn that the page had asked again, as it was or in other words."""
         self.report = TurnReport()
         """What the turn says of itself; it is filled while it runs."""
         self.question = ""
@@ -205,6 +207,11 @@ class TurnRecord:
             self.state = TurnState.LEFT
         self.changed()
 
+    def repeat(self, other: TurnRecord) -> None:
+        """It asks what `other` asked, or what somebody made of that."""
+        self.repeats = other.id
+        self.changed()
+
     # What the backend says
 
     def asked(self, prompt: Prompt, now: float) -> HeardTurn | None:
@@ -231,6 +238,7 @@ class TurnRecord:
         return {
             "id": self.id,
             "group": self.group,
+            "repeats": self.repeats,
             "at": self.at,
             "client": self.client,
             "key": self.key,

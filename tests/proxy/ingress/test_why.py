@@ -4,7 +4,9 @@ answer's head."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -98,6 +100,12 @@ CAUSES: dict[str, Why] = {
         None,
         [("refused", "readNote"), ("valid", "localSearch")],
     ),
+    "mended": Why(
+        [lambda prompt: GOOD(prompt).replace('"beans"}', '"beans",}')],
+        "called localSearch (mended: trailing comma)",
+        None,
+        [("repaired", "localSearch")],
+    ),
     "renamed": Why(
         [keyed("local_search", '{"query": "beans"}')],
         "called localSearch, renamed from local_search",
@@ -145,6 +153,93 @@ async def test_each_cause_has_its_sentence_wherever_somebody_looks(cause: str) -
         assert text == why.text
     assert row["question"] == "Find the beans."
     assert row["tools"] == len(TOOLS)
+
+
+async def marked(cause: str) -> list[dict[str, Any]]:
+    """The blocks of its turn, as the page gets them with their words."""
+    async with client(*CAUSES[cause].answers, inspect=True) as (session, url):
+        async with session.post(f"{url}/responses", json=BODY) as response:
+            await response.read()
+        (row,) = await turns(session, url)
+        blocks: list[dict[str, Any]] = (await detail(session, url, row["id"]))["blocks"]
+        return blocks
+
+
+async def test_a_mark_says_what_became_of_its_call() -> None:
+    (renamed,) = await marked("renamed")
+    assert (renamed["mark"], renamed["why"]) == ("repaired", ["renamed from local_search"])
+    thrown_away, left = await marked("misfit again")
+    assert (thrown_away["mark"], thrown_away["attempt"]) == ("discarded", 1)
+    assert thrown_away["why"][0] == "the arguments did not fit localSearch (query is missing)"
+    assert (left["mark"], left["why"]) == ("does not fit", ["'query' is a required property"])
+    _, valid = await marked("misfit")
+    assert (valid["mark"], valid["why"]) == ("valid", [])
+
+
+async def test_a_refused_block_has_the_name_and_the_arguments_that_it_had() -> None:
+    refused, valid = await marked("bad JSON")
+    assert (refused["mark"], refused["name"], refused["block"]) == ("refused", "readNote", BAD)
+    assert '"arguments": {"query": "beans"}' in valid["block"]
+    for undeclared in await marked("undeclared"):
+        assert (undeclared["mark"], undeclared["name"]) == ("refused", "delete_everything")
+        assert undeclared["why"][0] == "delete_everything is not among the tools that were offered"
+        assert '"arguments": {}' in undeclared["block"]
+
+
+@pytest.mark.parametrize(
+    ("cause", "reasons"),
+    [
+        ("in a code fence", ["quoted"]), ("bare JSON", ["untagged"]), ("undeclared", ["undeclared"]), ("cut", ["cut"]),
+        ("bad JSON", ["malformed"]), ("misfit", ["arguments_misfit"]), ("renamed", []), ("nothing", []),
+    ],
+)  # fmt: skip
+async def test_a_turn_is_found_by_its_reason_whose_words_the_page_knows(cause: str, reasons: list[str]) -> None:
+    async with client(*CAUSES[cause].answers) as (session, url):
+        async with session.post(f"{url}/responses", json=BODY) as response:
+            await response.read()
+        (row,) = await turns(session, url)
+        async with session.get(url.replace("/v1", "/inspect/state")) as response:
+            words = (await response.json())["reasons"]
+    assert row["reasons"] == reasons
+    assert all(words[reason] and "_" not in words[reason] for reason in reasons)
+
+
+DOCS = Path(__file__).parents[3] / "docs"
+SAID = [text for why in CAUSES.values() for text in (why.said, why.text) if text]
+
+
+def lines_of(page: str, word: str) -> str:
+    """Those of the first paragraph or row of a page that has this word."""
+    text = (DOCS / page).read_text("utf-8")
+    parts = re.split(r"\n(?=\||\n)", text)
+    return next(" ".join(part.split()) for part in parts if word in part)
+
+
+def is_said(sentence: str) -> bool:
+    """Whether it is one of them as a whole; three dots stand for anything."""
+    pattern = ".*".join(map(re.escape, sentence.split("...")))
+    return any(re.fullmatch(pattern, said) for said in SAID)
+
+
+def test_the_page_on_the_page_lists_what_is_said() -> None:
+    table = (DOCS / "howto" / "inspect.md").read_text("utf-8").partition("| the sentence |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| ([^|-][^|]*) \|", table, re.MULTILINE)
+    assert len(rows) == 8
+    assert [row for row in rows if not is_said(row)] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "word", "count"),
+    [
+        ("howto/obsidian/troubleshooting.md", "The model answered with nothing", 2),
+        ("howto/obsidian/troubleshooting.md", "announces a search and stops", 2),
+        ("reference/reliability.md", "the client gets one sentence", 1),
+    ],
+)
+def test_what_other_pages_quote_is_said(page: str, word: str, count: int) -> None:
+    quotes = re.findall(r'"([^"]+)"', lines_of(page, word))
+    assert len(quotes) == count
+    assert [quote for quote in quotes if not is_said(f"...{quote}...")] == []
 
 
 @pytest.mark.parametrize("path", ["/responses", "/chat/completions"])

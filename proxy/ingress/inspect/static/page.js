@@ -1,4 +1,5 @@
 // The page at `/`: what the server says of itself, the turns as they happen, and one of them with its words.
+import { comparison } from "./compare.js";
 import { asCurl, become, copyButton, moment, node, pluginFields, quotaLines, turnDetail, turnRow } from "./view.js";
 
 const by = (id) => document.getElementById(id);
@@ -156,6 +157,8 @@ const FILTERS = {
   client: (turn) => [turn.client],
   model: (turn) => [turn.model],
 };
+// How their values are said to people.
+const told = { reason: (value) => server?.reasons[value] ?? value };
 
 function wanted(turn) {
   const fits = Object.entries(FILTERS).every(([name, of]) => !by(name).value || of(turn).includes(by(name).value));
@@ -166,7 +169,7 @@ function showFilters() {
   for (const [name, of] of Object.entries(FILTERS)) {
     const found = [...new Set([...turns.values()].flatMap(of))].filter(Boolean).sort();
     const chosen = by(name).value;
-    const options = [["", `any ${name}`], ...found.map((each) => [each, each.replaceAll("_", " ")])];
+    const options = [["", `any ${name}`], ...found.map((each) => [each, told[name]?.(each) ?? each])];
     if (options.length === by(name).options.length) continue;
     by(name).replaceChildren(...options.map(([value, label]) => node("option", { value }, label)));
     by(name).value = found.includes(chosen) ? chosen : "";
@@ -201,7 +204,7 @@ function showTurns() {
   by("none").textContent = turns.size ? "No turn has that." : NO_TURN;
   by("list").replaceChildren(...[...groups.values()].map((group) =>
     node("li", { class: "group" }, ...group.map((turn) => {
-      const row = turnRow(turn, open);
+      const row = turnRow(turn, open, server?.contexts[turn.model]);
       if (turn.id === shown) row.setAttribute("aria-current", "true");
       return row;
     }))));
@@ -249,6 +252,8 @@ async function open(id, move = true) {
     if (same) become(by("columns"), columns);
     else by("columns").replaceChildren(...columns);
     if (!same) by("editor").replaceChildren();
+    if (!same) by("comparison").replaceChildren();
+    by("columns").hidden = by("comparison").hasChildNodes();
     if (!same || over) showButtons();
     clearTimeout(next);
     if (turn.state === "running") next = setTimeout(() => open(id, false), Math.max(1000, 9 * (performance.now() - began)));
@@ -289,8 +294,35 @@ function showButtons() {
       await open(told.turns[0]);
     }),
     usable && button("Edit and send again", "…", async () => edit(path, turn.asked)),
+    others(turn),
     turn.lines && node("a", { class: "button", href: place(`${path}/lines`), target: "_blank", rel: "noopener" }, "Raw JSON-RPC lines"),
   ].filter(Boolean));
+}
+
+// A choice of the turn that this one is held against: first the one that it repeats, then those nearest to it in the list.
+function others(turn) {
+  const rest = [...turns.values()].reverse().filter((each) => each.id !== turn.id);
+  const related = (each) => Number(each.id === turn.repeats || each.repeats === turn.id) * 2 + Number(each.group === turn.group);
+  rest.sort((one, other) => related(other) - related(one));
+  if (!rest.length) return null;
+  const name = (each) => [each.id === turn.repeats ? "what this one repeats" : null, moment(each.at), each.question || each.said].filter(Boolean).join(", ");
+  const choice = node("select", { id: "other", "aria-label": "Compare with another turn" },
+    node("option", { value: "" }, "Compare with …"), ...rest.map((each) => node("option", { value: each.id }, name(each))));
+  choice.addEventListener("change", () => compare(choice.value));
+  return choice;
+}
+
+async function compare(id) {
+  const turn = opened;
+  by("trouble").textContent = "";
+  try {
+    const made = id ? comparison(turn, await ask(`turns/${encodeURIComponent(id)}`)) : [];
+    if (opened?.id !== turn.id) return;
+    by("comparison").replaceChildren(...made);
+  } catch (error) {
+    by("trouble").textContent = error.message;
+  }
+  by("columns").hidden = by("comparison").hasChildNodes();
 }
 
 // The request as text that can be changed, tools included; it is sent as it stands then.

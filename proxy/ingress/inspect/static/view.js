@@ -41,6 +41,7 @@ const STATES = { running: "running", incomplete: "cut off", left: "client left",
 // How a mark is coloured: what left as it was, what left otherwise, what did not leave.
 const COLOURS = { valid: "valid", repaired: "repaired", "does not fit": "repaired", cut: "repaired" };
 const colour = (mark) => COLOURS[mark] ?? "refused";
+const counted = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 const ordinal = (attempt) => ["first", "second", "third"][attempt - 1] ?? `${attempt}th`;
 
 // `many`: the turn has several answers, so it is told in which of them it stood. Why is in the sentence of the turn.
@@ -60,22 +61,29 @@ export function quotaLines(quota) {
       limit.credits ? `credits ${limit.credits}` : null, limit.plan ? `plan ${limit.plan}` : null].filter(Boolean).join(", ")));
 }
 
+// `context` is how many tokens the model reads, where its server tells: an answer and all before it are to fit. Of several
+// answers the tokens are the sum, which says nothing of that.
+function tokensOf(turn, context) {
+  if (turn.input_tokens === null) return null;
+  const count = (number) => number.toLocaleString("en");
+  const share = context && turn.attempts === 1 ? `, ${Math.round(100 * (turn.input_tokens + turn.output_tokens) / context)} % of ${count(context)}` : "";
+  return `${count(turn.input_tokens)} → ${count(turn.output_tokens)} tokens${share}`;
+}
+
 // One turn in the list.
-export function turnRow(turn, open) {
-  const tokens = turn.input_tokens === null ? null : `${turn.input_tokens} → ${turn.output_tokens} tokens`;
+export function turnRow(turn, open, context) {
+  const tokens = tokensOf(turn, context);
   const state = STATES[turn.state];
   return node("button", { type: "button", class: `turn ${turn.state}`, "data-turn": turn.id, act: () => open(turn.id) },
     turn.question ? node("strong", { class: "question" }, turn.question) : null,
     turn.said && turn.state !== "failed" ? node("span", { class: "said" }, turn.said) : null,
     state ? node("span", { class: turn.state === "failed" ? "failure" : "numbers" }, turn.error ? `${state}: ${turn.error}` : state) : null,
-    ...turn.calls.map((call) => callMark(call, turn.attempts > 1)),
-    node("span", { class: "numbers" }, moment(turn.at)),
-    node("span", { class: "numbers" }, turn.model),
-    turn.tools ? node("span", { class: "numbers" }, turn.tools === 1 ? "1 tool" : `${turn.tools} tools`) : null,
-    turn.attempts > 1 ? node("span", { class: "numbers" }, `${turn.attempts} answers`) : null,
-    node("span", { class: "numbers" }, seconds(turn.seconds)),
-    tokens ? node("span", { class: "numbers" }, tokens) : null,
-    node("span", { class: "client" }, [turn.key, turn.client || "a client without a name"].filter(Boolean).join(" \u00b7 ")));
+    turn.calls.length ? node("span", { class: "marks" }, ...turn.calls.map((call) => callMark(call, turn.attempts > 1))) : null,
+    node("span", { class: "facts" },
+      ...[moment(turn.at), turn.model, turn.tools ? counted(turn.tools, "tool") : null,
+        turn.attempts > 1 ? counted(turn.attempts, "answer") : null, seconds(turn.seconds), tokens,
+      ].filter(Boolean).map((text) => node("span", { class: "numbers" }, text)),
+      node("span", { class: "client" }, [turn.key, turn.client || "a client without a name"].filter(Boolean).join(" \u00b7 "))));
 }
 
 // How a tool's part of the conversation begins, and how another's does.
@@ -207,8 +215,33 @@ function promptOf(prompt, before) {
   const shown = prompt.filter((message) => !same.includes(message)).map((message) => message.role === "developer" && message === prompt[0]
     ? node("details", {}, node("summary", {}, `instructions and tools${before ? ", changed" : ""}, ${message.text.length} characters`), withResults(message.text))
     : node("div", {}, node("span", { class: "role" }, message.ours ? `${message.role}, added by tagcall` : before ? `${message.role}, new here` : message.role), withResults(message.text)));
-  if (same.length) shown.unshift(node("p", { class: "role" }, `${same.length} ${same.length === 1 ? "message" : "messages"} as in the prompt before`));
+  if (same.length) shown.unshift(node("p", { class: "role" }, `${counted(same.length, "message")} as in the prompt before`));
   return shown;
+}
+
+// What came of a turn, by name, as it is held against another.
+export function facts(turn) {
+  return {
+    "what came of it": turn.said ?? STATES[turn.state] ?? "",
+    state: STATES[turn.state] ?? "done",
+    calls: turn.calls.map((call) => `${call.name ?? "block"} ${call.mark}`).join(", "),
+    model: turn.model,
+    client: turn.client,
+    tools: String(turn.tools),
+    answers: String(turn.attempts),
+    seconds: seconds(turn.seconds),
+    tokens: tokensOf(turn) ?? "",
+  };
+}
+
+// The words of a turn, part by part, in lines.
+export function asLines(turn) {
+  const lines = (text) => text ? text.split("\n") : [];
+  return {
+    "The client asked": turn.asked === null ? [] : lines(json(turn.asked)),
+    "The prompt": turn.answers.flatMap((answer) => answer.prompt.flatMap((message) => [`[${message.role}]`, ...lines(message.text)])),
+    "The model wrote": turn.answers.flatMap((answer) => lines(answer.wrote)),
+  };
 }
 
 // The four columns of one turn, or the reason why it has no words.

@@ -56,6 +56,7 @@ async def test_a_turn_is_asked_again(path: str, body: dict[str, Any], stream: bo
             told = await press(session, url, f"turns/{first['id']}/again")
             again, first = await turns(session, url)
     assert told == {"turns": [again["id"]], "problem": None}
+    assert (again["repeats"], first["repeats"]) == (first["id"], None)
     assert (again["client"], again["path"], again["state"]) == ("this page", path, "done")
     assert again["answers"][0]["prompt"] == first["answers"][0]["prompt"]
     assert again["answers"][0]["wrote"] == "Two."
