@@ -17,6 +17,7 @@ from tests.support.conversation import Round, ToolCall, conversation
 from tests.support.lanes import continued
 from tests.support.patience import PATIENCE
 from tests.support.scripted_model import ScriptedModel
+from tests.support.sdk import openai_client
 from tests.support.tagcall_server import tagcall_server
 from tests.support.vault import DESCRIPTIONS, MODEL, QUESTION, schema
 
@@ -34,7 +35,7 @@ ROUNDS = (
 async def client(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[AsyncOpenAI]:
     async with (
         tagcall_server(model, tmp_path / "home", store="memory") as url,
-        AsyncOpenAI(base_url=url, api_key="anything", max_retries=0, timeout=PATIENCE) as client,
+        openai_client(url, timeout=PATIENCE) as client,
     ):
         model.choose = conversation(ROUNDS)
         yield client

@@ -16,6 +16,7 @@ from tests.support.codex_homes import informed_home
 from tests.support.codex_programs import installed_programs
 from tests.support.patience import PATIENCE
 from tests.support.scripted_model import Message, Reply, ScriptedModel
+from tests.support.sdk import openai_client
 from tests.support.tagcall_server import tagcall_process, tagcall_server
 
 TOOLS: list[Any] = [{"type": "function", "name": "read_note", "parameters": {"type": "object"}, "strict": False}]
@@ -23,7 +24,7 @@ TOOLS: list[Any] = [{"type": "function", "name": "read_note", "parameters": {"ty
 
 @asynccontextmanager
 async def client_of(url: str) -> AsyncIterator[AsyncOpenAI]:
-    async with AsyncOpenAI(base_url=url, api_key="mine", max_retries=0, timeout=PATIENCE) as client:
+    async with openai_client(url, "mine", timeout=PATIENCE) as client:
         yield client
 
 

@@ -10,13 +10,14 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from openai import AsyncOpenAI, AuthenticationError
+from openai import AuthenticationError
 from pytest_aiohttp import AiohttpServer
 
 from tests.support.codex_programs import ROOT, child_environment
 from tests.support.patience import PATIENCE
 from tests.support.scripted_chat import ScriptedChat
 from tests.support.scripted_model import Message, Reply
+from tests.support.sdk import openai_client
 
 TEXT = "All that there is to say. " * 4
 
@@ -56,7 +57,7 @@ async def test_the_answer_that_is_running_may_finish(
     try:
         async with asyncio.timeout(PATIENCE):
             url = (await child.stdout.readline()).decode().strip().removeprefix("tagcall is ready on ")
-            async with AsyncOpenAI(base_url=url, api_key="any", max_retries=0, timeout=PATIENCE) as client:
+            async with openai_client(url, "any", timeout=PATIENCE) as client:
                 stream = await client.responses.create(model="gpt-5.5", input="Say it.", stream=True)
                 events = [await anext(stream)]
                 child.send_signal(signals[0])
@@ -104,7 +105,7 @@ async def test_where_keys_are_in_a_file_it_is_read_anew_and_nothing_ends(
                 while said not in await child.stderr.readline():
                     pass
                 for key in ("sk-old", "sk-new", "sk-bob"):
-                    async with AsyncOpenAI(base_url=url, api_key=key, max_retries=0) as client:
+                    async with openai_client(url, key) as client:
                         with nullcontext() if key in accepted else pytest.raises(AuthenticationError):
                             await client.models.list()
             child.terminate()

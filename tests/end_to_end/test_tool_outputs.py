@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import structlog
-from openai import AsyncOpenAI, BadRequestError
+from openai import BadRequestError
 
 from parser import write_call
 from proxy.backends import find_kind
@@ -19,6 +19,7 @@ from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.conversation import texts_in
 from tests.support.lanes import continued
 from tests.support.scripted_model import Message, Refusal, Reply, ScriptedModel
+from tests.support.sdk import openai_client
 from tests.support.tagcall_server import tagcall_server
 
 SUPPORTED = [program for program in installed_programs() if program.supported]
@@ -45,7 +46,7 @@ class Talk:
         self.items: list[Any] = [GO]
 
     async def answer(self) -> str:
-        async with AsyncOpenAI(base_url=self._url, api_key="anything", max_retries=0) as client:
+        async with openai_client(self._url) as client:
             answer = await client.responses.create(model=self._model, input=self.items, tools=TOOLS)
         self.items += [item.to_dict() for item in answer.output]
         return answer.output_text

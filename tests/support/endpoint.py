@@ -16,6 +16,7 @@ from .patience import PATIENCE
 from .published_types import check_published_events
 from .responses_grammar import check_events
 from .scripted_model import Message, Reply, ScriptedModel
+from .sdk import openai_client
 from .tagcall_server import tagcall_server
 
 TOOLS: list[FunctionToolParam] = [
@@ -45,7 +46,7 @@ class Endpoint:
 async def serving(model: ScriptedModel, stack: TestBackend, home: Path, **settings: Any) -> AsyncIterator[Endpoint]:
     async with (
         tagcall_server(model, home, stack, **settings) as url,
-        AsyncOpenAI(base_url=url, api_key="anything", max_retries=0, timeout=PATIENCE) as client,
+        openai_client(url, timeout=PATIENCE) as client,
     ):
         yield Endpoint(client, model, url)
 

@@ -6,13 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from openai import AsyncOpenAI
-
 from parser import write_call
 from proxy.replay.key_placeholder import key_of
 
 from .conversation import texts_of
 from .scripted_model import Message, Reply, ScriptedModel
+from .sdk import openai_client
 
 ROUNDS = 6
 # 25 KB and 4.4 KB.
@@ -45,7 +44,7 @@ async def long_loop(model: ScriptedModel, url: str) -> list[Mapping[str, Any]]:
     model.choose = respond
     before = len(model.requests)
     conversation: list[Any] = [{"role": "user", "content": CONTEXT}]
-    async with AsyncOpenAI(base_url=url, api_key="anything", max_retries=0) as client:
+    async with openai_client(url) as client:
         for _ in range(ROUNDS):
             answer = await client.responses.create(
                 model="gpt-5.5", input=conversation, tools=TOOLS, instructions=INSTRUCTIONS

@@ -15,6 +15,7 @@ from proxy.settings import Settings
 
 from .memory_backend import MemoryBackend, Script
 from .parts import text_of_parts
+from .sdk import openai_client
 
 TOOLS: list[Any] = [{"type": "function", "name": "read_note", "parameters": {"type": "object"}, "strict": False}]
 
@@ -71,7 +72,7 @@ async def talking(
     backend = backend or MemoryBackend(list(answers))
     async with (
         running_server(Settings(port=0, store=store, **settings), backend) as url,
-        AsyncOpenAI(base_url=url, api_key="mine", max_retries=0) as client,
+        openai_client(url, "mine") as client,
     ):
         yield client, backend
 

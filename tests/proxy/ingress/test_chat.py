@@ -18,6 +18,7 @@ from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.http_client import client, error_of
 from tests.support.memory_backend import USAGE, MemoryBackend, Script
+from tests.support.sdk import openai_client
 from tests.support.talking import shown
 
 READ = {"name": "read_note", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}
@@ -44,7 +45,7 @@ async def talking(*answers: Script, **settings: Any) -> AsyncIterator[tuple[Asyn
     backend = MemoryBackend(list(answers), chunk=3)
     async with (
         running_server(Settings(port=0, **settings), backend) as url,
-        AsyncOpenAI(base_url=url, api_key="any", max_retries=0) as openai,
+        openai_client(url, "any") as openai,
     ):
         yield openai, backend
 
@@ -173,7 +174,7 @@ async def test_a_failure_in_mid_stream_is_told_and_the_stream_is_ended() -> None
             }
         }
         assert done == "data: [DONE]"
-        async with AsyncOpenAI(base_url=url, api_key="any", max_retries=0) as openai:
+        async with openai_client(url, "any") as openai:
             with pytest.raises(APIError, match="The backend went away"):
                 await streamed(openai)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from openai import AsyncOpenAI, RateLimitError
+from openai import RateLimitError
 
 from proxy.api_keys import ApiKey
 from proxy.contracts import Usage
@@ -18,6 +18,7 @@ from proxy.ingress.rate_limits import RateLimits
 from proxy.quota import MAIN_LIMIT, Quota, QuotaWindow
 from tests.support.http_client import client, error_of
 from tests.support.memory_backend import USAGE
+from tests.support.sdk import openai_client
 
 ADA, BOB = digest_of("sk-ada"), digest_of("sk-bob")
 BODY: dict[str, Any] = {"model": "m", "input": "hi"}
@@ -151,7 +152,7 @@ async def test_a_key_over_its_limit_is_told_in_openais_form_and_no_other_is(file
                 assert (await error_of(response))["type"] == "tokens"
                 assert int(response.headers["retry-after"]) >= 1
         assert await ask("sk-bob", input="hi") == (200, {})
-        async with AsyncOpenAI(base_url=url, api_key="sk-ada", max_retries=0) as openai:
+        async with openai_client(url, "sk-ada") as openai:
             with pytest.raises(RateLimitError):
                 await openai.responses.create(model="m", input="hi")
             await openai.models.list()
