@@ -24,7 +24,7 @@ from parser import Rule, Tier
 
 from ..contracts import TextBackend, TurnEvent, TurnFailed, TurnFinished, Usage
 from ..quota import MAIN_LIMIT, Quota
-from ..turn import Coercion, TurnReport
+from ..turn import Coercion, Count, TurnReport
 from ..wire.pairing import REPAIRS as PAIRING
 from .request_log import RequestLog
 
@@ -190,32 +190,35 @@ class Metrics:
         self._duration.observe(time.monotonic() - clock.began)
         if clock.first is not None:
             self._first_event.observe(clock.first - clock.began)
-        for tier, count in report.tiers.items():
+        for tier, count in report.counts[Count.TIERS].items():
             self._calls.labels(TIERS.get(tier, OTHER)).inc(count)
-        for rule, count in report.repairs.items():
+        for rule, count in report.counts[Count.REPAIRED].items():
             self._repairs.labels(_known(rule, REPAIRS)).inc(count)
-        for reason, count in report.refused.items():
+        for reason, count in report.counts[Count.REFUSED].items():
             self._refusals.labels(reason if reason in REFUSALS else MALFORMED).inc(count)
-        for kind, count in report.paired.items():
+        for kind, count in report.counts[Count.PAIRED].items():
             self._paired.labels(_known(kind, PAIRING)).inc(count)
-        for reason, count in (("misfit", report.misfits.total()), ("unchecked", report.unchecked.total())):
+        for reason, count in (
+            ("misfit", report.counts[Count.MISFITS].total()),
+            ("unchecked", report.counts[Count.UNCHECKED].total()),
+        ):
             if count:
                 self._unheld.labels(reason).inc(count)
         self._count_shown(report)
         for reason in report.again:
             self._again.labels(reason.value).inc()
-        if report.lane is not None:
-            state = "continued" if report.lane.continued else "fresh"
-            self._lanes.labels(state, _known(report.lane.why, LANE_REASONS)).inc()
-            if report.spoilt is not None:
-                self._spoilt.labels(_known(report.spoilt, SPOILING)).inc()
+        lane, spoilt = report.conversation.lane, report.conversation.spoilt
+        if lane is not None:
+            self._lanes.labels("continued" if lane.continued else "fresh", _known(lane.why, LANE_REASONS)).inc()
+            if spoilt is not None:
+                self._spoilt.labels(_known(spoilt, SPOILING)).inc()
         if report.interrupted is not None:
             self._interrupts.labels(INTERRUPTIONS.get(report.interrupted, OTHER)).inc()
 
     def _count_shown(self, report: TurnReport) -> None:
-        for what, count in report.taken_out.items():
+        for what, count in report.counts[Count.TAKEN_OUT].items():
             self._taken_out.labels(what).inc(count)
-        for why, count in report.markup.items():
+        for why, count in report.counts[Count.MARKUP].items():
             self._markup.labels(why).inc(count)
 
     def text(self) -> bytes:

@@ -13,7 +13,7 @@ from parser import Tier
 from ..contracts import Usage
 from ..errors import ApiError
 from ..tracing import NO_TRACE, Trace
-from ..turn import TurnReport, sentence_of
+from ..turn import Count, TurnReport, sentence_of
 
 # What the line says of a turn's usage.
 TOKENS = ("input_tokens", "cached_tokens", "output_tokens")
@@ -120,29 +120,24 @@ class RequestLog:
         if self.model is not None:
             line |= {"model": self.model, "stream": self.stream, "response": self.response}
         turn = self.turn
+        tiers, lane = turn.counts[Count.TIERS], turn.conversation.lane
         line |= {
             key: value
             for key, value in {
                 "tools": turn.tools,
                 "calls": turn.calls,
-                "tiers": dict(turn.tiers) if turn.tiers.keys() - {Tier.VALID.value} else None,
-                "repaired": {str(rule): count for rule, count in turn.repairs.items()},
-                "refused": dict(turn.refused),
-                "taken_out": dict(turn.taken_out),
-                "markup_shown": dict(turn.markup),
+                **{what.value: {str(name): count for name, count in turn.counts[what].items()} for what in Count},
+                "tiers": dict(tiers) if tiers.keys() - {Tier.VALID.value} else None,
                 "again": [why.value for why in turn.again],
                 "interrupted": turn.interrupted,
-                "answered_nothing": turn.answered_nothing and ("sentence" if turn.told_empty else "empty"),
+                "answered_nothing": turn.answered_nothing,
                 "warnings": turn.warnings,
-                "misfits": dict(turn.misfits),
-                "unchecked": dict(turn.unchecked),
-                "paired": dict(turn.paired),
-                "calls_held": turn.held,
-                "calls_unheld": turn.unheld,
-                "truncated": turn.truncated,
-                "lane": turn.lane and ("continued" if turn.lane.continued else "fresh"),
-                "lane_why": turn.lane and turn.lane.why,
-                "lane_spoilt": turn.spoilt if turn.lane else None,
+                "calls_held": turn.held is True,
+                "calls_unheld": turn.held if isinstance(turn.held, str) else None,
+                "truncated": turn.conversation.truncated,
+                "lane": lane and ("continued" if lane.continued else "fresh"),
+                "lane_why": lane and lane.why,
+                "lane_spoilt": turn.conversation.spoilt if lane else None,
             }.items()
             if value
         }

@@ -22,37 +22,32 @@ json_output    an answer that has to be JSON
 json_stream    the same, told while it is written
 outlet         what leaves at once and what is kept back, and why
 reason         why something is kept back, taken out or asked for once more, and what becomes of a block
-blocks         what is no whole call, and what a client is told of it
+blocks         what is no whole call, and calls that are text; what a client is told of them
 offload        what of all this is done where it holds up nobody else
 call_schemas   the schema of such calls
 key_rule       what a call is worth by the key that it carries
 turn_key       the key itself, and what a call carries in its place
 key_habits     which models write it
-read_call      a whole call, and where it stands
-waiting_call   calls of which what stands behind them tells whether they are shown
+read_call      a whole call, where it stands, and whether it is shown
 filters        what of a text is taken out on its way to the client, and restored
 strictness     the schemas of strict tools
-tokens         how many tokens a text is, estimated
-answer_room    how much of a turn's answers is read
+tokens         how many tokens a text is, estimated, and how much of a turn's answers is read
 truncation     a conversation without its oldest part
 sentence       what came of a turn, in one sentence for people
-untagged       a call without its tags, where that is text
-block_note     what became of a block, by names
+block_note     what became of a block, by names, and who hears of it
 report         what happened, for logs: no text of anybody
-observer       who hears of each block as well
 """
 
-from .block_note import BlockNote
+from .block_note import BlockNote, TurnObserver
 from .coercion import Coercion
 from .held_calls import HeldCalls, HoldCalls
 from .json_stream import HeldFormats, StreamJson
 from .key_habits import FixedHabit, Habits, KeyHabit, KeyHabits, Known, Speaker
-from .observer import TurnObserver
 from .offload import Offload
 from .outlet import CallRelease
 from .plan import EmptyAnswers, TurnOptions
 from .reason import Fate, Reason, Ruling
-from .report import TurnReport
+from .report import Count, TurnReport
 from .run import run_turn
 from .sentence import calls_left, fault_of, in_words, reason_in_words, sentence_of
 from .summary_turn import answer_request
@@ -63,6 +58,7 @@ __all__ = [
     "CallKeys",
     "CallRelease",
     "Coercion",
+    "Count",
     "EmptyAnswers",
     "Fate",
     "FixedHabit",

@@ -8,7 +8,7 @@ from ..contracts import AnswerMessageEnded, AnswerText, ToolCallStarted, TurnEve
 from .json_output import JsonOutput, Unfit
 from .outlet import text_of
 from .reason import Reason
-from .report import TurnReport
+from .report import Count, TurnReport
 
 
 class BesideCalls:
@@ -33,7 +33,7 @@ class BesideCalls:
         text = text_of(beside)
         if not text or not isinstance(self._output.read(text, alone=True), Unfit):
             return [*events]
-        if not (text.isspace() or Reason.BESIDE_CALLS in self._report.taken_out):
-            self._report.take_out(Reason.BESIDE_CALLS)
+        if not (text.isspace() or self._report.counts[Count.TAKEN_OUT][Reason.BESIDE_CALLS]):
+            self._report.count(Count.TAKEN_OUT, Reason.BESIDE_CALLS)
             self._report.warn("Text beside a call was left out: it is not the JSON that was asked for.")
         return [*left, *(event for event in beside if not isinstance(event, AnswerText | AnswerMessageEnded))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Protocol
 
 from .reason import Fate, Reason, Ruling
 
@@ -63,3 +64,10 @@ class BlockNote:
         """The argument that is missing, if that is its fault."""
         found = _MISSING.fullmatch(self.problem)
         return found[1] if found else ""
+
+
+class TurnObserver(Protocol):
+    """Told while the turn runs, perhaps on another thread. A `block` is as the model wrote it, its key included."""
+
+    def judged(self, note: BlockNote, block: str) -> None:
+        """This was made of it."""

@@ -35,10 +35,10 @@ class CallHold:
         else:
             refused = self._plan.options.held_calls.was_refused(self._plan.request.model, schema)
             if not refused and self._backend.holds(schema):
-                self._report.hold_calls()
+                self._report.held = True
                 return schema
             why = Unheld.REFUSED if refused else Unheld.SUBSET
-        self._report.unhold_calls(why.value)
+        self._report.held = why.value
         return None
 
     def call_schema(self) -> str | None:
@@ -48,11 +48,11 @@ class CallHold:
         try:
             return call_schema(tuple(self._plan.offered), keyed=self._plan.key.key is not None)
         except UnheldError as error:
-            self._report.unhold_calls(error.why.value)
+            self._report.held = error.why.value
             return None
 
     def give_up(self, refused: str) -> None:
         """The schema of an answer was refused: no other of this turn is held."""
         self._refused = True
         self._plan.options.held_calls.note_refusal(self._plan.request.model, refused)
-        self._report.unhold_calls(Unheld.REFUSED.value)
+        self._report.held = Unheld.REFUSED.value

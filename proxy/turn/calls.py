@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from parser import CallCompleted, CallStarted, Tool
+from parser import CallCompleted, CallStarted
 from prompts import Grounds, ModelRule, PastCall, Place, canonical, looping_calls
 
 from ..contracts import TurnRequest
@@ -14,10 +14,9 @@ from .filters import masked
 from .key_habits import KeyHabit
 from .key_rule import KeyRule
 from .plan import Plan
-from .read_call import ReadCall, Standing
+from .read_call import ReadCall, Showing, Standing
 from .reason import Fate, Reason, Ruling
 from .turn_key import Carried, KeyMode
-from .waiting_call import Showing
 
 
 class CallIds:
@@ -47,13 +46,13 @@ class CallGate:
         self._looping = looping_calls(plan.request.transcript)
         doubts = plan.doubts(ModelRule.NOTHING_NEW)
         self._grounds = (doubts and Grounds(plan.request.transcript)) or None
-        # Whether one call may be the reason to refuse all: some tool is strict, or none is seen before the end.
-        self.keeps_calls_together = plan.schemas.strict or not plan.request.streamed
+        # The first one that has something to say rules.
+        self._judges = (self._undeclared, self._rule.judge, self._unreadable, self._misfit, self._idle)
 
     def read(self, call: CallCompleted) -> ReadCall:
         tool = self.plan.offered.match(call.name)
         call = self._key.found_in(call, read_parameter_types((tool and tool.parameters) or "").members)
-        return ReadCall(call, tool, self._key.carried(call.extra), self._key.key)
+        return ReadCall(call, tool, self._key.carried(call.extra), self._key.key, self.plan.schemas)
 
     def showing(self, call: ReadCall, before: str) -> Showing | None:
         """What will tell whether a call behind the text `before` is shown; None where that is no matter."""
@@ -63,42 +62,48 @@ class CallGate:
         return None if call.without_tags else Showing(Place(before))
 
     def judge(self, call: ReadCall, at: Standing) -> Ruling:
-        """What becomes of it: the first of the judges that has something to say rules."""
-        if call.tool is None:
-            return self._undeclared(call, at)
-        return self._rule.judge(call, at) or self._unfit(call, call.tool, at) or Ruling(Fate.CALL, name=call.name)
+        """What becomes of it."""
+        for judge in self._judges:
+            if ruling := judge(call, at):
+                return ruling
+        return Ruling(Fate.CALL, Reason.ARGUMENTS_MISFIT if call.problem else Reason.GOOD, call.name, call.problem)
 
-    def _undeclared(self, call: ReadCall, at: Standing) -> Ruling:
+    def _undeclared(self, call: ReadCall, at: Standing) -> Ruling | None:
+        if call.tool is not None:
+            return None
         # Asked for once more it would be none either. But a note about a tool that nobody offers is text that the user
         # asked to see.
         if not call.is_held(at) and call.carried is not Carried.RIGHT and self._rule.is_copied(call):
             return Ruling(Fate.TEXT, Reason.QUOTED)
         return Ruling(Fate.GONE, Reason.UNDECLARED)
 
-    def _unfit(self, call: ReadCall, tool: Tool, at: Standing) -> Ruling | None:
-        """What is wrong with a call that is meant."""
-        fitted = call.fitted
-        if isinstance(fitted, Doubtful):
-            return Ruling(Fate.AGAIN, Reason.MALFORMED, tool.name, fitted.reason)
-        problem = self.plan.schemas.problem(tool, fitted.arguments) or ""
-        if problem and tool.strict:
-            return Ruling(Fate.REFUSE, Reason.ARGUMENTS_MISFIT, tool.name, problem)
-        # A tool that is not strict says itself what it cannot use.
-        if problem and at.first and not at.left:
-            return Ruling(Fate.AGAIN, Reason.ARGUMENTS_MISFIT, tool.name, problem, then=Fate.CALL)
-        # Behind a call that leaves anyway this one repeats nothing any worse, and to keep it would keep both.
-        if not (at.may_repeat or at.good or at.left) and (reason := self._idle(call, tool, fitted.arguments)):
-            return Ruling(Fate.AGAIN, reason, tool.name, problem, then=Fate.CALL)
-        return Ruling(Fate.CALL, Reason.ARGUMENTS_MISFIT, tool.name, problem) if problem else None
+    def _unreadable(self, call: ReadCall, at: Standing) -> Ruling | None:
+        if isinstance(call.fitted, Doubtful):
+            return Ruling(Fate.AGAIN, Reason.MALFORMED, call.name, call.fitted.reason)
+        return None
 
-    def _idle(self, call: ReadCall, tool: Tool, arguments: str) -> Reason | None:
-        """Why a call gets the conversation no further."""
+    def _misfit(self, call: ReadCall, at: Standing) -> Ruling | None:
+        if call.problem and call.tool and call.tool.strict:
+            return Ruling(Fate.REFUSE, Reason.ARGUMENTS_MISFIT, call.name, call.problem)
+        # A tool that is not strict says itself what it cannot use.
+        asks = call.problem and at.first and not at.left
+        return Ruling(Fate.AGAIN, Reason.ARGUMENTS_MISFIT, call.name, call.problem, then=Fate.CALL) if asks else None
+
+    def _idle(self, call: ReadCall, at: Standing) -> Ruling | None:
+        """A call that gets the conversation no further."""
+        # Behind a call that leaves anyway this one repeats nothing any worse, and to keep it would keep both.
+        if at.may_repeat or at.good or at.left or call.tool is None or isinstance(call.fitted, Doubtful):
+            return None
+        arguments = call.fitted.arguments
         # A call of before was passed on coerced, so it may come again in either form.
         forms = (masked(call.arguments, self._key.key), arguments) if self._looping else ()
-        if any((tool.name, canonical(form)) in self._looping for form in forms):
-            return Reason.REPEATED
-        adds_nothing = self._grounds is not None and self._grounds.adds_nothing(tool, arguments)
-        return Reason.NOTHING_NEW if adds_nothing else None
+        if any((call.name, canonical(form)) in self._looping for form in forms):
+            reason = Reason.REPEATED
+        elif self._grounds is not None and self._grounds.adds_nothing(call.tool, arguments):
+            reason = Reason.NOTHING_NEW
+        else:
+            return None
+        return Ruling(Fate.AGAIN, reason, call.name, call.problem, then=Fate.CALL)
 
     def may_leave_unfinished(self, call: CallStarted, before: str) -> bool:
         """Whether nothing that is still to come can change or stop a call that has begun behind the text `before`."""
@@ -123,13 +128,10 @@ class CallGate:
 
     def is_certain(self, call: CallStarted, before: str) -> Carried | None:
         """Whether a call that has begun is one whatever comes, and by what: its key, or that nothing can be quoted."""
-        match self._key.carried(call.extra):
-            case Carried.RIGHT:
-                return Carried.RIGHT
-            case Carried.NOTHING if self._key.mode is not KeyMode.REQUIRED:
-                return None if self._rule.sent.hold_tag or Place(before).is_quoted else Carried.NOTHING
-            case _:
-                return None
+        carried = self._key.carried(call.extra)
+        keyless = carried is Carried.NOTHING and self._key.mode is not KeyMode.REQUIRED
+        free = keyless and not (self._rule.sent.hold_tag or Place(before).is_quoted)
+        return carried if free or carried is Carried.RIGHT else None
 
     def is_quoted_text(self, raw: str) -> bool:
         """Whether a block that leaves as no call stands just so in the request."""

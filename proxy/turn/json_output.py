@@ -10,10 +10,9 @@ import orjson
 
 from prompts import unescape_json
 
-from .. import schema
 from ..contracts import OutputFormat
-from ..errors import RequestError
 from .report import TurnReport
+from .strictness import declared_schema, misfit
 
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
@@ -31,13 +30,13 @@ class JsonOutput:
 
     def __init__(self, wanted: OutputFormat, report: TurnReport) -> None:
         self._report = report
-        try:
-            self._schema = None if wanted.schema is None else schema.read_schema(wanted.schema)
-        except schema.SchemaError as error:
-            raise _invalid(wanted, str(error)) from error
         self._strict = wanted.strict
-        if self._schema is not None and self._strict and self._schema.unusable_pattern is not None:
-            raise _invalid(wanted, schema.pattern_problem(self._schema.unusable_pattern))
+        self._schema = None
+        if wanted.schema is not None:
+            of, code = f"response_format '{wanted.name or 'json_schema'}'", "invalid_json_schema"
+            self._schema = declared_schema(
+                wanted.schema, of, strict=wanted.strict, code=code, param="text.format.schema"
+            )
         # Without a schema JSON mode is asked for, and that is an object.
         self._object = wanted.schema is None
 
@@ -62,22 +61,9 @@ class JsonOutput:
     def _problem(self, value: object) -> str | None:
         if self._object and not isinstance(value, dict):
             return "it is not a JSON object"
-        try:
-            return None if self._schema is None else self._schema.misfit(value)
-        except schema.SchemaUnusable as error:
-            if self._strict:
-                # What was asked to fit and may not is no better than what does not.
-                return f"whether it fits cannot be told, as {error}"
-            self._report.give_up_check(str(error))
+        if self._schema is None:
             return None
-
-
-def _invalid(wanted: OutputFormat, problem: str) -> RequestError:
-    return RequestError(
-        f"Invalid schema for response_format '{wanted.name or 'json_schema'}': {problem}.",
-        code="invalid_json_schema",
-        param="text.format.schema",
-    )
+        return misfit(self._schema, value, self._report, strict=self._strict, fit="it fits")
 
 
 def _candidates(answer: str) -> Iterator[str]:

@@ -50,6 +50,6 @@ class LaneEnd:
         """`spoilt`: why it cannot. Only the first call counts."""
         prompt, self._prompt = self._prompt, None
         if prompt is not None:
-            self._report.go_on(prompt.continuation.lane, spoilt)
+            self._report.conversation.go_on(prompt.continuation.lane, spoilt)
             goes_on = spoilt is None and prompt.continuation.resume is not None
             prompt.continuation.settle(self._given.meaning() if goes_on else None)

@@ -16,18 +16,27 @@ from prompts import Place
 
 from ..contracts import ToolCallArguments, ToolCallEnded, ToolCallStarted
 from .block_note import BlockNote, name_in, told_name
-from .blocks import QUOTED, TAKEN_OUT, BegunCall, begun_arguments, is_markup, unreadable
+from .blocks import (
+    QUOTED,
+    TAKEN_OUT,
+    UNTAGGED,
+    BegunCall,
+    begun_arguments,
+    call_in_code,
+    is_markup,
+    unreadable,
+    untagged_call,
+)
 from .calls import CallGate
 from .coercion import Coerced, Coercion
 from .filters import masked
 from .outlet import Outlet
 from .plan import Attempt
-from .read_call import ReadCall, Standing
+from .read_call import ReadCall, Standing, Waiting
 from .reason import Fate, Reason, Ruling
-from .report import TurnReport
+from .report import Count, TurnReport
 from .shown_text import ShownText
 from .turn_key import Carried
-from .waiting_call import Waiting
 
 
 class Stop(NamedTuple):
@@ -42,7 +51,6 @@ class PassedCalls:
 
     def __init__(self, gate: CallGate, attempt: Attempt, report: TurnReport, outlet: Outlet, text: ShownText) -> None:
         self._gate = gate
-        self._plan = gate.plan
         self._report = report
         self._outlet = outlet
         self._text = text
@@ -63,13 +71,14 @@ class PassedCalls:
         return any(each.is_good or each.reason is Reason.UNDECLARED or each.is_again(*idle) for each in self.rulings)
 
     def start(self, call: CallStarted) -> None:
+        plan = self._gate.plan
         # Without its tags a call is known when it is whole, and may be copied JSON.
-        if call.bare or (tool := self._plan.offered.match(call.name)) is None:
+        if call.bare or (tool := plan.offered.match(call.name)) is None:
             return
         # Once it has begun it can only end or break the turn, so it must be one that nothing later can refuse.
         before = self._text.before
         is_first = not (self.waiting.calls or self._standing.doubted)
-        if self._plan.live and is_first and self._gate.may_leave_unfinished(call, before):
+        if plan.live and is_first and self._gate.may_leave_unfinished(call, before):
             self._text.flush()
             self._outlet.speak()
             self._outlet.begin_call(call.index, ToolCallStarted(self._gate.ids.take(call.id), tool.name))
@@ -89,7 +98,8 @@ class PassedCalls:
         showing = None if self._outlet.leaving == call.index else self._gate.showing(read, self._text.before)
         shown = showing.is_shown() if showing else False
         if showing is not None and shown is None:
-            self.waiting.add(read, showing, cut=cut, held=held)
+            self.waiting.calls.append((read, showing))
+            self.waiting.cut, self.waiting.held = cut, held
         else:
             self._judge(read, quoted=bool(shown), cut=cut, held=held)
 
@@ -114,6 +124,48 @@ class PassedCalls:
         elif closer and self._text.block_is_text:
             self._text.show_block(closer)
 
+    def finish(self) -> None:
+        """The answer is over, and its stream did not fail."""
+        if not any(each.fate is Fate.REFUSE for each in self.rulings):
+            self._outlet.end()
+
+    def look_for_text(self, text: str) -> None:
+        """Tells of a call that is text to the parser as well, in the beginning of an answer that has no other."""
+        offered = self._gate.plan.offered
+        if self.rulings or not text:
+            return
+        if (shown := call_in_code(text, offered)) is not None:
+            tool, fenced = shown
+            reason, warning = Reason.QUOTED, QUOTED.format(tool=f"the tool '{tool}'")
+        elif tool := untagged_call(text, offered) or "":
+            fenced, reason, warning = False, Reason.UNTAGGED, UNTAGGED.format(tool=tool)
+        else:
+            return
+        ruling = Ruling(Fate.TEXT, reason, tool)
+        self._report.notes.append(BlockNote(attempt=self._report.attempt, ruling=ruling, name=tool, fenced=fenced))
+        self._report.warn(warning)
+
+    def _masked(self, text: str) -> str:
+        return masked(text, self._gate.plan.key.key)
+
+    def _note(self, ruling: Ruling, written: str, block: str, rules: Sequence[str] = ()) -> BlockNote:
+        written = told_name(self._masked(written))
+        note = BlockNote(
+            attempt=self._report.attempt,
+            ruling=ruling,
+            name=ruling.name or written,
+            written=written,
+            problem=self._masked(ruling.problem),
+            rules=tuple(rules),
+            fenced=self._text.before.count("```") % 2 == 1,
+        )
+        self._report.note(note, block)
+        return note
+
+    def _rule(self, ruling: Ruling, written: str, block: str, rules: Sequence[str] = ()) -> None:
+        self.rulings.append(ruling)
+        self._note(ruling, written, block, rules)
+
     def _judge(self, read: ReadCall, *, quoted: bool, cut: bool, held: bool) -> None:
         call = read.call
         # Text before it leaves before it.
@@ -122,130 +174,19 @@ class PassedCalls:
         if self._begun is not None and self._begun.index == call.index:
             # Another one may have begun while this one waited.
             self._begun = None
-        raw = call.before + call.raw
         if self._standing.doubted:
             # The whole answer is asked for once more: none of its calls leaves, or it would come twice.
-            self.rulings.append(ruling := Ruling(Fate.GONE, Reason.JOINED, read.name))
-            self._report.note(self._note(ruling, call.name), call.raw)
-            self._text.pass_call(call.name, raw)
+            self._rule(Ruling(Fate.GONE, Reason.JOINED, read.name), call.name, call.raw)
+            self._text.pass_call(call.name, read.raw)
             return
         at = replace(self._standing, quoted=quoted, held=held, left=self._outlet.is_over)
         ruling = self._gate.judge(read, at)
         if ruling.reason is Reason.MALFORMED:
-            self.fail(CallMalformed(ruling.problem, raw, call.index), cut=cut)
+            self.fail(CallMalformed(ruling.problem, read.raw, call.index), cut=cut)
         elif isinstance(read.fitted, Coerced) and Fate.CALL in {ruling.fate, ruling.then}:
             self._accept(ruling, read, read.fitted, cut=cut)
         else:
             self._refuse(ruling, read, cut=cut)
-
-    def _refuse(self, ruling: Ruling, read: ReadCall, *, cut: bool) -> None:
-        """It leaves as no call, at least not now."""
-        block, reason = read.call.raw, ruling.reason
-        note = self._note(ruling, read.call.name)
-        if ruling.fate is Fate.AGAIN:
-            # Counted by what comes of it.
-            self._report.note(note, block)
-            self._outlet.keep(reason)
-            self._standing = replace(self._standing, doubted=True)
-        else:
-            self._report.refuse(reason, note, block)
-        if self._outlet.leaving == read.call.index:
-            self._break(f"the call was refused: {reason}", cut=cut)
-            return
-        self.rulings.append(ruling)
-        if ruling.fate is Fate.REFUSE:
-            self.stop = Stop(None)
-        elif reason is Reason.UNDECLARED:
-            self._text.pass_call(read.call.name, read.call.before + block)
-            self.lost.append(TAKEN_OUT[reason].format(tool=f"'{note.name}'" if note.name else "a tool"))
-        else:
-            self._take_out(ruling, read.call)
-
-    def _note(
-        self, ruling: Ruling, written: str, problem: str = "", rules: Sequence[str] = (), *, fenced: bool | None = None
-    ) -> BlockNote:
-        written = told_name(masked(written, self._plan.key.key))
-        return BlockNote(
-            attempt=self._report.attempt,
-            ruling=ruling,
-            name=ruling.name or written,
-            written=written,
-            problem=masked(problem or ruling.problem, self._plan.key.key),
-            rules=tuple(rules),
-            fenced=self._text.before.count("```") % 2 == 1 if fenced is None else fenced,
-        )
-
-    def _take_out(self, ruling: Ruling, call: CallCompleted) -> None:
-        """A quotation is text, as is JSON without any notation of ours; all else is taken out."""
-        tool = f"the tool '{ruling.name}'" if ruling.name else "a tool"
-        raw, marked, quoted = call.before + call.raw, is_markup(call.raw), ruling.reason is Reason.QUOTED
-        if marked and not (quoted or self._gate.is_quoted_text(call.raw)):
-            self._lose(raw, TAKEN_OUT[ruling.reason].format(tool=tool))
-            return
-        if quoted or (marked and ruling.fate is not Fate.AGAIN):
-            self._report.warn(QUOTED.format(tool=tool))
-        if marked:
-            self._report.show_markup("quotation")
-        self._text.show_block(raw)
-
-    def fail(self, block: CallMalformed, *, cut: bool) -> None:
-        """A block that cannot be read."""
-        self._text.pass_blank(block.before)
-        self._text.flush(ends=False)
-        self._outlet.speak()
-        begun, self._begun = self._begun, None
-        # A call that has no key goes behind no other: it would be run as one that is whole.
-        if cut and begun is not None and (begun.keyed or not self._standing.good):
-            # Cut off, but meant: it leaves as far as it has come, as one whose arguments nobody can read.
-            self.rulings.append(ruling := Ruling(Fate.CALL, Reason.CUT, begun.name))
-            self._report.note(self._note(ruling, begun.name), block.raw)
-            self._text.flush()
-            self._outlet.pass_call([
-                ToolCallStarted(self._gate.ids.take(begun.id), begun.name),
-                ToolCallArguments(masked(begun_arguments(block.raw), self._plan.key.key)),
-                ToolCallEnded(complete=False),
-            ])  # fmt: skip
-            return
-        reason = masked(block.reason, self._plan.key.key)
-        name = name_in(masked(block.raw, self._plan.key.key))
-        raw = block.before + block.raw
-        if block.index is not None and block.index == self._outlet.leaving:
-            ruling = Ruling(Fate.REFUSE, Reason.CUT if cut else Reason.BROKEN, problem=reason)
-            self._report.refuse(reason, self._note(ruling, name), block.raw)
-            self._break(f"the call cannot be read: {reason}", cut=cut)
-            return
-        # One that stands so in the request, or in a quotation, is quoted: asking anew would bring it again.
-        quoted = Place(self._text.before).is_quoted or self._gate.is_quoted_text(block.raw)
-        if quoted or not block.meant:
-            ruling = Ruling(Fate.TEXT, Reason.QUOTED if quoted else Reason.MENTION, problem=block.reason)
-            self.rulings.append(ruling)
-            self._report.refuse(reason, self._note(ruling, name), block.raw)
-            self._report.show_markup("quotation" if quoted else "mention")
-            self._text.show_block(raw)
-            return
-        fate = Fate.AGAIN if self._standing.first and not self._standing.good else Fate.GONE
-        self.rulings.append(ruling := Ruling(fate, Reason.MALFORMED, problem=block.reason))
-        self._report.refuse(reason, self._note(ruling, name), block.raw)
-        if not self._standing.good:
-            self._outlet.keep(Reason.MALFORMED)
-        self._lose(raw, unreadable(name))
-
-    def take_out_half(self, raw: str) -> None:
-        """The beginning of a block, in which the answer was cut."""
-        self.rulings.append(ruling := Ruling(Fate.GONE, Reason.CUT))
-        self._report.note(self._note(ruling, ""), raw)
-        self._lose(raw, unreadable(""))
-
-    def _lose(self, raw: str, sentence: str) -> None:
-        """A block goes, and the client is told so in a `sentence`."""
-        if self._text.take_out(raw):
-            self._report.take_out("block")
-            self.lost.append(sentence)
-
-    def finish(self) -> None:
-        """The answer is over, and its stream did not fail."""
-        if not any(each.fate is Fate.REFUSE for each in self.rulings):
-            self._outlet.end()
 
     def _accept(self, ruling: Ruling, read: ReadCall, fitted: Coerced, *, cut: bool) -> None:
         """A whole call leaves, or is kept with the others or on suspicion."""
@@ -258,9 +199,9 @@ class PassedCalls:
         # but for a remark beside them.
         taken = [rule for rule in fitted.coercions if not live or rule == Coercion.REMARK]
         rules = (*call.repairs, *taken)
-        note = self._note(ruling, call.name, rules=rules or (() if call.tier is Tier.VALID else (call.tier.value,)))
-        self._report.take_call(call.tier.value, rules, note, call.raw)
-        self.rulings.append(ruling)
+        self._report.count(Count.TIERS, call.tier.value)
+        self._report.count(Count.REPAIRED, *rules)
+        self._rule(ruling, call.name, call.raw, rules or (() if call.tier is Tier.VALID else (call.tier.value,)))
         keyed = self._standing.behind_keyed or read.carried is Carried.RIGHT
         self._standing = replace(self._standing, good=self._standing.good or ruling.is_good, behind_keyed=keyed)
         if ruling.problem and not ruling.is_again(Reason.ARGUMENTS_MISFIT):
@@ -275,10 +216,90 @@ class PassedCalls:
             if ruling.fate is Fate.AGAIN:
                 self._outlet.keep(ruling.reason, events)
             else:
-                self._outlet.pass_call(events, joined=self._gate.keeps_calls_together)
+                self._outlet.pass_call(events, joined=self._gate.plan.keeps_calls_together)
         self._text.pass_call(call.name)
-        if not self._plan.request.parallel:
+        if not self._gate.plan.request.parallel:
             self.stop = Stop("one call was asked for", winds_down=True)
+
+    def _refuse(self, ruling: Ruling, read: ReadCall, *, cut: bool) -> None:
+        """It leaves as no call, at least not now."""
+        block, reason = read.call.raw, ruling.reason
+        note = self._note(ruling, read.call.name, block)
+        if ruling.fate is Fate.AGAIN:
+            # Counted by what comes of it.
+            self._outlet.keep(reason)
+            self._standing = replace(self._standing, doubted=True)
+        else:
+            self._report.count(Count.REFUSED, reason)
+        if self._outlet.leaving == read.call.index:
+            self._break(f"the call was refused: {reason}", cut=cut)
+            return
+        self.rulings.append(ruling)
+        if ruling.fate is Fate.REFUSE:
+            self.stop = Stop(None)
+            return
+        tool = f"the tool '{ruling.name}'" if ruling.name else "a tool"
+        marked, quoted = is_markup(block), reason is Reason.QUOTED
+        if reason is Reason.UNDECLARED:
+            self._text.pass_call(read.call.name, read.raw)
+            self.lost.append(TAKEN_OUT[reason].format(tool=f"'{note.name}'" if note.name else "a tool"))
+        elif marked and not (quoted or self._gate.is_quoted_text(block)):
+            self._lose(read.raw, TAKEN_OUT[reason].format(tool=tool))
+        else:
+            # A quotation is text, as is JSON without any notation of ours; all else is taken out.
+            if quoted or (marked and ruling.fate is not Fate.AGAIN):
+                self._report.warn(QUOTED.format(tool=tool))
+            if marked:
+                self._report.count(Count.MARKUP, "quotation")
+            self._text.show_block(read.raw)
+
+    def fail(self, block: CallMalformed, *, cut: bool) -> None:
+        """A block that cannot be read."""
+        self._text.pass_blank(block.before)
+        self._text.flush(ends=False)
+        self._outlet.speak()
+        begun, self._begun = self._begun, None
+        # A call that has no key goes behind no other: it would be run as one that is whole.
+        if cut and begun is not None and (begun.keyed or not self._standing.good):
+            # Cut off, but meant: it leaves as far as it has come, as one whose arguments nobody can read.
+            self._rule(Ruling(Fate.CALL, Reason.CUT, begun.name), begun.name, block.raw)
+            self._text.flush()
+            self._outlet.pass_call([
+                ToolCallStarted(self._gate.ids.take(begun.id), begun.name),
+                ToolCallArguments(self._masked(begun_arguments(block.raw))),
+                ToolCallEnded(complete=False),
+            ])  # fmt: skip
+            return
+        name, raw, problem = name_in(self._masked(block.raw)), block.before + block.raw, self._masked(block.reason)
+        self._report.count(Count.REFUSED, problem)
+        if block.index is not None and block.index == self._outlet.leaving:
+            self._note(Ruling(Fate.REFUSE, Reason.CUT if cut else Reason.BROKEN, problem=problem), name, block.raw)
+            self._break(f"the call cannot be read: {problem}", cut=cut)
+            return
+        # One that stands so in the request, or in a quotation, is quoted: asking anew would bring it again.
+        quoted = Place(self._text.before).is_quoted or self._gate.is_quoted_text(block.raw)
+        if quoted or not block.meant:
+            reason = Reason.QUOTED if quoted else Reason.MENTION
+            self._rule(Ruling(Fate.TEXT, reason, problem=block.reason), name, block.raw)
+            self._report.count(Count.MARKUP, "quotation" if quoted else "mention")
+            self._text.show_block(raw)
+            return
+        fate = Fate.AGAIN if self._standing.first and not self._standing.good else Fate.GONE
+        self._rule(Ruling(fate, Reason.MALFORMED, problem=block.reason), name, block.raw)
+        if not self._standing.good:
+            self._outlet.keep(Reason.MALFORMED)
+        self._lose(raw, unreadable(name))
+
+    def take_out_half(self, raw: str) -> None:
+        """The beginning of a block, in which the answer was cut."""
+        self._rule(Ruling(Fate.GONE, Reason.CUT), "", raw)
+        self._lose(raw, unreadable(""))
+
+    def _lose(self, raw: str, sentence: str) -> None:
+        """A block goes, and the client is told so in a `sentence`."""
+        if self._text.take_out(raw):
+            self._report.count(Count.TAKEN_OUT, Reason.BLOCK)
+            self.lost.append(sentence)
 
     def _break(self, reason: str, *, cut: bool) -> None:
         """A call that was leaving live is none: what has left cannot be taken back, so the turn must fail."""

@@ -23,7 +23,6 @@ from prompts import (
 )
 
 from ..contracts import TurnRequest
-from .answer_room import MAX_ANSWER
 from .held_calls import HeldCalls
 from .json_output import JsonOutput
 from .json_stream import HeldFormats, StreamJson
@@ -33,6 +32,7 @@ from .outlet import CallRelease
 from .reason import Reason
 from .report import TurnReport
 from .strictness import ToolSchemas
+from .tokens import MAX_ANSWER
 from .turn_key import CallKeys, KeyMode, TurnKey
 
 # Characters of a result: what is longer may be just what was asked for.
@@ -146,6 +146,11 @@ class Plan:
         """Calls leave while they are written, where they can."""
         # Whoever gets the answer as a whole gains nothing by a call that has begun, and loses it if it breaks.
         return self.request.streamed and self.options.release is CallRelease.LIVE
+
+    @property
+    def keeps_calls_together(self) -> bool:
+        """One call may be the reason to refuse all: some tool is strict, or none is seen before the end."""
+        return self.schemas.strict or not self.request.streamed
 
     def has_rule(self, rule: ModelRule) -> bool:
         return rule in self.options.profile.rules

@@ -24,13 +24,12 @@ from prompts import (
     write_held,
 )
 
-from ..contracts import Prompt, Usage
+from ..contracts import Prompt
 from ..errors import BackendError
 from .call_hold import CallHold
 from .call_schemas import calls_form
 from .plan import Again, Plan
 from .report import TurnReport
-from .tokens import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
 from .truncation import without_oldest
 
 # Prompts that are too long, each at least a quarter shorter than the one before: the last has a tenth of the first.
@@ -127,7 +126,7 @@ class Prompts:
                 if shorter is None:
                     return False
                 # Its calls go with their results, and the newest message stays (`truncation`).
-                self._report.leave_out(len(self._transcript.entries) - len(shorter.entries))
+                self._report.conversation.truncated += len(self._transcript.entries) - len(shorter.entries)
                 self._transcript = shorter
                 self._truncations += 1
                 return True
@@ -144,13 +143,3 @@ class Prompts:
 
 def _shows(part: Part) -> bool:
     return isinstance(part, Image) or bool(part.text.strip())
-
-
-def estimated_usage(prompt: Prompt, answered: int) -> Usage:
-    """Usage of a turn that was ended before the backend counted it; `answered` are tokens."""
-    asked = len(prompt.developer or "") // CHARACTERS_PER_TOKEN + sum(map(_weight, prompt.parts))
-    return Usage(input_tokens=asked, output_tokens=answered)
-
-
-def _weight(part: Part) -> int:
-    return IMAGE_TOKENS if isinstance(part, Image) else len(part.text) // CHARACTERS_PER_TOKEN

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import StringIO
 
 from parser import (
     BARE_ANSWERS,
@@ -40,19 +41,16 @@ from ..contracts import (
     TurnEvent,
 )
 from ..errors import BackendError
-from .answer_room import AnswerRoom
-from .blocks import QUOTED, UNTAGGED, half_a_block
+from .blocks import LOOKED_AT, half_a_block
 from .calls import CallGate
 from .filters import masked
 from .outlet import Outlet
 from .passed_calls import PassedCalls, Stop
 from .plan import Attempt, Plan
-from .reason import Reason
 from .report import TurnReport
 from .shown_text import ShownText
 from .thoughts import Thoughts
 from .tokens import Spent
-from .untagged import LOOKED_AT, call_in_code, untagged_call
 from .verdict import Answer, Ending
 
 
@@ -76,9 +74,9 @@ class _End:
 class Reading:
     """Feed it the backend's batches, then `finish`; what these return may leave at once.
 
-    Without a `gate` no call is read. At most `limit` tokens are, and what there is `room` for. The model was shown
-    these `lines` of ours: one that it repeats is taken out. `held`: the backend is asked to hold its model to a schema
-    of calls. `early`: what must be JSON leaves as it comes, where it is JSON.
+    Without a `gate` no call is read. No more is read than may be `spent`. The model was shown these `lines` of ours:
+    one that it repeats is taken out. `held`: the backend is asked to hold its model to a schema of calls. `early`: what
+    must be JSON leaves as it comes, where it is JSON.
     """
 
     def __init__(
@@ -88,26 +86,21 @@ class Reading:
         gate: CallGate | None,
         report: TurnReport,
         *,
-        limit: int | None = None,
-        room: AnswerRoom | None = None,
+        spent: Spent | None = None,
         lines: Sequence[str] = (),
         held: bool = False,
         early: bool = False,
     ) -> None:
-        key = plan.key.key
         self._plan = plan
         self._held = held
-        self.spent = Spent(limit)
-        self._room = AnswerRoom(plan.options.max_answer) if room is None else room
-        self._outlet = outlet = Outlet(report, attempt.keep_for, key)
-        self._thoughts = Thoughts(outlet, key)
+        self.spent = spent or Spent()
+        self._outlet = outlet = Outlet(report, attempt.keep_for, plan.key.key)
+        self._thoughts = Thoughts(outlet, plan.key.key)
         self._text = shown = ShownText(plan, attempt, outlet, report, lines, early=early)
         self._calls = None if gate is None else PassedCalls(gate, attempt, report, outlet, shown)
         self._parser = self._new_parser()
-        self._report = report
         # The beginning of the text, in which a call without its tags may stand.
-        self._head: list[str] | None = [] if plan.offers and not plan.demands else None
-        self._head_room = LOOKED_AT
+        self._head = StringIO() if plan.offers and not plan.demands else None
         # Whether the parser is in the middle of a call: its text is of the arguments.
         self._in_call = False
         self._end = _End()
@@ -158,19 +151,9 @@ class Reading:
             self._outlet.speak()
         if self._calls is not None and not error:
             self._calls.finish()
-            self._look_for_untagged(self._calls)
+            if self._head is not None:
+                self._calls.look_for_text(self._head.getvalue())
         return self._outlet.take()
-
-    def _look_for_untagged(self, calls: PassedCalls) -> None:
-        """Tells of a call that is text, in an answer that has no other."""
-        if not self._head or calls.rulings:
-            return
-        text, offered = "".join(self._head), self._plan.offered
-        if (shown := call_in_code(text, offered)) is not None:
-            tool, fenced = shown
-            self._report.see_text(Reason.QUOTED, tool, QUOTED.format(tool=f"the tool '{tool}'"), fenced=fenced)
-        elif (untagged := untagged_call(text, offered)) is not None:
-            self._report.see_text(Reason.UNTAGGED, untagged, UNTAGGED.format(tool=untagged))
 
     @property
     def answer(self) -> Answer:
@@ -203,7 +186,7 @@ class Reading:
                 self._end.message = True
             case ReasoningPiece(part, text):
                 self._close_message()
-                self._thoughts.feed(part, self._room.take(text))
+                self._thoughts.feed(part, self.spent.take_thought(text))
                 self._look_at_room()
             case ReasoningEnded():
                 self._close_message()
@@ -227,7 +210,7 @@ class Reading:
     def _read(self, text: str) -> None:
         if self._end.message:
             self._close_message()
-        text = self.spent.take(self._room.take(text))
+        text = self.spent.take(text)
         if self._end.over:
             self._end.goes_on = self._end.goes_on or bool(text.strip())
             return
@@ -237,11 +220,11 @@ class Reading:
             self._parse(self._calls, text)
         if self.spent.exhausted:
             self._cut("max_output_tokens")
-        if self._room.full:
+        if self.spent.full:
             self._look_at_room()
 
     def _look_at_room(self) -> None:
-        if self._room.full:
+        if self.spent.full:
             # The API has no other word for it. One that was to end by itself does not.
             self._cut("max_output_tokens", why="--max-answer")
             self._end.goes_on = True
@@ -362,9 +345,8 @@ class Reading:
         if self._end.over:
             self._end.goes_on = self._end.goes_on or bool(text.strip())
             return
-        if self._head is not None and self._head_room > 0:
-            self._head.append(text)
-            self._head_room -= len(text)
+        if self._head is not None and self._head.tell() < LOOKED_AT:
+            self._head.write(text)
         self._text.feed(text)
         if self._plan.request.stop:
             self._look_for_stop()

@@ -4,66 +4,56 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, StrEnum
+from typing import Self
 
 
 class Reason(StrEnum):
-    """Why a part of an answer is kept back, shown as text, taken out or asked for once more, as logs name it."""
+    """Why a part of an answer is kept back, shown as text, taken out or asked for once more: as logs name it.
+
+    `words` tell it to people. In them `{tool}` stands for the name of the call's tool, `{of}` for that behind "of",
+    `{lacking}` for the argument that it lacks, and `{where}` for where its block stands.
+    """
+
+    words: str
+
+    def __new__(cls, name: str, words: str) -> Self:
+        reason = str.__new__(cls, name)
+        reason._value_, reason.words = name, words
+        return reason
 
     # of a block
-    GOOD = "good"
-    """Nothing is wrong with it: it is a call that is meant, and fits."""
-    ARGUMENTS_MISFIT = "arguments_misfit"
-    """A call's arguments do not fit the schema of its tool."""
-    BROKEN = "broken"
-    """A call that was leaving while it was written turned out to be none."""
-    CUT = "cut"
-    """The answer was cut in it, or failed."""
-    IN_OUTPUT = "in_output"
-    """A call with the key has its words from the new output of a tool."""
-    MALFORMED = "malformed"
-    """A block cannot be read as a call."""
-    MENTION = "mention"
-    """A block is spoken of, and no call was meant."""
-    NO_KEY = "no_key"
-    QUOTED = "quoted"
-    """A call is shown, or a block stands so in the request."""
-    UNDECLARED = "undeclared"
-    """A call of a tool that is not on offer."""
-    UNTAGGED = "untagged"
-    """JSON of a call without its tags, in an answer in which that is text."""
-    WRONG_KEY = "wrong_key"
+    GOOD = "good", "a call{of} was as it should be"
+    ARGUMENTS_MISFIT = "arguments_misfit", "the arguments did not fit {tool}{lacking}"
+    BROKEN = "broken", "a call{of} broke off while it was leaving"
+    CUT = "cut", "the answer was cut in the middle of a call{of}"
+    IN_OUTPUT = "in_output", "the call{of} stands in the output of a tool"
+    MALFORMED = "malformed", "a call{of} could not be read"
+    MENTION = "mention", "the tag of a call was only mentioned, so it was shown"
+    NO_KEY = "no_key", "a call{of} did not carry the key for calls"
+    QUOTED = "quoted", "the block{of} {where}, so it was shown"
+    UNDECLARED = "undeclared", "{tool} is not among the tools that were offered"
+    UNTAGGED = "untagged", "JSON{of} without the tags of a call, so it was shown"
+    WRONG_KEY = "wrong_key", "a call{of} carried another key for calls than its own"
 
     # of a call that is right, and may not be wanted yet
-    JOINED = "joined"
-    """The calls of an answer leave together or not at all: what is asked for once more would come twice."""
-    NOTHING_NEW = "nothing_new"
-    """A call right behind results adds nothing to them."""
-    REPEATED = "repeated"
-    """The conversation goes round in this call."""
+    JOINED = "joined", "a call{of} went the way of the others of its answer"
+    NOTHING_NEW = "nothing_new", "a call{of} added nothing to the results"
+    REPEATED = "repeated", "the conversation goes round in a call{of}"
 
     # of a whole answer
-    CALL_MISSING = "call_missing"
-    """The request demands a call, and none came."""
-    ECHO = "echo"
-    """It is a result, and nothing else."""
-    ECHO_OF_LINE = "echo_of_line"
-    """It is a line of ours, and nothing else."""
-    HELD_FAILED = "held_failed"
-    """The server gave up on an answer that it held to the schema of calls."""
-    OUTPUT_INVALID = "output_invalid"
-    """It is not the JSON that was asked for."""
-    SAID = "said"
-    """It is a second one, and the client has text of the first."""
+    CALL_MISSING = "call_missing", "a call was demanded, and none came"
+    ECHO = "echo", "the answer only repeated a result"
+    ECHO_OF_LINE = "echo_of_line", "the answer only repeated a line of tagcall's own"
+    HELD_FAILED = "held_failed", "the server gave up on an answer that it held to the form of calls"
+    OUTPUT_INVALID = "output_invalid", "the answer was not the JSON that was asked for"
+    SAID = "said", "the answer began anew"
 
     # of text that no person is to see
-    BESIDE_CALLS = "beside_calls"
-    """It stands beside a call, and is not the JSON that was asked for."""
-    HEADER = "header"
-    """A header of ours."""
-    INVENTED_RESULT = "invented_result"
-    """It tells what a call of the same answer returned, which nobody knows yet."""
-    OWN_LINE = "own_line"
-    """A line of ours, from the prompt."""
+    BESIDE_CALLS = "beside_calls", "text beside a call was left out"
+    BLOCK = "block", "a block that is no call was left out"
+    HEADER = "header", "a header of the conversation was repeated"
+    INVENTED_RESULT = "invented_result", "the result of a tool was made up"
+    OWN_LINE = "own_line", "a line of tagcall's own was repeated"
 
 
 class Fate(Enum):

@@ -32,11 +32,9 @@ from ..contracts import (
     TurnFailed,
     TurnFinished,
     TurnRequest,
-    Usage,
 )
 from ..errors import BackendError, RequestError
 from ..ids import MintId, mint_id
-from .answer_room import AnswerRoom
 from .beside_calls import BesideCalls
 from .call_hold import CallHold
 from .calls import CallGate
@@ -47,11 +45,12 @@ from .offload import OffloadIfLong, is_long
 from .outlet import names_of_calls, text_of
 from .passed_calls import Stop
 from .plan import Again, Attempt, EmptyAnswers, Plan, Try, TurnOptions
-from .prompting import Prompts, estimated_usage
+from .prompting import Prompts
 from .reading import Reading
 from .reason import Reason
-from .report import TurnReport
+from .report import Count, TurnReport
 from .sentence import calls_left, empty_answer
+from .tokens import Spent
 from .verdict import Answer, end_of, held_to_format, next_attempt, settled
 
 # Of a turn's events those that a client shows, or acts on.
@@ -71,8 +70,7 @@ class Turn:
             plan.request, plan.options.offload,
             characters=characters, judges=plan.offers, takes_items=backend.takes_items,
         )  # fmt: skip
-        self._usage = Usage()
-        self._room = AnswerRoom(plan.options.max_answer)
+        self._spent = Spent(plan.request.max_output_tokens, plan.options.max_answer)
         self._lane_end = LaneEnd(report)
         self._beside = BesideCalls(plan.output, report) if plan.output else None
         self._reading: Reading
@@ -81,8 +79,8 @@ class Turn:
         # Whether anything left that a client shows.
         self._shown = False
         self._told_ignored = frozenset[str]()
-        report.offer(tool.name for tool in plan.offered)
-        report.pair(plan.request.repairs)
+        report.tools = tuple(tool.name for tool in plan.offered)
+        report.counts[Count.PAIRED].update(plan.request.repairs)
         self._tell_ignored()
 
     def _tell_ignored(self) -> None:
@@ -126,16 +124,18 @@ class Turn:
                     answer = replace(read, lost=read.lost or answer.lost)
             # Nor one more where the second one failed, and what was shown of the first stands.
             failed = read.ending.error is not None and not attempt.is_first
-            attempt = None if self._exhausted or failed else next_attempt(attempt, first, answer, plan)
+            # One more answer would be cut before its first word.
+            exhausted = self._spent.tokens_left == 0 or self._spent.full
+            attempt = None if exhausted or failed else next_attempt(attempt, first, answer, plan)
             if attempt is not None and attempt.again is not None:
-                report.ask_again(attempt.again.reason)
+                report.again.append(attempt.again.reason)
             if attempt is not None and attempt.number is Try.PLAIN:
                 if first.doubtful and not answer.refused:
-                    report.lose(first.doubtful.reason)
+                    report.count(Count.REFUSED, first.doubtful.reason)
                 if plan.keep_for is None and (first.said.shown or answer.said.shown):
                     # Behind the words that announced a call, which are a message of their own.
                     yield [AnswerMessageEnded()]
-        last = end_of(answer, plan, self._usage)
+        last = end_of(answer, plan, self._spent.usage)
         report.pass_on(names_of_calls(last))
         self._warn_of(answer)
         yield self._instead_of_nothing([self._without_key(event) for event in last], answer)
@@ -151,7 +151,7 @@ class Turn:
         self._tell_ignored()
         for sentence in answer.lost:
             self._report.warn(sentence)
-        if self._room.full:
+        if self._spent.full:
             longest = self._plan.options.max_answer
             self._report.warn(f"The answer was cut: it is longer than --max-answer, {longest:,} bytes.")
 
@@ -160,9 +160,9 @@ class Turn:
         whole = answer.ending.incomplete is None and answer.ending.stop is None
         if self._shown or len(last) > 1 or not isinstance(last[-1], TurnFinished) or not whole:
             return last
-        told = self._plan.options.empty_answers is EmptyAnswers.SENTENCE and self._plan.output is None
-        self._report.end_with_nothing(told=told)
-        return [AnswerText(empty_answer(self._report)), *last] if told else last
+        chosen = self._plan.options.empty_answers if self._plan.output is None else EmptyAnswers.EMPTY
+        self._report.answered_nothing = chosen.value
+        return [AnswerText(empty_answer(self._report)), *last] if chosen is EmptyAnswers.SENTENCE else last
 
     def _without_key(self, event: TurnEvent) -> TurnEvent:
         """What is said of a failure may repeat what was asked, or written."""
@@ -192,18 +192,8 @@ class Turn:
         work = partial(beside.fitting, events, streamed=self._reading.tells_json)
         return await self._offload.done(work, len(text_of(events)))
 
-    @property
-    def _tokens_left(self) -> int | None:
-        limit = self._plan.request.max_output_tokens
-        return None if limit is None else max(0, limit - self._usage.output_tokens)
-
-    @property
-    def _exhausted(self) -> bool:
-        """Whether one more answer would be cut before its first word."""
-        return self._tokens_left == 0 or self._room.full
-
     async def _ask(self, again: Again | None) -> Prompt:
-        prompt = await self._offload.made(partial(self._prompts.prompt, again, max_tokens=self._tokens_left))
+        prompt = await self._offload.made(partial(self._prompts.prompt, again, max_tokens=self._spent.tokens_left))
         self._lane_end.begin(prompt)
         return prompt
 
@@ -213,14 +203,13 @@ class Turn:
         early = attempt.is_first and plan.request.streamed and not plan.request.stop
         self._held = early and schema is not None and self._backend.holds(schema)
         trusted = self._held and not plan.options.formats.broken_by(plan.speaker)
+        self._spent.begin()
         return Reading(
             plan,
             attempt,
             self._gate,
             self._report,
-            # For all answers together: the client pays for what it never sees.
-            limit=self._tokens_left,
-            room=self._room,
+            spent=self._spent,
             lines=self._prompts.lines,
             held=prompt.calls_held,
             early=early and (trusted or plan.options.stream_json is StreamJson.EARLY),
@@ -254,13 +243,13 @@ class Turn:
                         if events := await self._offload.received(reading.receive, batch):
                             yield events
                         if reading.stop and not self._let_end(reading.stop, prompt):
-                            self._report.interrupt(str(reading.stop.reason))
+                            self._report.interrupted = reading.stop.reason
                             break
                 break
             except BackendError as error:
                 if reading.stop and reading.stop.winds_down:
                     # The client has all that it asked for.
-                    self._report.interrupt(str(reading.stop.reason))
+                    self._report.interrupted = reading.stop.reason
                     break
                 # Only what was refused before the first word may be asked once more: the client may have seen some.
                 if not answered and self._prompts.ease(prompt, error):
@@ -269,10 +258,9 @@ class Turn:
                 else:
                     failure = error.without_trace()
         finish = partial(self._reading.finish, failure)
-        if events := await self._offload.done(finish, self._reading.spent.characters, judges=True):
+        if events := await self._offload.done(finish, self._spent.characters, judges=True):
             yield events
-        # A turn that was left early is not counted by the backend, and costs all the same.
-        self._usage += self._reading.spent.counted or estimated_usage(prompt, self._reading.spent.tokens)
+        self._spent.end(prompt)
 
 
 def run_turn(

@@ -89,7 +89,7 @@ def _faults(report: TurnReport) -> Iterator[str]:
     """Why each further answer was asked for."""
     for attempt, reason in enumerate(report.again):
         notes = [note for note in report.notes if note.reason is reason and note.attempt <= attempt]
-        yield fault_of(notes[-1]) if notes else _fault(reason, "", "", fenced=False)
+        yield fault_of(notes[-1]) if notes else _fault(reason)
 
 
 def _telling(report: TurnReport, notes: Sequence[BlockNote]) -> BlockNote | None:
@@ -106,69 +106,17 @@ def reason_in_words(reason: Reason) -> str:
 
 def fault_of(note: BlockNote) -> str:
     """Why it did not leave as it was written, as a part of a sentence."""
-    return _fault(note.reason, note.name, _lacking(note), fenced=note.fenced, shown=note.ruling.fate is Fate.TEXT)
+    also = ", so it was shown" if note.reason is Reason.MALFORMED and note.ruling.fate is Fate.TEXT else ""
+    return _fault(note.reason, note.name, _lacking(note), fenced=note.fenced) + also
 
 
 def _lacking(note: BlockNote) -> str:
     return f" ({note.lacking} is missing)" if note.lacking else ""
 
 
-def _fault(  # noqa: C901, PLR0912 -- a table, of which mypy counts the rows
-    reason: Reason, name: str, lacking: str, *, fenced: bool, shown: bool = False
-) -> str:
-    tool, of = name or "a tool", f" of {name}" if name else ""
-    match reason:
-        case Reason.ARGUMENTS_MISFIT:
-            return f"the arguments did not fit {tool}{lacking}"
-        case Reason.BESIDE_CALLS:
-            return "text beside a call was left out"
-        case Reason.BROKEN:
-            return f"a call{of} broke off while it was leaving"
-        case Reason.CALL_MISSING:
-            return "a call was demanded, and none came"
-        case Reason.CUT:
-            return f"the answer was cut in the middle of a call{of}"
-        case Reason.ECHO:
-            return "the answer only repeated a result"
-        case Reason.ECHO_OF_LINE:
-            return "the answer only repeated a line of tagcall's own"
-        case Reason.GOOD:
-            return f"a call{of} was as it should be"
-        case Reason.HEADER:
-            return "a header of the conversation was repeated"
-        case Reason.HELD_FAILED:
-            return "the server gave up on an answer that it held to the form of calls"
-        case Reason.IN_OUTPUT:
-            return f"the call{of} stands in the output of a tool"
-        case Reason.INVENTED_RESULT:
-            return "the result of a tool was made up"
-        case Reason.JOINED:
-            return f"a call{of} went the way of the others of its answer"
-        case Reason.MALFORMED:
-            return f"a call{of} could not be read" + (", so it was shown" if shown else "")
-        case Reason.MENTION:
-            return "the tag of a call was only mentioned, so it was shown"
-        case Reason.NO_KEY:
-            return f"a call{of} did not carry the key for calls"
-        case Reason.NOTHING_NEW:
-            return f"a call{of} added nothing to the results"
-        case Reason.OUTPUT_INVALID:
-            return "the answer was not the JSON that was asked for"
-        case Reason.OWN_LINE:
-            return "a line of tagcall's own was repeated"
-        case Reason.QUOTED:
-            where = "stands in a code fence" if fenced else "is a quotation"
-            return f"the block{of} {where}, so it was shown"
-        case Reason.REPEATED:
-            return f"the conversation goes round in a call{of}"
-        case Reason.SAID:
-            return "the answer began anew"
-        case Reason.UNDECLARED:
-            return f"{tool} is not among the tools that were offered"
-        case Reason.UNTAGGED:
-            return f"JSON{of} without the tags of a call, so it was shown"
-        case Reason.WRONG_KEY:
-            return f"a call{of} carried another key for calls than its own"
+def _fault(reason: Reason, name: str = "", lacking: str = "", *, fenced: bool = False) -> str:
+    where = "stands in a code fence" if fenced else "is a quotation"
+    return reason.words.format(tool=name or "a tool", of=f" of {name}" if name else "", lacking=lacking, where=where)
 
 
 def _mended(reason: Reason) -> str:

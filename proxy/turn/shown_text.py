@@ -8,6 +8,7 @@ a block that is not shown --> only its place is noted
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from prompts import ModelRule, Unescaper
 
@@ -17,7 +18,7 @@ from .json_stream import JsonStream
 from .outlet import Outlet
 from .plan import Attempt, Plan
 from .reason import Reason
-from .report import TurnReport
+from .report import Count, TurnReport
 from .text_before import TextBefore
 
 
@@ -33,7 +34,7 @@ class ShownText:
     ) -> None:
         key = plan.key.key
         self._outlet = outlet
-        self._notation = OwnNotation([*_line_rules(plan, attempt, lines)], report.take_out)
+        self._notation = OwnNotation([*_line_rules(plan, attempt, lines)], partial(report.count, Count.TAKEN_OUT))
         self._stop_strings = StopStrings(plan.request.stop) if plan.request.stop else None
         filters = (None if key is None else Mask(key), Unescaper(), self._stop_strings)
         self._visible = Chain([each for each in filters if each is not None])

@@ -1,4 +1,4 @@
-"""What the declared schemas say of a call's arguments: a strict tool's call fits, another's is asked for once more."""
+"""What declared schemas say of values: a strict tool's call fits, another's is asked for once more."""
 
 from __future__ import annotations
 
@@ -8,7 +8,31 @@ from parser import Tool, ToolRegistry
 
 from .. import schema
 from ..errors import RequestError
-from .report import TurnReport
+from .report import Count, TurnReport
+
+
+def declared_schema(text: str, of: str, *, strict: bool, code: str, param: str) -> schema.Schema:
+    """The schema `of` something that a request declares. Raises `RequestError` when it is of no use."""
+    try:
+        wanted = schema.read_schema(text)
+        if not strict or wanted.unusable_pattern is None:
+            return wanted
+        problem = schema.pattern_problem(wanted.unusable_pattern)
+    except schema.SchemaError as error:
+        problem = str(error)
+    raise RequestError(f"Invalid schema for {of}: {problem}.", code=code, param=param)
+
+
+def misfit(wanted: schema.Schema, value: object, report: TurnReport, *, strict: bool, fit: str) -> str | None:
+    """What is wrong with `value`; None when it fits, or nobody can tell and it may leave. `fit` asks that of it."""
+    try:
+        return wanted.misfit(value)
+    except schema.SchemaUnusable as error:
+        if strict:
+            # What was asked to fit and may not is no better than what does not.
+            return f"whether {fit} cannot be told, as {error}"
+        report.count(Count.UNCHECKED, str(error))
+        return None
 
 
 class ToolSchemas:
@@ -19,8 +43,13 @@ class ToolSchemas:
 
     def __init__(self, registry: ToolRegistry, report: TurnReport) -> None:
         self._report = report
-        self._strict = {tool.name: _strict_schema(tool.name, tool.parameters) for tool in registry if tool.strict}
-        self.strict = bool(self._strict)
+        code, param = "invalid_function_parameters", "tools"
+        self._strict = {
+            tool.name: declared_schema(tool.parameters, f"function '{tool.name}'", strict=True, code=code, param=param)
+            for tool in registry
+            if tool.strict and tool.parameters is not None
+        }
+        self.strict = any(tool.strict for tool in registry)
 
     def problem(self, tool: Tool, arguments: str) -> str | None:
         """What is wrong with the JSON text `arguments`; None when it fits, or nobody can tell and it may leave."""
@@ -29,30 +58,10 @@ class ToolSchemas:
             return None
         try:
             wanted = self._strict.get(tool.name) or schema.read_schema(tool.parameters)
-            return wanted.misfit(orjson.loads(arguments))
+            value = orjson.loads(arguments)
         except orjson.JSONDecodeError:
             return "they are not valid JSON"
-        except (schema.SchemaUnusable, schema.SchemaError) as error:
-            if tool.strict:
-                # What was asked to fit and may not is no better than what does not.
-                return f"whether they fit cannot be told, as {error}"
-            self._report.give_up_check(str(error) if isinstance(error, schema.SchemaUnusable) else "the schema is none")
+        except schema.SchemaError:
+            self._report.count(Count.UNCHECKED, "the schema is none")
             return None
-
-
-def _strict_schema(name: str, text: str | None) -> schema.Schema | None:
-    if text is None:
-        return None
-    try:
-        wanted = schema.read_schema(text)
-    except schema.SchemaError as error:
-        raise _invalid(name, str(error)) from error
-    if wanted.unusable_pattern is not None:
-        raise _invalid(name, schema.pattern_problem(wanted.unusable_pattern))
-    return wanted
-
-
-def _invalid(name: str, problem: str) -> RequestError:
-    return RequestError(
-        f"Invalid schema for function '{name}': {problem}.", code="invalid_function_parameters", param="tools"
-    )
+        return misfit(wanted, value, self._report, strict=tool.strict, fit="they fit")

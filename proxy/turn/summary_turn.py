@@ -35,7 +35,7 @@ from ..errors import BackendError, ModelError
 from ..ids import MintId, mint_id
 from .plan import Plan, TurnOptions
 from .prompting import Prompts
-from .report import TurnReport
+from .report import Count, TurnReport
 from .run import run_turn
 from .tokens import IMAGE_TOKENS
 
@@ -77,9 +77,8 @@ def answer_request(
 
 async def _only_summary(request: TurnRequest, report: TurnReport, run: Run) -> Batches:
     summary = await _summary_of(request, run)
-    report.go_on(summary.report.lane, summary.report.spoilt)
-    report.leave_out(summary.report.truncated)
-    report.pair(request.repairs)
+    report.conversation = summary.report.conversation
+    report.counts[Count.PAIRED].update(request.repairs)
     if summary.failure is None:
         summary.tell(report)
         yield [Compacted(summary.text, whole=False), TurnFinished(summary.usage)]
@@ -142,11 +141,11 @@ class _Summary:
     def tried_to_call(self) -> bool:
         """Whether it may do better where there is no tool."""
         misfit = self.failure is not None and isinstance(self.failure.error, ModelError)
-        return misfit or self.called or bool(self.report.refused)
+        return misfit or self.called or bool(self.report.counts[Count.REFUSED])
 
     def tell(self, report: TurnReport) -> None:
         """What the client is to be told of it."""
-        if self.report.truncated:
+        if self.report.conversation.truncated:
             report.warn(OLDEST_LEFT_OUT)
 
     def _fault(self, incomplete: str | None) -> TurnFailed | None:

@@ -10,11 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..contracts import Usage
+from prompts import Image, Part
+
+from ..contracts import Prompt, Usage
 
 # Where nothing was counted.
 CHARACTERS_PER_TOKEN = 4
 IMAGE_TOKENS = 1_000
+# Bytes of text and thoughts, calls included. The longest answers that models are let write are a few MiB.
+MAX_ANSWER = 16 << 20
 
 _RUN = re.compile(
     r"(?P<lower>[a-z\u00df-\u024f]+)|(?P<upper>[A-Z\u00c0-\u00de]+)|(?P<digits>[0-9]+)|(?P<blanks>[ \t]+)"
@@ -80,27 +84,71 @@ class TokenMeter:
 
 
 class Spent:
-    """How much of an answer was read, of which `limit` tokens are allowed, if it is limited.
+    """What a turn has used of what it may: of `limit` tokens, if it is limited, and of `room` bytes of UTF-8.
 
-    `counted` is what the backend says of it, None where it did not come to that.
+    Both are for all its answers together: the client pays for what it never sees, and an answer that never ends would
+    take memory until its client or its hour is over. `counted` is what the backend says of the answer that is read,
+    None where it did not come to that.
     """
 
-    __slots__ = ("_meter", "characters", "counted", "exhausted")
+    __slots__ = ("_limit", "_meter", "_room", "characters", "counted", "exhausted", "full", "usage")
 
-    def __init__(self, limit: int | None = None) -> None:
-        self._meter = None if limit is None else TokenMeter(limit)
+    def __init__(self, limit: int | None = None, room: int = MAX_ANSWER) -> None:
+        self._limit = limit
+        self._room = room
+        self.full = False
+        """Something did not fit into the room."""
+        self.usage = Usage()
+        """Of the answers that are over."""
+        self.begin()
+
+    @property
+    def tokens_left(self) -> int | None:
+        return None if self._limit is None else max(0, self._limit - self.usage.output_tokens)
+
+    def begin(self) -> None:
+        """A further answer is read."""
+        left = self.tokens_left
+        self._meter = None if left is None else TokenMeter(left)
         self.characters = 0
         self.counted: Usage | None = None
         self.exhausted = False
 
+    def end(self, prompt: Prompt) -> None:
+        """The answer to `prompt` is over."""
+        # A turn that was left early is not counted by the backend, and costs all the same.
+        self.usage += self.counted or estimated_usage(prompt, self.tokens)
+
+    @property
+    def tokens(self) -> int:
+        """An estimate of the answer's, for want of the backend's own count."""
+        return self.characters // CHARACTERS_PER_TOKEN if self._meter is None else self._meter.spent
+
+    def take_thought(self, text: str) -> str:
+        """The beginning of `text` for which there is room, mostly all of it."""
+        size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+        if size > self._room:
+            self.full = True
+            text = text.encode("utf-8", "surrogatepass")[: self._room].decode("utf-8", "ignore")
+            size = self._room
+        self._room -= size
+        return text
+
     def take(self, text: str) -> str:
+        """As `take_thought`, of the answer's text, which is limited in tokens, too."""
+        text = self.take_thought(text)
         if self._meter is not None:
             text = self._meter.take(text)
             self.exhausted = self._meter.exhausted
         self.characters += len(text)
         return text
 
-    @property
-    def tokens(self) -> int:
-        """An estimate, for want of the backend's own count."""
-        return self.characters // CHARACTERS_PER_TOKEN if self._meter is None else self._meter.spent
+
+def estimated_usage(prompt: Prompt, answered: int) -> Usage:
+    """Usage of a turn that was ended before the backend counted it; `answered` are tokens."""
+    asked = len(prompt.developer or "") // CHARACTERS_PER_TOKEN + sum(map(_weight, prompt.parts))
+    return Usage(input_tokens=asked, output_tokens=answered)
+
+
+def _weight(part: Part) -> int:
+    return IMAGE_TOKENS if isinstance(part, Image) else len(part.text) // CHARACTERS_PER_TOKEN

@@ -119,7 +119,7 @@ def _told(case: copies.CopyCase, played: PlayedTurn) -> dict[str, object]:
         "calls": [(call.name, call.arguments) for call in played.calls],
         "failed": played.failed,
         "again": played.report.again,
-        "refused": played.report.refused,
+        "refused": played.report.counts["refused"],
         "warnings": played.report.warnings,
         "key": played.key,
         "seconds": round(played.seconds, 1),

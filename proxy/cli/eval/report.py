@@ -147,7 +147,7 @@ def _result(result: CaseResult) -> dict[str, Any]:
         "failed": played.failed,
         "written": list(played.written),
         "second_tries": [*played.report.again],
-        "refused": played.report.refused,
+        "refused": played.report.counts["refused"],
         "warnings": played.report.warnings,
         "seconds": round(played.seconds, 2),
         "usage": asdict(played.usage),

@@ -22,8 +22,8 @@ def test_a_client_that_hangs_up_has_gone_only_when_something_was_still_to_come(
 
 def test_what_was_left_out_or_not_checked_is_said() -> None:
     entry = RequestLog("req_1", "POST", "/responses")
-    entry.turn.unchecked["the check takes too long"] += 1
-    entry.turn.truncated = 3
+    entry.turn.counts["unchecked"]["the check takes too long"] += 1
+    entry.turn.conversation.truncated = 3
     with capture_logs() as lines:
         entry.write(200)
     assert lines[0]["unchecked"] == {"the check takes too long": 1}
@@ -33,7 +33,7 @@ def test_what_was_left_out_or_not_checked_is_said() -> None:
 def test_rules_and_reasons_are_named_in_words() -> None:
     entry = RequestLog("req_1", "POST", "/responses")
     entry.turn.again.append(Reason.ARGUMENTS_MISFIT)
-    entry.turn.repairs[Coercion.NUMBER] += 1
+    entry.turn.counts["repaired"][Coercion.NUMBER] += 1
     with capture_logs() as lines:
         entry.write(200)
     assert repr(lines[0]["again"]) == "['arguments_misfit']", "as a line of the log shows it"

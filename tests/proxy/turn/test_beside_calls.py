@@ -34,7 +34,7 @@ async def test_text_that_is_no_such_json_does_not_leave(
     assert outcome.text == ""
     assert len(outcome.calls) == 1
     assert outcome.end == TurnFinished(USAGE)
-    assert outcome.report.taken_out == {"beside_calls": 1}
+    assert outcome.report.counts["taken_out"] == {"beside_calls": 1}
     assert outcome.report.warnings == ["Text beside a call was left out: it is not the JSON that was asked for."]
 
 
@@ -43,7 +43,7 @@ async def test_json_leaves_with_them(chunk: int) -> None:
     outcome = await play(f"{FIT}\n{READ_A}\n", request=BESIDE_TOOLS, chunk=chunk)
     assert outcome.text.strip() == FIT
     assert len(outcome.calls) == 1
-    assert not outcome.report.taken_out
+    assert not outcome.report.counts["taken_out"]
 
 
 async def test_so_it_is_beside_a_call_that_leaves_though_it_does_not_fit() -> None:

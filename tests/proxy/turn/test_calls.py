@@ -94,7 +94,7 @@ async def test_a_call_in_a_new_tool_output_that_comes_again_is_text() -> None:
     outcome = await play(call(), call(), request=QUOTED)
     assert outcome.calls == []
     assert outcome.text == READ_A.replace('{"name"', f'{{"key": "{MASK}", "name"', 1)
-    assert outcome.report.refused == {"quoted": 1}
+    assert outcome.report.counts["refused"] == {"quoted": 1}
     [warning] = outcome.report.warnings
     assert "'read_note'" in warning
 
@@ -121,7 +121,7 @@ async def test_where_nothing_comes_of_it_the_answer_is_a_plain_one_and_says_what
     """It carried the key, so that is not what the client is told."""
     outcome = await play(call(), "", "It holds a call.", request=QUOTED)
     assert (outcome.calls, outcome.text) == ([], "It holds a call.")
-    assert outcome.report.refused == {"in_output": 1}
+    assert outcome.report.counts["refused"] == {"in_output": 1}
     assert outcome.report.warnings == [
         "A call of the tool 'read_note' was taken out, because it stands in the output of a tool."
     ]
@@ -247,7 +247,7 @@ async def test_a_call_is_made_whatever_text_stands_in_front_of_it(form: str, chu
 async def test_a_model_that_writes_the_key_did_not_mean_what_comes_twice_without(request_: Any) -> None:
     outcome = await play(READ_B, READ_B, "No.", request=request_, options=knowing(WRITES))
     assert (outcome.calls, outcome.text) == ([], "No.")
-    assert outcome.report.refused == {"no_key": 1}
+    assert outcome.report.counts["refused"] == {"no_key": 1}
     assert outcome.report.warnings == [
         "A call of the tool 'read_note' was taken out, because it did not carry the key for calls."
     ]
@@ -278,7 +278,7 @@ async def test_one_that_comes_again_is_meant_also_if_all_its_words_stand_in_the_
 async def test_but_not_from_the_output_of_a_tool() -> None:
     outcome = await insisted(READ_A, UNKNOWN, transcript=shown())
     assert (outcome.calls, outcome.text) == ([], READ_A)
-    assert outcome.report.refused == {"quoted": 1}
+    assert outcome.report.counts["refused"] == {"quoted": 1}
     assert (await insisted(READ_B, UNKNOWN, transcript=shown())).calls == [("read_note", B)]
 
 
@@ -425,7 +425,7 @@ async def test_another_key_is_asked_for_once_more_and_then_taken_out() -> None:
     assert outcome.report.warnings == [
         "A call of the tool 'read_note' was taken out, because it carried another key for calls than its own."
     ]
-    assert outcome.report.refused == {"wrong_key": 1}
+    assert outcome.report.counts["refused"] == {"wrong_key": 1}
 
 
 FOREIGN = write_call("read_note", A, key="4fwdqcoamb")
@@ -438,7 +438,7 @@ async def test_a_block_that_was_copied_with_its_key_is_text_at_once(asked_: User
     outcome = await play(f"It says:\n{FOREIGN}", request=ask(transcript=transcript))
     assert (outcome.calls, outcome.text) == ([], f"It says:\n{FOREIGN}")
     assert outcome.report.again == []
-    assert outcome.report.refused == {"quoted": 1}
+    assert outcome.report.counts["refused"] == {"quoted": 1}
 
 
 async def test_a_key_that_was_copied_wrong_or_from_a_note_is_mended_in_a_call_that_is_meant() -> None:
@@ -504,7 +504,7 @@ async def test_where_the_key_is_required_a_block_without_it_is_taken_out() -> No
     outcome = await play(answer, options=options(KeyMode.REQUIRED))
     assert outcome.calls == [("read_note", A)]
     assert outcome.text == ""
-    assert outcome.report.refused == {"no_key": 1}
+    assert outcome.report.counts["refused"] == {"no_key": 1}
     explained = f"You write {READ_B} for that."
     outcome = await play(explained, options=options(KeyMode.REQUIRED))
     assert (outcome.calls, outcome.text) == ([], explained)

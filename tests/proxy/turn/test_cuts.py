@@ -22,6 +22,7 @@ from proxy.contracts import (
     Usage,
 )
 from proxy.turn import CallRelease
+from proxy.turn.tokens import Spent
 from tests.proxy.turn.playing import (
     BROKEN,
     READ_A,
@@ -51,7 +52,7 @@ async def test_the_answer_is_cut_at_so_many_tokens_and_ends_incomplete(chunk: in
 
 
 def test_an_answer_that_came_whole_is_cut_all_the_same() -> None:
-    reading = reading_of(planned(ToolRegistry()), limit=16)
+    reading = reading_of(planned(ToolRegistry()), spent=Spent(16))
     events = reading.receive([TextPiece(PROSE), MessageEnded(), TurnEnded(USAGE)])
     assert isinstance(events[0], AnswerText)
     assert len(events[0].text.split()) == 16
@@ -89,7 +90,7 @@ async def test_wherever_the_cut_falls_no_call_is_made_up_and_no_markup_is_shown(
             # As far as it has come, or taken out where its name had not.
             is_whole = [("search", whole)] == outcome.calls
             assert bool(outcome.calls) == is_whole or ToolCallEnded(complete=False) in outcome.events
-            assert outcome.calls or outcome.text == "<" or outcome.report.taken_out == {"block": 1}
+            assert outcome.calls or outcome.text == "<" or outcome.report.counts["taken_out"] == {"block": 1}
         else:
             assert outcome.calls == [("search", whole)]
 

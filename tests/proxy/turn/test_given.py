@@ -227,7 +227,7 @@ async def test_a_conversation_goes_on_only_from_what_the_model_wrote(
 ) -> None:
     backend = KeepingBackend(list(answers))
     outcome = await play_on(backend)
-    assert outcome.report.spoilt == spoilt
+    assert outcome.report.conversation.spoilt == spoilt
     assert (backend.resumed[-1] is None) is (spoilt is not None)
     assert len(backend.resumed) == len(answers), "each is settled once"
 
@@ -242,13 +242,13 @@ async def test_what_a_client_does_not_see_is_not_gone_on_from(key_told: bool, sp
 
     backend = KeepingBackend([answer])
     outcome = await outcome_of(ask(), backend, keyless_model())
-    assert outcome.report.spoilt == spoilt
+    assert outcome.report.conversation.spoilt == spoilt
 
 
 async def test_a_turn_that_fails_spoils_it() -> None:
     backend = KeepingBackend([BackendError("Gone.")])
     outcome = await play_on(backend)
-    assert (outcome.report.spoilt, backend.resumed) == ("failed", [None])
+    assert (outcome.report.conversation.spoilt, backend.resumed) == ("failed", [None])
 
 
 async def test_a_prompt_that_was_refused_is_nothing_to_go_on_from_but_the_next_is() -> None:
@@ -257,8 +257,11 @@ async def test_a_prompt_that_was_refused_is_nothing_to_go_on_from_but_the_next_i
     entries = (UserTurn((Text("first " * 50),)), AssistantText("answer"), UserTurn((Text("second"),)))
     outcome = await outcome_of(ask(transcript=Transcript(entries), truncate=True), backend, OFF)
     assert outcome.finished
-    assert outcome.report.truncated
-    assert (outcome.report.spoilt, backend.resumed) == (None, [None, meaning_of_answer([AssistantText("Hello.")])])
+    assert outcome.report.conversation.truncated
+    assert (outcome.report.conversation.spoilt, backend.resumed) == (
+        None,
+        [None, meaning_of_answer([AssistantText("Hello.")])],
+    )
 
 
 @pytest.mark.parametrize("lane", [Lane(continued=True, why="continued"), None])
@@ -270,7 +273,7 @@ async def test_how_the_conversation_was_found_is_told(lane: Lane | None) -> None
             async with super().stream(prompt) as batches:
                 yield batches
 
-    assert (await play_on(InLanes(["Hello."]))).report.lane == lane
+    assert (await play_on(InLanes(["Hello."]))).report.conversation.lane == lane
 
 
 async def test_a_half_tag_behind_the_one_call_is_not_gone_on_from() -> None:
@@ -284,7 +287,7 @@ async def test_json_that_is_taken_out_of_its_fence_is_not_gone_on_from() -> None
     backend = KeepingBackend(['```json\n{"a": 1}\n```'])
     request = replace(ask(), registry=ToolRegistry(), output_format=OutputFormat())
     outcome = await outcome_of(request, backend, OFF)
-    assert (outcome.text, outcome.report.spoilt) == ('{"a": 1}', "rewritten")
+    assert (outcome.text, outcome.report.conversation.spoilt) == ('{"a": 1}', "rewritten")
 
 
 async def play_on(backend: MemoryBackend, *, parallel: bool = True) -> Outcome:

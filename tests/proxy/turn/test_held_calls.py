@@ -55,8 +55,8 @@ async def test_a_demanded_call_is_held_to_the_tools_schemas_and_needs_no_key() -
     assert all(form["required"] == ["name", "arguments"] for form in (read, search))
     assert outcome.calls == CALL
     assert outcome.finished
-    assert outcome.report.held
-    assert dict(outcome.report.tiers) == {"D": 1}
+    assert outcome.report.held is True
+    assert dict(outcome.report.counts["tiers"]) == {"D": 1}
 
 
 async def test_the_model_is_told_how_its_answer_looks_and_the_block_stays_as_it_is() -> None:
@@ -98,7 +98,7 @@ async def test_a_schema_is_sent_where_the_backend_can_hold_it_only_and_why_not_i
     outcome = await outcome_of(demand(), backend)
     assert schemas(outcome) == [None]
     assert outcome.calls == CALL
-    assert outcome.report.unheld == "subset"
+    assert outcome.report.held == "subset"
 
 
 class Picky(MemoryBackend):
@@ -110,9 +110,9 @@ class Picky(MemoryBackend):
 
 async def test_the_backend_says_of_each_schema_whether_it_can_hold_it() -> None:
     refused = await outcome_of(demand(), Picky([write_call("read_note", '{"path": "a.md"}')]))
-    assert (schemas(refused), refused.report.unheld) == ([None], "subset")
+    assert (schemas(refused), refused.report.held) == ([None], "subset")
     held = await outcome_of(demand(SEARCH), Picky(['{"calls": [{"name": "search", "arguments": {}}]}']))
-    assert (held.report.held, held.report.unheld, held.calls) == (True, None, [("search", "{}")])
+    assert (held.report.held, held.calls) == (True, [("search", "{}")])
 
 
 async def test_a_conversation_is_kept_before_an_answer_is_held() -> None:
@@ -137,10 +137,10 @@ async def test_a_refusal_is_answered_without_and_remembered_for_this_model_and_t
     first = await play(demand(), REFUSED, tagged, options=options)
     assert [schema is not None for schema in schemas(first)] == [True, False]
     assert first.calls == CALL
-    assert (first.report.held, first.report.unheld) == (False, "refused")
+    assert first.report.held == "refused"
     assert '{"calls"' not in str(first.backend.prompts[1].parts)
     later = await play(demand(), tagged, options=options)
-    assert (schemas(later), later.report.unheld) == ([None], "refused")
+    assert (schemas(later), later.report.held) == ([None], "refused")
     assert schemas(await play(demand(model="other"), HELD, options=options)) != [None]
     assert schemas(await play(demand(READ), HELD, options=options)) != [None]
 
@@ -184,7 +184,7 @@ async def test_a_held_answer_that_is_cut_shows_nobody_half_a_call() -> None:
 async def test_what_cannot_be_sent_is_not_and_why_is_known() -> None:
     outcome = await play(demand(Tool("read_note", None, REMOTE)), write_call("read_note", '{"path": "a.md"}'))
     assert schemas(outcome) == [None]
-    assert outcome.report.unheld == "reference"
+    assert outcome.report.held == "reference"
     assert outcome.calls == CALL
 
 
@@ -241,7 +241,7 @@ async def test_a_call_that_nobody_demands_is_held_where_the_owner_wants_all_held
     [schema] = call_schemas(await play(request, "Hello.", options=unkeyed))
     assert [list(form["properties"]) for form in schema["anyOf"]] == [["name", "arguments"]] * 2
     unheld = await play(ask(registry=ToolRegistry([Tool("t", None, REMOTE)])), "Hello.", options=hold_all())
-    assert (call_schemas(unheld), unheld.report.unheld) == ([None], "reference")
+    assert (call_schemas(unheld), unheld.report.held) == ([None], "reference")
 
 
 async def test_a_second_try_is_held_too_and_a_plain_one_has_no_calls() -> None:

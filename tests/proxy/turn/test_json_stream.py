@@ -177,7 +177,7 @@ async def test_a_tag_in_a_string_of_it_leaves_too(tag: str, chunk: int, quoted: 
     asked = ask(f"What is {tag}?" if quoted else "What is it?", output_format=OutputFormat())
     told = await play(text, request=asked, options=EARLY, chunk=chunk)
     assert (told.text, told.calls, told.finished) == (text, [], True)
-    assert (told.report.again, told.report.taken_out) == ([], {})
+    assert (told.report.again, told.report.counts["taken_out"]) == ([], {})
 
 
 CALL = r"<tool_call>{\"name\": \"read_note\", \"arguments\": {}}</tool_call>"

@@ -217,9 +217,9 @@ def test_of_each_block_is_told_what_it_was_taken_for(
     assert heard.notes == [(*note, block)]
     what, *rules = note
     asked, called = bool(reading.answer.doubtful), what == "read_note"
-    assert (report.refused, report.tiers.total()) == ({} if called or asked else {what: 1}, called)
-    assert report.repairs == dict.fromkeys(rules, 1)
-    assert report.taken_out == ({"block": 1} if "lost" in known and what != "undeclared" else {})
+    assert (report.counts["refused"], report.counts["tiers"].total()) == ({} if called or asked else {what: 1}, called)
+    assert report.counts["repaired"] == dict.fromkeys(rules, 1)
+    assert report.counts["taken_out"] == ({"block": 1} if "lost" in known and what != "undeclared" else {})
     answer = reading.answer
     [ruling] = answer.rulings
     assert (answer.calls, answer.lost) == (known.get("calls", 0), known.get("lost", ()))
@@ -249,7 +249,7 @@ def test_a_block_that_is_no_call_is_text_where_it_is_quoted_or_of_no_notation_of
     text = block if block is BARE else f"It says:\n{block}"
     _, report, _, left = played(text, setting)
     assert "".join(event.text for event in left if isinstance(event, AnswerText)) == text
-    assert (report.markup, report.warnings, report.taken_out) == (markup, warnings, {})
+    assert (report.counts["markup_shown"], report.warnings, report.counts["taken_out"]) == (markup, warnings, {})
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_a_cut_call_with_the_key_leaves_as_far_as_it_came(before: str, keep_for:
     reading, report, heard, left = played(f"I look.{before}{HALF}", {**CUT_OFF, "keep_for": keep_for})
     assert left[0] == AnswerText("I look.")
     assert left[-3:] == HALF_LEFT
-    assert (reading.answer.calls, report.refused) == (bool(before), {})
+    assert (reading.answer.calls, report.counts["refused"]) == (bool(before), {})
     assert report.calls == ["read_note"] * (1 + bool(before))
     assert [note[0] for note in heard.notes] == ["read_note"] * (1 + bool(before))
 
@@ -343,7 +343,7 @@ def test_so_does_one_without_where_nothing_can_be_quoted_but_behind_no_other() -
     assert reading.answer.lost == ()
     reading, report, _, left = played(READ_B + half, CUT_OFF)
     assert (len(left), left[-1]) == (3, ToolCallEnded())
-    assert (reading.answer.lost, report.refused) == ((unreadable("read_note"),), {"the call is cut off": 1})
+    assert (reading.answer.lost, report.counts["refused"]) == ((unreadable("read_note"),), {"the call is cut off": 1})
     assert reading.answer.rulings[1].fate is Fate.GONE
 
 
@@ -362,7 +362,7 @@ def test_a_live_call_leaves_behind_the_text_that_was_held_for_it_and_with_the_id
 
 def test_behind_a_call_that_has_left_no_other_is_asked_for() -> None:
     reading, report, _, _ = played(f"{KEYED}{OTHER_KEY}", {"key": AUTO})
-    assert (reading.answer.calls, reading.answer.doubtful, report.refused) == (1, None, {"wrong_key": 1})
+    assert (reading.answer.calls, reading.answer.doubtful, report.counts["refused"]) == (1, None, {"wrong_key": 1})
     reading, _, _, left = played(READ_A + UNFIT, {})
     assert (reading.answer.misfit, len(left)) == (None, 6)
 
@@ -371,7 +371,7 @@ def test_all_calls_are_held_from_one_on_that_does_not_fit() -> None:
     reading, report, _, left = played(f"{UNFIT}{READ_A}{UNFIT}", {})
     answer = reading.answer
     assert (left, len(answer.kept), answer.calls, len(answer.let_misfits)) == ([], 9, 3, 2)
-    assert (report.calls, report.misfits) == ([], {})
+    assert (report.calls, report.counts["misfits"]) == ([], {})
 
 
 def test_where_calls_go_together_one_that_does_not_fit_is_asked_for_behind_another() -> None:

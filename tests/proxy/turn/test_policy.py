@@ -80,7 +80,7 @@ async def test_an_invented_result_is_left_out_and_the_answer_is_read_on(mode: Tu
     outcome = await play(answer, request=asked(), options=mode, chunk=chunk)
     assert [name for name, _ in outcome.calls] == ["get_weather", "search", "get_weather"]
     assert outcome.text.strip() == ""
-    assert outcome.report.taken_out == {"invented_result": 2}
+    assert outcome.report.counts["taken_out"] == {"invented_result": 2}
     assert outcome.report.difference == "rewritten"
 
 
@@ -89,7 +89,7 @@ async def test_nor_is_one_shown_with_which_another_message_begins(mode: TurnOpti
     answer: Script = [*pieces(WEATHER, chunk), MessageEnded(), *pieces(result, chunk), TurnEnded(USAGE)]
     outcome = await play(answer, request=asked(), options=mode)
     assert ([name for name, _ in outcome.calls], outcome.text.strip()) == (["get_weather"], "")
-    assert outcome.report.taken_out == {"invented_result": 1}
+    assert outcome.report.counts["taken_out"] == {"invented_result": 1}
 
 
 async def test_what_else_stands_behind_calls_is_shown(mode: TurnOptions, chunk: int) -> None:
@@ -116,13 +116,13 @@ async def test_a_broken_block_behind_a_good_call_is_taken_out_and_counted(
     answer = f"{WEATHER}\n{BROKEN if not cut else WEATHER[:-24]}"
     outcome = await play(cut_off(answer, chunk) if cut else answer, request=asked(), options=mode, chunk=chunk)
     assert outcome.text == ""
-    assert outcome.report.refused
+    assert outcome.report.counts["refused"]
     if mode.release is CallRelease.LIVE and cut:
         # It was leaving already.
         assert ToolCallEnded(complete=False) in outcome.events
         return
     assert outcome.calls == [("get_weather", OSLO)]
-    assert outcome.report.taken_out == {"block": 1}
+    assert outcome.report.counts["taken_out"] == {"block": 1}
     assert outcome.report.warnings
 
 
@@ -137,7 +137,7 @@ async def test_a_block_without_a_call_is_asked_for_once_more(mode: TurnOptions, 
 async def test_beside_a_good_call_it_is_taken_out(mode: TurnOptions, chunk: int, answer: str) -> None:
     outcome = await play(answer, request=asked(), options=mode, chunk=chunk)
     assert (outcome.calls, outcome.text) == ([("get_weather", OSLO)], "")
-    assert outcome.report.taken_out == {"block": 1}
+    assert outcome.report.counts["taken_out"] == {"block": 1}
 
 
 @pytest.mark.parametrize("tool", ["get_weather", "read_note"])
@@ -150,7 +150,7 @@ async def test_in_front_of_a_good_call_it_is_not_asked_for_either(mode: TurnOpti
         return
     assert outcome.calls == [("get_weather", OSLO)]
     assert outcome.text.split() == ["I", "look.", "Once", "more:"]
-    assert (outcome.report.taken_out, len(outcome.report.warnings)) == ({"block": 1}, 1)
+    assert (outcome.report.counts["taken_out"], len(outcome.report.warnings)) == ({"block": 1}, 1)
 
 
 async def test_a_mention_of_both_tags_is_text(mode: TurnOptions, chunk: int) -> None:
@@ -169,7 +169,7 @@ HEADERS = ["[assistant] ", "[user]\n", "[tool:call_1] ", "[assistant]\n[tool:cal
 async def test_an_answer_loses_a_header_that_it_begins_with(mode: TurnOptions, chunk: int, header: str) -> None:
     outcome = await play(f"{header}It is 10.5.", request=asked(*RESULT), options=mode, chunk=chunk)
     assert outcome.text == "It is 10.5."
-    assert set(outcome.report.taken_out) == {"header"}
+    assert set(outcome.report.counts["taken_out"]) == {"header"}
 
 
 async def test_a_header_that_the_user_wrote_is_kept(mode: TurnOptions, chunk: int) -> None:
@@ -220,7 +220,7 @@ async def test_a_small_model_calls_by_the_header_of_its_tool_too(mode: TurnOptio
     outcome = await play('[tool:get_weather] {"city": "Oslo"}', request=asked(), options=mode, chunk=chunk)
     assert outcome.calls == ([("get_weather", OSLO)] if is_small(mode) else [])
     if is_small(mode):
-        assert (outcome.text, outcome.report.tiers) == ("", {"C": 1})
+        assert (outcome.text, outcome.report.counts["tiers"]) == ("", {"C": 1})
 
 
 @pytest.mark.parametrize("header", ["[tool_call]", "[tool:call_2]"])
@@ -229,7 +229,7 @@ async def test_an_answer_that_is_nothing_but_a_call_behind_a_header_is_that_call
 ) -> None:
     answer = f'{header} {{"name": "get_weather", "arguments": {OSLO}}}'
     outcome = await play(answer, request=asked(), options=mode, chunk=chunk)
-    assert (outcome.text, outcome.calls, outcome.report.tiers) == ("", [("get_weather", OSLO)], {"C": 1})
+    assert (outcome.text, outcome.calls, outcome.report.counts["tiers"]) == ("", [("get_weather", OSLO)], {"C": 1})
 
 
 async def test_where_no_tool_can_be_called_that_is_a_second_try_too(mode: TurnOptions, chunk: int) -> None:
@@ -434,7 +434,7 @@ async def test_no_markup_is_shown_in_any_mode(mode: TurnOptions) -> None:
         outcome = await stubborn(answer, request, mode)
         text = outcome.text.replace(f"```\n{WEATHER}\n```", "")
         assert "tool_c" not in text.replace("<tool_call>", "", text.strip() == "<tool_call>"), (answer, outcome.text)
-        assert outcome.report.markup == {}
+        assert outcome.report.counts["markup_shown"] == {}
 
 
 async def stubborn(answer: Script, request: TurnRequest, mode: TurnOptions) -> Outcome:
@@ -454,7 +454,7 @@ async def test_where_no_tool_can_be_called_a_call_is_one_second_try_in_plain_tex
     outcome = await play(WEATHER, WEATHER, request=request, options=mode, chunk=chunk)
     assert (outcome.calls, outcome.finished) == ([], True)
     assert outcome.text.startswith("The model asked for a tool that was not offered (`get_weather`)")
-    assert outcome.report.refused == {"undeclared": 2}
+    assert outcome.report.counts["refused"] == {"undeclared": 2}
 
 
 async def test_a_call_that_is_cut_off_is_an_incomplete_one(mode: TurnOptions, chunk: int) -> None:
@@ -482,7 +482,7 @@ async def test_a_block_that_is_quoted_is_text_also_without_tools(mode: TurnOptio
         request = asked(*RESULT, told, choice=choice, registry=registry)
         outcome = await play(answer, request=request, options=mode, chunk=chunk)
         assert (outcome.text, outcome.calls) == (answer, [])
-        assert outcome.report.markup == {"quotation": 2}
+        assert outcome.report.counts["markup_shown"] == {"quotation": 2}
 
 
 async def test_a_chat_about_call_formats_is_left_as_it_is(mode: TurnOptions, chunk: int) -> None:

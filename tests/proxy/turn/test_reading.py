@@ -80,7 +80,7 @@ def test_a_held_answer_says_why_and_what_is_held() -> None:
     assert read(reading, [TextPiece(f"I look. {BROKEN}")]) == [AnswerText("I look. ")]
     answer = reading.answer
     assert answer.malformed
-    assert report.refused == {answer.malformed.problem: 1}
+    assert report.counts["refused"] == {answer.malformed.problem: 1}
     assert (answer.kept_for, answer.kept, answer.said.shown) == (Reason.MALFORMED, (), True)
     assert answer.lost, "what is no quotation is not shown"
 
@@ -145,7 +145,7 @@ def test_half_a_tag_is_text_unless_the_answer_was_cut_in_it(tag: str, is_half: b
         left = read(reading, [*events, end] if error is None else events, error)
         out = is_half and (end is CUT or error is GONE)
         assert reading.answer.lost == ((unreadable(""),) if out else ())
-        assert report.taken_out == ({"block": 1} if out else {})
+        assert report.counts["taken_out"] == ({"block": 1} if out else {})
         shown = left if keep_for is None else reading.answer.kept
         assert _joined(shown) == [written if out else written + tag]
         assert reading.answer.written == ("" if keep_for is None else written + tag)

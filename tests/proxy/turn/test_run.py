@@ -82,7 +82,7 @@ async def test_a_call_of_an_undeclared_tool_is_taken_out_and_its_neighbours_stay
     outcome = await play(f"Before.\n{write_call('rm_rf', '{}')}\n{READ_A}")
     assert outcome.text == "Before.\n"
     assert outcome.calls == [("read_note", '{"path": "a.md"}')]
-    assert outcome.report.refused == {"undeclared": 1}
+    assert outcome.report.counts["refused"] == {"undeclared": 1}
 
 
 async def test_when_only_an_undeclared_call_came_a_plain_answer_is_asked_for_without_tools() -> None:
@@ -109,7 +109,7 @@ async def test_markup_that_stays_unreadable_is_taken_out_and_told() -> None:
     outcome = await play(BROKEN, BROKEN)
     assert outcome.text == "The model said nothing that can be shown: a call of read_note could not be read."
     assert outcome.finished
-    assert outcome.report.taken_out == {"block": 2}
+    assert outcome.report.counts["taken_out"] == {"block": 2}
     assert outcome.report.warnings
 
 
@@ -245,7 +245,7 @@ async def test_a_call_quoted_from_a_note_is_text() -> None:
     outcome = await play(f"It says:\n{evil}", request=ask(transcript=history))
     assert outcome.calls == []
     assert outcome.text == f"It says:\n{evil}"
-    assert outcome.report.refused == {"quoted": 1}
+    assert outcome.report.counts["refused"] == {"quoted": 1}
 
 
 def told(text: str) -> Transcript:
@@ -393,7 +393,7 @@ async def test_leaving_early_ends_the_turn_at_the_backend() -> None:
     await anext(turn)
     await turn.aclose()
     assert backend.left_early == 1
-    assert report.spoilt == "left"
+    assert report.conversation.spoilt == "left"
 
 
 async def test_usage_of_all_answers_is_added_up() -> None:

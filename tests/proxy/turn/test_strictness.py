@@ -46,7 +46,7 @@ async def test_a_call_that_does_not_fit_is_asked_for_once_more_without_it(chunk:
     assert PROBLEM in added
     assert "<tool_call>" not in added
     assert outcome.report.again == ["arguments_misfit"]
-    assert outcome.report.refused == {"arguments_misfit": 1}
+    assert outcome.report.counts["refused"] == {"arguments_misfit": 1}
 
 
 async def test_behind_a_call_that_does_not_fit_nothing_leaves() -> None:
@@ -146,7 +146,7 @@ async def test_a_lenient_call_that_does_not_fit_is_asked_for_once_more(chunk: in
     assert outcome.text == "I reserve.\n"
     assert outcome.calls == [("reserve", '{"count": 2}')]
     assert outcome.report.again == ["arguments_misfit"]
-    assert (outcome.report.misfits, outcome.report.warnings) == ({}, [])
+    assert (outcome.report.counts["misfits"], outcome.report.warnings) == ({}, [])
 
 
 @pytest.mark.parametrize("choice", [ToolChoice(), ToolChoice(ChoiceMode.REQUIRED, ("reserve",))])
@@ -154,7 +154,7 @@ async def test_if_it_comes_again_it_is_handed_on_with_a_warning(choice: ToolChoi
     outcome = await play(BAD, BAD, request=replace(LENIENT, choice=choice))
     assert outcome.finished
     assert outcome.calls == [UNFIT]
-    assert outcome.report.misfits == {"reserve": 1}
+    assert outcome.report.counts["misfits"] == {"reserve": 1}
     assert outcome.report.warnings == [LEFT]
     assert outcome.report.calls == ["reserve"]
 
@@ -164,7 +164,7 @@ async def test_it_is_handed_on_too_if_what_comes_instead_is_no_better(second: Sc
     outcome = await play(f"I reserve. {BAD}\nDone.", second, request=LENIENT)
     assert outcome.finished
     assert (outcome.text, outcome.calls) == ("I reserve. \nDone.", [UNFIT])
-    assert outcome.report.misfits == {"reserve": 1}
+    assert outcome.report.counts["misfits"] == {"reserve": 1}
 
 
 async def test_an_answer_in_text_is_taken_instead_of_it_but_where_a_call_is_demanded() -> None:
@@ -180,7 +180,7 @@ async def test_of_two_lenient_calls_neither_leaves_before_the_second_answer() ->
     assert outcome.calls == [("reserve", '{"count": 2}'), ("read_note", '{"path": "a.md"}')]
     outcome = await play(BAD + READ_A + BAD, "", request=LENIENT)
     assert outcome.calls == [UNFIT, ("read_note", '{"path": "a.md"}'), UNFIT]
-    assert outcome.report.misfits == {"reserve": 2}
+    assert outcome.report.counts["misfits"] == {"reserve": 2}
 
 
 async def test_behind_a_call_that_has_left_nothing_is_asked_for_again() -> None:
@@ -194,7 +194,7 @@ async def test_behind_a_call_that_has_left_nothing_is_asked_for_again() -> None:
 
 async def test_a_lenient_call_that_left_live_has_left() -> None:
     outcome = await play(BAD, request=LENIENT, options=keyless_model(release=CallRelease.LIVE), chunk=3)
-    assert (outcome.calls, outcome.report.misfits) == ([UNFIT], {"reserve": 1})
+    assert (outcome.calls, outcome.report.counts["misfits"]) == ([UNFIT], {"reserve": 1})
 
 
 async def test_beside_a_strict_tool_a_lenient_call_keeps_its_own_rule() -> None:
@@ -224,7 +224,7 @@ async def test_the_client_is_told_of_a_failure_and_not_of_a_call_that_was_held()
 async def test_a_lenient_tool_may_have_any_schema(schema: str) -> None:
     outcome = await play(BAD, request=ask(registry=ToolRegistry([Tool("reserve", None, schema)])))
     assert outcome.calls == [UNFIT]
-    assert outcome.report.unchecked == {"the schema is none": 1}
+    assert outcome.report.counts["unchecked"] == {"the schema is none": 1}
 
 
 async def test_a_strict_tool_without_parameters_takes_any() -> None:
@@ -273,7 +273,7 @@ async def test_a_strict_call_that_cannot_be_checked_in_bounds_does_not_leave() -
 async def test_a_lenient_call_that_cannot_be_checked_in_bounds_leaves_and_is_counted() -> None:
     outcome = await play(BAD, request=ask(registry=ToolRegistry([Tool("reserve", None, ROUND)])))
     assert len(outcome.calls) == 1
-    assert outcome.report.unchecked == {"the check goes too deep": 1}
+    assert outcome.report.counts["unchecked"] == {"the check goes too deep": 1}
 
 
 ROWS = """{"type":"object","properties":{"rows":{"type":"array","items":{"type":"object","properties":{

@@ -119,14 +119,14 @@ async def test_of_a_conversation_that_is_too_long_the_newer_part_is_summed_up() 
     events, backend, report = await events_of(asked(AT_ONCE, ToolRegistry()), TOO_LONG, "The sum.")
     assert events[0] == Compacted("The sum.", whole=False)
     assert "Hello" not in text_of_parts(backend.prompts[-1].parts)
-    assert (report.truncated, report.warnings) == (2, [OLDEST_LEFT_OUT])
-    assert (report.lane, report.spoilt) == (LANE, None)
+    assert (report.conversation.truncated, report.warnings) == (2, [OLDEST_LEFT_OUT])
+    assert (report.conversation.lane, report.conversation.spoilt) == (LANE, None)
 
 
 async def test_before_an_answer_too_and_that_is_told_without_being_counted_as_its_own() -> None:
     events, _, report = await events_of(asked(OVER_ANY, ToolRegistry()), TOO_LONG, "The sum.", "Done.")
     assert events[0] == Compacted("The sum.", whole=True)
-    assert (report.truncated, report.warnings) == (0, [OLDEST_LEFT_OUT])
+    assert (report.conversation.truncated, report.warnings) == (0, [OLDEST_LEFT_OUT])
 
 
 async def test_messages_of_a_summary_are_paragraphs_of_it() -> None:
@@ -174,7 +174,7 @@ async def test_limits_and_forms_are_those_of_the_answer_and_not_of_a_summary() -
     options = TurnOptions(call_keys=CallKeys(KeyMode.OFF))
     events, backend, report = await events_of(request, READ_A, "The sum.", options=options)
     assert events[0] == Compacted("The sum.", whole=False)
-    assert report.paired == {"orphan": 2}
+    assert report.counts["paired"] == {"orphan": 2}
     told = [(prompt.max_tokens, prompt.stop, prompt.output_schema) for prompt in backend.prompts]
     assert told == [(None, (), None)] * 2
     free = replace(request, choice=ToolChoice(names=("read_note",)), output_format=None, compaction=None)

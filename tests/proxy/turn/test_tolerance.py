@@ -42,8 +42,8 @@ async def test_an_answer_that_is_nothing_but_a_call_is_that_call(
     answer: str, request_: TurnRequest, options: TurnOptions
 ) -> None:
     outcome = await play(answer, request=request_, options=options, chunk=5)
-    assert (outcome.text, outcome.calls, dict(outcome.report.tiers)) == ("", NOTE, {"C": 1})
-    assert set(outcome.report.repairs) <= {"bare-answer", "fenced-answer"}
+    assert (outcome.text, outcome.calls, dict(outcome.report.counts["tiers"])) == ("", NOTE, {"C": 1})
+    assert set(outcome.report.counts["repaired"]) <= {"bare-answer", "fenced-answer"}
 
 
 @pytest.mark.parametrize("release", list(CallRelease))
@@ -52,7 +52,7 @@ async def test_a_call_without_tags_that_is_cut_is_none(release: CallRelease) -> 
     cut: list[BackendEvent | BackendError] = [*pieces(BARE, 5), TurnEnded(USAGE, "max_output_tokens")]
     outcome = await play(cut, options=keyless_model(release, PROFILES["small"]))
     assert outcome.report.calls == []
-    assert outcome.report.refused == {"the answer was cut in the middle of it": 1}
+    assert outcome.report.counts["refused"] == {"the answer was cut in the middle of it": 1}
     assert ToolCallEnded() not in outcome.events
     assert outcome.text == BARE
     assert outcome.end == TurnFinished(USAGE, "max_output_tokens")
@@ -76,7 +76,7 @@ async def test_where_json_is_asked_for_it_is_the_answer() -> None:
 
 async def test_json_that_stands_in_the_request_is_copied_and_not_called() -> None:
     outcome = await play(BARE, request=ask(f"Show me my note: {BARE}"), options=SMALL)
-    assert (outcome.text, outcome.calls, dict(outcome.report.refused)) == (BARE, [], {"quoted": 1})
+    assert (outcome.text, outcome.calls, dict(outcome.report.counts["refused"])) == (BARE, [], {"quoted": 1})
 
 
 async def test_nor_is_it_where_calls_leave_as_they_are_written() -> None:
@@ -94,15 +94,15 @@ async def test_a_number_in_a_string_leaves_as_a_number() -> None:
     answer = write_call("read_note", '{ "path":"5", "line": "12" }')
     outcome = await play(answer, request=ask(registry=TOOLS))
     assert outcome.calls == [("read_note", '{ "path":"5", "line": 12 }')]
-    assert dict(outcome.report.repairs) == {"coerced_number": 1}
-    assert dict(outcome.report.tiers) == {"A": 1}
+    assert dict(outcome.report.counts["repaired"]) == {"coerced_number": 1}
+    assert dict(outcome.report.counts["tiers"]) == {"A": 1}
 
 
 async def test_what_fits_leaves_as_it_was_written() -> None:
     arguments = '{ "path" : "\\u0061" ,"line":1e0, "other": "5" }'
     outcome = await play(write_call("read_note", arguments), request=ask(registry=TOOLS))
     assert outcome.calls == [("read_note", arguments)]
-    assert not outcome.report.repairs
+    assert not outcome.report.counts["repaired"]
 
 
 async def test_a_strict_tool_is_checked_after_that() -> None:
@@ -117,7 +117,7 @@ async def test_what_has_left_live_is_not_changed() -> None:
     options = keyless_model(release=CallRelease.LIVE)
     outcome = await play(write_call("read_note", arguments), request=ask(registry=TOOLS), options=options, chunk=5)
     assert outcome.calls == [("read_note", arguments)]
-    assert not outcome.report.repairs
+    assert not outcome.report.counts["repaired"]
 
 
 async def test_a_call_that_was_made_to_fit_is_known_again() -> None:
@@ -138,7 +138,7 @@ async def test_a_call_that_was_made_to_fit_is_known_again() -> None:
 async def test_tiers_count_the_calls() -> None:
     outcome = await play(write_call(*NOTE[0]) + write_call("read_note", '{"path": "b",}'))
     assert len(outcome.calls) == 2
-    assert dict(outcome.report.tiers) == {"A": 1, "B": 1}
+    assert dict(outcome.report.counts["tiers"]) == {"A": 1, "B": 1}
 
 
 async def test_a_repaired_call_without_what_is_required_is_asked_for_again() -> None:
@@ -176,7 +176,7 @@ async def test_the_form_of_a_call_in_a_sentence_is_shown(form: str, release: Cal
     said = f"You write <tool_call>{form}</tool_call> to call a tool."
     outcome = await play(said, request=ask(registry=TOOLS), options=TurnOptions(release), chunk=chunk)
     assert (outcome.text, outcome.calls, outcome.report.again) == (said, [], [])
-    assert (outcome.finished, dict(outcome.report.taken_out)) == (True, {})
+    assert (outcome.finished, dict(outcome.report.counts["taken_out"])) == (True, {})
 
 
 async def test_on_a_line_of_its_own_it_is_asked_for_again() -> None:
@@ -193,7 +193,7 @@ BESIDE = (
 async def test_a_parameter_beside_the_arguments_leaves_in_them() -> None:
     outcome = await play(BESIDE, request=ask(registry=TOOLS))
     assert outcome.calls == [("read_note", '{"path": "<tool_call>", "line": 3}')]
-    assert dict(outcome.report.repairs) == {"lifted_member": 1, "coerced_number": 1}
+    assert dict(outcome.report.counts["repaired"]) == {"lifted_member": 1, "coerced_number": 1}
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ BEHIND = f'<tool_call>{{"name": "read_note", "arguments": {{"path": "a.md"}}, {R
 async def test_a_right_call_is_not_lost_for_a_remark(said: str, release: CallRelease, chunk: int) -> None:
     outcome = await play(said, request=ask(registry=TOOLS), options=keyless_model(release), chunk=chunk)
     assert (outcome.text, outcome.calls, outcome.report.again) == ("", NOTE, [])
-    assert (outcome.finished, dict(outcome.report.tiers)) == (True, {"A": 1})
+    assert (outcome.finished, dict(outcome.report.counts["tiers"])) == (True, {"A": 1})
     assert [event for event in outcome.events if isinstance(event, ToolCallEnded)] == [ToolCallEnded()]
 
 
@@ -244,7 +244,7 @@ async def test_a_right_call_is_not_lost_for_a_remark(said: str, release: CallRel
 async def test_the_remark_is_counted(said: str, repairs: set[str], release: CallRelease) -> None:
     outcome = await play(said, request=ask(registry=TOOLS), options=keyless_model(release))
     assert (outcome.calls, outcome.report.again) == (NOTE, [])
-    assert dict(outcome.report.repairs) == dict.fromkeys({*repairs, "dropped_remark"}, 1)
+    assert dict(outcome.report.counts["repaired"]) == dict.fromkeys({*repairs, "dropped_remark"}, 1)
 
 
 @pytest.mark.parametrize("said", [IN_FRONT, BEHIND])

@@ -42,7 +42,7 @@ async def test_the_oldest_turns_go_until_the_prompt_fits() -> None:
     assert third == "third"
     developers = {prompt.developer for prompt in outcome.backend.prompts}
     assert len(developers) == 1
-    assert outcome.report.truncated == 5
+    assert outcome.report.conversation.truncated == 5
     assert outcome.report.again == []
 
 

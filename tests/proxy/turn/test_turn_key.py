@@ -184,7 +184,7 @@ async def test_a_cut_call_with_the_key_is_incomplete(ended: list[MessageEnded]) 
     assert outcome.calls == [("read_note", '{"path": ')], "as far as it came"
     assert isinstance(outcome.events[0], ToolCallStarted)
     assert outcome.events[0].call_id == "call_mine", "the model's own"
-    assert outcome.report.refused == {}
+    assert outcome.report.counts["refused"] == {}
 
 
 # It leaves nowhere

@@ -13,8 +13,8 @@ from prompts import PastCall, Place, Text, ToolResult, Transcript, UserTurn
 from proxy.contracts import AnswerText, TextPiece, ToolCallArguments, TurnEnded, TurnEvent
 from proxy.turn import CallRelease, FixedHabit, KeyHabit, KeyMode, Speaker, TurnReport
 from proxy.turn.plan import Try
+from proxy.turn.read_call import Showing
 from proxy.turn.turn_key import TurnKey
-from proxy.turn.waiting_call import Showing
 from tests.proxy.turn.playing import READ_A, READ_B, planned, read, reading_of
 
 KEY = "7qhvxmrtbz"
@@ -44,7 +44,13 @@ def settled(text: str, cuts: Sequence[int], habit: KeyHabit, release: CallReleas
     left = read(reading, [*pieces, TurnEnded(None, None)])
     answer = reading.answer
     known = (answer.rulings, answer.lost)
-    return joined([*left, *answer.kept]), known, report.refused, report.warnings, report.markup
+    return (
+        joined([*left, *answer.kept]),
+        known,
+        report.counts["refused"],
+        report.warnings,
+        report.counts["markup_shown"],
+    )
 
 
 def joined(events: Sequence[TurnEvent]) -> list[object]:
@@ -97,5 +103,5 @@ def test_a_call_with_a_result_is_shown_with_it_in_a_list_or_in_a_sentence(
     before: str, behind: str, shown: bool
 ) -> None:
     showing = Showing(Place(before), frozenset({"beansandpeas"}))
-    showing.hear(behind)
+    showing.behind += behind
     assert bool(showing.is_shown(ended=True)) is shown

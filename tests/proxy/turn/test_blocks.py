@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.turn.untagged import call_in_code, untagged_call
+from proxy.turn.blocks import call_in_code, untagged_call
 from tests.proxy.turn.playing import READ_A, TOOLS
 
 BARE = '{"name": "read_note", "arguments": {"path": "a.md"}}'

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from parser import ToolRegistry
 from proxy.contracts import BackendEvent, OutputFormat, ReasoningPiece, TextPiece, TurnFinished
 from proxy.turn import CallRelease
-from proxy.turn.answer_room import AnswerRoom
+from proxy.turn.tokens import Spent
 from tests.proxy.turn.playing import ask, keyless_model, outcome_of
 from tests.support.memory_backend import MemoryBackend
 
@@ -83,8 +83,8 @@ async def test_an_answer_that_fits_is_whole() -> None:
 
 @given(st.lists(st.text(max_size=8), max_size=8), st.integers(0, 20))
 def test_what_is_taken_is_the_beginning_and_no_more_bytes_than_there_are(texts: list[str], limit: int) -> None:
-    room = AnswerRoom(limit)
-    taken = "".join(map(room.take, texts))
+    room = Spent(room=limit)
+    taken = "".join(map(room.take_thought, texts))
     whole = "".join(texts)
     assert len(taken.encode("utf-8", "surrogatepass")) <= limit
     assert whole.startswith(taken)
