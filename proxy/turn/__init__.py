@@ -5,26 +5,21 @@ run            `run_turn`: prompt, answer, and the one more answer that some fau
 prompting      the prompts, and what becomes of one that is refused
 reading        one answer of the model, as it comes: backend events in, turn events out
 passed_calls   the calls of one answer: which of them leave
-beside_calls   what of an answer may stand beside calls
 lane_end       whether the conversation can go on at the backend from the answer
-text_before    the end of an answer so far, by which the place of a block is told
 left_text      what of an answer's text has left
 plan           all that is decided before the first word, and what each attempt is for
-thoughts       the reasoning of one answer
-shown_text     the text of one answer: which of it is shown
+shown_text     the text of one answer: which of it is shown, and its end, by which the place of a block is told
 verdict        what an answer was, and what follows from that
 calls          which calls may leave: declared, meant, fitting if strict, not going round
 coercion       arguments as a tool's schema wants them
-given          what of an answer the client was given
 call_hold      which calls a backend holds its model to in one turn
-held_calls     what its owner wants of that, and what was refused
-json_output    an answer that has to be JSON
+json_output    an answer that has to be JSON, and what of it may stand beside calls
 json_stream    the same, told while it is written
-outlet         what leaves at once and what is kept back, and why
+outlet         what leaves at once and what is kept back, and why; the reasoning on its way out
 reason         why something is kept back, taken out or asked for once more, and what becomes of a block
 blocks         what is no whole call, and calls that are text; what a client is told of them
 offload        what of all this is done where it holds up nobody else
-call_schemas   the schema of such calls
+call_schemas   the schema of such calls, what its owner wants of that, and what was refused
 key_rule       what a call is worth by the key that it carries
 turn_key       the key itself, and what a call carries in its place
 key_habits     which models write it
@@ -39,8 +34,8 @@ report         what happened, for logs: no text of anybody
 """
 
 from .block_note import BlockNote, TurnObserver
+from .call_schemas import HeldCalls, HoldCalls
 from .coercion import Coercion
-from .held_calls import HeldCalls, HoldCalls
 from .json_stream import HeldFormats, StreamJson
 from .key_habits import FixedHabit, Habits, KeyHabit, KeyHabits, Known, Speaker
 from .offload import Offload

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..contracts import TextBackend
-from .call_schemas import Unheld, UnheldError, call_schema, calls_schema
-from .held_calls import HoldCalls
+from .call_schemas import HoldCalls, Unheld, UnheldError, call_schema, calls_schema
 from .plan import Plan
 from .report import TurnReport
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import orjson
 
 from prompts import unescape_json
 
-from ..contracts import OutputFormat
-from .report import TurnReport
+from ..contracts import AnswerMessageEnded, AnswerText, OutputFormat, ToolCallStarted, TurnEvent
+from .outlet import text_of
+from .reason import Reason
+from .report import Count, TurnReport
 from .strictness import declared_schema, misfit
 
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
@@ -74,3 +76,34 @@ def _candidates(answer: str) -> Iterator[str]:
         yield fenced[-1].strip()
     if opening := _OPENING.search(answer):
         yield answer[opening.start() : max(answer.rfind("}"), answer.rfind("]")) + 1]
+
+
+class BesideCalls:
+    """Takes out text beside calls: SDKs parse all text that they get as the JSON asked for, and raise on any other.
+
+    Shown all events of a turn as they are to leave. Without a call in it, an answer is the verdict's.
+    """
+
+    def __init__(self, output: JsonOutput, report: TurnReport) -> None:
+        self._output = output
+        self._report = report
+        self._called = False
+
+    def fitting(self, events: Sequence[TurnEvent], *, streamed: bool) -> list[TurnEvent]:
+        """`events` without text beside calls that is not the JSON asked for.
+
+        `streamed`: what came before the first call is JSON that left while it was written, as far as it came.
+        """
+        calls = [place for place, event in enumerate(events) if isinstance(event, ToolCallStarted)]
+        if not (self._called or calls):
+            return [*events]
+        first = calls[0] if streamed and not self._called else 0
+        self._called = True
+        left, beside = events[:first], events[first:]
+        text = text_of(beside)
+        if not text or not isinstance(self._output.read(text, alone=True), Unfit):
+            return [*events]
+        if not (text.isspace() or self._report.counts[Count.TAKEN_OUT][Reason.BESIDE_CALLS]):
+            self._report.count(Count.TAKEN_OUT, Reason.BESIDE_CALLS)
+            self._report.warn("Text beside a call was left out: it is not the JSON that was asked for.")
+        return [*left, *(event for event in beside if not isinstance(event, AnswerText | AnswerMessageEnded))]

@@ -2,34 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 
-from ..contracts import BackendEvent, Prompt, TurnEvent, TurnFailed, TurnFinished
-from .given import Given
+from prompts import AssistantText, PastCall, meaning_of_answer, unescape
+
+from ..contracts import (
+    AnswerMessageEnded,
+    AnswerText,
+    Prompt,
+    ToolCallArguments,
+    ToolCallStarted,
+    TurnEvent,
+    TurnFailed,
+    TurnFinished,
+)
 from .report import TurnReport
+
+_SHOWN = re.compile(r"<tool_call>\s*+\{")
+
+
+class Given:
+    """Shown all events of a turn as they leave: the entries that a client will send back with the conversation."""
+
+    __slots__ = ("_arguments", "_entries", "_text")
+
+    def __init__(self) -> None:
+        self._entries: list[AssistantText | PastCall] = []
+        self._text: list[str] = []
+        self._arguments: list[str] = []
+
+    def note(self, events: Iterable[TurnEvent]) -> None:
+        for event in events:
+            match event:
+                case AnswerText(text):
+                    self._text.append(text)
+                case ToolCallArguments(text):
+                    self._arguments.append(text)
+                case ToolCallStarted(call_id, name):
+                    self._end_entry()
+                    self._entries.append(PastCall(call_id, name, ""))
+                case AnswerMessageEnded():
+                    self._end_entry()
+                case _:
+                    pass
+
+    def _end_entry(self) -> None:
+        if self._arguments and isinstance(call := self._entries[-1], PastCall):
+            self._entries[-1] = PastCall(call.call_id, call.name, "".join(self._arguments))
+        if self._text:
+            self._entries.append(AssistantText("".join(self._text)))
+        self._text, self._arguments = [], []
+
+    def entries(self) -> Sequence[AssistantText | PastCall]:
+        self._end_entry()
+        return self._entries
 
 
 class LaneEnd:
-    """`begin` it with each prompt, and show it what the model wrote and what leaves, as `Given`."""
+    """`begin` it with each prompt, and show it what leaves. `said` tells the text between the blocks, as it
+    came, or None if more did."""
 
-    def __init__(self, report: TurnReport) -> None:
+    def __init__(self, report: TurnReport, said: Callable[[], str | None]) -> None:
         self._report = report
+        self._said = said
         self._given = Given()
         self._prompt: Prompt | None = None
-        self._kept = False
 
     def begin(self, prompt: Prompt) -> None:
-        self._prompt, self._kept = prompt, False
+        self._prompt = prompt
 
-    def hear(self, batch: Sequence[BackendEvent]) -> None:
-        # What was given is of interest only where the backend could go on from it. Asked for each delta.
-        self._kept = self._prompt is not None and self._prompt.continuation.resume is not None
-        if self._kept:
-            self._given.hear(batch)
+    @property
+    def _goes_on(self) -> bool:
+        return self._prompt is not None and self._prompt.continuation.resume is not None
 
     def note(self, events: Sequence[TurnEvent]) -> None:
         """The turn's last event settles it."""
-        if self._kept:
+        # What was given is of interest only where the backend could go on from it.
+        if self._goes_on:
             self._given.note(events)
         match events[-1]:
             case TurnFinished(_, incomplete):
@@ -40,16 +90,23 @@ class LaneEnd:
                 pass
 
     def _rewritten(self) -> str | None:
-        if self._report.told_empty and self._given.wrote_nothing:
+        """Whether the client got anything else than what the model wrote, white space and escapes aside."""
+        if not self._goes_on:
+            return None
+        if (said := self._said()) is None:
+            return "rewritten"
+        if self._report.answered_nothing == "sentence" and not said.strip():
             # A sentence of ours stands in the client's history where the model wrote nothing: that misleads nobody.
             return None
-        prompt = self._prompt if self._kept else None
-        return "rewritten" if prompt and self._given.rewritten(held=prompt.calls_held) else None
+        given = "".join(entry.text for entry in self._given.entries() if isinstance(entry, AssistantText))
+        # The tags of a call that is shown are escaped where the client sends it back.
+        is_same = "".join(given.split()) == "".join(unescape(said).split()) and not _SHOWN.search(said)
+        return None if is_same and not self._report.conversation.rewritten else "rewritten"
 
     def settle(self, spoilt: str | None) -> None:
         """`spoilt`: why it cannot. Only the first call counts."""
-        prompt, self._prompt = self._prompt, None
+        goes_on, prompt, self._prompt = self._goes_on, self._prompt, None
         if prompt is not None:
             self._report.conversation.go_on(prompt.continuation.lane, spoilt)
-            goes_on = spoilt is None and prompt.continuation.resume is not None
-            prompt.continuation.settle(self._given.meaning() if goes_on else None)
+            goes_on = goes_on and spoilt is None
+            prompt.continuation.settle(meaning_of_answer(self._given.entries()) if goes_on else None)

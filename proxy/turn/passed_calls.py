@@ -123,6 +123,8 @@ class PassedCalls:
             self.waiting.closer += closer
         elif closer and self._text.block_is_text:
             self._text.show_block(closer)
+        elif closer:
+            self._report.conversation.rewritten = True
 
     def finish(self) -> None:
         """The answer is over, and its stream did not fail."""
@@ -184,11 +186,11 @@ class PassedCalls:
         if ruling.reason is Reason.MALFORMED:
             self.fail(CallMalformed(ruling.problem, read.raw, call.index), cut=cut)
         elif isinstance(read.fitted, Coerced) and Fate.CALL in {ruling.fate, ruling.then}:
-            self._accept(ruling, read, read.fitted, cut=cut)
+            self._accept(ruling, read, read.fitted, cut=cut, held=held)
         else:
             self._refuse(ruling, read, cut=cut)
 
-    def _accept(self, ruling: Ruling, read: ReadCall, fitted: Coerced, *, cut: bool) -> None:
+    def _accept(self, ruling: Ruling, read: ReadCall, fitted: Coerced, *, cut: bool, held: bool) -> None:
         """A whole call leaves, or is kept with the others or on suspicion."""
         call, live = read.call, self._outlet.leaving == read.call.index
         if live and Coercion.LIFTED in fitted.coercions:
@@ -206,17 +208,23 @@ class PassedCalls:
         self._standing = replace(self._standing, good=self._standing.good or ruling.is_good, behind_keyed=keyed)
         if ruling.problem and not ruling.is_again(Reason.ARGUMENTS_MISFIT):
             self._report.let_misfit(ruling.name)
+        call_id = call.id or ""
         if live:
             # Its arguments have left as they were written.
             self._report.pass_on([ruling.name])
             self._outlet.end_call(ToolCallEnded())
         else:
-            start = ToolCallStarted(self._gate.ids.take(call.id), ruling.name)
-            events = (start, ToolCallArguments(fitted.arguments), ToolCallEnded())
+            call_id = self._gate.ids.take(call.id)
+            events = (ToolCallStarted(call_id, ruling.name), ToolCallArguments(fitted.arguments), ToolCallEnded())
             if ruling.fate is Fate.AGAIN:
                 self._outlet.keep(ruling.reason, events)
             else:
                 self._outlet.pass_call(events, joined=self._gate.plan.keeps_calls_together)
+        as_written = (call.name, call.id or call_id) == (ruling.name, call_id)
+        if not (as_written and (live or fitted.arguments == read.arguments)) or call.tier is not (
+            Tier.HELD if held else Tier.VALID
+        ):
+            self._report.conversation.rewritten = True
         self._text.pass_call(call.name)
         if not self._gate.plan.request.parallel:
             self.stop = Stop("one call was asked for", winds_down=True)

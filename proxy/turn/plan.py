@@ -23,7 +23,7 @@ from prompts import (
 )
 
 from ..contracts import TurnRequest
-from .held_calls import HeldCalls
+from .call_schemas import HeldCalls
 from .json_output import JsonOutput
 from .json_stream import HeldFormats, StreamJson
 from .key_habits import FixedHabit, Speaker

@@ -44,12 +44,11 @@ from ..errors import BackendError
 from .blocks import LOOKED_AT, half_a_block
 from .calls import CallGate
 from .filters import masked
-from .outlet import Outlet
+from .outlet import Outlet, Thoughts
 from .passed_calls import PassedCalls, Stop
 from .plan import Attempt, Plan
 from .report import TurnReport
 from .shown_text import ShownText
-from .thoughts import Thoughts
 from .tokens import Spent
 from .verdict import Answer, Ending
 
@@ -99,8 +98,8 @@ class Reading:
         self._text = shown = ShownText(plan, attempt, outlet, report, lines, early=early)
         self._calls = None if gate is None else PassedCalls(gate, attempt, report, outlet, shown)
         self._parser = self._new_parser()
-        # The beginning of the text, in which a call without its tags may stand.
-        self._head = StringIO() if plan.offers and not plan.demands else None
+        # The text between the blocks, as the model wrote it.
+        self._said = StringIO()
         # Whether the parser is in the middle of a call: its text is of the arguments.
         self._in_call = False
         self._end = _End()
@@ -114,6 +113,11 @@ class Reading:
     def tells_json(self) -> bool:
         """Its text leaves as it comes, as the JSON that it is."""
         return self._text.tells_json
+
+    @property
+    def said(self) -> str | None:
+        """The text between the blocks, as the model wrote it; None where more came behind its end."""
+        return None if self._end.goes_on else self._said.getvalue()
 
     @property
     def stop(self) -> Stop | None:
@@ -151,8 +155,8 @@ class Reading:
             self._outlet.speak()
         if self._calls is not None and not error:
             self._calls.finish()
-            if self._head is not None:
-                self._calls.look_for_text(self._head.getvalue())
+            if self._plan.offers and not self._plan.demands:
+                self._calls.look_for_text(self._said.getvalue()[:LOOKED_AT])
         return self._outlet.take()
 
     @property
@@ -212,7 +216,7 @@ class Reading:
             self._close_message()
         text = self.spent.take(text)
         if self._end.over:
-            self._end.goes_on = self._end.goes_on or bool(text.strip())
+            self._pass_over(text)
             return
         if self._calls is None:
             self._show(text)
@@ -260,6 +264,9 @@ class Reading:
                 events = self._parser.receive_eof()
             self._settle(self._calls)
             self._parser = self._new_parser()
+        elif self._calls is not None:
+            self._obey(self._calls, self._parser.receive_eof())
+            self._parser = self._new_parser()
         self._text.flush()
         self._look_for_stop()
 
@@ -281,7 +288,7 @@ class Reading:
         """Acts on events of the parser. Returns text that is to be read on with the parser that is there then."""
         for event in events:
             if self._end.over:
-                self._end.goes_on = self._end.goes_on or not (isinstance(event, str) and event.isspace())
+                self._pass_over(event if isinstance(event, str) else "a block")
                 continue
             match event:
                 case str(text):
@@ -341,12 +348,15 @@ class Reading:
         if calls.stop is not None:
             self._close(calls.stop)
 
+    def _pass_over(self, text: str) -> None:
+        """It came behind the end."""
+        self._end.goes_on = self._end.goes_on or bool(text.strip())
+
     def _show(self, text: str) -> None:
         if self._end.over:
-            self._end.goes_on = self._end.goes_on or bool(text.strip())
+            self._pass_over(text)
             return
-        if self._head is not None and self._head.tell() < LOOKED_AT:
-            self._head.write(text)
+        self._said.write(text)
         self._text.feed(text)
         if self._plan.request.stop:
             self._look_for_stop()

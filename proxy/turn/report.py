@@ -34,15 +34,16 @@ class Count(StrEnum):
 
 
 @dataclass(slots=True)
-class Conversation:
+class LaneReport:
     """How the backend found the conversation, if it keeps any (`lane`), and why it cannot go on there (`spoilt`).
 
-    `truncated` entries were left out because it was too long.
+    `truncated` entries were left out because it was too long. `rewritten`: a call left otherwise than it was written.
     """
 
     lane: Lane | None = None
     spoilt: str | None = None
     truncated: int = 0
+    rewritten: bool = False
 
     def go_on(self, lane: Lane | None, spoilt: str | None) -> None:
         """What is told first stays."""
@@ -67,7 +68,7 @@ class TurnReport:
     again: list[Reason] = field(default_factory=list)
     interrupted: str | None = None
     warnings: list[str] = field(default_factory=list)
-    conversation: Conversation = field(default_factory=Conversation)
+    conversation: LaneReport = field(default_factory=LaneReport)
     held: bool | str = False
     notes: list[BlockNote] = field(default_factory=list)
     answered_nothing: str | None = None

@@ -35,10 +35,10 @@ from ..contracts import (
 )
 from ..errors import BackendError, RequestError
 from ..ids import MintId, mint_id
-from .beside_calls import BesideCalls
 from .call_hold import CallHold
 from .calls import CallGate
 from .filters import masked
+from .json_output import BesideCalls
 from .json_stream import StreamJson
 from .lane_end import LaneEnd
 from .offload import OffloadIfLong, is_long
@@ -71,7 +71,7 @@ class Turn:
             characters=characters, judges=plan.offers, takes_items=backend.takes_items,
         )  # fmt: skip
         self._spent = Spent(plan.request.max_output_tokens, plan.options.max_answer)
-        self._lane_end = LaneEnd(report)
+        self._lane_end = LaneEnd(report, lambda: self._reading.said)
         self._beside = BesideCalls(plan.output, report) if plan.output else None
         self._reading: Reading
         # Whether the backend holds its model to the format of an answer that leaves while it is written.
@@ -239,7 +239,6 @@ class Turn:
                 async with self._backend.stream(prompt) as batches:
                     async for batch in batches:
                         answered = True
-                        self._lane_end.hear(batch)
                         if events := await self._offload.received(reading.receive, batch):
                             yield events
                         if reading.stop and not self._let_end(reading.stop, prompt):

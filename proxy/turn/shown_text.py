@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from prompts import ModelRule, Unescaper
+from prompts import BLOCK, CONTEXT, ModelRule, Unescaper
 
 from ..contracts import AnswerMessageEnded, AnswerText
 from .filters import Chain, LineRule, Mask, OwnNotation, StopStrings, headers, invented_results, own_lines
@@ -19,7 +19,28 @@ from .outlet import Outlet
 from .plan import Attempt, Plan
 from .reason import Reason
 from .report import Count, TurnReport
-from .text_before import TextBefore
+
+# Pieces of text that are kept before they are joined and cut.
+_JOINED = 512
+
+
+class TextBefore:
+    """The end of an answer so far, by which the place of a block is told: feed it text, and a `BLOCK` for each."""
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+
+    def feed(self, text: str = BLOCK) -> None:
+        self._pieces.append(text)
+        if len(self._pieces) > _JOINED:
+            self._pieces[:] = [self.text]
+
+    @property
+    def text(self) -> str:
+        """Up to `CONTEXT` characters."""
+        return "".join(self._pieces)[-CONTEXT:]
 
 
 class ShownText:

@@ -3,12 +3,17 @@
 own_notation   headers and lines of ours, and results that the model made up, at the beginning of a line
 masking        the call key
 stop_strings   all text from a stop string on
-chain          several filters one behind the other, as one
 
 `prompts.Unescaper`, which restores tags that we escaped, is such a filter as well.
+
+`Chain` is several filters one behind the other, as one.
 """
 
-from .chain import Chain, TextFilter
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
 from .masking import Mask, masked, places
 from .own_notation import LineRule, OwnNotation, headers, invented_results, own_lines
 from .stop_strings import StopStrings
@@ -26,3 +31,35 @@ __all__ = [
     "own_lines",
     "places",
 ]
+
+
+class TextFilter(Protocol):
+    """Takes something out of a text that comes in pieces, or restores it. How the text is cut does not show."""
+
+    def feed(self, text: str) -> str:
+        """The text that may be shown now."""
+        ...
+
+    def flush(self) -> str:
+        """What was held back, where the text ends; the next `feed` begins a new one."""
+        ...
+
+
+class Chain:
+    """`filters` as one: what the first lets through is fed to the second, and so on."""
+
+    __slots__ = ("_filters",)
+
+    def __init__(self, filters: Sequence[TextFilter]) -> None:
+        self._filters = filters
+
+    def feed(self, text: str) -> str:
+        for each in self._filters:
+            text = each.feed(text)
+        return text
+
+    def flush(self) -> str:
+        text = ""
+        for each in self._filters:
+            text = each.feed(text) + each.flush()
+        return text

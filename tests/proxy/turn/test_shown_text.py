@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from prompts import BLOCK, CONTEXT
-from proxy.turn.text_before import TextBefore
+from proxy.turn.shown_text import TextBefore
 
 
 @pytest.mark.parametrize("size", [1, 7, 5000])

@@ -4,15 +4,13 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from itertools import chain
 
 import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from parser import ToolRegistry, ValueScanner, write_call
-from parser.json_scan import MAX_HELD
-from prompts import AssistantText, PastCall, Text, Transcript, UserTurn, meaning_of_answer
+from parser import ToolRegistry, write_call
+from prompts import AssistantText, ChoiceMode, PastCall, Text, ToolChoice, Transcript, UserTurn, meaning_of_answer
 from proxy.contracts import (
     AnswerMessageEnded,
     AnswerText,
@@ -33,7 +31,7 @@ from proxy.contracts import (
 from proxy.errors import BackendError
 from proxy.replay.key_placeholder import key_of
 from proxy.turn import TurnOptions, TurnReport, run_turn
-from proxy.turn.given import Given
+from proxy.turn.lane_end import Given
 from proxy.turn.turn_key import CallKeys, KeyMode
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, Outcome, ask, keyless_model, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend, Script, pieces
@@ -52,138 +50,9 @@ def test_what_was_given_is_what_a_client_sends_back() -> None:
     for event in events:
         given.note([event])
     calls = PastCall("c1", "read", '{"a":1}'), PastCall("c2", "read", "{}")
-    assert given.meaning() == meaning_of_answer([AssistantText("I look."), AssistantText("Now."), *calls])
-
-
-def was_rewritten(written: Sequence[BackendEvent], *given: TurnEvent, held: bool = False) -> bool:
-    noted = Given()
-    noted.hear(written)
-    noted.note(given)
-    return noted.rewritten(held=held)
-
-
-def called(arguments: str = A) -> tuple[TurnEvent, ...]:
-    return ToolCallStarted("c1", "read_note"), ToolCallArguments(arguments), ToolCallEnded()
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        READ_A,
-        READ_A.replace("<tool_call>", "<tool_call>\r\n\t ").replace("</tool_call>", "\n</tool_call>"),
-        READ_A.replace("a.md", "\\u0061.md"),
-        READ_A.replace(A, json.dumps(A)),
-        READ_A.replace(A, json.dumps(f" {A}\n")),
-    ],
-)
-def test_white_space_and_spelling_round_a_call_are_not_missed(written: str) -> None:
-    assert not was_rewritten([TextPiece(written)], *called())
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        READ_A.replace('"name"', '"tool_name"'),
-        READ_A.replace("read_note", "search"),
-        READ_A.replace("a.md", "b.md"),
-        READ_A.replace('"name"', '"id": "other", "name"'),
-        READ_A + READ_A,
-        READ_A.replace(A, json.dumps(A.replace("a.md", "b.md"))),
-        READ_A.replace(A, json.dumps(json.dumps(A))),
-        "<tool_call>[1]</tool_call>",
-    ],
-)
-def test_a_call_that_was_not_written_so_is_another(written: str) -> None:
-    assert was_rewritten([TextPiece(written)], *called())
-
-
-CALL_A = f'{{"name": "read_note", "arguments": {A}}}'
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        f'{{"calls": [{CALL_A}]}}',
-        f'\n {{ "call" : {CALL_A} }}\n'.replace("a.md", "\\u0061.md"),
-        f'{{"calls": [{{"arguments": {A}, "name": "read_note"}}]}}',
-    ],
-)
-def test_a_call_that_is_held_was_given_as_it_was_written(written: str) -> None:
-    assert not was_rewritten([TextPiece(written)], *called(), held=True)
-    assert was_rewritten([TextPiece(written)], *called())
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        f'{{"calls": [{CALL_A}, {CALL_A}]}}',
-        '{"calls": []}',
-        f'{{"calls": {CALL_A}}}',
-        f'{{"call": [{CALL_A}]}}',
-        f'{{"others": [{CALL_A}]}}',
-        f'{{"calls": [{CALL_A}], "call": {CALL_A}}}',
-        f'{{"calls": [{CALL_A.replace("a.md", "b.md")}]}}',
-        f'{{"calls": [{CALL_A.replace("read_note", "search")}]}}',
-        f'I look. {{"calls": [{CALL_A}]}}',
-        f"[{CALL_A}]",
-        "[" * 100_000,
-        READ_A,
-    ],
-)
-def test_of_another_form_or_with_another_call_it_was_not(written: str) -> None:
-    assert was_rewritten([TextPiece(written)], *called(), held=True)
-
-
-@pytest.mark.parametrize(
-    "block",
-    ["<tool_call>", "<tool_call></tool_call>", "<tool_call> {broken} </tool_call>", '<tool_call>{"a": 1} and so on'],
-)
-def test_a_tag_without_a_call_is_text_that_was_given_as_it_was_written(block: str) -> None:
-    text = f"It begins with {block} there."
-    assert not was_rewritten([TextPiece(text)], AnswerText(text))
-    assert was_rewritten([TextPiece(text)], AnswerText("It begins with there."))
-
-
-def test_what_is_read_of_an_answer_grows_with_its_tags_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[int] = []
-    feed = ValueScanner.feed
-
-    def counted(scanner: ValueScanner, text: str) -> str:
-        read.append(len(text))
-        return feed(scanner, text)
-
-    monkeypatch.setattr(ValueScanner, "feed", counted)
-    for count in (100, 1_000):
-        for block in ("<tool_call>", '<tool_call>{"a": ', "<tool_call>[["):
-            read.clear()
-            assert not was_rewritten([TextPiece(block * count)], AnswerText(block * count))
-            assert 0 < sum(read) <= count * MAX_HELD
-
-
-SAID = st.lists(st.text("ab {}\n", min_size=1, max_size=9) | st.integers(), max_size=5)
-
-
-@hypothesis.given(SAID)
-def test_text_and_calls_in_any_order_were_given_as_they_were_written_and_nothing_less(said: list[str | int]) -> None:
-    written, told = "", list[tuple[TurnEvent, ...]]()
-    for number, each in enumerate(said):
-        if isinstance(each, str):
-            written += each
-            told.append((AnswerText(each),))
-        else:
-            written += write_call("read_note", f'{{"n": {each}}}')
-            told.append((ToolCallStarted(f"c{number}", "read_note"), *called(f'{{"n":{each}}}')[1:]))
-    assert not was_rewritten([TextPiece(written)], *chain(*told))
-    for number, each in enumerate(said):
-        less = chain(*told[:number], *told[number + 1 :])
-        assert was_rewritten([TextPiece(written)], *less) is not (isinstance(each, str) and not each.strip())
-
-
-def test_each_message_is_read_by_itself() -> None:
-    first, second = READ_A[:5], READ_A[5:]
-    texts = AnswerText(first), AnswerMessageEnded(), AnswerText(second)
-    assert not was_rewritten([TextPiece(first), MessageEnded(), TextPiece(second), MessageEnded()], *texts)
-    assert was_rewritten([TextPiece(first), TextPiece(second)], *texts)
+    assert meaning_of_answer(given.entries()) == meaning_of_answer(
+        [AssistantText("I look."), AssistantText("Now."), *calls]
+    )
 
 
 class KeepingBackend(MemoryBackend):
@@ -230,6 +99,69 @@ async def test_a_conversation_goes_on_only_from_what_the_model_wrote(
     assert outcome.report.conversation.spoilt == spoilt
     assert (backend.resumed[-1] is None) is (spoilt is not None)
     assert len(backend.resumed) == len(answers), "each is settled once"
+
+
+CALL_A = f'{{"name": "read_note", "arguments": {A}}}'
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        READ_A.replace("<tool_call>", "<tool_call>\r\n\t ").replace("</tool_call>", "\n</tool_call>"),
+        READ_A.replace("a.md", "\\u0061.md"),
+        READ_A.replace(A, json.dumps(A)),
+        READ_A.replace(A, json.dumps(f" {A}\n")),
+        f"I look.\n\n{READ_A}\n \n{READ_B}",
+        "I write <\\tool_call> here.",
+    ],
+)
+async def test_white_space_and_spelling_are_not_missed(written: str) -> None:
+    assert (await play_on(KeepingBackend([written]))).report.conversation.spoilt is None
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        READ_A.replace("read_note", "readNote"),
+        READ_A.replace('"name"', '"id": "not an id", "name"'),
+        f"```\n{READ_A}\n```",
+        f"Look: ` {READ_A} ` and so on",
+        f"[assistant] It is so. {READ_A}",
+    ],
+)
+async def test_a_call_that_leaves_otherwise_or_is_shown_is_not_gone_on_from(written: str) -> None:
+    assert (await play_on(KeepingBackend([written]))).report.conversation.spoilt
+
+
+@pytest.mark.parametrize(
+    ("written", "spoilt"),
+    [
+        (f'{{"calls": [{CALL_A}]}}', None),
+        (f'\n {{ "calls" : [ {CALL_A} ] }}\n'.replace("a.md", "\\u0061.md"), None),
+        (f'{{"calls": [{{"arguments": {A}, "name": "read_note"}}]}}', None),
+        (READ_A, "rewritten"),
+    ],
+)
+async def test_a_call_that_is_held_was_given_as_it_was_written(written: str, spoilt: str | None) -> None:
+    class Holding(KeepingBackend):
+        keeps_conversations = False
+
+        def holds(self, schema: str) -> bool:
+            return True
+
+    request = ask(choice=ToolChoice(ChoiceMode.REQUIRED))
+    assert (await outcome_of(request, Holding([written]), OFF)).report.conversation.spoilt == spoilt
+
+
+PARTS = st.lists(st.text("ab .\n", min_size=1, max_size=9) | st.integers(), max_size=5)
+
+
+@hypothesis.given(PARTS)
+async def test_text_and_calls_in_any_order_are_gone_on_from(said: list[str | int]) -> None:
+    parts = [each if isinstance(each, str) else write_call("search", f'{{"n": {each}}}') for each in said]
+    # On lines of their own, or a call is a quotation.
+    written = "\n".join(["So:", *parts])
+    assert (await play_on(KeepingBackend([written]))).report.conversation.spoilt is None
 
 
 @pytest.mark.parametrize(
