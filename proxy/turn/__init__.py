@@ -2,7 +2,7 @@
 
 summary_turn   `answer_request`: a turn, and the summary that makes a long conversation short before it
 run            `run_turn`: prompt, answer, and the one more answer that some faults are worth
-prompting      the prompts, and what becomes of one that is refused
+prompting      the prompts, what their answers are held to, and what becomes of one that is refused
 reading        one answer of the model, as it comes: backend events in, turn events out
 passed_calls   the calls of one answer: which of them leave
 lane_end       whether the conversation can go on at the backend from the answer
@@ -12,7 +12,6 @@ shown_text     the text of one answer: which of it is shown, and its end, by whi
 verdict        what an answer was, and what follows from that
 calls          which calls may leave: declared, meant, fitting if strict, not going round
 coercion       arguments as a tool's schema wants them
-call_hold      which calls a backend holds its model to in one turn
 json_output    an answer that has to be JSON, and what of it may stand beside calls
 json_stream    the same, told while it is written
 outlet         what leaves at once and what is kept back, and why; the reasoning on its way out

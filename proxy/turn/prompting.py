@@ -24,10 +24,9 @@ from prompts import (
     write_held,
 )
 
-from ..contracts import Prompt
+from ..contracts import Prompt, TextBackend
 from ..errors import BackendError
-from .call_hold import CallHold
-from .call_schemas import calls_form
+from .call_schemas import HoldCalls, Unheld, UnheldError, call_schema, calls_form, calls_schema
 from .plan import Again, Plan
 from .report import TurnReport
 from .truncation import without_oldest
@@ -40,15 +39,16 @@ _NOTHING_SAID = (Text(nothing_said()),)
 
 
 class Prompts:
-    """Makes the prompts of a turn. `hold`: what the calls are held to; without it they are to nothing."""
+    """Makes the prompts of a turn. Without a `backend` its calls are held to nothing."""
 
-    def __init__(self, plan: Plan, report: TurnReport, hold: CallHold | None = None) -> None:
+    def __init__(self, plan: Plan, report: TurnReport, backend: TextBackend | None = None) -> None:
         self._plan = plan
         self._report = report
-        self._hold = hold
+        self._backend = backend
         self._transcript = plan.request.transcript
         self._truncations = 0
-        self._schema_refused = False
+        # The backend's service has refused the schema of the calls, or that of the answer.
+        self._calls_refused = self._schema_refused = False
         # As it is known when the turn begins.
         self._key_habit = None if plan.key.key is None else plan.key.habit.value
         # Of ours, at the end of the newest prompt.
@@ -61,11 +61,8 @@ class Prompts:
         """
         plan, request = self._plan, self._plan.request
         plain = again is not None and again.plain
-        calls_schema = call_schema = None
-        if self._hold is not None and not plain:
-            to_call = again is not None and again.to_call
-            calls_schema = self._hold.answer_schema(to_call=to_call, again=again is not None)
-            call_schema = None if calls_schema else self._hold.call_schema()
+        held = None if plain or self._backend is None else self._held_to(self._backend, again)
+        held_call = None if plain or held or self._backend is None else self._held_call()
         # Without the block a model has nothing to imitate a call of.
         registry = ToolRegistry() if plain else plan.offered
         wanted = request.output_format
@@ -76,7 +73,7 @@ class Prompts:
             parallel=request.parallel,
             profile=plan.options.profile,
             key=plan.key.key,
-            fault=self._last_line(again, held=calls_schema is not None),
+            fault=self._last_line(again, held=held is not None),
             json_answer=JsonAnswer(wanted.schema) if wanted else None,
             alone=plain or (again is not None and again.unless_open),
         )
@@ -89,7 +86,7 @@ class Prompts:
             parts=Deferred(lambda: rendered.parts if any(map(_shows, rendered.parts)) else _NOTHING_SAID),
             effort=request.effort,
             summary=request.summary,
-            output_schema=calls_schema or output,
+            output_schema=held or output,
             head=rendered.head,
             items=Deferred(lambda: rendered.items or (Item("user", _NOTHING_SAID, ours=OwnLine.NO_MESSAGE),)),
             owner=request.owner,
@@ -100,10 +97,45 @@ class Prompts:
             stop=() if len(registry) else request.stop,
             tier=request.tier,
             verbosity=request.verbosity,
-            call_schema=call_schema,
-            calls_held=calls_schema is not None,
+            call_schema=held_call,
+            calls_held=held is not None,
             key_habit=self._key_habit,
         )
+
+    def _held_to(self, backend: TextBackend, again: Again | None) -> str | None:
+        """The schema of an answer that has to be calls: one is demanded, or the model wants to make one.
+
+        A backend that keeps conversations goes on behind such an answer with such answers alone, since its notation is
+        not the prompt's. There it is for strict tools, and for when the model is asked `again`.
+        """
+        plan, options = self._plan, self._plan.options.held_calls
+        wanted = plan.demands or (again is not None and again.to_call)
+        if self._calls_refused or not wanted or options.mode is HoldCalls.OFF:
+            return None
+        if backend.keeps_conversations and not (again or any(tool.strict for tool in plan.offered)):
+            return None
+        try:
+            schema = calls_schema(tuple(plan.offered), parallel=plan.request.parallel)
+        except UnheldError as error:
+            why = error.why
+        else:
+            refused = options.was_refused(plan.request.model, schema)
+            if not refused and backend.holds(schema):
+                self._report.held = True
+                return schema
+            why = Unheld.REFUSED if refused else Unheld.SUBSET
+        self._report.held = why.value
+        return None
+
+    def _held_call(self) -> str | None:
+        """The schema of a call within any other answer."""
+        if self._plan.options.held_calls.mode is not HoldCalls.ALL or not self._plan.offers:
+            return None
+        try:
+            return call_schema(tuple(self._plan.offered), keyed=self._plan.key.key is not None)
+        except UnheldError as error:
+            self._report.held = error.why.value
+            return None
 
     def _last_line(self, again: Again | None, *, held: bool) -> str | None:
         match again:
@@ -131,8 +163,10 @@ class Prompts:
                 self._truncations += 1
                 return True
             case "invalid_json_schema" if refused.output_schema is not None:
-                if self._hold is not None and refused.calls_held:
-                    self._hold.give_up(refused.output_schema)
+                if refused.calls_held:
+                    self._calls_refused = True
+                    self._plan.options.held_calls.note_refusal(self._plan.request.model, refused.output_schema)
+                    self._report.held = Unheld.REFUSED.value
                 else:
                     # The answer is held against the schema all the same, so nothing is lost but a second answer.
                     self._schema_refused = True

@@ -15,7 +15,7 @@ backend refuses before it answers may be asked again (`prompting`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -35,7 +35,6 @@ from ..contracts import (
 )
 from ..errors import BackendError, RequestError
 from ..ids import MintId, mint_id
-from .call_hold import CallHold
 from .calls import CallGate
 from .filters import masked
 from .json_output import BesideCalls
@@ -65,7 +64,7 @@ class Turn:
         self._backend = backend
         self._report = report
         self._gate = CallGate(plan, mint) if plan.reads_calls else None
-        self._prompts = Prompts(plan, report, CallHold(plan, backend, report))
+        self._prompts = Prompts(plan, report, backend)
         self._offload = OffloadIfLong(
             plan.request, plan.options.offload,
             characters=characters, judges=plan.offers, takes_items=backend.takes_items,
@@ -91,19 +90,22 @@ class Turn:
             self._report.warn(f"Without effect here: {', '.join(ignored)}.")
             self._told_ignored |= {*ignored}
 
-    async def run(self) -> AsyncGenerator[list[TurnEvent], None]:
-        try:
-            async with aclosing(self._run()) as batches:
-                async for batch in batches:
-                    events = batch if self._beside is None else await self._parsable(self._beside, batch)
-                    if events:
-                        self._shown = self._shown or any(isinstance(event, _SEEN) for event in events)
-                        self._lane_end.note(events)
-                        yield events
-        finally:
-            self._lane_end.settle("left")
+    async def leave(self, batch: list[TurnEvent]) -> list[TurnEvent]:
+        """What of a batch leaves: clients that asked for JSON can parse it all."""
+        if self._beside is not None:
+            work = partial(self._beside.fitting, batch, streamed=self._reading.tells_json)
+            batch = await self._offload.done(work, len(text_of(batch)))
+        if batch:
+            self._shown = self._shown or any(isinstance(event, _SEEN) for event in batch)
+            self._lane_end.note(batch)
+        return batch
 
-    async def _run(self) -> AsyncGenerator[list[TurnEvent], None]:
+    def end(self) -> None:
+        """No more leaves."""
+        self._lane_end.settle("left")
+
+    async def run(self) -> AsyncGenerator[list[TurnEvent], None]:
+        """The batches that are to leave."""
         plan, report = self._plan, self._report
         # Whoever demands a call gets the one there is, asked before or not.
         keep_for = Reason.ECHO if plan.echoes else plan.keep_for
@@ -187,11 +189,6 @@ class Turn:
         elif first.kept_for is None and not first.calls:
             formats.note_fit(speaker)
 
-    async def _parsable(self, beside: BesideCalls, events: list[TurnEvent]) -> list[TurnEvent]:
-        """What of `events` clients can parse that asked for JSON."""
-        work = partial(beside.fitting, events, streamed=self._reading.tells_json)
-        return await self._offload.done(work, len(text_of(events)))
-
     async def _ask(self, again: Again | None) -> Prompt:
         prompt = await self._offload.made(partial(self._prompts.prompt, again, max_tokens=self._spent.tokens_left))
         self._lane_end.begin(prompt)
@@ -262,7 +259,7 @@ class Turn:
         self._spent.end(prompt)
 
 
-def run_turn(
+async def run_turn(
     request: TurnRequest,
     backend: TextBackend,
     options: TurnOptions,
@@ -279,24 +276,15 @@ def run_turn(
     def begin() -> Turn:
         return Turn(Plan.of(request, options, report), backend, report, mint=mint, characters=characters)
 
-    if is_long(request, characters):
-        return _begun(partial(options.offload, request.owner, begin))
     try:
-        return begin().run()
-    except RequestError as error:
-        return _refused(error)
-
-
-async def _begun(begin: Callable[[], Awaitable[Turn]]) -> AsyncGenerator[list[TurnEvent], None]:
-    try:
-        turn = await begin()
+        turn = await options.offload(request.owner, begin) if is_long(request, characters) else begin()
     except RequestError as error:
         yield [TurnFailed(error)]
         return
-    async with aclosing(turn.run()) as batches:
-        async for batch in batches:
-            yield batch
-
-
-async def _refused(error: RequestError) -> AsyncGenerator[list[TurnEvent], None]:
-    yield [TurnFailed(error)]
+    try:
+        async with aclosing(turn.run()) as batches:
+            async for batch in batches:
+                if events := await turn.leave(batch):
+                    yield events
+    finally:
+        turn.end()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from parser import ToolRegistry
 from prompts import Guidance, Image, ToolChoice, Transcript, compacted, offered_tools, to_sum_up
@@ -97,76 +97,59 @@ async def _summary_first(request: TurnRequest, report: TurnReport, run: Run) -> 
         report.warn(NOT_COMPACTED)
     async with aclosing(run(request, report)) as batches:
         async for batch in batches:
-            match batch[-1]:
-                case TurnFinished(usage) as end:
-                    yield [*batch[:-1], replace(end, usage=usage + summary.usage)]
-                case _:
-                    yield batch
+            if isinstance(end := batch[-1], TurnFinished):
+                batch[-1] = replace(end, usage=end.usage + summary.usage)
+            yield batch
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Summary:
-    """What the model wrote for one. `usage` is that of all attempts; `called`: it made a call, so it did not sum up."""
+    """What the model wrote for one. `usage` is that of all attempts, `report` that of the last."""
 
-    text: str = ""
-    usage: Usage = field(default_factory=Usage)
-    failure: TurnFailed | None = None
-    called: bool = False
-    report: TurnReport = field(default_factory=TurnReport)
-    """Of the last attempt: it says nothing of the answer behind it."""
-
-    async def read(self, turn: Batches) -> None:
-        self.called = False
-        pieces: list[str] = []
-        async with aclosing(turn) as batches:
-            async for batch in batches:
-                for event in batch:
-                    match event:
-                        case AnswerText(text):
-                            pieces.append(text)
-                        case AnswerMessageEnded():
-                            pieces.append("\n\n")
-                        case ToolCallStarted():
-                            self.called = True
-                        case TurnFinished(usage, incomplete):
-                            self.usage += usage
-                            self.text = "" if self.report.answered_nothing else "".join(pieces).strip()
-                            self.failure = self._fault(incomplete)
-                        case TurnFailed():
-                            self.failure = event
-                        case _:
-                            pass
-
-    @property
-    def tried_to_call(self) -> bool:
-        """Whether it may do better where there is no tool."""
-        misfit = self.failure is not None and isinstance(self.failure.error, ModelError)
-        return misfit or self.called or bool(self.report.counts[Count.REFUSED])
+    text: str
+    usage: Usage
+    failure: TurnFailed | None
+    report: TurnReport
 
     def tell(self, report: TurnReport) -> None:
         """What the client is to be told of it."""
         if self.report.conversation.truncated:
             report.warn(OLDEST_LEFT_OUT)
 
-    def _fault(self, incomplete: str | None) -> TurnFailed | None:
-        if incomplete is not None:
-            message = f"The summary of the conversation was cut: {incomplete}."
-        elif not self.text:
-            message = "The model wrote no summary."
-        else:
-            return None
-        return TurnFailed(BackendError(message, code="summary_missing"))
-
 
 async def _summary_of(request: TurnRequest, run: Run) -> _Summary:
     """Asks for it with the tools as they are, so that the backend can go on from what it holds, and then without."""
-    summary = _Summary()
+    usage = Usage()
     for attempt in _attempts(request):
-        summary.report = TurnReport()
-        await summary.read(run(attempt, summary.report))
-        if not summary.tried_to_call:
+        report = TurnReport()
+        async with aclosing(run(attempt, report)) as batches:
+            events = [event async for batch in batches for event in batch]
+        if isinstance(end := events[-1], TurnFinished):
+            usage += end.usage
+        text = "" if report.answered_nothing else "".join(map(_text_in, events)).strip()
+        summary = _Summary(text, usage, _fault(text, end), report)
+        called = report.counts[Count.REFUSED] or any(isinstance(event, ToolCallStarted) for event in events)
+        # It may do better where there is no tool.
+        if not (called or (summary.failure and isinstance(summary.failure.error, ModelError))):
             break
     return summary
+
+
+def _text_in(event: TurnEvent) -> str:
+    return event.text if isinstance(event, AnswerText) else "\n\n" if isinstance(event, AnswerMessageEnded) else ""
+
+
+def _fault(text: str, end: TurnEvent) -> TurnFailed | None:
+    match end:
+        case TurnFailed():
+            return end
+        case TurnFinished(_, str(incomplete)):
+            message = f"The summary of the conversation was cut: {incomplete}."
+        case _ if not text:
+            message = "The model wrote no summary."
+        case _:
+            return None
+    return TurnFailed(BackendError(message, code="summary_missing"))
 
 
 def _attempts(request: TurnRequest) -> Iterator[TurnRequest]:
