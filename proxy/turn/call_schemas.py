@@ -9,7 +9,7 @@ A model that is held so can write nothing else, so the calls need no tags and no
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from functools import lru_cache
 from typing import Any
@@ -148,31 +148,21 @@ def _placed(schema: _Schema, prefix: str, depth: int) -> _Schema:
         raise UnheldError(Unheld.SIZE)
     if not _NAMED.isdisjoint(schema):
         raise UnheldError(Unheld.REFERENCE)
-    placed = {**schema, **{key: _inner(key, value, prefix, depth + 1) for key, value in _with_schemas(schema)}}
+
+    def inner(value: object) -> object:
+        return _placed(value, prefix, depth + 1) if isinstance(value, dict) else value
+
+    placed = {**schema}
+    for key, value in schema.items():
+        if isinstance(value, list) and key in _IN_ARRAYS:
+            placed[key] = [*map(inner, value)]
+        elif isinstance(value, dict) and key in _BY_NAME:
+            placed[key] = {name: inner(each) for name, each in value.items()}
+        elif key in _ALONE:
+            placed[key] = inner(value)
     if "$ref" in schema:
         placed["$ref"] = _reference(schema["$ref"], prefix)
     return placed
-
-
-def _with_schemas(schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in schema.items():
-        if (
-            (isinstance(value, dict) and key in _ALONE | _BY_NAME)
-            or (isinstance(value, list) and key in _IN_ARRAYS)
-        ):  # fmt: skip
-            yield key, value
-
-
-def _inner(key: str, value: Any, prefix: str, depth: int) -> Any:  # noqa: ANN401 -- JSON
-    match value:
-        case list():
-            return [_placed(each, prefix, depth) if isinstance(each, dict) else each for each in value]
-        case _ if key in _BY_NAME:
-            return {
-                name: _placed(each, prefix, depth) if isinstance(each, dict) else each for name, each in value.items()
-            }
-        case _:
-            return _placed(value, prefix, depth)
 
 
 def _reference(reference: object, prefix: str) -> str:

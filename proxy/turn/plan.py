@@ -99,10 +99,6 @@ class Plan:
         offered, unread = offered_tools(request.registry, request.choice), ToolSchemas(ToolRegistry(), TurnReport())
         return cls(request, TurnOptions(profile=profile), offered, unread, key)
 
-    @cached_property
-    def speaker(self) -> Speaker:
-        return Speaker.of(self.request)
-
     @property
     def offers(self) -> bool:
         """A call is possible."""
@@ -132,13 +128,9 @@ class Plan:
         # A lone message has none, and may be about such headers.
         return self.reads_calls or any(isinstance(entry, AssistantText) for entry in self.request.transcript.entries)
 
-    def quotes_headers(self) -> bool:
-        """Whether an answer that begins like a header of ours may show what somebody else wrote."""
-        return self._shows_header
-
     @cached_property
-    def _shows_header(self) -> bool:
-        # All of the request is read for that, once: a model may write a header a line.
+    def quotes_headers(self) -> bool:
+        """Whether an answer that begins like a header of ours may show what somebody else wrote: all is read for it."""
         return shows_header(self.request.transcript)
 
     @property

@@ -54,7 +54,7 @@ from .verdict import Answer, Ending
 
 
 @dataclass(slots=True)
-class _End:
+class AnswerEnd:
     """How far an answer has come to its end.
 
     `over`: nothing of what may still come counts, and more than white space came all the same if it `goes_on`. `stop`:
@@ -95,39 +95,19 @@ class Reading:
         self.spent = spent or Spent()
         self._outlet = outlet = Outlet(report, attempt.keep_for, plan.key.key)
         self._thoughts = Thoughts(outlet, plan.key.key)
-        self._text = shown = ShownText(plan, attempt, outlet, report, lines, early=early)
+        self.text = shown = ShownText(plan, attempt, outlet, report, lines, early=early)
         self._calls = None if gate is None else PassedCalls(gate, attempt, report, outlet, shown)
         self._parser = self._new_parser()
         # The text between the blocks, as the model wrote it.
         self._said = StringIO()
         # Whether the parser is in the middle of a call: its text is of the arguments.
         self._in_call = False
-        self._end = _End()
-
-    @property
-    def left_json(self) -> bool:
-        """The text that was to be told as the JSON that it is did not begin as such."""
-        return self._text.left_json
-
-    @property
-    def tells_json(self) -> bool:
-        """Its text leaves as it comes, as the JSON that it is."""
-        return self._text.tells_json
+        self.end = AnswerEnd()
 
     @property
     def said(self) -> str | None:
         """The text between the blocks, as the model wrote it; None where more came behind its end."""
-        return None if self._end.goes_on else self._said.getvalue()
-
-    @property
-    def stop(self) -> Stop | None:
-        """Why the backend's turn can be ended, if no more of this answer is wanted."""
-        return self._end.stop
-
-    @property
-    def goes_on(self) -> bool:
-        """More than white space came all the same."""
-        return self._end.goes_on
+        return None if self.end.goes_on else self._said.getvalue()
 
     def receive(self, batch: Sequence[BackendEvent]) -> list[TurnEvent]:
         """Turn events for a batch of backend events; adjacent text is read in one piece."""
@@ -147,11 +127,11 @@ class Reading:
 
     def finish(self, error: BackendError | None = None) -> list[TurnEvent]:
         """Turn events for the end of the backend's stream; `error` is what broke it off."""
-        self._end.error = error
+        self.end.error = error
         self._close_message()
         self._end_message()
         self._thoughts.end()
-        if not self._text.is_echo:
+        if not self.text.is_echo:
             self._outlet.speak()
         if self._calls is not None and not error:
             self._calls.finish()
@@ -168,13 +148,13 @@ class Reading:
             said=self._outlet.left.said,
             rulings=() if self._calls is None else tuple(self._calls.rulings),
             lost=() if self._calls is None else tuple(self._calls.lost),
-            written=masked(self._text.written, self._plan.key.key),
-            repeats_line=self._text.repeats_line,
+            written=masked(self.text.written, self._plan.key.key),
+            repeats_line=self.text.repeats_line,
             ending=Ending(
-                incomplete=self._end.incomplete,
-                stop=self._text.stopped,
-                error=self._end.error,
-                constrained=self._held and self._end.error is not None and self.spent.characters > 0,
+                incomplete=self.end.incomplete,
+                stop=self.text.stopped,
+                error=self.end.error,
+                constrained=self._held and self.end.error is not None and self.spent.characters > 0,
             ),
         )
 
@@ -184,10 +164,10 @@ class Reading:
                 self._read(text)
             case MessagePhase(phase):
                 self._close_message()
-                self._text.phase = phase
+                self.text.phase = phase
             case MessageEnded():
                 self._close_message()
-                self._end.message = True
+                self.end.message = True
             case ReasoningPiece(part, text):
                 self._close_message()
                 self._thoughts.feed(part, self.spent.take_thought(text))
@@ -197,25 +177,25 @@ class Reading:
                 self._thoughts.end_item()
             case TurnEnded(usage, incomplete):
                 # Of an answer that was cut here the backend counted more than the client gets.
-                if self._end.incomplete is None:
+                if self.end.incomplete is None:
                     self.spent.counted = usage
                     # What ended before, as by a stop string, is whole, however the backend's answer ended behind it.
-                    self._end.incomplete = None if self.stop else incomplete
+                    self.end.incomplete = None if self.end.stop else incomplete
                 self._close_message()
                 self._end_message()
 
     def _close_message(self) -> None:
         """Ends a message that is over, as soon as it is known what comes next: it may be that it was cut."""
-        if self._end.message:
-            self._end.message = False
+        if self.end.message:
+            self.end.message = False
             self._end_message()
-            self._text.end_message()
+            self.text.end_message()
 
     def _read(self, text: str) -> None:
-        if self._end.message:
+        if self.end.message:
             self._close_message()
         text = self.spent.take(text)
-        if self._end.over:
+        if self.end.over:
             self._pass_over(text)
             return
         if self._calls is None:
@@ -231,20 +211,20 @@ class Reading:
         if self.spent.full:
             # The API has no other word for it. One that was to end by itself does not.
             self._cut("max_output_tokens", why="--max-answer")
-            self._end.goes_on = True
+            self.end.goes_on = True
 
     def _cut(self, reason: str, *, why: str | None = None) -> None:
         """The answer ends here, unless it had ended before."""
-        if not self._end.over:
+        if not self.end.over:
             # Before the end of the message: a call that is cut in two is then not asked for anew.
-            self._end.incomplete = reason
+            self.end.incomplete = reason
             self._end_message()
             self._close(Stop(why or reason))
 
     def _close(self, stop: Stop) -> None:
-        self._end.over = True
+        self.end.over = True
         if stop.reason:
-            self._end.stop = stop
+            self.end.stop = stop
 
     def _parse(self, calls: PassedCalls, text: str) -> None:
         rest = self._obey(calls, self._parser.receive_text(text))
@@ -254,9 +234,9 @@ class Reading:
     def _end_message(self) -> None:
         """A call does not reach over the end of a message: each is read by itself."""
         # What the parser held back, for it might have become a tag, is decided here: a tag cut in two is none.
-        if self._calls is not None and not self._end.over:
+        if self._calls is not None and not self.end.over:
             events = self._parser.receive_eof()
-            if (self._end.incomplete or self._end.error) and (begun := half_a_block(events)):
+            if (self.end.incomplete or self.end.error) and (begun := half_a_block(events)):
                 self._calls.take_out_half("".join(map(str, events[-begun:])))
                 del events[-begun:]
             while (rest := self._obey(self._calls, events)) is not None:
@@ -267,7 +247,7 @@ class Reading:
         elif self._calls is not None:
             self._obey(self._calls, self._parser.receive_eof())
             self._parser = self._new_parser()
-        self._text.flush()
+        self.text.flush()
         self._look_for_stop()
 
     def _new_parser(self) -> SentinelParser | AnswerParser:
@@ -287,7 +267,7 @@ class Reading:
     def _obey(self, calls: PassedCalls, events: Sequence[ParserEvent]) -> str | None:
         """Acts on events of the parser. Returns text that is to be read on with the parser that is there then."""
         for event in events:
-            if self._end.over:
+            if self.end.over:
                 self._pass_over(event if isinstance(event, str) else "a block")
                 continue
             match event:
@@ -325,10 +305,10 @@ class Reading:
         # Several calls of one block wait together.
         if isinstance(event, CallMalformed) or (isinstance(event, CallCompleted) and event.raw):
             self._settle(calls)
-            if self._end.over:
-                self._end.goes_on = True
+            if self.end.over:
+                self.end.goes_on = True
                 return
-        cut = self._end.incomplete is not None
+        cut = self.end.incomplete is not None
         match event:
             case CallStarted():
                 self._in_call = True
@@ -350,19 +330,19 @@ class Reading:
 
     def _pass_over(self, text: str) -> None:
         """It came behind the end."""
-        self._end.goes_on = self._end.goes_on or bool(text.strip())
+        self.end.goes_on = self.end.goes_on or bool(text.strip())
 
     def _show(self, text: str) -> None:
-        if self._end.over:
+        if self.end.over:
             self._pass_over(text)
             return
         self._said.write(text)
-        self._text.feed(text)
+        self.text.feed(text)
         if self._plan.request.stop:
             self._look_for_stop()
 
     def _look_for_stop(self) -> None:
-        if not self._text.stopped:
+        if not self.text.stopped:
             return
         # A demanded call is all that is wanted: at OpenAI there is no word in front of one that could end it.
         waits = self._plan.demands and self._calls is not None and (self._in_call or not self._calls.came)

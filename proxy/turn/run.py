@@ -93,7 +93,7 @@ class Turn:
     async def leave(self, batch: list[TurnEvent]) -> list[TurnEvent]:
         """What of a batch leaves: clients that asked for JSON can parse it all."""
         if self._beside is not None:
-            work = partial(self._beside.fitting, batch, streamed=self._reading.tells_json)
+            work = partial(self._beside.fitting, batch, streamed=self._reading.text.tells_json)
             batch = await self._offload.done(work, len(text_of(batch)))
         if batch:
             self._shown = self._shown or any(isinstance(event, _SEEN) for event in batch)
@@ -181,10 +181,10 @@ class Turn:
 
     def _note_format(self, first: Answer) -> None:
         """What the first answer shows of whether a model keeps to the format that its backend should hold it to."""
-        formats, speaker = self._plan.options.formats, self._plan.speaker
+        formats, speaker = self._plan.options.formats, self._plan.key.speaker
         if not self._held:
             return
-        if first.unfit or self._reading.left_json:
+        if first.unfit or self._reading.text.left_json:
             formats.note_break(speaker)
         elif first.kept_for is None and not first.calls:
             formats.note_fit(speaker)
@@ -199,7 +199,7 @@ class Turn:
         # Stop strings are not looked for in what leaves so.
         early = attempt.is_first and plan.request.streamed and not plan.request.stop
         self._held = early and schema is not None and self._backend.holds(schema)
-        trusted = self._held and not plan.options.formats.broken_by(plan.speaker)
+        trusted = self._held and not plan.options.formats.broken_by(plan.key.speaker)
         self._spent.begin()
         return Reading(
             plan,
@@ -217,7 +217,7 @@ class Turn:
 
         Returns whether it does.
         """
-        if not stop.winds_down or self._reading.goes_on or prompt.continuation.resume is None:
+        if not stop.winds_down or self._reading.end.goes_on or prompt.continuation.resume is None:
             return False
         if prompt.continuation.wind_down is not None:
             prompt.continuation.wind_down()
@@ -238,14 +238,14 @@ class Turn:
                         answered = True
                         if events := await self._offload.received(reading.receive, batch):
                             yield events
-                        if reading.stop and not self._let_end(reading.stop, prompt):
-                            self._report.interrupted = reading.stop.reason
+                        if (stop := reading.end.stop) and not self._let_end(stop, prompt):
+                            self._report.interrupted = stop.reason
                             break
                 break
             except BackendError as error:
-                if reading.stop and reading.stop.winds_down:
+                if (stop := reading.end.stop) and stop.winds_down:
                     # The client has all that it asked for.
-                    self._report.interrupted = reading.stop.reason
+                    self._report.interrupted = stop.reason
                     break
                 # Only what was refused before the first word may be asked once more: the client may have seen some.
                 if not answered and self._prompts.ease(prompt, error):

@@ -210,6 +210,6 @@ def _line_rules(plan: Plan, attempt: Attempt, lines: Sequence[str]) -> Iterator[
         # In front of headers, with which such a line may begin.
         yield invented_results(names, named=named)
     if plan.has_headers and plan.has_rule(ModelRule.HEADER):
-        yield headers(plan.quotes_headers, names, named=named)
+        yield headers(lambda: plan.quotes_headers, names, named=named)
     if (lines or attempt.seen) and plan.has_rule(ModelRule.OWN_LINE):
         yield own_lines(lines, attempt.seen)

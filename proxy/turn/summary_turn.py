@@ -119,20 +119,21 @@ class _Summary:
 
 async def _summary_of(request: TurnRequest, run: Run) -> _Summary:
     """Asks for it with the tools as they are, so that the backend can go on from what it holds, and then without."""
-    usage = Usage()
+    text, used, fault, report = "", Usage(), None, TurnReport()
     for attempt in _attempts(request):
         report = TurnReport()
         async with aclosing(run(attempt, report)) as batches:
             events = [event async for batch in batches for event in batch]
         if isinstance(end := events[-1], TurnFinished):
-            usage += end.usage
+            used += end.usage
         text = "" if report.answered_nothing else "".join(map(_text_in, events)).strip()
-        summary = _Summary(text, usage, _fault(text, end), report)
+        fault = _fault(text, end)
+        misfit = fault is not None and isinstance(fault.error, ModelError)
         called = report.counts[Count.REFUSED] or any(isinstance(event, ToolCallStarted) for event in events)
-        # It may do better where there is no tool.
-        if not (called or (summary.failure and isinstance(summary.failure.error, ModelError))):
+        # Where there is no tool it may do better.
+        if not (misfit or called):
             break
-    return summary
+    return _Summary(text, used, fault, report)
 
 
 def _text_in(event: TurnEvent) -> str:

@@ -74,7 +74,7 @@ class TurnKey:
     def __init__(self, mode: KeyMode, key: str | None, speaker: Speaker, habits: KeyHabits) -> None:
         self.mode = mode
         self.key = key
-        self._speaker = speaker
+        self.speaker = speaker
         self._habits = habits
         self.habit = KeyHabit.NEVER if key is None else habits.begin(speaker)
 
@@ -82,12 +82,12 @@ class TurnKey:
         """A call of the first answer carried it."""
         if self.key is not None:
             self.habit = KeyHabit.WRITES
-            self._habits.note_key(self._speaker)
+            self._habits.note_key(self.speaker)
 
     def note_lack(self) -> None:
         """A call that is no quotation came without it, also when it was asked for once more."""
         if self.mode is KeyMode.AUTO and self.key is not None:
-            self._habits.note_lack(self._speaker)
+            self._habits.note_lack(self.speaker)
 
     def carried(self, members: Sequence[tuple[str, str]]) -> Carried:
         """What is carried by a call with these members, each a name and the text of a JSON value."""

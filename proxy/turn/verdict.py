@@ -8,10 +8,9 @@ last --end_of--> its last events
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import NamedTuple
 
 from prompts import (
     ModelRule,
@@ -117,11 +116,6 @@ class Answer:
         return any(each.reason in reasons and each.fate is not Fate.AGAIN and not each.problem for each in self.rulings)
 
     @property
-    def broken(self) -> Ruling | None:
-        """The call that broke off while it was leaving."""
-        return self.ruled(Reason.BROKEN)
-
-    @property
     def let_misfits(self) -> list[str]:
         """The tools of the calls that do not fit and leave all the same."""
         if self.kept_for is not Reason.ARGUMENTS_MISFIT or self.ending.error or self.refusal:
@@ -136,7 +130,7 @@ class Answer:
     @property
     def is_final(self) -> bool:
         """Its end is decided by something that no other answer of the model would change."""
-        return bool(self.ending.error or self.ending.incomplete or self.broken)
+        return bool(self.ending.error or self.ending.incomplete or self.ruled(Reason.BROKEN))
 
 
 def held_to_format(answer: Answer, output: JsonOutput | None) -> Answer:
@@ -182,54 +176,39 @@ def fault_of(answer: Answer, plan: Plan) -> Again | None:
     if (broken := answer.malformed) and plan.offers:
         return Again(Reason.MALFORMED, unusable_markup(broken.problem))
     if doubtful := answer.doubtful:
-        return Again(doubtful.reason, _doubt(doubtful, plan))
+        if doubtful.reason is Reason.IN_OUTPUT:
+            return Again(doubtful.reason, call_in_output(doubtful.name, plan.request.transcript))
+        return Again(doubtful.reason, call_without_key(doubtful.name, plan.key.key or ""))
     if plan.demands:
         names = plan.request.choice.names
         return Again(Reason.CALL_MISSING, named_call_missing(names) if names else call_missing())
     if answer.ruled(Reason.REPEATED):
         return Again(Reason.REPEATED, plain=True)
-    for rule in ANSWER_RULES:
-        if plan.doubts(rule.rule) and rule.is_broken(answer):
-            return rule.again
+    for rule, (is_broken, again) in ANSWER_RULES.items():
+        if plan.doubts(rule) and is_broken(answer):
+            return again
     # An answer that held nothing but calls of undeclared tools gets another chance below, in plain words.
     if answer.unfit and not (answer.empty and answer.undeclared):
         return Again(Reason.OUTPUT_INVALID, output_misfit(answer.unfit.problem))
     return None
 
 
-def _doubt(call: Ruling, plan: Plan) -> str:
-    if call.reason is Reason.IN_OUTPUT:
-        return call_in_output(call.name, plan.request.transcript)
-    return call_without_key(call.name, plan.key.key or "")
-
-
-class AnswerRule(NamedTuple):
-    """What small models need: an answer that gets nobody any further is asked for once more."""
-
-    rule: ModelRule
-    """Which has the figure that it earned. A profile says whether it has the rule."""
-    is_broken: Callable[[Answer], bool]
-    again: Again
-
-
-# The first one that is broken counts.
-ANSWER_RULES = (
-    AnswerRule(
-        ModelRule.NOTHING_NEW,
+# What small models need: an answer that gets nobody any further is asked for once more. The first one that is broken
+# counts, of those that the profile has. Each rule has the figure that it earned.
+ANSWER_RULES: Mapping[ModelRule, tuple[Callable[[Answer], bool], Again]] = {
+    ModelRule.NOTHING_NEW: (
         lambda answer: answer.ruled(Reason.NOTHING_NEW) is not None,
         Again(Reason.NOTHING_NEW, unless_open=True),
     ),
-    AnswerRule(
-        ModelRule.ECHO_OF_LINE,
+    ModelRule.ECHO_OF_LINE: (
         lambda answer: answer.repeats_line and answer.empty,
         Again(Reason.ECHO_OF_LINE, unless_open=True),
     ),
-    AnswerRule(
-        ModelRule.ECHO,
+    ModelRule.ECHO: (
         lambda answer: answer.kept_for is Reason.ECHO and not answer.ending.stop,
         Again(Reason.ECHO, result_repeated()),
     ),
-)
+}
 
 
 def settled(first: Answer, second: Answer, plan: Plan) -> Answer:
@@ -326,7 +305,7 @@ def end_of(answer: Answer, plan: Plan, usage: Usage) -> tuple[TurnEvent, ...]:
 def _error_of(answer: Answer, plan: Plan) -> BackendError | None:
     if answer.ending.error:
         return answer.ending.error
-    if broken := answer.broken:
+    if broken := answer.ruled(Reason.BROKEN):
         return BackendError(
             f"The model broke off a tool call that had already begun to leave: {broken.problem}.",
             code="tool_call_broken",

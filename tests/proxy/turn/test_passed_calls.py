@@ -77,22 +77,23 @@ def test_undeclared_calls_are_counted_and_leave_nothing() -> None:
 def test_one_call_is_enough_where_one_was_asked_for() -> None:
     reading = reading_of(planned(parallel=False))
     assert len(reading.receive([TextPiece(READ_A + READ_B)])) == 3
-    assert reading.stop == Stop("one call was asked for", winds_down=True)
+    assert reading.end.stop == Stop("one call was asked for", winds_down=True)
 
 
 def test_behind_a_live_call_that_broke_nothing_is_wanted() -> None:
     reading = reading_of(planned(release=CallRelease.LIVE))
     broken = READ_A.replace('"}}', '"]}')
     assert reading.receive(pieces(broken, 4))[-1] == ToolCallEnded(complete=False)
-    assert reading.stop is not None
-    assert (reading.stop.reason or "").startswith("the call cannot be read: ")
+    assert reading.end.stop is not None
+    assert (reading.end.stop.reason or "").startswith("the call cannot be read: ")
     assert reading.receive([TextPiece(f"Once more: {READ_B}")]) == []
     assert reading.finish() == []
-    assert (broken_by(reading.answer), reading.answer.calls) == (reading.stop.reason, 0)
+    assert (broken_by(reading.answer), reading.answer.calls) == (reading.end.stop.reason, 0)
 
 
 def broken_by(answer: Answer) -> str | None:
-    return answer.broken.problem if answer.broken else None
+    broken = answer.ruled(Reason.BROKEN)
+    return broken.problem if broken else None
 
 
 # What is told of each block
@@ -265,7 +266,7 @@ def test_a_call_that_left_live_and_is_none_breaks_the_answer(block: str, setting
     reading, _, _, left = played(block, {**setting, **LIVE})
     assert (left[0], left[-1]) == (ToolCallStarted("call_1", "read_note"), INCOMPLETE)
     assert (broken_by(reading.answer), reading.answer.calls) == (why, 0)
-    assert reading.stop == Stop(why, winds_down=False), "the model may go on, and is interrupted"
+    assert reading.end.stop == Stop(why, winds_down=False), "the model may go on, and is interrupted"
 
 
 @pytest.mark.parametrize("end", ["}", '}, "key": "0000"}', '}, "line": 3}', '}, "lines": 3}'])
@@ -273,7 +274,7 @@ def test_one_that_was_cut_does_not(end: str) -> None:
     block = READ_A.removesuffix("}}</tool_call>") + end
     reading, _, _, left = played(block, {**LIVE, "key": AUTO, "habits": NEVER, "cut": "content_filter"})
     assert (left[0], left[-1]) == (ToolCallStarted("call_1", "read_note"), INCOMPLETE)
-    assert (reading.answer.broken, reading.answer.ending.incomplete) == (None, "content_filter")
+    assert (reading.answer.ruled(Reason.BROKEN), reading.answer.ending.incomplete) == (None, "content_filter")
 
 
 def test_what_closes_a_block_once_more_goes_with_it() -> None:

@@ -49,7 +49,7 @@ def test_text_leaves_as_it_comes_and_the_answer_knows_that_it_was_seen() -> None
     assert reading.finish() == []
     assert reading.answer == Answer(said=Said(shown=True))
     assert reading.spent.counted == USAGE
-    assert (reading.stop, reading.goes_on) == (None, False)
+    assert (reading.end.stop, reading.end.goes_on) == (None, False)
 
 
 def test_a_batch_is_read_in_its_order() -> None:
@@ -108,9 +108,9 @@ def test_what_the_model_wrote_is_kept_where_it_must_be_json() -> None:
 def test_behind_a_stop_string_nothing_is_wanted_at_once(tools: bool) -> None:
     reading = reading_of(planned(TOOLS if tools else ToolRegistry(), stop=("END",)))
     assert reading.receive([TextPiece("One. END and")]) == [AnswerText("One. ")]
-    assert reading.stop == Stop("a stop string came", winds_down=True)
+    assert reading.end.stop == Stop("a stop string came", winds_down=True)
     assert reading.receive([TextPiece(f" more {READ_A}")]) == []
-    assert reading.goes_on
+    assert reading.end.goes_on
     assert reading.finish() == []
     assert reading.answer == Answer(said=Said(shown=True, beginning="One. "), ending=Ending(stop="END"))
 
@@ -123,7 +123,7 @@ def test_whether_a_model_goes_on_behind_the_one_call_is_known(behind: str, goes_
     reading = reading_of(planned(parallel=False))
     for text in [READ_A + behind] if at_once else [READ_A, *behind]:
         reading.receive([TextPiece(text)])
-    assert reading.goes_on is goes_on
+    assert reading.end.goes_on is goes_on
 
 
 CUT, GONE = TurnEnded(None, "content_filter"), BackendError("gone")
