@@ -19,6 +19,8 @@ from ..contracts import (
 )
 from .report import TurnReport
 
+# Of a turn's events those that a client shows, or acts on.
+_SEEN = (AnswerText, ToolCallStarted)
 _SHOWN = re.compile(r"<tool_call>\s*+\{")
 
 
@@ -68,18 +70,17 @@ class LaneEnd:
         self._said = said
         self._given = Given()
         self._prompt: Prompt | None = None
+        self.shown = False
+        """Anything left that a client shows."""
 
     def begin(self, prompt: Prompt) -> None:
         self._prompt = prompt
 
-    @property
-    def _goes_on(self) -> bool:
-        return self._prompt is not None and self._prompt.continuation.resume is not None
-
     def note(self, events: Sequence[TurnEvent]) -> None:
         """The turn's last event settles it."""
+        self.shown = self.shown or any(isinstance(event, _SEEN) for event in events)
         # What was given is of interest only where the backend could go on from it.
-        if self._goes_on:
+        if self._prompt is not None and self._prompt.continuation.resume is not None:
             self._given.note(events)
         match events[-1]:
             case TurnFinished(_, incomplete):
@@ -91,7 +92,7 @@ class LaneEnd:
 
     def _rewritten(self) -> str | None:
         """Whether the client got anything else than what the model wrote, white space and escapes aside."""
-        if not self._goes_on:
+        if self._prompt is None or self._prompt.continuation.resume is None:
             return None
         if (said := self._said()) is None:
             return "rewritten"
@@ -105,8 +106,8 @@ class LaneEnd:
 
     def settle(self, spoilt: str | None) -> None:
         """`spoilt`: why it cannot. Only the first call counts."""
-        goes_on, prompt, self._prompt = self._goes_on, self._prompt, None
+        prompt, self._prompt = self._prompt, None
         if prompt is not None:
             self._report.conversation.go_on(prompt.continuation.lane, spoilt)
-            goes_on = goes_on and spoilt is None
+            goes_on = spoilt is None and prompt.continuation.resume is not None
             prompt.continuation.settle(meaning_of_answer(self._given.entries()) if goes_on else None)

@@ -68,9 +68,13 @@ class OffloadIfLong:
         self, receive: Callable[[Sequence[BackendEvent]], list[TurnEvent]], batch: Sequence[BackendEvent]
     ) -> list[TurnEvent]:
         """What `receive` makes of `batch`."""
-        texts = [event.text for event in batch if isinstance(event, TextPiece)]
-        # A call is judged where it ends, by all that the request holds.
-        if (self._judges and any(">" in text for text in texts)) or sum(map(len, texts)) > READ_AT_ONCE:
+        characters, judged = 0, False
+        for event in batch:
+            if isinstance(event, TextPiece):
+                characters += len(event.text)
+                # A call is judged where it ends, by all that the request holds.
+                judged = judged or (self._judges and ">" in event.text)
+        if judged or characters > READ_AT_ONCE:
             events: list[TurnEvent] = []
             # Beside a short request all of it is read soon.
             for part in _parts(batch) if self._judges else [batch]:

@@ -27,7 +27,6 @@ from ..contracts import (
     AnswerText,
     Prompt,
     TextBackend,
-    ToolCallStarted,
     TurnEvent,
     TurnFailed,
     TurnFinished,
@@ -52,9 +51,6 @@ from .sentence import calls_left, empty_answer
 from .tokens import Spent
 from .verdict import Answer, end_of, held_to_format, next_attempt, settled
 
-# Of a turn's events those that a client shows, or acts on.
-_SEEN = (AnswerText, ToolCallStarted)
-
 
 class Turn:
     """The state that outlives one answer: what was used, and which calls were taken."""
@@ -70,13 +66,11 @@ class Turn:
             characters=characters, judges=plan.offers, takes_items=backend.takes_items,
         )  # fmt: skip
         self._spent = Spent(plan.request.max_output_tokens, plan.options.max_answer)
-        self._lane_end = LaneEnd(report, lambda: self._reading.said)
+        self.lane_end = LaneEnd(report, lambda: self._reading.said)
         self._beside = BesideCalls(plan.output, report) if plan.output else None
         self._reading: Reading
         # Whether the backend holds its model to the format of an answer that leaves while it is written.
         self._held = False
-        # Whether anything left that a client shows.
-        self._shown = False
         self._told_ignored = frozenset[str]()
         report.tools = tuple(tool.name for tool in plan.offered)
         report.counts[Count.PAIRED].update(plan.request.repairs)
@@ -90,19 +84,12 @@ class Turn:
             self._report.warn(f"Without effect here: {', '.join(ignored)}.")
             self._told_ignored |= {*ignored}
 
-    async def leave(self, batch: list[TurnEvent]) -> list[TurnEvent]:
-        """What of a batch leaves: clients that asked for JSON can parse it all."""
-        if self._beside is not None:
-            work = partial(self._beside.fitting, batch, streamed=self._reading.text.tells_json)
-            batch = await self._offload.done(work, len(text_of(batch)))
-        if batch:
-            self._shown = self._shown or any(isinstance(event, _SEEN) for event in batch)
-            self._lane_end.note(batch)
-        return batch
-
-    def end(self) -> None:
-        """No more leaves."""
-        self._lane_end.settle("left")
+    async def parsable(self, batch: list[TurnEvent]) -> list[TurnEvent]:
+        """What of a batch clients can parse that asked for JSON."""
+        if self._beside is None:
+            return batch
+        work = partial(self._beside.fitting, batch, streamed=self._reading.text.tells_json)
+        return await self._offload.done(work, len(text_of(batch)))
 
     async def run(self) -> AsyncGenerator[list[TurnEvent], None]:
         """The batches that are to leave."""
@@ -160,7 +147,7 @@ class Turn:
     def _instead_of_nothing(self, last: list[TurnEvent], answer: Answer) -> list[TurnEvent]:
         """The turn's last events. Where it would end without any that a client shows, with a sentence before them."""
         whole = answer.ending.incomplete is None and answer.ending.stop is None
-        if self._shown or len(last) > 1 or not isinstance(last[-1], TurnFinished) or not whole:
+        if self.lane_end.shown or len(last) > 1 or not isinstance(last[-1], TurnFinished) or not whole:
             return last
         chosen = self._plan.options.empty_answers if self._plan.output is None else EmptyAnswers.EMPTY
         self._report.answered_nothing = chosen.value
@@ -191,7 +178,7 @@ class Turn:
 
     async def _ask(self, again: Again | None) -> Prompt:
         prompt = await self._offload.made(partial(self._prompts.prompt, again, max_tokens=self._spent.tokens_left))
-        self._lane_end.begin(prompt)
+        self.lane_end.begin(prompt)
         return prompt
 
     def _new_reading(self, attempt: Attempt, prompt: Prompt) -> Reading:
@@ -228,7 +215,7 @@ class Turn:
         """Asks the backend and reads its stream; leaving early ends the backend's turn."""
         answered = False
         failure: BackendError | None = None
-        self._lane_end.settle("second_try")
+        self.lane_end.settle("second_try")
         prompt = await self._ask(attempt.again)
         while failure is None:
             reading = self._reading = self._new_reading(attempt, prompt)
@@ -281,10 +268,12 @@ async def run_turn(
     except RequestError as error:
         yield [TurnFailed(error)]
         return
+    plain = request.output_format is None
     try:
         async with aclosing(turn.run()) as batches:
             async for batch in batches:
-                if events := await turn.leave(batch):
+                if events := batch if plain else await turn.parsable(batch):
+                    turn.lane_end.note(events)
                     yield events
     finally:
-        turn.end()
+        turn.lane_end.settle("left")
