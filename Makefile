@@ -52,7 +52,11 @@ newest = $(or $(NEWEST),$(shell npm view @openai/codex version))
 CLIENTS := tests/end_to_end/clients
 AGENTS := tests/end_to_end/agents
 
-.PHONY: release-check release-pins demo serve login doctor setup test test-newest test-properties test-codex codex-newest test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench bench-compare soak storm eval-model real-model codex-versions clients agents clean
+# `make pyz`: the file that it makes, and what is in it besides the server.
+PYZ := dist/tagcall.pyz
+EXTRAS := demo,pdf,redis
+
+.PHONY: pyz release-check release-pins demo serve login doctor setup test test-newest test-properties test-codex codex-newest test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench bench-compare soak storm eval-model real-model codex-versions clients agents clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(TAGCALL) demo
@@ -66,7 +70,7 @@ login: .venv/.codex      ## log in, by codex's own login
 doctor: .venv/.codex     ## say what works and what does not
 	@$(TAGCALL) doctor
 
-setup: .venv/.codex      ## log in, look whether all is there, and say what to enter in a plugin
+setup: .venv/.codex      ## log in, try everything, and show what to enter in a plugin
 	@$(TAGCALL) setup
 
 test: .venv/.dev         ## the core of the test suite, a process a core: all that needs nothing else installed
@@ -132,6 +136,10 @@ screenshots: .venv/.dev  ## the pictures of the README and the docs, on recorded
 
 plugin-pages: .venv/.dev ## the pages of the Obsidian plugins against their sources: CHECKOUTS="NAME=FOLDER ..."
 	@$(BIN)/python -m tests.plugin_pages $(CHECKOUTS) $(ARGS)
+
+pyz: .venv/.install      ## all of it in one file, for this system and this Python; EXTRAS=codex,demo to have codex in it
+	@mkdir -p $(dir $(PYZ))
+	@$(call step,$(PYZ),$(BIN)/shiv --quiet --compile-pyc --console-script tagcall --python '/usr/bin/env python3' --output-file $(PYZ) --constraint constraints.txt '.[$(EXTRAS)]')
 
 release-check: .venv/.dev .venv/.release  ## all of a release but its publication (docs/releasing.md)
 	@rm -rf dist && $(BIN)/uv build --quiet --require-hashes --build-constraints .ci/release.txt --out-dir dist .

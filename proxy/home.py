@@ -39,15 +39,15 @@ def read_secret(path: Path, *, named: bool = False) -> bytes:
     except OSError as error:
         if named:
             raise UsageError(
-                f"The secret of the call keys in {path} can neither be read nor made ({reason_of(error)}): name "
-                "another file with --call-key-secret, or none."
+                f"The secret of the call keys in {path} can be neither read nor made ({reason_of(error)}): name "
+                "another file with --call-key-secret, or leave the flag out."
             ) from None
         log.warning("call_key_secret_not_kept", path=str(path), reason=error.strerror)
         return secrets.token_bytes(SECRET_BYTES)
     if len(written) < SECRET_BYTES:
         raise UsageError(
             f"{path} holds no secret for call keys",
-            f"delete it, and a new one is made, or write one of at least {SECRET_BYTES} characters into it",
+            f"delete it, and tagcall makes a new one; or write one of at least {SECRET_BYTES} characters into it",
         )
     return written
 

@@ -42,7 +42,7 @@ sys.exit(run())
 """
 # What the first line of `tagcall serve` says before its base URL, and what a second one says if that is of no use.
 _READY = "tagcall is ready on "
-_BUT = "but every request will be told: "
+_BUT = "but every request will get this error: "
 # What `tagcall record` says of each request, as `outcome` of a JSON line, beside `fixture`.
 _OUTCOMES = ("recorded", "changed", "as before")
 _NOT_RECORDED = "not recorded"
@@ -122,17 +122,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=_MODES,
         default="none",
         help="none: play what is recorded. once: record folders that have no fixture yet. all: record everything "
-        "anew, in the place of what is there. prune: play, and remove the fixtures that no test has asked for. [none]",
+        "again and replace the fixtures. prune: play, then remove the fixtures that no test asked for. [none]",
     )
     group.addoption(
         "--tagcall-backend",
         metavar="BACKEND",
-        help="what is recorded, as `tagcall record --backend` has it",
+        help="the backend to record, as for `tagcall record --backend`",
     )
     group.addoption(
         "--tagcall-block-network",
         action="store_true",
-        help="let tests speak to this machine only, as the marker tagcall_block_network does for one",
+        help="let all tests reach this machine only; the marker tagcall_block_network does so for one test",
     )
 
 
@@ -144,10 +144,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SESSION] = _Session()
     config.addinivalue_line(
         "markers",
-        "tagcall_block_network(allowed_hosts=()): let the test speak to this machine only, and to these hosts.",
+        "tagcall_block_network(allowed_hosts=()): let the test reach only this machine and these hosts.",
     )
     if config.getoption("tagcall_record") in {"once", "all"} and config.getoption("numprocesses", None):
-        raise pytest.UsageError("--tagcall-record writes in the order in which tests ask: run it with -n0.")
+        raise pytest.UsageError("--tagcall-record records in one process: run it with -n0.")
 
 
 @pytest.fixture(scope="session")
@@ -310,7 +310,7 @@ def _told(place: Path, folder: _Folder, config: pytest.Config, *, whole: bool) -
         yield from (f"  {outcome} {name}" for name, outcome in sorted(folder.used.items()) if outcome != "as before")
     yield from (f"{shown}: {line}" for line in folder.failed)
     if any(line.startswith(_UNANSWERED) for line in folder.failed):
-        yield f"{shown}: --tagcall-record=all records it, with --lf only what the tests that failed ask."
+        yield f"{shown}: --tagcall-record=all records it; with --lf, only the requests of the tests that failed."
     # Of what could not be recorded the fixture, if there is one, was asked for.
     if whole and not folder.failed and (unused := [name for name in _names(place) if name not in folder.used]):
         if config.getoption("tagcall_record") == "prune" and not (place / _MARK).is_file():

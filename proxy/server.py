@@ -103,13 +103,13 @@ def stands_open(settings: Settings, keys: tuple[str, ...]) -> str | None:
     """What is said of a server that a proxy passes on, when it wants no key."""
     if keys or not (settings.base_path or settings.allow_host):
         return None
-    return "any key is accepted, of everybody that a proxy lets in"
+    return "any key is accepted, from everybody whom the proxy lets in"
 
 
 def check_parser() -> None:
     """Raises `UsageError` when aiohttp would read requests in Python: most ways to smuggle one were found there."""
     if HttpRequestParser is HttpRequestParserPy:
-        raise UsageError("aiohttp is here without its C extension, which tagcall needs", "install it from its wheel")
+        raise UsageError("tagcall needs aiohttp with its C extension", "install aiohttp from its wheel")
 
 
 def bind(settings: Settings, port: int | None = None) -> socket.socket:

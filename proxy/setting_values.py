@@ -45,13 +45,13 @@ def codex_size(text: str) -> int:
     """A size that a codex has room in."""
     size = byte_size(text)
     if size < CODEX_BYTES:
-        raise ValueError(f"'{text}' is too little for a codex, which begins with 80 MB: write for instance 1GiB")
+        raise ValueError(f"'{text}' is too little, because codex begins with 80 MB: write for instance 1GiB")
     return size
 
 
 def count(text: str) -> int:
     if int(text) < 1:
-        raise ValueError(f"'{text}' is none: write 1 or more")
+        raise ValueError(f"'{text}' is not a count: write 1 or more")
     return int(text)
 
 
@@ -62,7 +62,7 @@ def seconds(text: str) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number < float("inf"):
-        raise ValueError(f"'{text}' is no time that passes: write for instance 2.5")
+        raise ValueError(f"'{text}' is not a number of seconds: write for instance 2.5")
     return number
 
 
@@ -73,7 +73,7 @@ def days(text: str) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number <= MOST_DAYS:
-        raise ValueError(f"'{text}' is no number of days: write for instance 30, or 0.5")
+        raise ValueError(f"'{text}' is not a number of days: write for instance 30, or 0.5")
     return number
 
 
@@ -90,7 +90,7 @@ def base_path(text: str) -> str:
     if not all(PATH_NAME.fullmatch(name) and name.strip(".") for name in names):
         raise ValueError(f"'{text}' is not a path: write for instance /llm")
     if names and names[-1] == "v1":
-        raise ValueError(f"'{text}' ends with /v1, which is added to it: leave that out")
+        raise ValueError(f"'{text}' ends with /v1, which tagcall adds: leave that out")
     return "".join(f"/{name}" for name in names)
 
 
@@ -117,12 +117,12 @@ def network(text: str) -> str:
     try:
         return str(ip_network(text.strip(), strict=False))
     except ValueError:
-        raise ValueError(f"'{text}' is no address: write for instance 127.0.0.1 or 10.0.0.0/8") from None
+        raise ValueError(f"'{text}' is not an address: write for instance 127.0.0.1 or 10.0.0.0/8") from None
 
 
 def port_number(text: str) -> int:
     if not (text.isdecimal() and 0 < int(text) <= 65535):
-        raise ValueError(f"'{text}' is no port, which is a number from 1 to 65535")
+        raise ValueError(f"'{text}' is not a port: write a number from 1 to 65535")
     return int(text)
 
 
@@ -131,4 +131,4 @@ def user_path(text: str) -> Path:
     try:
         return Path(text).expanduser()
     except RuntimeError:
-        raise UsageError(f"There is no home folder to put {text} into: set HOME.") from None
+        raise UsageError(f"{text} needs your home folder, and there is none: set HOME.") from None

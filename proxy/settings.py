@@ -82,7 +82,7 @@ class Settings:
     """The settings of one server. Field order is the order of `--help`, where each stands in the group begun last."""
 
     host: str = _setting(
-        "Address to listen on. Anything but a loopback address needs a key.",
+        "Address to listen on. Any address but a loopback one needs a key.",
         default="127.0.0.1",
         commands=("serve", "doctor", "log"),
         group="Address",
@@ -96,7 +96,7 @@ class Settings:
         first=True,
     )
     also_port: tuple[int, ...] = _setting(
-        "One more port to listen on, as 11434 for hosts that look for Ollama there and nowhere else.",
+        "One more port to listen on. Some hosts look for Ollama on 11434 and nowhere else.",
         default=(),
         parse=port_number,
         metavar="PORT",
@@ -118,7 +118,7 @@ class Settings:
         commands=BACKEND_COMMANDS,
     )
     codex_home: Path = _setting(
-        "The private CODEX_HOME; its configuration is written by tagcall.",
+        "The private CODEX_HOME. tagcall writes its configuration.",
         default=default_codex_home,
         parse=user_path,
         metavar="DIR",
@@ -126,27 +126,27 @@ class Settings:
         commands=BACKEND_COMMANDS,
     )
     codex_provider: str = _setting(
-        "`tagcall` lets codex reach the model through a provider entry without retries; `openai` through codex's own, "
-        "should the service ask for it.",
+        "`tagcall`: codex reaches the model through a provider entry without retries. `openai`: codex uses its own "
+        "entry. Choose that if the service asks for it.",
         default="tagcall",
         choices=("tagcall", "openai"),
         commands=BACKEND_COMMANDS,
     )
     allow_item: tuple[str, ...] = _setting(
-        "A kind of item of a newer codex that is harmless and is to be passed over. An unknown one ends the turn; "
-        "`tagcall doctor` names them.",
+        "A kind of codex item that is harmless; tagcall skips it. An unknown kind ends the turn. `tagcall doctor` "
+        "names the unknown kinds.",
         default=(),
         metavar="KIND",
         commands=ASKING_COMMANDS,
     )
     upstream: str | None = _setting(
-        "A Responses endpoint that codex itself shall use instead of OpenAI's. No login is sent to it.",
+        "A Responses endpoint that codex uses instead of OpenAI's. It gets no login.",
         default=None,
         metavar="URL",
         commands=BACKEND_COMMANDS,
     )
     backend_key: str | None = _setting(
-        "The key that a Chat Completions server wants. Other programs see flags: use the environment, or a file.",
+        "The key for a Chat Completions server. Other programs can see flags: prefer the variable, or a file.",
         default=None,
         metavar="KEY",
         commands=ASKING_COMMANDS,
@@ -159,14 +159,14 @@ class Settings:
         commands=ASKING_COMMANDS,
     )
     chat_roles: str = _setting(
-        "How a Chat Completions server is shown the conversation: `real`, as messages, or `flat`, as one text, which "
-        "is tried anyway when its chat template refuses the messages.",
+        "How a Chat Completions server gets the conversation. `real`: as messages. `flat`: as one text. If the "
+        "server's chat template refuses the messages, tagcall sends one text anyway.",
         default="real",
         choices=("real", "flat"),
         commands=ASKING_COMMANDS,
     )
     model: tuple[str, ...] = _setting(
-        "A model to list first, also when codex does not know it.",
+        "A model to list first, even if codex does not know it.",
         default=(),
         metavar="NAME",
         commands=ASKING_COMMANDS,
@@ -174,101 +174,102 @@ class Settings:
         first=True,
     )
     alias: tuple[tuple[str, str], ...] = _setting(
-        "List MODEL as NAME as well, and answer under that name. Plugins choose the API by the name. A NAME with `*` "
-        "stands for many, as `claude-*`, and is not listed.",
+        "List MODEL as NAME, too, and answer under that name. Plugins choose the API by the name. A NAME with `*`, "
+        "such as `claude-*`, covers many names and is not listed.",
         default=(),
         parse=alias,
         metavar="NAME=MODEL",
         first=True,
     )
     base_instructions: str | None = _setting(
-        "Replace codex's own base instructions by the text of FILE, or by nothing with `none`. Left alone by default.",
+        "Replace codex's own base instructions with the text of FILE. `none` removes them. tagcall leaves them alone "
+        "by default.",
         default=None,
         metavar="FILE|none",
         commands=ASKING_COMMANDS,
     )
     lanes: str = _setting(
-        "`on`: a conversation keeps its thread at codex, so that the provider reads what it holds from its cache. "
+        "`on`: a conversation keeps its thread at codex, so the provider reads the earlier messages from its cache. "
         "`off`: each request has a thread of its own.",
         default="on",
         choices=("on", "off"),
         group="Conversations",
     )
     results_as: str = _setting(
-        "How the results of tools reach the model at codex: `user`, as messages of the user, or `tool`, as outputs of "
-        "tools, which models rank below what a user says. Nobody has tried `tool` with an account yet.",
+        "How codex's model gets the results of tools. `user`: as messages of the user. `tool`: as outputs of tools, "
+        "which models rank below the user's words. Nobody has tried `tool` with an account yet.",
         default="user",
         choices=("user", "tool"),
         commands=ASKING_COMMANDS,
     )
     lane_limit: int = _setting("How many idle conversations keep their thread.", default=64, parse=int, metavar="N")
-    lane_idle: float = _setting("And for how many seconds.", default=1800.0, parse=float, metavar="SECONDS")
+    lane_idle: float = _setting("For how many seconds they keep it.", default=1800.0, parse=float, metavar="SECONDS")
     lane_bytes: int = _setting(
-        "And how much they may hold at codex together.",
+        "How much they may hold at codex together.",
         default=64 << 20,
         parse=byte_size,
         metavar="SIZE",
         shown="64MiB",
     )
     codex_threads: int = _setting(
-        "After so many threads a fresh codex takes over what is new: codex keeps each, about 1 MB, until it ends. The "
-        "conversations that the old one holds go on there until nobody comes back to them.",
+        "After this many threads, a fresh codex takes new conversations. codex keeps each thread until it ends, "
+        "about 1 MB. Conversations of the old codex go on there until nobody returns to them.",
         default=500,
         parse=count,
         metavar="N",
     )
     codex_memory: int = _setting(
-        "The same when codex takes so much memory. For a while there are two of them.",
+        "A fresh codex also starts when the old one takes this much memory. For a while there are two.",
         default=1 << 30,
         parse=codex_size,
         metavar="SIZE",
         shown="1GiB",
     )
     history: str = _setting(
-        "`forgiving`: a conversation in which results are missing, merged, doubled or out of order is answered. "
-        "`strict`: it is refused, as OpenAI does, for tests of clients.",
+        "How to treat a conversation whose tool results are missing, merged, doubled or out of order. `forgiving`: "
+        "answer it. `strict`: refuse it, as OpenAI does; use this to test clients.",
         default="forgiving",
         choices=("forgiving", "strict"),
     )
     auto_mode: str = _setting(
-        "In its auto mode Claude Code asks the model which commands are dangerous, and runs the others unasked. "
-        "`serve`: it is answered. `refuse`: it is not, so nothing runs unasked. `auto`: it is not with the profile "
-        "`small`.",
+        "In its auto mode, Claude Code asks the model which commands are dangerous and runs the others without "
+        "asking you. `serve`: the model answers. `refuse`: it does not, so nothing runs unasked. `auto`: refuse with "
+        "the profile `small`, else serve.",
         default="auto",
         choices=("auto", "serve", "refuse"),
     )
     store: str = _setting(
-        "Where responses and conversations are kept: in an SQLite file of at most 256 MiB, in this "
-        "process, nowhere, or in a Redis server (needs the `redis` extra).",
+        "Where responses and conversations are kept: in an SQLite file of at most 256 MiB, in this process, nowhere, "
+        "or in a Redis server. Redis needs the `redis` extra.",
         default=default_store,
         metavar="sqlite:PATH|memory|none|redis://HOST:PORT",
         shown="sqlite:~/.local/share/tagcall/responses.sqlite",
         first=True,
     )
     keep: float = _setting(
-        "And for how many days, a conversation after something was added to it last. Redis takes about 25 KiB for each "
-        "request of a tool loop, and all that for as long.",
+        "For how many days they are kept. A conversation's time begins again when something is added. Redis takes "
+        "about 25 KiB for each request of a tool loop.",
         default=30.0,
         parse=days,
         metavar="DAYS",
     )
     background_lease: float = _setting(
-        "Seconds without a sign of a server after which its conversations are free for others on the same store, and "
-        "its background responses are taken over by another one on the same Redis.",
+        "After so many seconds without a sign of a server, others take over. Servers on the same store may use its "
+        "conversations. Servers on the same Redis continue its background responses.",
         default=2.5,
         parse=seconds,
         metavar="SECONDS",
     )
     api_key: tuple[str, ...] = _setting(
-        "Only requests with this key are served. Default: any key, or none.",
+        "Serve only requests with this key. Default: any key, or none.",
         default=(),
         metavar="KEY",
         commands=("serve", "doctor", "log"),
         group="Clients",
     )
     api_key_file: Path | None = _setting(
-        "Read keys from FILE, one a line, as KEY or NAME=KEY, and behind it perhaps requests=N and tokens=N, which it "
-        "may use in a minute. SIGHUP has it read anew.",
+        "Read keys from FILE, one a line: KEY or NAME=KEY. Add requests=N or tokens=N for limits per minute. On "
+        "SIGHUP, tagcall reads the file again.",
         default=None,
         parse=user_path,
         metavar="FILE",
@@ -276,20 +277,22 @@ class Settings:
         first=True,
     )
     allow_origin: tuple[str, ...] = _setting(
-        "One more web origin that may use the server, besides Obsidian's.", default=(), metavar="ORIGIN"
+        "One more web origin that may use the server. Obsidian's origins always may.", default=(), metavar="ORIGIN"
     )
     trusted_proxy: tuple[str, ...] = _setting(
-        "The address of a reverse proxy, or a network of them. It has no share of the connections: each address that "
-        "it forwards in `X-Forwarded-For` has one, or else each key.",
+        "The address of a reverse proxy, or a network of proxies. tagcall then shares its connections among the "
+        "addresses in `X-Forwarded-For`, or among the keys.",
         default=(),
         parse=network,
         metavar="ADDRESS",
     )
     allow_host: tuple[str, ...] = _setting(
-        "One more Host name under which the server may be addressed, besides loopback ones.", default=(), metavar="HOST"
+        "One more Host name under which clients may reach the server. Loopback names always work.",
+        default=(),
+        metavar="HOST",
     )
     base_path: str = _setting(
-        "The path under which a reverse proxy has this server, as `/llm`. What is asked without it is served as well.",
+        "The path of this server behind a reverse proxy, such as `/llm`. Requests without it are served, too.",
         default="",
         parse=base_path,
         metavar="PATH",
@@ -297,35 +300,37 @@ class Settings:
         commands=("serve", "doctor", "log"),
     )
     speed: str = _setting(
-        "How fast `replay:DIR` plays: without waiting, at the pace of the recording, or with a fixed time between two "
-        "pieces of text.",
+        "How fast `replay:DIR` plays: without waiting, at the pace of the recording, or with a fixed time between "
+        "two pieces of text.",
         default="fast",
         parse=speed,
         metavar="fast|recorded|20ms",
         group="Replay",
     )
     played: Path | None = _setting(
-        "Add the name of each fixture that `replay:DIR` plays to FILE, a line each, or the line that none answers.",
+        "For each turn that `replay:DIR` plays, add a line to FILE: the name of the fixture, or a line that says "
+        "none answers.",
         default=None,
         parse=user_path,
         metavar="FILE",
     )
     calls: str = _setting(
-        "`whole`: a tool call leaves once it is complete and checked. `live`: as it is being written, on streams.",
+        "`whole`: a tool call leaves once it is complete and checked. `live`: on streams, it leaves while the model "
+        "writes it.",
         default="whole",
         choices=("whole", "live"),
         group="Calls",
     )
     empty_answers: str = _setting(
-        "What a client gets where the model has said nothing that is left. `sentence`: one that says why. `empty`: an "
-        "empty answer. Where JSON is asked for it is empty in any case.",
+        "What a client gets if nothing is left of the model's answer. `sentence`: a sentence that says why. `empty`: "
+        "an empty answer. A request for JSON always gets an empty answer.",
         default="sentence",
         choices=("sentence", "empty"),
     )
     stream_json: str = _setting(
-        "How structured output is streamed. `held`: as it is written where the backend holds the model to the schema, "
-        "else once it is whole and checked. `early`: always as it is written; what does not fit then fails without a "
-        "second try.",
+        "How structured output is streamed. `held`: as the model writes it if the backend enforces the schema; "
+        "otherwise once it is whole and checked. `early`: always as the model writes it. An answer that does not fit "
+        "then fails without a second try.",
         default="held",
         choices=("held", "early"),
     )
@@ -338,23 +343,23 @@ class Settings:
         first=True,
     )
     call_key: str = _setting(
-        "The key that the model is told to write into each call. `auto`: a call with it is meant; one without it is "
-        "asked for once more, unless the model is known never to write it. `required`: without it there is no call. "
-        "`off`: there is no key.",
+        "The key that the model writes into each call. `auto`: a call with the key is meant. For a call without it, "
+        "tagcall asks once more, unless it knows that this model never writes the key. `required`: only a call with "
+        "the key counts. `off`: there is no key.",
         default="auto",
         choices=("auto", "required", "off"),
         commands=ASKING_COMMANDS,
     )
     hold_calls: str = _setting(
-        "`auto`: where `tool_choice` demands a call, the backend is asked to hold its model to the tools' schemas. "
-        "`all`: llama.cpp's server is asked to hold it to them wherever it calls a tool. `off`: never.",
+        "Whether the backend makes the model's calls fit the tools' schemas. `auto`: if `tool_choice` demands a "
+        "call. `all`: llama.cpp's server does so for every call. `off`: never.",
         default="auto",
         choices=("auto", "all", "off"),
         commands=ASKING_COMMANDS,
     )
     call_key_secret: Path = _setting(
-        "The file with the secret that call keys are made from; made when it is not there. Replicas share one. What "
-        "models make of the key is noted beside it.",
+        "The file with the secret from which call keys are made. tagcall makes it if it is missing. Replicas share "
+        "one. tagcall notes beside it which models write the key.",
         default=default_call_key_secret,
         parse=user_path,
         metavar="FILE",
@@ -362,7 +367,7 @@ class Settings:
         commands=ASKING_COMMANDS,
     )
     reasoning_content: bool = _setting(
-        "Send the model's reasoning summary in Chat Completions too, as `reasoning_content`, which some clients show.",
+        "Send the model's reasoning summary in Chat Completions, too, as `reasoning_content`. Some clients show it.",
         default=False,
         parse=boolean,
         group="APIs",
@@ -374,13 +379,13 @@ class Settings:
         choices=tuple(DIALECTS),
     )
     loop_guard: bool = _setting(
-        "In the tokligence dialect, warn the model when three results of a tool in a row are the same, and refuse to "
-        "go on when five are.",
+        "In the tokligence dialect, warn the model after three equal results of a tool in a row, and end the loop "
+        "after five.",
         default=False,
         parse=boolean,
     )
     idle_timeout: float = _setting(
-        "Seconds without any sign of life from the backend after which a turn is ended.",
+        "End a turn after this many seconds without a sign of life from the backend.",
         default=300.0,
         parse=float,
         metavar="SECONDS",
@@ -388,11 +393,15 @@ class Settings:
         group="Limits",
     )
     max_body: int = _setting(
-        "The largest request body that is read.", default=16 << 20, parse=byte_size, metavar="SIZE", shown="16MiB"
+        "The largest request body that the server accepts.",
+        default=16 << 20,
+        parse=byte_size,
+        metavar="SIZE",
+        shown="16MiB",
     )
     max_answer: int = _setting(
-        "The longest answer that is read: its text and thoughts together, calls included. What is longer is cut, and "
-        "ends as `incomplete`.",
+        "The longest answer that is read: text, thoughts and calls together. A longer one is cut and ends as "
+        "`incomplete`.",
         default=16 << 20,
         parse=byte_size,
         metavar="SIZE",
@@ -400,30 +409,31 @@ class Settings:
         commands=ASKING_COMMANDS,
     )
     inspect: bool = _setting(
-        "Keep the words of the last turns in memory, for the page at `/`. Without it that has names and numbers alone.",
+        "Keep the words of the last turns in memory, for the page at `/`. Otherwise the page shows only names and "
+        "numbers.",
         default=False,
         parse=boolean,
         group="Page and log",
         first=True,
     )
     inspect_key: str | None = _setting(
-        "A key that opens the page and shows on it what all keys asked; any other shows what was asked with it.",
+        "A key that opens the page and shows all turns there. Any other key shows only its own turns.",
         default=None,
         metavar="KEY",
         commands=("serve", "log"),
     )
-    inspect_turns: int = _setting("How many turns are shown there.", default=100, parse=int, metavar="N")
+    inspect_turns: int = _setting("How many turns the page shows.", default=100, parse=int, metavar="N")
     inspect_bytes: int = _setting(
-        "And how much memory their words may take.", default=64 << 20, parse=byte_size, metavar="SIZE", shown="64MiB"
+        "How much memory their words may take.", default=64 << 20, parse=byte_size, metavar="SIZE", shown="64MiB"
     )
     log_level: str = _setting(
-        "How much is logged, to standard error. On a terminal `info` is a line a turn, and `debug` all the rest.",
+        "How much to log, to standard error. On a terminal, `info` logs one line a turn, and `debug` everything else.",
         default="info",
         choices=("debug", "info", "warning", "error"),
         commands=ASKING_COMMANDS,
         first=True,
     )
-    log_format: str = _setting("How it is logged.", default="console", choices=("console", "json"))
+    log_format: str = _setting("The form of the log.", default="console", choices=("console", "json"))
 
     @property
     def names_secret(self) -> bool:
@@ -446,9 +456,13 @@ class Settings:
         if not 0 < self.idle_timeout < float("inf"):
             raise UsageError("--idle-timeout must be more than 0 seconds.")
         if self.lane_limit < 1 or not self.lane_idle > 0 or self.lane_bytes < 1:
-            raise UsageError("--lane-limit, --lane-idle and --lane-bytes must be more than 0: --lanes off keeps none.")
+            raise UsageError(
+                "--lane-limit, --lane-idle and --lane-bytes must be more than 0: write --lanes off to keep no threads."
+            )
         if self.inspect_turns < 1 or self.inspect_bytes < 1:
-            raise UsageError("--inspect-turns and --inspect-bytes must be more than 0: no --inspect keeps no words.")
+            raise UsageError(
+                "--inspect-turns and --inspect-bytes must be more than 0: leave out --inspect to keep no words."
+            )
         if self.max_answer < 1:
             raise UsageError("--max-answer must leave room for an answer: write for instance 16MiB.")
         if self.max_body < 1:
@@ -472,7 +486,7 @@ class Settings:
             ("--allow-item", self.allow_item),
         ):
             if not all(word.strip() and word.isprintable() for word in words):
-                raise UsageError(f"{flag} must not be empty, nor have a character that cannot be printed.")
+                raise UsageError(f"{flag} must not be empty, and every character must be printable.")
         names = [name for name, _ in self.alias]
         if twice := {name for name in names if names.count(name) > 1}:
             raise UsageError(f"--alias {twice.pop()} is given twice: one name stands for one model.")
@@ -564,7 +578,7 @@ def add_flags(parser: argparse.ArgumentParser, command: str) -> None:
     first.add_argument(
         "--config",
         metavar="FILE|none",
-        help="Read settings from FILE, or from none. [~/.config/tagcall/tagcall.toml, where it is there]",
+        help="Read settings from FILE, or from no file. [~/.config/tagcall/tagcall.toml, if it exists]",
     )
     groups = {row.group: parser.add_argument_group(row.group) for row in rows if not row.first}
     for row in rows:

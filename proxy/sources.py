@@ -102,14 +102,14 @@ def _read_file(file: Path) -> Mapping[str, object]:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"{file} cannot be read: {reason}.") from None
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{file} is no TOML: {error}.") from None
+        raise UsageError(f"{file} is not TOML: {error}.") from None
     known = {row.name for row in SETTINGS}
     written: dict[str, object] = {}
     for key, value in document.items():
         name = key.replace("-", "_")
         if name not in known:
             near = get_close_matches(name, known, n=1)
-            raise UsageError(f"{key} in {file} is no setting{f': did you mean {near[0]}?' if near else '.'}")
+            raise UsageError(f"{key} in {file} is not a setting{f': did you mean {near[0]}?' if near else '.'}")
         if name in written:
             raise UsageError(f"{key} in {file} is given twice.")
         written[name] = value
@@ -136,5 +136,5 @@ def _strangers(environment: Mapping[str, str]) -> Iterator[str]:
         if not name.upper().startswith(PREFIX) or name in known or _NOT_OURS.fullmatch(name):
             continue
         if near := get_close_matches(name.upper(), known, n=1, cutoff=0.85):
-            raise UsageError(f"{name} is no setting: did you mean {near[0]}?")
-        yield f"{name} is no setting and changes nothing."
+            raise UsageError(f"{name} is not a setting: did you mean {near[0]}?")
+        yield f"{name} is not a setting and has no effect."

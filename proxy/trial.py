@@ -43,7 +43,7 @@ _REMEDIES = {
     "newer_codex_required": "Install the newest codex (npm install -g @openai/codex), or name it with --codex PATH, or "
     "another model with --model NAME.",
     "inference_hook_denied": "Ask who runs your workspace: its hook denies these requests.",
-    "backend_auth": "Log in anew, or give the key that is wanted, then try again: another model would not help.",
+    "backend_auth": "Log in again, or give the right key. Another model would not help.",
 }
 
 

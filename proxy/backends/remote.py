@@ -66,7 +66,7 @@ def _make(settings: BackendSettings) -> TextBackend:
 
 
 async def not_our_business(_: BackendSettings) -> Sequence[Finding]:
-    said = "not checked: what this app-server gives its model is its owner's business"
+    said = "not checked: the owner of this app-server decides which tools its model gets"
     return [Finding("text-only", None, said)]
 
 

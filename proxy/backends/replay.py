@@ -56,7 +56,7 @@ def _make(settings: BackendSettings) -> TextBackend:
     takes_results_as_users_only(settings)
     folder = Path(settings.backend.partition(":")[2]).expanduser()
     if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder of fixtures", "give one with --backend replay:DIR")
+        raise UsageError(f"{folder} is not a folder of fixtures", "give one with --backend replay:DIR")
     load_fixtures(folder)  # what is wrong with one is told before anything is started
     if settings.played is not None:
         try:

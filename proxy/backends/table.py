@@ -47,7 +47,7 @@ def find_kind(backend: str) -> BackendKind:
     if kind is None or (kind.address is None) is bool(colon) or (colon and not address.strip("/")):
         raise UsageError(f"--backend {backend} is unknown", f"use {_listed(backend_forms(), 'or')}")
     if kind.address is not None and kind.address.startswith("//") and not is_address(backend):
-        raise UsageError(f"--backend {name}:... is no address", f"write {_form(name, kind)}")
+        raise UsageError(f"--backend {name}:... is not an address", f"write {_form(name, kind)}")
     return kind
 
 

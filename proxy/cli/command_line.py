@@ -27,7 +27,7 @@ class CommandLine(argparse.ArgumentParser):
         super().__init__(exit_on_error=False, allow_abbrev=False, **named)
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}: {self._help} tells what it takes.")
+        raise UsageError(f"{message}: {self._help} lists what it takes.")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:  # noqa: ANN401 -- as argparse
         try:
@@ -70,14 +70,14 @@ def one_of(words: Iterable[str]) -> Callable[[str], str]:
         if typed in known:
             return typed
         near = _near(typed, known)
-        raise UsageError(f"'{typed}' is " + (f"unknown{near}" if near else f"none of {', '.join(known)}."))
+        raise UsageError(f"'{typed}' is " + (f"unknown{near}" if near else f"not one of {', '.join(known)}."))
 
     return check
 
 
 def count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 on")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of 1 or more")
     return int(text)
 
 
@@ -86,7 +86,7 @@ def check_beginning(words: Sequence[str], commands: Iterable[str]) -> None:
     if words[0] in {"-h", "--help", "--version"}:
         return
     if words[0].startswith("-"):
-        raise UsageError(f"Begin with a command, as in {command('serve')}: {command('--help')} names all.")
+        raise UsageError(f"Begin with a command, as in {command('serve')}: {command('--help')} lists all commands.")
     one_of(commands)(words[0])
 
 

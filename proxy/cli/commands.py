@@ -77,11 +77,9 @@ def _login(sources: Sources, arguments: Arguments) -> int:
 
 
 def _doctor_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--no-turn", action="store_true", help="ask the model nothing, which may cost")
-    parser.add_argument(
-        "--forget", metavar="MODEL", help="forget whether MODEL writes the key for calls, and do no more"
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
+    parser.add_argument("--no-turn", action="store_true", help="do not ask the model, which may cost")
+    parser.add_argument("--forget", metavar="MODEL", help="forget whether MODEL writes the call key, then stop")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
 
 
 def _doctor(sources: Sources, arguments: Arguments) -> int:
@@ -93,7 +91,9 @@ def _doctor(sources: Sources, arguments: Arguments) -> int:
 
 
 def _setup_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--plugin", metavar="NAME", help="whose settings are shown, as `copilot`; else it asks")
+    parser.add_argument(
+        "--plugin", metavar="NAME", help="the plugin whose values to show, such as `copilot`; otherwise setup asks you"
+    )
 
 
 def _setup(sources: Sources, arguments: Arguments) -> int:
@@ -155,7 +155,7 @@ def _log(sources: Sources, arguments: Arguments) -> int:
 
 def _service_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", metavar="|".join(SERVICE_ACTIONS), type=one_of(SERVICE_ACTIONS))
-    parser.add_argument("--start", action="store_true", help="with install: put it in force at once")
+    parser.add_argument("--start", action="store_true", help="with install: start it at once")
     parser.add_argument("serve_flags", nargs="*", default=[], metavar="FLAG", help="for `tagcall serve`")
 
 
@@ -180,51 +180,52 @@ def _eval(sources: Sources, arguments: Arguments) -> int:
 COMMANDS: Mapping[str, Command] = {
     "serve": Command("start the server", "Start the server.", _serve, settings="serve"),
     "login": Command(
-        "log in, by codex's own login",
-        "Log tagcall's private CODEX_HOME in, by codex's own login. What follows `--` is passed to it, for instance "
-        "`tagcall login -- --device-auth`.",
+        "log in with codex's own login",
+        "Log in with codex's own login, into tagcall's private CODEX_HOME. Arguments behind `--` go to codex, for "
+        "instance `tagcall login -- --device-auth`.",
         _login, settings="login", flags=_login_flags, operands=" [-- ARGUMENT ...]",
     ),
     "doctor": Command(
         "say what works and what does not",
-        "Try everything that `serve` needs, with its flags, and one turn with one tool call.",
+        "Try everything that `serve` needs, then one turn with one tool call. Takes the flags of `serve`.",
         _doctor, settings="doctor", flags=_doctor_flags, says_all=True,
     ),
     "setup": Command(
-        "log in, look whether all is there, and say what to enter in a plugin",
-        "From nothing to a first answer, with the flags of `serve`.",
+        "log in, try everything, and show what to enter in a plugin",
+        "Log in, try everything, ask a first question, and show what to enter in a plugin. "
+        "Takes the flags of `serve`.",
         _setup, settings="serve", flags=_setup_flags, says_all=True,
     ),
     "settings": Command(
-        "say which settings are in force",
-        "Print each setting, and where it came from; the flags are those of `serve`.",
+        "show the settings in force",
+        "Print each setting and where it comes from. Takes the flags of `serve`.",
         _settings, settings="serve",
     ),
     "record": Command(
         "serve, and write each turn as a fixture",
-        "Start the server as `serve` does, and write each turn into DIR as a fixture that `replay` runs.",
+        "Start the server like `serve`, and write each turn into DIR as a fixture. `tagcall replay` runs them.",
         _record, settings="serve", flags=_record_flags, operands=" DIR",
     ),
     "replay": Command(
         "run fixtures and compare",
-        "Run the fixtures in DIR through the whole proxy and show where an answer is not as promised.",
+        "Run the fixtures in DIR through the whole proxy, and show where an answer differs from the recorded one.",
         _replay, flags=_replay_flags, usage="%(prog)s [FLAG ...] DIR",
     ),
-    "demo": Command("show one whole tool loop", "One whole tool loop on a sample vault, without a login.", _demo),
+    "demo": Command("show one whole tool loop", "Run one whole tool loop on a sample vault, without a login.", _demo),
     "log": Command(
         "follow the turns of a running server",
-        "Print a line for each turn of the server on --host and --port, those that it still knows first.",
+        "Print a line for each turn of the server on --host and --port. Turns that it remembers come first.",
         _log, settings="log", flags=_log_flags,
     ),
     "service": Command(
-        "run by itself, after each login",
-        "Have the system run `tagcall serve` after each login. What follows `--` are the flags of `serve`, for "
+        "start the server after each login",
+        "Have the system run `tagcall serve` after each login. Flags of `serve` stand behind `--`, for "
         "instance `tagcall service install --start -- --port 8788`.",
         _service, flags=_service_flags, usage="%(prog)s install|status|remove [--start] [-- FLAG ...]",
     ),
     "eval": Command(
-        "say whether a model calls tools rightly",
-        "Ask the backend's model questions that need tools, and show what came of it as a table.",
+        "measure how well a model calls tools",
+        "Ask the backend's model questions that need tools, and show the results as a table.",
         _eval, settings="eval", flags=_eval_flags,
     ),
 }  # fmt: skip
@@ -262,7 +263,7 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     parser = CommandLine(
         prog="tagcall",
         description="Real OpenAI tool calling for LLM backends that only speak text.",
-        epilog="Begin with `tagcall setup`. `tagcall COMMAND --help` tells what each takes.",
+        epilog="Begin with `tagcall setup`. `tagcall COMMAND --help` lists the flags of a command.",
     )
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and exit")
     parsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

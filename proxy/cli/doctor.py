@@ -128,7 +128,7 @@ async def _asked(
     if not turn:
         yield Finding("turn", None, "not tried (--no-turn)")
     elif not kind.has_model:
-        yield Finding("turn", None, "not tried: there is no model that could be asked")
+        yield Finding("turn", None, "not tried: a replay has no model")
     elif models:
         tried = await trial_turn(backend, models[0], turn_options(settings))
         yield tried
@@ -159,7 +159,7 @@ async def _store(settings: Settings) -> Finding:
         return red("store", error)
     except StoreError as error:
         said = f"responses cannot be kept in {kind} ({error})"
-        return Finding("store", False, said, "Mend it, or choose another --store: memory needs nothing.")
+        return Finding("store", False, said, "Mend that, or choose another --store: memory needs nothing.")
     if kind == "none":
         return Finding("store", True, "nothing is kept")
     return Finding(
@@ -176,7 +176,7 @@ def _call_keys(settings: Settings) -> Finding:
     if settings.call_key != "auto":
         return Finding("call key", True, f"is {settings.call_key}")
     if not settings.call_key_secret.exists():
-        said = f"its secret cannot be kept in {settings.call_key_secret}, so it is another after each start"
+        said = f"its secret cannot be kept in {settings.call_key_secret}, so it changes at each start"
         return Finding("call key", None, said, "Name a file of yours with --call-key-secret FILE.")
     known = read_habits(habits_file(settings.call_key_secret))
     if never := _models_that(known, KeyHabit.NEVER):
@@ -188,7 +188,9 @@ def _call_keys(settings: Settings) -> Finding:
             f"If that is wrong, run {command('doctor --forget MODEL')}.",
         )
     writes = _models_that(known, KeyHabit.WRITES)
-    return Finding("call key", True, f"is written by {writes}" if writes else "no model has shown yet if it writes it")
+    return Finding(
+        "call key", True, f"is written by {writes}" if writes else "no model has shown yet if it writes the key"
+    )
 
 
 def _models_that(known: Iterable[tuple[str, str, Known]], habit: KeyHabit) -> str:
@@ -204,9 +206,9 @@ def forget_model(settings: Settings, model: str) -> int:
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
     if owners:
-        print(f"Forgotten whether {model} writes the key for calls. Its next turns will show it.")
+        print(f"Forgot whether {model} writes the call key. Its next turns will show that.")
     else:
-        print(f"Nothing is known of {model}.")
+        print(f"tagcall has learnt nothing about {model}.")
     return 0
 
 
@@ -218,7 +220,7 @@ async def _port(settings: Settings) -> Finding:
             return Finding("port", True, f"a tagcall is already running on port {settings.port}")
         return red("port", error)
     if settings.port == 0:
-        return Finding("port", True, f"{settings.host} has a free port, another one at each start")
+        return Finding("port", True, f"{settings.host} has a free port; it changes at each start")
     return Finding("port", True, f"{settings.host} port {settings.port} is free")
 
 
@@ -268,6 +270,6 @@ async def _models(backend: TextBackend) -> tuple[list[str], list[Finding]]:
     unlisted = ", ".join(model.id for model in models if not model.listed)
     findings = [Finding("models", True, ", ".join(listed))] if listed else []
     if unlisted:
-        said = f"the backend does not list {unlisted}, which --model names"
-        findings.append(Finding("models", None, said, "A turn tells whether it has it all the same."))
+        said = f"--model names {unlisted}, and the backend does not list that"
+        findings.append(Finding("models", None, said, "A turn will show if the backend has it."))
     return [model.id for model in models], findings or [Finding("models", None, "none are listed", NAME_THEM)]

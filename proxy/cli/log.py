@@ -30,8 +30,10 @@ class LogOptions:
 
 
 def add_log_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--full", action="store_true", help="what the model was shown and wrote; needs serve --inspect")
-    parser.add_argument("--json", action="store_true", help="one JSON object a turn")
+    parser.add_argument(
+        "--full", action="store_true", help="show what the model read and wrote, too; needs serve --inspect"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object a turn")
 
 
 def log_options(arguments: Mapping[str, Any]) -> LogOptions:
@@ -41,7 +43,7 @@ def log_options(arguments: Mapping[str, Any]) -> LogOptions:
 async def run_log(settings: Settings, options: LogOptions) -> int:
     """Until the server ends. Raises `UsageError`."""
     if settings.port == 0:
-        raise UsageError("--port 0 is no port to ask at", "give the one that the server has said")
+        raise UsageError("--port 0 names no server", "give the port that the server printed")
     root = base_url(settings.host, settings.port, settings.base_path).removesuffix("/v1")
     key = _key(settings)
     headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -79,7 +81,7 @@ async def _answered(response: aiohttp.ClientResponse) -> dict[str, Any]:
     if response.status == 401:
         raise UsageError("This server wants its key: give --inspect-key, --api-key or --api-key-file.")
     if response.status != 200 or not isinstance(body, dict):
-        raise UsageError(f"What answers on {response.url.origin()} is no tagcall that can be followed.")
+        raise UsageError(f"The server on {response.url.origin()} is not a tagcall that `tagcall log` can follow.")
     return body
 
 
@@ -130,4 +132,4 @@ def _lines(turn: Mapping[str, Any]) -> Iterator[str]:
         yield "--- the model wrote"
         yield printable(answer["wrote"])
     if turn.get("dropped"):
-        yield "--- its words made place for newer ones (--inspect-bytes)"
+        yield "--- its words are gone: newer ones needed the place (--inspect-bytes)"

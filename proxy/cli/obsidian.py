@@ -11,7 +11,7 @@ from ..settings import Settings
 from ..wire.models import is_pattern, model_behind
 
 # Of port 0, which stands for any that is free when the server starts.
-NO_ADDRESS = "It says there what to enter: with --port 0 the address is another one at each start."
+NO_ADDRESS = "It prints what to enter: with --port 0 the address changes at each start."
 
 # Copilot asks for models of this name by the Responses API, and for all others by Chat Completions.
 RESPONSES_MODELS = "gpt-5"
@@ -25,10 +25,10 @@ def copilot_api(model: str) -> str:
 def from_elsewhere(url: str, settings: Settings) -> str | None:
     """What clients elsewhere are given in place of `url`."""
     if path := settings.base_path:
-        return f"Through the proxy: its own address with {path}/v1, in place of {url}"
+        return f"Through the proxy: the proxy's address with {path}/v1, in place of {url}"
     if settings.host in EVERYWHERE:
         here = urlsplit(url)
-        return f"From other machines: {here.scheme}://ADDRESS:{here.port}{here.path}, with the address of this one"
+        return f"From other machines: {here.scheme}://ADDRESS:{here.port}{here.path}, with the address of this machine"
     return None
 
 

@@ -90,7 +90,7 @@ async def serve(
             tell(f"tagcall: {exposed}. {SET_A_KEY}")
         said = [f"tagcall is ready on {url}"]
         if problem is not None:
-            said.append(f"but every request will be told: {problem}")
+            said.append(f"but every request will get this error: {problem}")
         said += [client_settings(url, settings), page_notice(url, settings, page.link)]
         if more is not None:
             said.append(more)
@@ -139,11 +139,11 @@ def page_notice(url: str, settings: Settings, link: str | None) -> str:
     address = url.removesuffix("v1") + (f"#{link}" if link else "")
     size = settings.inspect_bytes / (1 << 20)
     kept = (
-        f"It shows the last {settings.inspect_turns} turns with their words, {size:.4g} MiB at most, in memory alone."
+        f"It shows the last {settings.inspect_turns} turns with their words, {size:.4g} MiB at most, only in memory."
         if settings.inspect
-        else "It shows no words: --inspect keeps those of the last turns in memory."
+        else "It shows no words. Start with --inspect to keep the words of the last turns in memory."
     )
-    once = " The link opens it once; after that it asks for the key." if link else ""
+    once = " The link works once; after that the page asks for the key." if link else ""
     return f"  What happens: {address}\n    {kept}{once}\n"
 
 

@@ -44,7 +44,7 @@ def run_setup(settings: Settings, arguments: Mapping[str, Any]) -> int:
             return status
         findings = asyncio.run(_look(settings)) or []
     if not is_well(findings):
-        print(f"\nMend what is red, then run {_command('setup', flags)} again.")
+        print(f"\nMend each line with `no`, then run {_command('setup', flags)} again.")
         return 1
     listed = [name for each in findings if each.name == "models" and each.good for name in each.said.split(", ")]
     models = [*settings.model, *(name for name in listed if name not in settings.model)]
@@ -65,13 +65,13 @@ def run_setup(settings: Settings, arguments: Mapping[str, Any]) -> int:
         lacking, model = plugin.lacks(models[0]), GOOD_NAME
         flags += ["--alias", f"{GOOD_NAME}={models[0]}"]
     # Before the fields: plugins try the address as soon as it is entered.
-    print(f"\nStart it, and leave it running: {_command('serve', flags)}\n")
+    print(f"\nStart the server, and leave it running: {_command('serve', flags)}\n")
     if settings.port == 0:
         print(NO_ADDRESS)
         return 0
     print("\n".join(lines_for(plugin, url, key, model)))
     if lacking is not None:
-        print(f"{models[0]} is called {GOOD_NAME} there: under its own name {plugin.name} {lacking}.")
+        print(f"{models[0]} is called {GOOD_NAME} there, because under its own name {plugin.name} {lacking}.")
     if (told := from_elsewhere(url, settings)) is not None:
         print(told)
     return 0

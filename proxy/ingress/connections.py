@@ -76,7 +76,7 @@ UNREAD_DEADLINE = 60.0
 # What is answered where there is no request yet, or none that could be read.
 TOO_SLOW = RequestError("The head of the request took too long.", status=408)
 TOO_MANY = ApiError("Too many connections are open. Try again later.", status=503, retry_after=1, elsewhere=True)
-UNREADABLE = RequestError("The request could not be read: it is not HTTP as RFC 9112 has it.")
+UNREADABLE = RequestError("The request could not be read: it is not HTTP by RFC 9112.")
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 

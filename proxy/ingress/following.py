@@ -28,7 +28,7 @@ RETRY = 1.0
 # What those are told who follow a response that is not there any more.
 GONE = ApiError("This response was deleted, or lost by the store, before it was finished.")
 
-LATE = "the rest comes when the response is over: its events do not fit in the store as they are made"
+LATE = "its events do not fit in the store, so the rest comes when the response is over"
 
 
 async def load_current(app: web.Application, owner: str, response_id: str) -> StoredResponse | None:

@@ -30,8 +30,7 @@ from .models import MODELS
 _NOT_THERE = "pull model manifest: file does not exist"
 
 UNMANAGED = (
-    "Models are not made, copied, deleted or uploaded here: tagcall has those of its backend. "
-    "Do that where the model runs."
+    "tagcall does not make, copy, delete or upload models: it has those of its backend. Do that where the model runs."
 )
 NO_EMBEDDINGS = "There is no embedding model here: choose another provider for embeddings, for instance Ollama itself."
 

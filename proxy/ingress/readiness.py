@@ -72,7 +72,7 @@ class Readiness:
             self._said = Health(error.without_trace())
         except Exception:  # the others in the group are not to end with it
             log.exception("health_fault")
-            self._said = Health(TagcallError("The proxy made a mistake; its log has more."))
+            self._said = Health(TagcallError("tagcall made a mistake; its log has more."))
 
 
 READINESS = web.AppKey("readiness", Readiness)

@@ -56,7 +56,7 @@ OLDEST = (6, 2)
 # Why it cannot be reached.
 LATE = "it does not answer in time"
 # What a person may do about one that cannot, for whatever reason.
-OTHERWISE = "start it, or choose another --store; one that wants TLS is rediss://, one without redis://"
+OTHERWISE = "start it, or choose another --store; write rediss:// for TLS, redis:// without"
 # What keeps a server from being used, and what to do about it.
 Trouble = tuple[str, str | None]
 
@@ -88,9 +88,9 @@ class RedisKeyValue:
         except (TypeError, ValueError):
             # Their text may hold the password, or a part of it.
             raise UsageError(
-                "--store is no Redis URL",
-                "write redis://USER:PASSWORD@HOST:PORT/DATABASE, a character of the password that means something "
-                "there as %2F for a slash, and behind a ? options of redis-py only",
+                "--store is not a Redis URL",
+                "write redis://USER:PASSWORD@HOST:PORT/DATABASE, with special characters of the password escaped, such "
+                "as %2F for a slash; behind a ? only options of redis-py may stand",
             ) from None
         self._redis: Redis = Redis.from_pool(self._pool)
         self._asked_again_at = 0.0
@@ -105,7 +105,7 @@ class RedisKeyValue:
             trouble = _why_not(error.__cause__) or (error.why, OTHERWISE)
         if trouble is not None:
             await self.__aexit__()
-            raise UsageError(f"The Redis server of --store cannot be used, for {trouble[0]}", trouble[1])
+            raise UsageError(f"The Redis server of --store cannot be used, because {trouble[0]}", trouble[1])
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -268,8 +268,8 @@ def _unfit(described: dict[str, str]) -> Trouble | None:
     """Why a server that describes itself like this cannot be used. Valkey names the Redis that it can stand in for."""
     if described.get("redis_mode") == "cluster":
         return (
-            "it runs in cluster mode, which cannot change several keys in one step",
-            "use a server without it, also with replicas",
+            "it runs in cluster mode and cannot change several keys in one step",
+            "use a server without cluster mode; replicas are fine",
         )
     version = re.match(r"(\d{1,9})\.(\d{1,9})", described.get("redis_version", ""))
     if version is not None and (int(version[1]), int(version[2])) < OLDEST:
@@ -281,11 +281,11 @@ def _why_not(error: BaseException | None) -> Trouble | None:
     """What a person has to do about a server that takes no connection, when that can be told."""
     causes = list(_causes(error))
     if any(isinstance(cause, AuthenticationError) for cause in causes):
-        return "it refuses the user or the password, or wants one", "write redis://USER:PASSWORD@HOST:PORT"
+        return "it refuses the user or the password, or needs one", "write redis://USER:PASSWORD@HOST:PORT"
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
         return (
             "its certificate is not trusted",
-            "name the file of who signed it, as rediss://HOST:PORT?ssl_ca_certs=FILE",
+            "name the certificate of its signer, as rediss://HOST:PORT?ssl_ca_certs=FILE",
         )
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
         return "it does not speak TLS on this port", "write redis:// for rediss://, or another port"

@@ -60,7 +60,7 @@ def _check_owner(path: Path) -> None:
     if not header:
         return
     if len(header) < _HEADER_SIZE or not header.startswith(MAGIC):
-        raise UsageError(f"{path} is no store of tagcall", "move it away, or choose another --store")
+        raise UsageError(f"{path} is not a store of tagcall", "move it away, or choose another --store")
     try:
         with closing(sqlite3.connect(path)) as database:
             application, version, tables = database.execute(
@@ -77,7 +77,7 @@ def _check_owner(path: Path) -> None:
         raise UsageError(f"{path} is the database of another program", "choose another --store")
     if application == APPLICATION_ID and version != VERSION:
         raise UsageError(
-            f"{path} was written by another version of tagcall (format {version}, this one has {VERSION})",
+            f"{path} was written by another version of tagcall (format {version}; this version has {VERSION})",
             "move it away, or choose another --store",
         )
 

@@ -15,11 +15,11 @@ from .sqlite import SqliteKeyValue
 
 def _sqlite(path: str, ttl: float) -> ResponseStore:
     if path == ":memory:":
-        raise UsageError("--store sqlite::memory: is no file", "use --store memory")
+        raise UsageError("--store sqlite::memory: is not a file", "use --store memory")
     try:
         return KeyedStore(SqliteKeyValue(Path(path).expanduser()), ttl=ttl)
     except RuntimeError:
-        raise UsageError(f"--store: nobody's home is {path.partition('/')[0]}", "write the whole path") from None
+        raise UsageError(f"--store: no user has the home {path.partition('/')[0]}", "write the whole path") from None
 
 
 def _redis(url: str, ttl: float) -> ResponseStore:

@@ -102,7 +102,7 @@ def _text_of(part: Reader, content: bytes, head: str) -> str:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise _unsupported_file(part.at("file_data"), "Only PDFs and files of UTF-8 text can be shown to this backend")
+        raise _unsupported_file(part.at("file_data"), "This backend can only be shown PDFs and files of UTF-8 text")
     return text
 
 

@@ -74,7 +74,9 @@ def _logit_bias(request: Reader, name: str) -> None:
     bias = request.object(name)
     for token in bias.raw if bias else ():
         if not (token.isascii() and token.isdigit()):
-            raise RequestError(f"Invalid '{name}': '{shown(token)}' is no token id.", code="invalid_value", param=name)
+            raise RequestError(
+                f"Invalid '{name}': '{shown(token)}' is not a token id.", code="invalid_value", param=name
+            )
         if bias:
             bias.number(token, minimum=-100, maximum=100)
 

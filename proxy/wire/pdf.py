@@ -64,7 +64,7 @@ def pdf_text(data: bytes) -> str:
     try:
         from pypdf import PdfReader  # noqa: PLC0415 -- an extra, and 0.2 s that only a PDF is worth
     except ImportError:
-        raise PdfError("PDFs are read by pypdf, which is not installed here (the extra `pdf` of tagcall)") from None
+        raise PdfError("Reading a PDF needs pypdf, which is not installed (the extra `pdf` of tagcall)") from None
     if _TABLE not in data and data.rstrip().endswith(_END):
         data += b"\n%b\n0\n%b" % (_TABLE, _END)
     try:
@@ -81,15 +81,15 @@ def pdf_text(data: bytes) -> str:
 def _pages(reader: PdfReader) -> Iterator[str]:
     """The text of each page, as long as all together stay within the bounds."""
     if (count := len(reader.pages)) > MOST_PAGES:
-        raise PdfError(f"The PDF has {count} pages, more than the {MOST_PAGES} that are read")
+        raise PdfError(f"The PDF has {count} pages; at most {MOST_PAGES} are read")
     drawn = characters = 0
     for page in reader.pages:
         contents = page.get_contents()
         drawn += 0 if contents is None else len(contents.get_data())
         if drawn > MOST_DRAWN:
-            raise PdfError(f"More is drawn on the pages of the PDF than the {MOST_DRAWN} bytes that are read")
+            raise PdfError(f"The pages of the PDF hold more than {MOST_DRAWN} bytes, the most that is read")
         text = page.extract_text().strip()
         characters += len(text)
         if characters > MOST_CHARACTERS:
-            raise PdfError(f"The PDF has more text than the {MOST_CHARACTERS} characters that are read")
+            raise PdfError(f"The PDF has more than {MOST_CHARACTERS} characters of text, the most that is read")
         yield text

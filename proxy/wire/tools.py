@@ -88,8 +88,8 @@ class ToolSet:
         """What the client is to be told."""
         hosted, unheld = ", ".join(sorted(self.hosted)), ", ".join(self.unheld)
         told = (
-            f"Not offered to the model, as nothing here could run it: {hosted}." if hosted else "",
-            f"Shown to the model, but not checked, is the regular expression of: {unheld}." if unheld else "",
+            f"Not offered to the model, because nothing here can run it: {hosted}." if hosted else "",
+            f"The model was shown these regular expressions, but nothing checks them: {unheld}." if unheld else "",
         )
         return tuple(filter(None, told))
 

@@ -188,7 +188,7 @@ async def test_what_somebody_was_told_of_fails_with_its_process(
         seen = await until(events, "response.output_text.delta")
         here.process.send_signal(signal.SIGKILL)
         seen += await until(events, "response.failed")
-    assert "had been told already" in seen[-1]["error"]["message"]
+    assert "had been sent already" in seen[-1]["error"]["message"]
     assert numbers(seen) == list(range(len(seen)))
     failed = await there.ended(queued.id)
     assert failed.error is not None

@@ -90,7 +90,7 @@ def test_setup_without_a_service_says_what_to_mend_and_how_to_go_on(machine: Mac
         "setup", status=2, more={"TAGCALL_UPSTREAM": "http://127.0.0.1:9/v1", **closed_network(machine.folder)}
     )
     assert "no  service" in said
-    assert "Mend what is red, then run `make setup` again." in said
+    assert "Mend each line with `no`, then run `make setup` again." in said
     assert not STEPS.findall(said), "all is installed"
 
 
@@ -102,7 +102,7 @@ async def test_setup_with_a_model_ends_with_what_to_paste(machine: Machine, mode
     said = await asyncio.to_thread(machine.make, "setup", more=more)
     assert "called a tool in" in said
     assert "It remembers for you." in said
-    assert "Start it, and leave it running: `make serve`" in said
+    assert "Start the server, and leave it running: `make serve`" in said
     assert "  no  " not in said
 
 

@@ -54,13 +54,12 @@ def test_it_is_a_module_too(wheel: Path, tmp_path: Path) -> None:
     assert f"`{python} -m tagcall --help`" in run([python, "-m", "tagcall"], tmp_path, env, status=2)
 
 
-def test_a_single_file_runs_the_demo_and_knows_its_version(wheel: Path, tmp_path: Path) -> None:
+def test_a_single_file_needs_a_python_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "tagcall.pyz"
-    constraints = ["--constraint", str(ROOT / "constraints.txt")]
-    run(
-        [TOOLS / "shiv", "--quiet", "-c", "tagcall", "-o", file, *constraints, f"tagcall[demo] @ {wheel.as_uri()}"],
-        tmp_path,
-    )
-    env = closed(tmp_path, SHIV_ROOT=str(tmp_path / "unpacked"))
-    assert "tagcall 0." in run([sys.executable, "-I", file, "--version"], tmp_path, env)
-    assert LAST_WORDS in run([file, "demo"], tmp_path, env)
+    run(["make", "pyz", f"PYZ={file}", "EXTRAS=demo"], ROOT)
+    (tmp_path / "home").mkdir()
+    # A Python without a folder of packages, and the environment of a machine that was just set up.
+    python = [sys._base_executable, "-I", "-S", "-W", "error", file]  # type: ignore[attr-defined]
+    nothing = {"HOME": str(tmp_path / "home")}
+    assert "tagcall 0." in run([*python, "--version"], tmp_path, nothing)
+    assert LAST_WORDS in run([*python, "demo"], tmp_path, nothing)

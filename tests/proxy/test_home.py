@@ -59,7 +59,7 @@ def test_a_secret_of_ones_own_is_used_as_it_is(tmp_path: Path) -> None:
 def test_a_secret_that_its_owner_names_and_nobody_can_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path, tmp_path / "file" / "call-key"):  # a folder, and what lies in none
-        with pytest.raises(UsageError, match="can neither be read nor made"):
+        with pytest.raises(UsageError, match="can be neither read nor made"):
             turn_options(Settings(call_key_secret=path))
         assert len(read_secret(path)) == SECRET_BYTES
 

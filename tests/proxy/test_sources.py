@@ -41,13 +41,13 @@ def test_what_is_neither_on_nor_off_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["TAGCALL_REASONING_CONTEND", "TAGCALL_APIKEY", "TAGCALL_API_KEYS", "TAGCALL_Port"])
 def test_a_name_that_is_nearly_one_is_refused_and_the_one_is_named(name: str) -> None:
-    with pytest.raises(UsageError, match=rf"^{name} is no setting: did you mean TAGCALL_\w+\?$"):
+    with pytest.raises(UsageError, match=rf"^{name} is not a setting: did you mean TAGCALL_\w+\?$"):
         gather({}, {name: "1"})
 
 
 def test_another_name_is_told() -> None:
     assert gather({}, {"TAGCALL_COLOUR_OF_THE_SKY": "1"}).warnings == (
-        "TAGCALL_COLOUR_OF_THE_SKY is no setting and changes nothing.",
+        "TAGCALL_COLOUR_OF_THE_SKY is not a setting and has no effect.",
     )
 
 
@@ -99,7 +99,7 @@ def test_a_flag_wins_over_a_variable_and_that_over_the_file(tmp_path: Path) -> N
         ("[serve]\nport = 1", "serve in"),
         ("port = 1979-05-27", "must be text, a number"),
         ("call_key = 'off'\ncall-key = 'auto'", "is given twice"),
-        ("port = ", "is no TOML"),
+        ("port = ", "is not TOML"),
     ],
 )
 def test_a_bad_file_is_one_sentence_that_names_it(tmp_path: Path, text: str, said: str) -> None:

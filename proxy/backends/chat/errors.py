@@ -44,7 +44,7 @@ NO_IMAGES: ErrorFields = {
     "retryable": False,
 }
 
-_ADDRESS = "give --backend the address of a Chat Completions server, its path included, as http://127.0.0.1:8080/v1"
+_ADDRESS = "give --backend the whole address of a Chat Completions server, such as http://127.0.0.1:8080/v1"
 # By whether the server was given none.
 _GIVE_KEY = {
     True: "give it one with --backend-key-file",
@@ -139,7 +139,9 @@ def _as_json(value: Any) -> str:  # noqa: ANN401 -- whatever a server sends
 def failure(rejection: Rejection, server: str, *, held: bool = False, key: str | None = None) -> BackendError:
     """The client's answer to `rejection` of `server`, which was asked with a schema if `held`."""
     if 300 <= rejection.status < 400:
-        return BackendError(f"{server} sends its clients elsewhere", remedy="give --backend that address", **REFUSED)
+        return BackendError(
+            f"{server} redirects its clients to another address", remedy="give --backend that address", **REFUSED
+        )
     if rejection.said is None:
         return _no_json(rejection, server, key)
     answer = _answer(rejection, held=held)
@@ -162,7 +164,7 @@ def failure(rejection: Rejection, server: str, *, held: bool = False, key: str |
 
 
 def _wants_key(server: str, key: str | None, said: str = "") -> str:
-    return f"{server} wants a key{said}" if key is None else f"{server} refuses the key that it is given{said}"
+    return f"{server} wants a key{said}" if key is None else f"{server} refuses the key{said}"
 
 
 def _answer(rejection: Rejection, *, held: bool) -> ErrorFields:
@@ -194,7 +196,7 @@ def _no_json(rejection: Rejection, server: str, key: str | None) -> BackendError
         return BackendError(f"{server} answers {status}.", retry_after=rejection.retry_after, **_BY_STATUS[status])
     if status in {401, 403}:
         return BackendError(_wants_key(server, key), remedy=_GIVE_KEY[key is None], **LOGIN)
-    what = f"answers {status} and no JSON" if status >= 400 else "answers what is no JSON"
+    what = f"answers {status} without JSON" if status >= 400 else "answers without JSON"
     return BackendError(f"{server} {what}", remedy=_ADDRESS, **REFUSED)
 
 

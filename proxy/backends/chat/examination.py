@@ -71,14 +71,16 @@ async def _schema(backend: ChatBackend, model: str) -> Finding:
     said = _answer_of(message)
     if not said:
         # A model may think for longer than is waited.
-        return Finding("schema", None, f"{model} said nothing yet: whether it is held to a JSON schema is not known")
+        return Finding(
+            "schema", None, f"{model} said nothing yet, so nobody knows if the server holds it to a JSON schema"
+        )
     try:
         kept = orjson.loads(said) == {"word": _WORD}
     except orjson.JSONDecodeError:
         kept = False
     if kept:
         return Finding("schema", True, f"{model} is held to a JSON schema")
-    return Finding("schema", None, f"{model} is not held to a JSON schema: answers are checked, and asked for again")
+    return Finding("schema", None, f"{model} is not held to a JSON schema. tagcall checks its answers and asks again")
 
 
 def _answer_of(message: Mapping[str, Any]) -> str:
@@ -94,10 +96,10 @@ async def _tools(backend: ChatBackend, model: str) -> Finding:
     try:
         message = await _ask(backend, model, question, tools=[_TOOL], tool_choice="required")
     except BackendError as error:
-        return Finding("tools", True, f"{model} takes none here, which is what tagcall is for ({error.message})")
+        return Finding("tools", True, f"{model} takes no tools here, and tagcall is for just that ({error.message})")
     if message.get("tool_calls"):
         return Finding("tools", None, f"this server calls tools itself: you may not need tagcall for {model}")
-    return Finding("tools", True, f"the server takes tools, but made no call of what {model} wrote")
+    return Finding("tools", True, f"the server takes tools, but made no call out of the words of {model}")
 
 
 async def _context(backend: ChatBackend, model: str, local: LocalServer | None) -> Finding:
@@ -105,7 +107,7 @@ async def _context(backend: ChatBackend, model: str, local: LocalServer | None) 
     tokens = next((each.context for each in await backend.models() if each.id == model), None)
     remedy = f"To give it more, {local.more_context if local else 'see how its server sets the context size'}."
     if tokens is None:
-        return Finding("context", None, "the server does not tell how much it reads", remedy)
+        return Finding("context", None, "the server does not tell the size of its context", remedy)
     if tokens < ENOUGH:
-        return Finding("context", None, f"{tokens:,} tokens, which tools and notes fill soon", remedy)
+        return Finding("context", None, f"{tokens:,} tokens; tools and notes fill that soon", remedy)
     return Finding("context", True, f"{tokens:,} tokens")

@@ -23,7 +23,7 @@ def server_url(backend: str) -> str:
         return LOCAL_SERVERS[backend].address
     parts = _URL.fullmatch(backend)
     if parts is None:
-        raise UsageError(f"--backend {backend} is no address", "write for instance http://127.0.0.1:8080/v1")
+        raise UsageError(f"--backend {backend} is not an address", "write for instance http://127.0.0.1:8080/v1")
     if parts["user"]:
         raise UsageError("--backend has a name or a key in its address", "give the key with --backend-key-file")
     return f"{parts[1]}{parts['host']}{parts['path'].rstrip('/') or '/v1'}"
@@ -68,7 +68,7 @@ async def _examine(settings: BackendSettings) -> Sequence[Finding]:
 
 
 CHAT_SERVER = BackendKind(
-    help="an OpenAI-style Chat Completions server, which need not know tools",
+    help="an OpenAI-style Chat Completions server, with or without tools",
     address="//HOST:PORT/v1",
     profile="small",
     make=_make,
@@ -76,7 +76,7 @@ CHAT_SERVER = BackendKind(
 )
 LOCAL: Mapping[str, BackendKind] = {
     name: replace(
-        CHAT_SERVER, help="the one of that name on this machine, at its usual port", address=None, provider=name
+        CHAT_SERVER, help="the server of that name on this machine, at its usual port", address=None, provider=name
     )
     for name in LOCAL_SERVERS
 }

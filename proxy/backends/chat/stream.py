@@ -160,16 +160,16 @@ class ChatStream:
         try:
             chunk = read_cut(data)
         except ValueError:
-            raise self._no_stream("what is no JSON") from None
+            raise self._no_stream("something that is not JSON") from None
         if not isinstance(chunk, dict):
-            raise self._no_stream("what is no completion")
+            raise self._no_stream("something that is not a completion")
         if chunk.get("error") or chunk.get("object") == "error":  # as FastChat writes its error objects
             raise _FailedError(failure(rejection_in(read_whole(data)), self._server, key=self._key))
         if isinstance(usage := chunk.get("usage"), dict):
             self._usage = _usage(usage)
         choices = chunk.get("choices") or ()
         if not isinstance(choices, Sequence):
-            raise self._no_stream("what is no completion")
+            raise self._no_stream("something that is not a completion")
         if len(choices) > MOST_CHOICES:
             raise self._no_stream("more answers than it was asked for")
         for choice in choices:
@@ -177,7 +177,7 @@ class ChatStream:
 
     def _choice(self, choice: Any, events: list[BackendEvent]) -> None:  # noqa: ANN401 -- whatever a server sends
         if not isinstance(choice, dict):
-            raise self._no_stream("what is no completion")
+            raise self._no_stream("something that is not a completion")
         # A server that does not stream has a message.
         delta = choice.get("delta") or choice.get("message")
         reason = choice.get("finish_reason")

@@ -41,7 +41,7 @@ ATTEMPTS = 2
 MODELS_WAIT = 5.0
 
 # What the owner does where an upstream of theirs wants a login.
-WANTS_NONE = "name an --upstream that wants none, for none is sent to it"
+WANTS_NONE = "name an --upstream that needs no login, because tagcall sends it none"
 
 # Threads that codex may have ready, about 1 MB each.
 SPARE_THREADS = 8
@@ -125,7 +125,7 @@ class CodexBackend:
             turn.fail(error)
         except Exception:  # one turn's bug must not end the others, which share its task group
             log.exception("turn_crashed")
-            turn.fail(BackendError("The proxy made a mistake; its log has more.", status=500))
+            turn.fail(BackendError("tagcall made a mistake; its log has more.", status=500))
         finally:
             self._turns.discard(turn)
             turn.fail(shutting_down())

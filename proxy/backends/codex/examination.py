@@ -105,7 +105,7 @@ async def _check_service(upstream: str | None) -> Finding:
         if upstream is not None:
             return await _check_upstream(session, upstream.rstrip("/"))
         if any(_is_socks(name, value) for name, value in os.environ.items()):
-            return Finding("service", None, "not looked at, for it is behind a SOCKS proxy")
+            return Finding("service", None, "not tried, because it is behind a SOCKS proxy")
         if any(await asyncio.gather(*(_answers(session, url) for url in SERVICES))):
             return Finding("service", True, "OpenAI can be reached")
     said = f"OpenAI cannot be reached: neither {' nor '.join(SERVICES)} answers"
@@ -121,7 +121,7 @@ async def _check_upstream(session: aiohttp.ClientSession, upstream: str) -> Find
     except (aiohttp.ClientError, TimeoutError) as error:
         return Finding("service", False, f"{upstream} cannot be reached ({_reason(error)})", f"Start it, or g{address}")
     if status in {404, 405, 501} and not _is_api_error(body):
-        said = f"{upstream} is no Responses endpoint: POST /responses is answered {status}"
+        said = f"{upstream} is not a Responses endpoint: POST /responses answers {status}"
         return Finding("service", False, said, f"G{address}")
     return Finding("service", True, f"{upstream} knows POST /responses")
 
@@ -158,11 +158,13 @@ async def _check_items(settings: BackendSettings) -> Finding:
     """Foretells turns that end because this codex tells of what we have never heard of."""
     unknown = await asyncio.to_thread(unknown_kinds, locate_program(settings.codex), settings.allow_item)
     if unknown is None:
-        return Finding("items", None, "this codex does not say which kinds of items it may tell of")
+        return Finding("items", None, "this codex does not say which kinds of items it can send")
     if not unknown:
-        return Finding("items", True, "every kind of item that this codex may tell of is known")
-    said = f"this codex may tell of items that are not known here: {', '.join(unknown)}"
-    remedy = "A turn with one is stopped. Update tagcall; or, when it is harmless, start it with --allow-item KIND."
+        return Finding("items", True, "tagcall knows every kind of item that this codex can send")
+    said = f"this codex can send items that tagcall does not know: {', '.join(unknown)}"
+    remedy = (
+        "Such an item ends its turn. Update tagcall. If the item is harmless, start tagcall with --allow-item KIND."
+    )
     return Finding("items", None, said, remedy)
 
 

@@ -37,8 +37,8 @@ def allowed_items(setting: Iterable[str]) -> frozenset[str]:
     kinds = frozenset(setting)
     if refused := sorted(kinds & (ACTING | READ)):
         raise UsageError(
-            f"--allow-item {refused[0]} cannot be, for by items of this kind codex acts or answers",
-            f"leave it out, as it is for kinds that {command('doctor')} does not know",
+            f"--allow-item {refused[0]} is refused, because codex acts or answers with such items",
+            f"leave it out; it is for the unknown kinds that {command('doctor')} names",
         )
     return HARMLESS | kinds
 

@@ -77,7 +77,7 @@ def lane_bounds(settings: BackendSettings) -> LaneBounds | None:
     """Those of the settings; None where conversations keep no lanes. Raises `UsageError`."""
     if settings.lanes == "off":
         if settings.results_as == "tool":
-            raise UsageError("--results-as tool needs threads that hold conversations", "leave out --lanes off")
+            raise UsageError("--results-as tool needs lanes", "leave out --lanes off")
         return None
     return LaneBounds(lanes=settings.lane_limit, idle=settings.lane_idle, characters=settings.lane_bytes)
 

@@ -312,7 +312,7 @@ def _not_text_only(kind: str) -> AttemptFailed:
     sentence = f"codex used a tool of its own ({kind}) instead of answering in text; the turn was stopped."
     if kind not in ACTING:
         sentence = (
-            f"codex told of an item of a kind that is not known here ({kind}); the turn was stopped. If it is "
+            f"codex sent an item of an unknown kind ({kind}); the turn was stopped. If it is "
             f"harmless, start tagcall with --allow-item {kind}."
         )
     return AttemptFailed(BackendError(sentence, **NOT_TEXT_ONLY))

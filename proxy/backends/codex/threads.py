@@ -385,5 +385,5 @@ class CodexThreads:
 
 def _give_up(turn: RunningTurn, lines: int, method: str) -> None:
     if turn.lines == lines:
-        sentence = f"codex asked for what is not served ({method}) and said no more; the turn was stopped."
+        sentence = f"codex asked for {method}, which tagcall does not serve, and said no more; the turn was stopped."
         turn.fail(BackendError(sentence, **NOT_TEXT_ONLY))

@@ -155,6 +155,6 @@ def _show_end(view: View, seconds: float) -> None:
     view.paragraph(f"The tool loop is done. ({HOPS} requests, {seconds:.1f} seconds)", "bold")
     view.paragraph("With a real model:")
     view.command(command("setup").strip("`"))
-    view.paragraph("      logs in, and looks whether all is there")
+    view.paragraph("      logs in, tries everything, and shows what to enter in a plugin")
     view.command(command("serve").strip("`"))
-    view.paragraph("      starts the server, and says how to configure a client")
+    view.paragraph("      starts the server, and shows how to configure a client")

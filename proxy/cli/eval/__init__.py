@@ -56,17 +56,17 @@ class EvalOptions:
 def add_eval_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compare", action="append", default=[], metavar="PROFILE|MODEL",
-        help="run the cases with this one as well. Repeatable",
+        help="run the cases with this profile or model, too. Repeatable",
     )  # fmt: skip
     parser.add_argument(
         "--without", action="append", default=[], type=_rule, metavar="RULE",
-        help="run the cases without this rule for models as well. Repeatable",
+        help="run the cases without this rule for models, too. Repeatable",
     )  # fmt: skip
     parser.add_argument(
         "--half",
         type=one_of(HALVES),
         metavar="|".join(HALVES),
-        help="only one half of the set: tune on one, confirm on the other",
+        help="run one half of the set: tune on one half, confirm on the other",
     )
     parser.add_argument(
         "--category",
@@ -74,21 +74,21 @@ def add_eval_flags(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=one_of(CATEGORIES),
         metavar="NAME",
-        help="only cases of this one. Repeatable",
+        help="run only the cases of this category. Repeatable",
     )
     parser.add_argument(
-        "--every", type=count, default=1, metavar="N", help="only every Nth case of each category and half [1]"
+        "--every", type=count, default=1, metavar="N", help="run only every Nth case of each category and half [1]"
     )
-    parser.add_argument("--jobs", type=count, default=1, metavar="N", help="cases at a time [1]")
-    parser.add_argument("--wrong", action="store_true", help="show the answers that are not right, too")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all that was found as JSON, too")
+    parser.add_argument("--jobs", type=count, default=1, metavar="N", help="how many cases to run at a time [1]")
+    parser.add_argument("--wrong", action="store_true", help="show the wrong answers, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results to FILE as JSON, too")
 
 
 def _rule(typed: str) -> ModelRule:
     try:
         return ModelRule(typed)
     except ValueError:
-        raise UsageError(f"'{typed}' is no rule for models: there are {', '.join(ModelRule)}.") from None
+        raise UsageError(f"'{typed}' is not a rule for models. The rules are {', '.join(ModelRule)}.") from None
 
 
 def eval_options(arguments: Mapping[str, Any]) -> EvalOptions:

@@ -38,7 +38,7 @@ class FixtureOfTurn:
                 request, f"/v1{record.route}", words.body or b"", answer, words.heard, kind=kind, settings=settings
             )
         except NotRecordedError as error:
-            raise RequestError(f"It makes no fixture: {error}", status=409, code="turn_not_usable") from None
+            raise RequestError(f"It cannot become a fixture: {error}", status=409, code="turn_not_usable") from None
         scrubber = scrubber_for(self._settings, Path.cwd())
         files = await asyncio.to_thread(compose, recording, scrubber)
         return name_of(scrubber.text(recording.last_user), files), files

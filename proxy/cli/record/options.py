@@ -22,18 +22,18 @@ class RecordOptions:
 
 
 def add_record_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="where the fixtures go")
+    parser.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="the folder for the fixtures")
     parser.add_argument(
         "--redact",
         action="append",
         default=[],
         metavar="PATTERN",
-        help="take out what fits this regular expression, or its first group. Repeatable",
+        help="take out text that matches this regular expression, or its first group. Repeatable",
     )
     parser.add_argument(
         "--replace",
         action="store_true",
-        help="write what a fixture in DIR answers in its place, if anything else is said",
+        help="replace the fixture in DIR that answers the same request, if the answer differs",
     )
 
 
@@ -47,4 +47,4 @@ def _pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise UsageError(f"--redact {text} is no regular expression: {error}.") from None
+        raise UsageError(f"--redact {text} is not a regular expression: {error}.") from None

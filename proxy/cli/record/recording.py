@@ -36,7 +36,7 @@ async def recording_of(
     body = parse_json_object(asked)
     wanted = lookups(body)
     if wanted.conversation or body.get("background"):
-        raise NotRecordedError("it belongs to what is stored here, so it could not be asked again.")
+        raise NotRecordedError("it depends on stored responses, so it could not be asked again.")
     if wanted.previous_response_id or wanted.referred:
         body = with_history(body, await find_history(request, wanted))
     last_user = last_user_of(path, body)

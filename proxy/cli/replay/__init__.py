@@ -38,16 +38,18 @@ class ReplayOptions:
 
 
 def add_replay_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--update", action="store_true", help="write down what came instead of what was promised")
-    parser.add_argument("--jobs", type=count, default=JOBS, metavar="N", help=f"fixtures at a time [{JOBS}]")
+    parser.add_argument("--update", action="store_true", help="write the new answers into the fixtures")
+    parser.add_argument(
+        "--jobs", type=count, default=JOBS, metavar="N", help=f"how many fixtures to run at a time [{JOBS}]"
+    )
     parser.add_argument(
         "--only",
         action="append",
         default=[],
         metavar="PATTERN",
-        help="only fixtures of such names, as 'codex-*'. Repeatable",
+        help="run only fixtures whose names match, such as 'codex-*'. Repeatable",
     )
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the outcome as JUnit XML as well")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the outcome to FILE as JUnit XML, too")
 
 
 def replay_options(arguments: Mapping[str, Any]) -> ReplayOptions:

@@ -39,7 +39,7 @@ def run_service(action: str, flags: Sequence[str], settings: Settings, *, start:
     """One action; `flags` are those of `tagcall serve` that make `settings`. Returns the exit status."""
     make = SYSTEMS.get(sys.platform)
     if make is None:
-        raise UsageError(f"tagcall knows no services of {sys.platform}: let yours run `tagcall serve`.")
+        raise UsageError(f"tagcall cannot install a service on {sys.platform}: have the system run `tagcall serve`.")
     if action == "install":
         _check(settings)
     service = make(job(flags) if action == "install" else ServiceJob(["tagcall"], {}, user_path("~")))
@@ -55,7 +55,10 @@ def run_service(action: str, flags: Sequence[str], settings: Settings, *, start:
 def _check(settings: Settings) -> None:
     """What `serve` would refuse when nobody looks, and what must not stand in a file."""
     if settings.api_key:
-        raise UsageError("A key would stand in the service's file: write it into one, and name that by --api-key-file.")
+        raise UsageError(
+            "Others could read a key in the service's file: write it into a file of its own, "
+            "and name that with --api-key-file."
+        )
     read_keys(settings)
     find_kind(settings.backend)
 
@@ -69,10 +72,12 @@ def job(flags: Sequence[str]) -> ServiceJob:
 def own_command() -> list[str]:
     """How this program is started anew, from anywhere."""
     if (install := to_keep()) is not None:
-        raise UsageError("A service needs a tagcall that stays installed", f"run `{install}`, then this with that one")
+        raise UsageError(
+            "A service needs an installed tagcall", f"run `{install}`, then run this again with the installed one"
+        )
     if Path(sys.argv[0]).stem == "tagcall" and (found := shutil.which(sys.argv[0])):
         return [str(Path(found).absolute())]
-    raise UsageError("Only an installed tagcall can be a service, one that is started by the command `tagcall`.")
+    raise UsageError("Only an installed tagcall can be a service: start it by the command `tagcall`.")
 
 
 def _install(service: Service, flags: Sequence[str], *, start: bool) -> int:
@@ -87,15 +92,15 @@ def _install(service: Service, flags: Sequence[str], *, start: bool) -> int:
     print(f"Written to {service.file}:\n\n{_shown(service.text)}", flush=True)
     if not start:
         again = command(f"service install --start{' -- ' if flags else ''}{subprocess.list2cmdline(flags)}")
-        print(f"Nothing runs yet. {again} puts it in force, or you do:\n")
+        print(f"Nothing runs yet. Start it with {again}, or with these commands:\n")
         print("".join(f"    {subprocess.list2cmdline(words)}\n" for words in service.start))
         print(service.remark)
         return 0
     for words in service.start:
         if status := _run(words):
-            tell(f"tagcall: `{subprocess.list2cmdline(words)}` failed: the service is written, and does not run yet.")
+            tell(f"tagcall: `{subprocess.list2cmdline(words)}` failed: the service is written, but does not run yet.")
             return status
-    print(f"It runs, and will after each login. {service.remark}")
+    print(f"It runs, and will start after each login. {service.remark}")
     return 0
 
 
@@ -126,7 +131,7 @@ def _run(command: Sequence[str]) -> int:
     """Its exit status; what it says is for the person who called us."""
     program = shutil.which(command[0])
     if program is None:
-        raise UsageError(f"{command[0]} is not here, by which this system is told of services.")
+        raise UsageError(f"{command[0]} is missing. This system needs it for services.")
     return subprocess.run([program, *command[1:]], check=False).returncode  # noqa: S603 -- the system's own
 
 

@@ -25,7 +25,7 @@ RESTART = {"Interval": "PT1M", "Count": "3"}
 def service(job: ServiceJob) -> Service:
     """Raises `UsageError` for what a task has no place for: it runs in the environment that the user logs on with."""
     if given := sorted(name for name in job.environment if name.startswith("TAGCALL_")):
-        raise UsageError(f"{', '.join(given)} would not be set for a task: give the flag behind `--`.")
+        raise UsageError(f"{', '.join(given)} has no effect on a task: give the flag behind `--`.")
     file = Path(os.environ.get("LOCALAPPDATA") or "~/AppData/Local").expanduser() / NAME / "service.xml"
     user = "\\".join(filter(None, (os.environ.get("USERDOMAIN"), os.environ.get("USERNAME"))))
     return Service(
@@ -37,7 +37,7 @@ def service(job: ServiceJob) -> Service:
         ],
         status=["schtasks", "/Query", "/TN", NAME, "/V", "/FO", "LIST"],
         stop=[["schtasks", "/End", "/TN", NAME], ["schtasks", "/Delete", "/TN", NAME, "/F"]],
-        remark="It has a window, which shows its log; closing the window ends it.",
+        remark="Its window shows the log. If you close the window, the server ends.",
     )
 
 

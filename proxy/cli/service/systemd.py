@@ -22,7 +22,8 @@ def service(job: ServiceJob) -> Service:
         ],
         status=["systemctl", "--user", "--no-pager", "status", UNIT],
         stop=[["systemctl", "--user", "disable", "--now", UNIT]],
-        remark=f"Its log: journalctl --user --unit {UNIT}. To have it without being logged in: loginctl enable-linger.",
+        remark=f"Its log: journalctl --user --unit {UNIT}. "
+        "To keep it running while you are not logged in: loginctl enable-linger.",
     )
 
 

@@ -34,8 +34,8 @@ MAX_RUNS = 5
 
 # What becomes of a response whose server has gone, and that is not begun anew.
 TOLD = ApiError(
-    "The server ended before this response was finished. Part of it had been told already, so no other server began it "
-    "anew: send the request again."
+    "The server ended before this response was finished. A part of it had been sent already, so no other server began "
+    "again: send the request again."
 )
 TOO_OFTEN = ApiError(f"{MAX_RUNS} servers ended while they were at work on this response.")
 

@@ -69,7 +69,7 @@ async def ask_again(request: web.Request, id: str) -> web.StreamResponse:
     usable = turns_asked_again()
     if record.words is None or record.words.body is None or record.route not in usable:
         raise RequestError(
-            f"Only a request to {' or '.join(usable)} whose words are kept can be asked again.",
+            f"Only a request to {' or '.join(usable)} can be asked again, and only while its words are kept.",
             status=409,
             code="turn_not_usable",
         )

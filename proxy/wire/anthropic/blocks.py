@@ -228,7 +228,7 @@ def _file(source: Reader) -> str:
     except PdfError as error:
         why = str(error)
     except ValueError:
-        why = "Only PDFs and files of UTF-8 text can be shown to this backend"
+        why = "This backend can only be shown PDFs and files of UTF-8 text"
     raise RequestError(f"{why}: send the text of the document.", param=source.path)
 
 

@@ -43,7 +43,7 @@ _NO_THOUGHT = "low"
 # Where the verdict on a command ends, in Claude Code's auto mode.
 _VERDICT = "</block>"
 
-UNANSWERED = "A tool_use without its tool_result was shown to the model as having none."
+UNANSWERED = "A tool_use had no tool_result: the model was shown that."
 
 
 @dataclass(frozen=True, slots=True)

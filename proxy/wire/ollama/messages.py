@@ -126,5 +126,5 @@ def images_of(message: Reader) -> Iterator[Part]:
         kind = next((kind for beginning, kind in _IMAGES.items() if value.startswith(beginning)), "png")
         url = value if value.startswith("data:") else f"data:image/{kind};base64,{value}"
         if (fault := image_fault(url)) is not None:
-            raise RequestError(f"{path} is no image: it is {fault}.", param=path)
+            raise RequestError(f"{path} is not an image: it is {fault}.", param=path)
         yield Image(url)

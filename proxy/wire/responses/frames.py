@@ -41,7 +41,7 @@ def steer_failed(message: JsonObject) -> WireEvent:
     told = {
         "type": "invalid_request_error",
         "code": "steering_not_supported",
-        "message": "Responses cannot be steered here: send the input with 'response.create' when this one is over.",
+        "message": "A running response cannot be steered here: send the input with 'response.create' when it is over.",
     }
     return {
         "type": "response.steer.failed",

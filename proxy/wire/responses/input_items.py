@@ -40,7 +40,7 @@ OUTPUTS = {
 }  # fmt: skip
 
 # Told to a client whose model goes on without what it thinks it knows.
-UNREAD_SUMMARY = "A 'compaction' item is of another server: what it sums up was not shown to the model."
+UNREAD_SUMMARY = "A 'compaction' item comes from another server: the model was not shown its summary."
 
 # Kinds that are part of a real client's history but say nothing to a text model.
 SILENT_ITEMS = frozenset({

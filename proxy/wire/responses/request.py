@@ -153,8 +153,8 @@ def _refuse_unserved(request: Reader) -> None:
     cache = request.object("prompt_cache_options")
     if cache is not None and cache.boolean("prewarm") and request.get("generate") is not False:
         raise RequestError(
-            "Nothing is prepared over HTTP: leave 'prompt_cache_options.prewarm' out, or send 'response.create' over a "
-            "WebSocket.",
+            "Prewarming does not work over HTTP: leave 'prompt_cache_options.prewarm' out, or send 'response.create' "
+            "over a WebSocket.",
             code="unsupported_parameter",
             param="prompt_cache_options.prewarm",
         )

@@ -43,7 +43,7 @@ def test_what_is_wrong_with_a_fixture_is_told_before_anything_is_started(folder:
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is no folder of fixtures"):
+    with pytest.raises(UsageError, match="is not a folder of fixtures"):
         make_backend(Settings(backend=f"replay:{tmp_path / 'none'}"))
 
 

@@ -147,7 +147,7 @@ def test_what_names_no_backend_is_told_what_does(broken: str) -> None:
 )  # fmt: skip
 def test_an_address_that_can_be_none_is_told(broken: str) -> None:
     scheme = broken.partition(":")[0]
-    with pytest.raises(UsageError, match=rf"^--backend .* is no address: write {scheme}://HOST:PORT"):
+    with pytest.raises(UsageError, match=rf"^--backend .* is not an address: write {scheme}://HOST:PORT"):
         make_backend(Settings(backend=broken))
 
 

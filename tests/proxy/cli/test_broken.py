@@ -204,8 +204,8 @@ async def test_a_file_server_is_no_model_server(
     status, checks = await diagnosis(capsys, settings(tmp_path, codex=codex, **{kind: url}), turn=False)
     assert status == 1
     (told,) = red(checks).values()
-    assert ("is no Responses endpoint" if kind == "upstream" else "is no JSON") in told
-    assert ("Give --upstream" if kind == "upstream" else "Give --backend the address") in told
+    assert ("is not a Responses endpoint" if kind == "upstream" else "without JSON") in told
+    assert ("Give --upstream" if kind == "upstream" else "Give --backend the whole address") in told
     assert "tart it" not in told, "it runs"
 
 
@@ -259,7 +259,7 @@ async def test_a_model_server_that_wants_a_key_is_told_from_one_that_refuses_it(
         changes["backend_key_file"] = tmp_path / "key"
     status, checks = await diagnosis(capsys, settings(tmp_path, **changes))
     assert status == 1
-    assert ("wants a key" if key is None else "refuses the key that it is given") in red(checks)["backend"]
+    assert ("wants a key" if key is None else "refuses the key") in red(checks)["backend"]
     step = "Give it one with --backend-key-file." if key is None else "Put the right one into the file"
     assert checks["backend"]["next_step"].startswith(step)
 
@@ -283,7 +283,7 @@ async def test_a_model_that_the_backend_does_not_list_is_not_told_as_one_of_its(
     told = [finding async for finding in examine(given, turn=False) if finding.name == "models"]
     assert [finding.good for finding in told] == [True, None]
     assert "nope" not in told[0].said
-    assert "does not list nope" in told[1].said
+    assert "--model names nope" in told[1].said
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ async def test_a_model_that_the_backend_does_not_list_is_not_told_as_one_of_its(
         ({"store": f"sqlite:{__file__}"}, "Move it away, or choose another --store."),
         ({"store": "nothing"}, "Use sqlite:PATH"),
         ({"backend": "nothing"}, "Use auto, codex, "),
-        ({"call_key_secret": Path(os.devnull)}, "Delete it, and a new one is made"),
+        ({"call_key_secret": Path(os.devnull)}, "Delete it, and tagcall makes a new one"),
         ({"api_key_file": Path("/nowhere")}, "Name another file with --api-key-file."),
     ],
     ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
@@ -315,7 +315,7 @@ async def test_an_upstream_that_wants_a_login_is_told_from_one_that_has_expired(
     status, checks = await diagnosis(capsys, settings(tmp_path, codex=codex, upstream=model.url))
     assert status == 1
     assert "refused codex's login" in red(checks)["turn"]
-    assert "Name an --upstream that wants none" in red(checks)["turn"], "no login of ours would be sent to it"
+    assert "Name an --upstream that needs no login" in red(checks)["turn"], "no login of ours would be sent to it"
 
 
 async def test_a_wrong_model_shows_in_the_turn(
@@ -351,7 +351,7 @@ def test_without_a_home_the_system_is_asked_for_one_and_else_it_is_said() -> Non
     nobody = "import pwd\npwd.getpwuid = lambda uid: (_ for _ in ()).throw(KeyError(uid))"
     done = run("doctor", environment=environment, before=nobody)
     assert done.returncode == 2
-    assert done.stderr == "tagcall: There is no home folder to put ~/.local/share into: set HOME.\n"
+    assert done.stderr == "tagcall: ~/.local/share needs your home folder, and there is none: set HOME.\n"
 
 
 def test_a_home_that_cannot_be_written_is_told_even_with_the_store_in_memory(tmp_path: Path, codex: str) -> None:

@@ -17,28 +17,28 @@ from proxy.settings import SETTINGS
 
 WRONG = [
     # What was typed, and how the sentence begins and ends.
-    ("--port 1 serve", "Begin with a command", "names all."),
+    ("--port 1 serve", "Begin with a command", "lists all commands."),
     ("serv", "'serv' is unknown", ": did you mean serve?"),
-    ("xyz", "'xyz' is none of serve, login,", ", eval."),
+    ("xyz", "'xyz' is not one of serve, login,", ", eval."),
     ("serve --prot 1", "`tagcall serve` takes no --prot", ": did you mean --port?"),
     ("serve --zzz=1", "`tagcall serve` takes no --zzz: see", "serve --help`."),
     ("serve there", "`tagcall serve` takes no there: see", "serve --help`."),
-    ("serve --port", "--port needs a value", "serve --help` tells what it takes."),
-    ("serve --loop-guard=on", "--loop-guard takes no value", "serve --help` tells what it takes."),
+    ("serve --port", "--port needs a value", "serve --help` lists what it takes."),
+    ("serve --loop-guard=on", "--loop-guard takes no value", "serve --help` lists what it takes."),
     ("serve --co x", "`tagcall serve` takes no --co", "serve --help`."),
     ("serve --log-level loud", "--log-level must be one of debug, info,", ", not 'loud'."),
     ("login --device-auth", "`tagcall login` takes no --device-auth: see", "login --help`."),
     ("doctor --no-trun", "`tagcall doctor` takes no --no-trun", ": did you mean --no-turn?"),
-    ("setup --plugin", "--plugin needs a value", "setup --help` tells what it takes."),
+    ("setup --plugin", "--plugin needs a value", "setup --help` lists what it takes."),
     ("settings --zzz", "`tagcall settings` takes no --zzz", "settings --help`."),
-    ("record", "DIR is missing", "record --help` tells what it takes."),
-    ("replay --jobs 0 DIR", "--jobs: '0' is not a number from 1 on", "replay --help` tells what it takes."),
+    ("record", "DIR is missing", "record --help` lists what it takes."),
+    ("replay --jobs 0 DIR", "--jobs: '0' is not a number of 1 or more", "replay --help` lists what it takes."),
     ("demo fast", "`tagcall demo` takes no fast", "demo --help`."),
-    ("log --port", "--port needs a value", "log --help` tells what it takes."),
-    ("service", "install|status|remove is missing", "service --help` tells what it takes."),
+    ("log --port", "--port needs a value", "log --help` lists what it takes."),
+    ("service", "install|status|remove is missing", "service --help` lists what it takes."),
     ("service instal", "'instal' is unknown", ": did you mean install?"),
     ("service install -- --prot 1", "`tagcall serve` takes no --prot", ": did you mean --port?"),
-    ("eval --half third", "'third' is none of tuning, confirmation", "."),
+    ("eval --half third", "'third' is not one of tuning, confirmation", "."),
 ]
 
 

@@ -107,7 +107,7 @@ def test_a_port_in_use_is_one_sentence_and_starts_nothing() -> None:
     [
         (["serve", "--backend", "magic"], "--backend magic is unknown"),
         (["serve", "--backend", "replay:"], "is unknown"),
-        (["serve", "--backend", "replay:/nowhere/at/all"], "is no folder of fixtures"),
+        (["serve", "--backend", "replay:/nowhere/at/all"], "is not a folder of fixtures"),
         (["serve", "--codex", "/nowhere/codex"], "is not a program that can be started"),
         (["serve", "--host", "0.0.0.0"], "set a key"),
         (
@@ -196,8 +196,8 @@ def test_of_a_port_that_is_another_at_each_start_no_address_is_told() -> None:
     done = run("doctor", "--backend", f"replay:{FIXTURES}", "--port", "0")
     assert done.returncode == 0, done.stdout + done.stderr
     assert ":0/" not in done.stdout
-    assert "the address is another one at each start" in done.stdout
-    assert "that the server has said" in run("log", "--port", "0").stderr
+    assert "the address changes at each start" in done.stdout
+    assert "that the server printed" in run("log", "--port", "0").stderr
 
 
 async def test_doctor_knows_a_running_tagcall_by_its_answer() -> None:
@@ -230,12 +230,12 @@ async def test_behind_a_path_of_a_proxy_all_that_is_printed_has_it() -> None:
         output, errors = stopped(child)
     assert '"model": "m"' in turn
     for printed in (output, doctor.stdout, setup.stdout):
-        assert f"Through the proxy: its own address with /llm/v1, in place of {url}" in printed
+        assert f"Through the proxy: the proxy's address with /llm/v1, in place of {url}" in printed
     assert f"What happens: {url.removesuffix('v1')}\n" in output
     assert "already running" in doctor.stdout
     assert "/llm/v1/chat/completions" in setup.stdout
     for printed in (errors, doctor.stdout):
-        assert "any key is accepted, of everybody that a proxy lets in" in printed
+        assert "any key is accepted, from everybody whom the proxy lets in" in printed
         assert "Set one with --api-key or --api-key-file." in printed
 
 

@@ -23,7 +23,7 @@ FIXTURES = Path(__file__).parents[3] / "fixtures"
 @pytest.mark.parametrize(
     ("habits", "mode", "good", "said"),
     [
-        ({}, "auto", True, "no model has shown yet if it writes it"),
+        ({}, "auto", True, "no model has shown yet if it writes the key"),
         ({"a": KeyHabit.WRITES, "b": KeyHabit.WRITES}, "auto", True, "is written by a, b"),
         ({"a": KeyHabit.WRITES, "b": KeyHabit.NEVER}, "auto", None, "was never written by b"),
         ({"b": KeyHabit.NEVER}, "required", True, "is required"),
@@ -47,10 +47,10 @@ def test_doctor_forgets_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[st
     file = habits_file(settings.call_key_secret)
     write_habits(file, [("one", "a", Known(KeyHabit.NEVER)), ("one", "b", Known(KeyHabit.WRITES))])
     assert forget_model(settings, "a") == 0
-    assert "Forgotten whether a writes the key" in capsys.readouterr().out
+    assert "Forgot whether a writes the call key" in capsys.readouterr().out
     assert read_habits(file) == [("one", "b", Known(KeyHabit.WRITES))]
     assert forget_model(settings, "a") == 0
-    assert capsys.readouterr().out == "Nothing is known of a.\n"
+    assert capsys.readouterr().out == "tagcall has learnt nothing about a.\n"
 
 
 def quota(limit: str, used: int) -> Quota:

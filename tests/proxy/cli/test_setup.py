@@ -106,7 +106,7 @@ def test_what_is_red_ends_it_with_its_next_step() -> None:
     done = run("setup", "--backend", "http://127.0.0.1:9/v1", "--port", "0")
     assert done.returncode == 1
     assert "Start the model server" in done.stdout
-    assert "Mend what is red, then run" in done.stdout
+    assert "Mend each line with `no`, then run" in done.stdout
 
 
 @pytest.mark.parametrize(

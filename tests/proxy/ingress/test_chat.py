@@ -302,4 +302,4 @@ async def test_a_regular_expression_that_nothing_can_be_held_to_is_told() -> Non
     async with client("Hello.") as (session, url):
         async with session.post(f"{url}/responses", json={"model": "m", "input": "hi", "tools": [tool]}) as response:
             assert response.status == 200
-            assert "not checked, is the regular expression of: cut" in response.headers["x-tagcall-warning"]
+            assert "nothing checks them: cut" in response.headers["x-tagcall-warning"]

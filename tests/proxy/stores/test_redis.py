@@ -133,7 +133,7 @@ async def test_a_server_that_wants_tls_is_told_at_the_start() -> None:
     "url", ["redis://localhost:port", "redis://:sec/ret@localhost", "redis://localhost?secret=1", "redis://:[secret@h"]
 )
 def test_a_url_that_is_none_is_told_without_its_password(url: str) -> None:
-    with pytest.raises(UsageError, match="no Redis URL") as caught:
+    with pytest.raises(UsageError, match="not a Redis URL") as caught:
         make_store(url)
     assert "sec" not in str(caught.value)
 

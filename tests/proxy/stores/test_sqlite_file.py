@@ -65,7 +65,7 @@ def test_a_file_whose_process_was_killed_is_ours_and_whole(tmp_path: Path) -> No
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "diary.txt"
     path.write_bytes(content)
-    with pytest.raises(UsageError, match="is no store of tagcall"):
+    with pytest.raises(UsageError, match="is not a store of tagcall"):
         prepare(path)
     assert path.read_bytes() == content
 

@@ -169,7 +169,7 @@ def test_what_is_no_image_is_told_what_one_would_be(part: JsonObject, message: s
         ({"file_url": "https://x/y.txt"}, f"Remote files are not fetched: {INSTEAD}"),
         (
             {"file_data": data_url(b"a\0b")},
-            f"Only PDFs and files of UTF-8 text can be shown to this backend: {INSTEAD}",
+            f"This backend can only be shown PDFs and files of UTF-8 text: {INSTEAD}",
         ),
         ({"file_data": "data:text/plain;base64,aGk=,"}, FILE_WANTED),
         ({"file_data": "text/plain;base64,aGk="}, FILE_WANTED),

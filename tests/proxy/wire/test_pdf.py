@@ -24,9 +24,9 @@ def test_pages_have_an_empty_line_between_them() -> None:
 @pytest.mark.parametrize(
     ("bound", "value", "problem"),
     [
-        ("MOST_PAGES", 1, "has 2 pages, more than the 1 that are read"),
-        ("MOST_CHARACTERS", 5, "more text than the 5 characters"),
-        ("MOST_DRAWN", 50, "More is drawn on the pages"),
+        ("MOST_PAGES", 1, "has 2 pages; at most 1 are read"),
+        ("MOST_CHARACTERS", 5, "more than 5 characters of text"),
+        ("MOST_DRAWN", 50, "hold more than 50 bytes"),
     ],
 )
 def test_what_is_over_a_bound_is_refused(monkeypatch: pytest.MonkeyPatch, bound: str, value: int, problem: str) -> None:

@@ -197,7 +197,7 @@ async def test_a_page_is_no_answer(aiohttp_server: AiohttpServer) -> None:
 
     async with serving(aiohttp_server, page) as backend:
         with pytest.raises(
-            BackendError, match="answers what is no JSON: give --backend the address of a Chat Completions server"
+            BackendError, match="answers without JSON: give --backend the whole address of a Chat Completions server"
         ) as caught:
             await read_turn(backend, prompt())
     assert caught.value.code == "backend_error"

@@ -108,9 +108,10 @@ def test_a_sentence_says_whose_words_it_repeats() -> None:
     assert error.message == "The server says: bo om"
 
 
-ADDRESS = "give --backend the address of a Chat Completions server, its path included"
+ADDRESS = "give --backend the whole address of a Chat Completions server"
 PLAIN = {
-    200: ADDRESS, 404: ADDRESS, 405: ADDRESS, 500: ADDRESS, 401: "--backend-key-file", 302: "its clients elsewhere",
+    200: ADDRESS, 404: ADDRESS, 405: ADDRESS, 500: ADDRESS, 401: "--backend-key-file",
+    302: "its clients to another address",
     502: "answers 502.", 429: "answers 429.",
 }  # fmt: skip
 
@@ -125,7 +126,7 @@ def test_what_is_no_json_is_not_repeated(status: int, words: str, body: bytes) -
 
 
 def test_a_redirect_is_none_even_if_it_says_so_in_json() -> None:
-    assert "elsewhere" in failure(read_rejection(307, b'{"error": "moved"}'), "The server").message
+    assert "redirects" in failure(read_rejection(307, b'{"error": "moved"}'), "The server").message
 
 
 @pytest.mark.parametrize(

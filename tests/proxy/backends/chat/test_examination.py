@@ -66,11 +66,13 @@ async def test_a_server_that_calls_tools_itself_is_told_honestly(aiohttp_server:
 async def test_one_that_refuses_tools_is_what_tagcall_is_for(aiohttp_server: AiohttpServer) -> None:
     found = await examine(aiohttp_server, tools="registry.ollama.ai/library/m does not support tools")
     assert found["tools"].good is True
-    assert "m takes none here, which is what tagcall is for" in found["tools"].said
+    assert "m takes no tools here, and tagcall is for just that" in found["tools"].said
 
 
 async def test_one_that_takes_tools_and_makes_no_call_is_told_so(aiohttp_server: AiohttpServer) -> None:
-    assert (await examine(aiohttp_server))["tools"].said == "the server takes tools, but made no call of what m wrote"
+    assert (await examine(aiohttp_server))[
+        "tools"
+    ].said == "the server takes tools, but made no call out of the words of m"
 
 
 @pytest.mark.parametrize("held", [True, False])
@@ -84,16 +86,16 @@ async def test_thoughts_are_no_answer_to_that(aiohttp_server: AiohttpServer) -> 
     assert (await examine(aiohttp_server, held="<think>\nHm.\n</think>\n\nWORD"))["schema"].good is True
     for thoughts in ("", "<think>\nHm."):
         finding = (await examine(aiohttp_server, held=thoughts))["schema"]
-        assert finding.said == "m said nothing yet: whether it is held to a JSON schema is not known"
+        assert finding.said == "m said nothing yet, so nobody knows if the server holds it to a JSON schema"
 
 
 CONTEXTS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "llama.cpp": ({"meta": {"n_ctx": 2048, "n_ctx_train": 32768}}, {}, "2,048 tokens, which tools and notes fill soon"),
+    "llama.cpp": ({"meta": {"n_ctx": 2048, "n_ctx_train": 32768}}, {}, "2,048 tokens; tools and notes fill that soon"),
     "vLLM": ({"max_model_len": 16384}, {}, "16,384 tokens"),
     "OpenRouter": ({"context_length": 200_000}, {}, "200,000 tokens"),
-    "Ollama": ({}, OLLAMA, "4,096 tokens, which tools and notes fill soon"),
+    "Ollama": ({}, OLLAMA, "4,096 tokens; tools and notes fill that soon"),
     "LM Studio": ({}, LM_STUDIO, "8,192 tokens"),
-    "another": ({}, {}, "the server does not tell how much it reads"),
+    "another": ({}, {}, "the server does not tell the size of its context"),
 }
 
 

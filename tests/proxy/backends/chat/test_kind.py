@@ -53,10 +53,10 @@ def test_the_local_servers_are_kinds_and_have_a_section(name: str) -> None:
     ("backend", "words"),
     [
         ("http://me:secret@host/v1", "give the key with --backend-key-file"),
-        ("http://host/v1?key=secret", "is no address"),
-        ("http://?", "is no address"),
-        ("http://127.0.0.1:80800/v1", "is no address"),
-        ("http://[::1/v1", "is no address"),
+        ("http://host/v1?key=secret", "is not an address"),
+        ("http://?", "is not an address"),
+        ("http://127.0.0.1:80800/v1", "is not an address"),
+        ("http://[::1/v1", "is not an address"),
     ],
 )
 def test_what_is_no_address_is_told_so(backend: str, words: str) -> None:

@@ -61,7 +61,7 @@ def test_a_program_without_a_schema_says_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["commandExecution", "agentMessage"])
 def test_what_acts_or_answers_cannot_be_allowed(kind: str) -> None:
     assert "aside" in allowed_items(["aside"])
-    with pytest.raises(UsageError, match=f"--allow-item {kind} cannot be"):
+    with pytest.raises(UsageError, match=f"--allow-item {kind} is refused"):
         allowed_items(["aside", kind])
 
 

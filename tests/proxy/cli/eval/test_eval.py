@@ -347,10 +347,10 @@ async def test_a_real_backend_is_asked_whatever_its_kind(
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        (["--every", "0"], "'0' is not a number from 1 on"),
-        (["--half", "third"], "'third' is none of tuning, confirmation."),
-        (["--category", "all"], "'all' is none of single, parallel, "),
-        (["--without", "rounds"], "'rounds' is no rule for models: there are header, own_line, "),
+        (["--every", "0"], "'0' is not a number of 1 or more"),
+        (["--half", "third"], "'third' is not one of tuning, confirmation."),
+        (["--category", "all"], "'all' is not one of single, parallel, "),
+        (["--without", "rounds"], "'rounds' is not a rule for models. The rules are header, own_line, "),
         (
             ["--without", "echo"],
             "The profile frontier has no rule 'echo': there are header, own_line, ",

@@ -22,5 +22,5 @@ def test_they_become_options() -> None:
 def test_what_is_no_pattern_is_one_sentence() -> None:
     parser = argparse.ArgumentParser()
     add_record_flags(parser)
-    with pytest.raises(UsageError, match=r"--redact \( is no regular expression: missing \)"):
+    with pytest.raises(UsageError, match=r"--redact \( is not a regular expression: missing \)"):
         record_options(vars(parser.parse_args(["there", "--redact", "("])))

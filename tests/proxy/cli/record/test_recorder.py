@@ -231,9 +231,7 @@ async def test_what_cannot_be_asked_again_is_not_written(
         await server.ask("/v1/responses", RESPONSES | {"conversation": conversation.body["id"]})
         await server.ask("/v1/responses", {"model": "m", "input": 1})
     assert not folder.exists()
-    assert (
-        capsys.readouterr().err == "not recorded: it belongs to what is stored here, so it could not be asked again.\n"
-    )
+    assert capsys.readouterr().err == "not recorded: it depends on stored responses, so it could not be asked again.\n"
 
 
 @pytest.mark.parametrize("profile", PROFILES)

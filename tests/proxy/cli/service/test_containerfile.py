@@ -66,4 +66,5 @@ def test_it_builds_from_all_that_a_wheel_is_made_of() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert {Path(path).parts[0] for path in wheel["only-include"]} <= copied
-    assert {"pyproject.toml", project["project"]["readme"], *project["project"]["license-files"]} <= copied
+    hook = Path(project["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"]).parts[0]  # it reads the README
+    assert {"pyproject.toml", "README.md", hook, *project["project"]["license-files"]} <= copied

@@ -52,7 +52,10 @@ def test_what_is_installed_is_written_and_shown_and_not_started(
     assert str(file) in printed
     assert "8788" in printed
     assert "my notes=gpt-5.5" in printed
-    assert 'Nothing runs yet. `tagcall service install --start -- --port 8788 --alias "my notes=gpt-5.5"`' in printed
+    assert (
+        'Nothing runs yet. Start it with `tagcall service install --start -- --port 8788 --alias "my notes=gpt-5.5"`'
+        in printed
+    )
     assert not calls.exists()
 
 
@@ -120,7 +123,7 @@ def test_a_system_that_does_not_start_it_is_told_of(calls: Path, capsys: pytest.
             program.write_text("#!/bin/sh\nexit 3\n", "utf-8")
     assert main(["service", "install", "--start"]) == 3
     told = capsys.readouterr()
-    assert told.err.endswith(" failed: the service is written, and does not run yet.\n")
+    assert told.err.endswith(" failed: the service is written, but does not run yet.\n")
     assert "It runs" not in told.out
 
 
@@ -131,7 +134,7 @@ def test_a_system_without_its_command_is_told(
         (calls.parent / "bin" / name).unlink(missing_ok=True)
     monkeypatch.setenv("PATH", str(calls.parent / "bin"))
     assert main(["service", "install", "--start"]) == 2
-    assert "is not here" in capsys.readouterr().err
+    assert "is missing" in capsys.readouterr().err
 
 
 def test_the_command_is_found_again_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,7 +167,7 @@ async def test_the_test_question_is_a_whole_tool_loop() -> None:
     ("error", "remedy"),
     [
         (BackendError("The quota is used up.", status=429, code="insufficient_quota"), "Wait until the quota"),
-        (BackendError("codex is not logged in.", status=502, code="backend_auth"), "Log in anew"),
+        (BackendError("codex is not logged in.", status=502, code="backend_auth"), "Log in again"),
     ],
 )
 async def test_a_test_question_that_fails_says_what_to_do(error: BackendError, remedy: str) -> None:

@@ -94,7 +94,7 @@ URL = {"type": "url", "url": "https://example.com/a"}
 FILE = {"type": "file", "file_id": "file_1"}
 IMAGES = "Remote and uploaded images are not fetched: send them with a source of type 'base64'."
 DOCUMENTS = "Remote and uploaded documents are not fetched: send them with a source of type 'base64' or 'text'."
-BINARY = "Only PDFs and files of UTF-8 text can be shown to this backend: send the text of the document."
+BINARY = "This backend can only be shown PDFs and files of UTF-8 text: send the text of the document."
 
 
 @pytest.mark.parametrize(

@@ -244,7 +244,7 @@ def test_what_has_no_effect_is_held_to_its_bounds(name: str, good: list[Any], ba
             "Audio is not available here: leave 'audio' and the modality 'audio' out.",
         ),
         ({"audio": {}}, "audio", "Audio is not available here: leave 'audio' and the modality 'audio' out."),
-        ({"logit_bias": {"the": 1}}, "logit_bias", "Invalid 'logit_bias': 'the' is no token id."),
+        ({"logit_bias": {"the": 1}}, "logit_bias", "Invalid 'logit_bias': 'the' is not a token id."),
         ({"logit_bias": {"1": 101}}, "logit_bias.1",
          "Invalid 'logit_bias.1': decimal above maximum value. Expected a value <= 100, but got 101 instead."),
         ({"logit_bias": {"1": -101}}, "logit_bias.1",

@@ -39,7 +39,8 @@ def test_steering_gives_its_input_back() -> None:
         "error": {
             "type": "invalid_request_error",
             "code": "steering_not_supported",
-            "message": "Responses cannot be steered here: send the input with 'response.create' when this one is over.",
+            "message": "A running response cannot be steered here: "
+            "send the input with 'response.create' when it is over.",
         },
         "steer": {"previous_response_id": "resp_1", "input": [{"role": "user"}]},
     }
