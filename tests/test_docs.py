@@ -196,11 +196,7 @@ def test_the_readme_shows_the_commands_of_a_first_day_and_is_short() -> None:
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Pages that each reader of their subject finds from the page of that subject.
 UNDER_ANOTHER = {"howto/obsidian"}
-# Pages that people read from top to bottom, and how many words a sentence may have there.
-READ_THROUGH = [
-    ROOT / "README.md", ROOT / "docs" / "README.md", ROOT / "docs" / "how-a-turn-works.md",
-    *sorted((ROOT / "docs" / "howto").rglob("*.md")),
-]  # fmt: skip
+# Words.
 LONGEST_SENTENCE = 35
 
 
@@ -219,7 +215,7 @@ def sentences(text: str) -> Iterator[str]:
     return iter(re.split(r"(?<=[.!?:;])\s+|\n\n+|\n *[-*] |\n *\d+\. ", prose))
 
 
-@pytest.mark.parametrize("path", READ_THROUGH, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_sentence_is_too_long_to_be_read_once(path: Path) -> None:
     assert [said for said in sentences(path.read_text("utf-8")) if len(said.split()) > LONGEST_SENTENCE] == []
 
