@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
 from .json_scan import after_space
 
-# What a text is made of, as far as its brackets and members go: a colon outside of strings makes a member.
-_MARK = re.compile(r'(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^"{}\[\],:])*+([{}\[\],:])', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAY_BE_HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
@@ -36,17 +33,17 @@ def _refuse_constant(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_int=_Verbatim, parse_float=_Verbatim, parse_constant=_refuse_constant)
-
-
 def _distinct(pairs: list[tuple[str, object]]) -> list[tuple[str, object]]:
     if len(dict(pairs)) < len(pairs):
         raise ValueError("a key stands twice")
     return pairs
 
 
-_DISTINCT = json.JSONDecoder(
-    parse_int=_Verbatim, parse_float=_Verbatim, parse_constant=_refuse_constant, object_pairs_hook=_distinct
+_DECODER, _DISTINCT, _PAIRS = (
+    json.JSONDecoder(
+        parse_int=_Verbatim, parse_float=_Verbatim, parse_constant=_refuse_constant, object_pairs_hook=hook
+    )
+    for hook in (None, _distinct, tuple)
 )
 
 
@@ -109,35 +106,18 @@ def without_member(text: str, key: str) -> str:
     return edited(text, lambda name, value: None if name == key else value)
 
 
-@dataclass(slots=True)
-class NestedObject:
-    """An object that is the value of a member of another one; `followed` by one more member of that."""
-
-    members: int = 0
-    followed: bool = False
-
-
-def nested_objects(text: str) -> list[NestedObject]:
-    """Those in a well-formed JSON object or array, in the order in which they begin."""
-    found: list[NestedObject] = []
-    # What is open, as its bracket and, where it is such an object, that; and what has just ended.
-    open_: list[tuple[str, NestedObject | None]] = []
-    ended: NestedObject | None = None
-    for mark in _MARK.findall(text):
-        if mark in "{[":
-            nested = NestedObject() if mark == "{" and open_ and open_[-1][0] == "{" else None
-            if nested:
-                found.append(nested)
-            open_.append((mark, nested))
-            ended = None
-        elif mark in "}]":
-            ended = open_.pop()[1]
-        elif mark == ",":
-            if ended:
-                ended.followed = True
-        elif open_ and (nested := open_[-1][1]):
-            nested.members += 1
-    return found
+def nested_objects(text: str) -> Iterator[tuple[int, bool]]:
+    """Of each object in well-formed JSON text that is the value of a member: its members, and whether one more follows."""
+    todo: list[object] = [_PAIRS.decode(text)]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, tuple):
+            for place, (_, inner) in enumerate(value, 1):
+                todo.append(inner)
+                if isinstance(inner, tuple):
+                    yield len(inner), place < len(value)
+        elif isinstance(value, list):
+            todo += value
 
 
 def _values(text: str, *, keyed: bool) -> list[tuple[int, int]]:

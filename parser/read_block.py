@@ -264,9 +264,9 @@ def _check_brackets(text: str, call: Call, *, spare: bool) -> None:
     if not {Rule.MISSING_CLOSERS, Rule.EXTRA_CLOSERS} & set(call.rules):
         return
     # A brace too many may be one behind which an object goes on; one too few may have stood before any comma.
-    arguments = nested_objects(call.arguments)
-    if any(nested.followed for nested in (*arguments, *nested_objects(text)) if spare) or (
-        Rule.MISSING_CLOSERS in call.rules and any(nested.members > 1 for nested in arguments)
+    arguments = [*nested_objects(call.arguments)]
+    if (spare and any(followed for _, followed in (*arguments, *nested_objects(text)))) or (
+        Rule.MISSING_CLOSERS in call.rules and any(members > 1 for members, _ in arguments)
     ):
         raise UnreadableError("a bracket too many or too few")
     # In `{"name": "r", "arguments": {}, "p": 1}}` one brace is too many, and `p` was meant to stand inside.

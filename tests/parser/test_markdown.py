@@ -52,7 +52,9 @@ def test_every_cut_in_two_is_as_good_as_none(text: str) -> None:
     ("text", "blank"), [("", True), ("a\n", True), ("a\n \t", True), ("a", False), ("\n `", False)]
 )
 def test_a_line_is_blank_until_something_stands_on_it(text: str, blank: bool) -> None:
-    assert state_after(text).blank is blank
+    state = state_after(text)
+    state.end_run()
+    assert state.blank is blank
 
 
 @given(st.lists(st.sampled_from(["`", "``", "```", "~~~", "\n", " ", "a", "é", "\r", "\x1f", "-", "1", ". ", "> "])))
@@ -69,7 +71,7 @@ def test_lines_without_marks_are_read_as_well_at_once_as_one_by_one(before: str,
     at_once, one_by_one = state_after(before, text, after), state_after(before, *text, after)
     assert (quotes(at_once), at_once.blank) == (quotes(one_by_one), one_by_one.blank)
     assert at_once.has_words == one_by_one.has_words
-    # Beside a backtick that changes nothing, the short way is not taken.
+    # Beside a backtick that changes nothing, no line is passed over.
     assert quotes(state_after(before, text + "\n")) == quotes(state_after(f"{before}{text}\n``\n"))
 
 
