@@ -35,8 +35,13 @@ _TAG = re.compile(f"(?P<close>{CLOSE.pattern})|{OPEN.pattern}", re.IGNORECASE)
 _FENCE = re.compile(r"(?:`{3,}|~{3,})[\w-]*[ \t\r\n]*")
 _FENCE_BEGUN = re.compile(beginnings(_FENCE.pattern))
 
-_OUTSIDE = re.compile(r"[\"'<\\]")
-_INSIDE = {'"': re.compile(r'["\\<]'), "'": re.compile(r"['\\<]")}
+# What counts outside of strings, and in one, by its first character.
+_MARKS = {"": re.compile(r"[\"'<\\]"), '"': re.compile(r'["<\\]'), "'": re.compile(r"['<\\]")}
+_TOKEN = re.compile(
+    rf"(?P<close>{CLOSE.pattern})|(?P<behind>{CLOSE_BEHIND.pattern})|(?P<open>{OPEN.pattern})|(?P<escape>\\[\s\S])"
+    rf"|(?P<begun>\\\Z|{CLOSE_BEHIND_BEGUN.pattern}|{OPEN_BEGUN.pattern})",
+    re.IGNORECASE,
+)
 # An apostrophe opens a string only where a key or a value may start, that of a keyword too: in a remark behind the
 # JSON stands `don't`.
 _BEFORE_STRING = frozenset("{[,:=")
@@ -168,77 +173,65 @@ class BlockEnd:
     def feed(self, text: str) -> End | None:
         text, self._tail = self._tail + text, ""
         pos = 0
-        while pos < len(text) and not self._tail:
-            end = self._inside(text, pos) if self._quote else self._outside(text, pos)
-            if isinstance(end, End):
+        while mark := _MARKS[self._quote].search(text, pos):
+            self._pass(text[pos : mark.start()])
+            pos = mark.start()
+            token = _TOKEN.match(text, pos)
+            if token is None:
+                self._pass_quote(mark[0])
+                pos += 1
+            elif token.lastgroup == "begun":
+                break
+            elif self._quote:
+                pos = self._inside(token)
+            elif isinstance(end := self._outside(token), End):
                 return end
-            pos = end
+            else:
+                pos = end
+        else:
+            self._pass(text[pos:])
+            pos = len(text)
         self._offset += pos
         self._tail = text[pos:]
         return None
 
-    # Each gives where to go on. If it leaves something in `_tail`, what stands there is not whole yet.
+    def _pass(self, text: str) -> None:
+        if not self._quote:
+            self._before = text.rstrip(BLANKS)[-1:] or self._before
 
-    def _outside(self, text: str, pos: int) -> End | int:
-        found = _OUTSIDE.search(text, pos)
-        at = found.start() if found else len(text)
-        self._before = text[pos:at].rstrip(BLANKS)[-1:] or self._before
-        if found is None:
-            return at
-        char = text[at]
-        if char == "\\":
-            # JSON that is escaped as a whole: its quotes are none of those that end with a plain one.
-            if at + 1 == len(text):
-                self._tail = char
-                return at
-            # Taken for strings they would hide the close tag of the block.
-            return at + 2 if text[at + 1] in "\"'\\" else at + 1
-        if char != "<":
-            if not self._markup and (char == '"' or self._before in _BEFORE_STRING):
-                self._quote = char
-            return at + 1
+    def _pass_quote(self, char: str) -> None:
+        """Pass a quote, or a `<` that begins nothing."""
+        if self._quote:
+            if char == self._quote:
+                self._quote, self._before = "", char
+        elif not self._markup and (char == '"' or (char == "'" and self._before in _BEFORE_STRING)):
+            self._quote = char
+
+    # Each gives where to go on.
+
+    def _outside(self, token: re.Match[str]) -> End | int:
+        kind, start, end = token.lastgroup, *token.span()
+        if kind == "escape":
+            # JSON that is escaped as a whole: its quotes are none of those that end with a plain one. Taken for strings
+            # they would hide the close tag of the block.
+            return end if token[0][1] in "\"'\\" else start + 1
         # Escaped as in a string it is one only where a value has ended: the block may be a string without its quotes.
-        behind = self._before in _AFTER_VALUE
-        if close := (CLOSE_BEHIND if behind else CLOSE).match(text, at):
-            # That of a block inside of a value, which has no quotes round it in markup.
-            if self._depth:
-                self._depth -= 1
-                return close.end()
-            return End(self._offset + at, self._offset + close.end(), closed=True)
-        if opener := OPEN.match(text, at):
-            # Elements have an end of their own, so a block in between is part of a value. JSON has it in quotes.
-            if self._markup:
-                self._depth += 1
-                return opener.end()
-            return End(self._offset + at, self._offset + at, closed=False)
-        if (CLOSE_BEHIND_BEGUN if behind else CLOSE_BEGUN).match(text, at) or OPEN_BEGUN.match(text, at):
-            self._tail = text[at:]
-            return at
-        return at + 1
+        if kind == "behind" and self._before not in _AFTER_VALUE:
+            return start + 1
+        closed = kind != "open"
+        # Elements have an end of their own, so a block in between is part of a value, without quotes round it. JSON has
+        # it in quotes.
+        if self._depth if closed else self._markup:
+            self._depth += -1 if closed else 1
+            return end
+        return End(self._offset + start, self._offset + (end if closed else start), closed)
 
-    def _inside(self, text: str, pos: int) -> int:
-        found = _INSIDE[self._quote].search(text, pos)
-        if found is None:
-            return len(text)
-        at = found.start()
-        char = text[at]
-        if char == self._quote:
-            self._quote, self._before = "", char
-        elif char == "\\":
-            if at + 1 == len(text):
-                self._tail = char
-                return at
-            return at + 2
-        elif close := CLOSE.match(text, at):
+    def _inside(self, token: re.Match[str]) -> int:
+        if token.lastgroup == "close":
             # The first one only: if the quotes mean nothing, it is there that the block ended, and what follows is
             # prose or other blocks.
-            if self.in_string is None:
-                self.in_string = self._offset + close.end()
-            return close.end()
-        elif CLOSE_BEGUN.match(text, at):
-            self._tail = text[at:]
-            return at
-        return at + 1
+            self.in_string = self.in_string or self._offset + token.end()
+        return token.end() if token.lastgroup in ("close", "escape") else token.start() + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ def without_member(text: str, key: str) -> str:
 
 
 def nested_objects(text: str) -> Iterator[tuple[int, bool]]:
-    """Of each object in well-formed JSON text that is the value of a member: its members, and whether one more follows."""
+    """The objects in well-formed JSON that are values of members: how many members each has, and if one follows it."""
     todo: list[object] = [_PAIRS.decode(text)]
     while todo:
         value = todo.pop()
