@@ -139,7 +139,6 @@ def _call_of(value: str) -> Call:
     if (name_key, arguments_key or ARGUMENTS) != (NAME, ARGUMENTS):
         rules.append(Rule.ALIAS_KEYS)
     others = [(key, inner) for key, inner in members if key not in (name_key, arguments_key)]
-    call_id = _id_of(others)
     if arguments is None:
         # `{"name": "r", "path": "a.md"}`: are these its arguments, or were they lost and this is something else?
         if not _is_neutral(others):
@@ -152,8 +151,7 @@ def _call_of(value: str) -> Call:
         if used and used[-1] in _EMPTY and not _is_neutral(others):
             raise UnreadableError("the arguments are empty, and the call has other members")
         rules += used
-    extra = tuple((key, inner) for key, inner in others if not (key in IDS and inner[0] == '"'))
-    return Call(decoded, arguments, call_id, extra, tuple(rules))
+    return Call(decoded, arguments, id_of(others), beside_call(others), tuple(rules))
 
 
 def _nested(nested: list[tuple[str, str]], members: list[tuple[str, str]]) -> Call:
@@ -164,9 +162,8 @@ def _nested(nested: list[tuple[str, str]], members: list[tuple[str, str]]) -> Ca
     if any(folded_key(other) in NAME_ALIASES | ARGUMENTS_ALIASES | NESTINGS for other, _ in others):
         raise UnreadableError("the call has members both inside and outside of another object")
     call = _call_of(value)
-    outer_id = _id_of(others)
-    extra = tuple((other, inner) for other, inner in others if not (other in IDS and inner[0] == '"'))
-    return replace(call, id=call.id or outer_id, extra=call.extra + extra).after([Rule.NESTED_CALL])
+    extra = call.extra + beside_call(others)
+    return replace(call, id=call.id or id_of(others), extra=extra).after([Rule.NESTED_CALL])
 
 
 def _one_of(
@@ -182,12 +179,18 @@ def _one_of(
     return (None, None)
 
 
-def _id_of(members: list[tuple[str, str]]) -> str | None:
-    found = dict(members)
+def id_of(members: Sequence[tuple[str, str]]) -> str | None:
+    """The id of the call. `call_id` wins, wherever it stands: results refer to it, and `id` is the item's own."""
     for key in IDS:
-        if found.get(key, "")[:1] == '"':
-            return decode_string(found[key][1:-1])
+        for other, value in members:
+            if other == key and value[0] == '"':
+                return decode_string(value[1:-1])
     return None
+
+
+def beside_call(members: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Those that are none of its id. Name and arguments are not among `members`."""
+    return tuple([(key, value) for key, value in members if not (key in IDS and value[0] == '"')])
 
 
 def _object_text(value: str) -> tuple[str, list[Rule]]:

@@ -101,15 +101,16 @@ def _reading(prose: Prose, block: Block) -> Generator[list[ParserEvent], str, No
         elif (quotes := block.call.quotes) and block.state == LIVE:
             # The beginning of a member says nothing before it is whole, and most of a short call is such beginnings.
             # What cannot wait is asked for as by `live_call`, but without a pattern, in a third of the time.
-            header = block.call.held + text
+            held = block.call.held
+            header = held + text
             while (
                 len(header) < SHORT and header.count('"') < quotes and not ("{" in text or "}" in text or "<" in text)
             ):
-                block.header = header
+                block.written.header = header
                 text = yield []
                 header += text
-            text = header[len(block.call.held) :]
-            block.header = ""
+            text = header[len(held) :]
+            block.written.header = ""
         events: list[ParserEvent] = []
         if state := block.state:
             text = READERS[state](block, text, events)
@@ -132,7 +133,8 @@ def _after_call(prose: Prose, text: str) -> Generator[list[ParserEvent], str, st
 
 def _telling(block: Block, text: str) -> Generator[list[ParserEvent], str, str]:
     """Tell a string of the arguments. Returns the text that brings more than characters and escapes of it."""
-    tells, told, room = block.tells, block.told.append, block.max_chars - block.size
+    written, tells = block.written, block.call.tells
+    told, room = written.told.append, written.room
     for _ in repeat(None, _MOST_TOLD):
         if not text or len(text) > room:
             break
@@ -142,17 +144,17 @@ def _telling(block: Block, text: str) -> Generator[list[ParserEvent], str, str]:
             if end < len(text):
                 if not ESCAPE_BEGUN.match(text, end):
                     break
-                block.begun = text[end:]
+                written.begun = text[end:]
                 text = text[:end]
                 room -= end
                 told(text)
-                text = block.begun + (yield [text] if text and tells else [])
-                block.begun = ""
+                text = written.begun + (yield [text] if text and tells else [])
+                written.begun = ""
                 continue
         room -= len(text)
         told(text)
         text = yield [text] if tells else []
-    block.join_told()
+    written.join_told(block.call)
     return text
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from parser import CallCompleted, CallMalformed, CallStarted, ParserEvent, Tier
-from parser.block import LIVE, OPENED, PROSE, READERS, Block, State, continuing, events_left
+from parser.block import ENDED, LIVE, OPENED, PROSE, READERS, Block, continuing, events_left
 from parser.call_shape import Call
 from parser.live_call import LiveCall
 from parser.prose import Prose
@@ -82,18 +82,13 @@ def begun(max_chars: int = 1000) -> Block:
 
 
 def test_there_is_a_reader_for_every_state() -> None:
-    assert len(READERS) == len(State)
-
-
-def test_where_no_block_is_open_none_is_read() -> None:
-    with pytest.raises(AssertionError, match="no block is open"):
-        READERS[PROSE](Block(Prose(()), 1000), "x", [])
+    assert len(READERS) == ENDED + 1
 
 
 def test_what_was_told_belongs_to_the_call() -> None:
     block = begun()
-    block.told += ["c", "d"]
-    block.join_told()
+    block.written.told += ["c", "d"]
+    block.written.join_told(block.call)
     events, rest = read(block, '"}}</tool_call> x')
     assert events == [
         '"}',
@@ -105,9 +100,9 @@ def test_what_was_told_belongs_to_the_call() -> None:
 def test_what_was_told_counts_for_the_length() -> None:
     inside = len(BEGUN) - len("<tool_call>") + 1
     block = begun(inside + 3)
-    block.told.append("cd")
-    block.join_told()
-    assert block.max_chars - block.size == 1
+    block.written.told.append("cd")
+    block.written.join_told(block.call)
+    assert block.written.room == 1
     events, rest = read(block, "efg")
     assert events[-1] == CallMalformed(f"more than {inside + 3} characters", f"{BEGUN}bcde", 0)
     assert (rest, block.call.in_string) == ("fg", False)
@@ -116,8 +111,8 @@ def test_what_was_told_counts_for_the_length() -> None:
 @pytest.mark.parametrize("more", ["", "\\", "\\u00"])
 def test_half_an_escape_at_the_end_is_not_lost(more: str) -> None:
     block = begun()
-    block.told.append("c")
-    block.begun = more
+    block.written.told.append("c")
+    block.written.begun = more
     events: list[ParserEvent] = []
     assert block.end(events) == ""
     assert events == [CallMalformed("the call is cut off", f"{BEGUN}bc{more}", 0)]

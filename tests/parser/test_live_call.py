@@ -12,13 +12,11 @@ from parser.live_call import LiveCall
 from tests.parser.reading import cut, merged
 
 
-def follow(text: str, size: int) -> tuple[list[ParserEvent], LiveCall]:
-    """What is reported of a call, given all of it behind its first brace."""
+def follow(text: str, size: int) -> tuple[list[ParserEvent], LiveCall, str | None]:
+    """What is reported of a call, given all of it behind its first brace, and what stands behind it if it is whole."""
     call, events = LiveCall(0), list[ParserEvent]()
-    for piece in cut(text, size):
-        if not call.feed(piece, events):
-            break
-    return merged(events), call
+    rest = next((rest for piece in cut(text, size) if (rest := call.feed(piece, events)) is not None), None)
+    return merged(events), call, rest
 
 
 SIZES = pytest.mark.parametrize("size", [1, 3, 4, 7, 0])
@@ -32,42 +30,40 @@ SIZES = pytest.mark.parametrize("size", [1, 3, 4, 7, 0])
         '"name":"r","arguments":{"p": 1}}',
         ' "name" :\n"r" ,\t"arguments" : {"p": 1} }',
         r'"name": "\u0072", "arguments": {"p": 1}}',
-        '"id": "c", "name": "r", "x": 1, "y": null, "arguments": {"p": 1}}',
-        '"name": "r", "arguments": {"p": 1}, "x": true}',
+        '"id": "c", "x": 1, "y": null, "name": "r", "arguments": {"p": 1}}',
     ],
 )
 def test_the_name_is_told_then_the_arguments(text: str, size: int) -> None:
-    events, call = follow(text, size)
-    call_id = "c" if '"id"' in text else None
-    assert events == [CallStarted(0, "r", call_id), '{"p": 1}']
-    assert call.done
+    events, call, rest = follow(text, size)
+    call_id, extra = ("c", (("x", "1"), ("y", "null"))) if '"id"' in text else (None, ())
+    assert events == [CallStarted(0, "r", call_id, extra), '{"p": 1}']
+    assert rest == ""
     assert "".join(call.arguments) == '{"p": 1}'
 
 
 @pytest.mark.parametrize("key", ["k", "a b", "", "\\u0061"])
 @SIZES
 def test_a_key_in_front_is_told_with_the_name(size: int, key: str) -> None:
-    events, call = follow(f'"key": "{key}", "name": "r", "arguments": {{"p": 1}}}}', size)
+    events, _, rest = follow(f'"key": "{key}", "name": "r", "arguments": {{"p": 1}}}}', size)
     assert events == [CallStarted(0, "r", None, (("key", f'"{key}"'),)), '{"p": 1}']
-    assert call.done
-    assert call.extra == [("key", f'"{key}"')]
+    assert rest == ""
 
 
 @SIZES
 def test_what_follows_the_object_is_left(size: int) -> None:
     text = '"name": "r", "arguments": {}}'
-    _, call = follow(f"{text} and more", size)
-    assert call.done
-    assert " and more".startswith(call.rest)
+    _, _, rest = follow(f"{text} and more", size)
+    assert rest is not None
+    assert " and more".startswith(rest)
 
 
 @SIZES
 def test_other_members_are_kept_as_they_were_written(size: int) -> None:
-    _, call = follow(
-        '"key": "k", "call_id": "c2", "name": "r", "x": "a\\n", "id": "c1", "arguments": {}, "id2": 3}', size
+    _, call, _ = follow(
+        '"key": "k", "call_id": "c2", "x": "a\\n", "id": "c1", "id2": 3, "name": "r", "arguments": {}}', size
     )
-    assert call.id == "c2"
-    assert call.extra == [("key", '"k"'), ("x", r'"a\n"'), ("id2", "3")]
+    extra = (("key", '"k"'), ("x", r'"a\n"'), ("id2", "3"))
+    assert call.started == CallStarted(0, "r", "c2", extra)
 
 
 @SIZES
@@ -84,9 +80,11 @@ def test_other_members_are_kept_as_they_were_written(size: int) -> None:
         '"arguments": {}, "name": "r"}',
         r'"name": "r", "arguments": "{}"}',
         '"x": {}, "name": "r", "arguments": {}}',
-        '"name": "r", "arguments": {}, "x": [1]}',
-        '"name": "r", "x": 01, "arguments": {}}',
-        '"name": "r", "x": 1, "arguments": {}, "x": 1}',
+        '"name": "r", "arguments": {}' + " " * MAX_HELD + "}",
+        '"x": 01, "name": "r", "arguments": {}}',
+        '"x": 1, "x": 1, "name": "r", "arguments": {}}',
+        '"name": "r", "x": 1, "arguments": {}}',
+        '"name": "r", "arguments": {}, "x": 1}',
         r'"n\u0061me": "r", "arguments": {}}',
         r'"name": "r", "argument\u0073": {}}',
         '"name": "r", "arguments": {}, "tool": "r"}',
@@ -103,7 +101,7 @@ def test_other_members_are_kept_as_they_were_written(size: int) -> None:
     ],
 )
 def test_what_has_another_form_breaks_it_off(text: str, size: int) -> None:
-    _, call = follow(text, size)
+    _, call, _ = follow(text, size)
     assert call.broken
     assert not call.in_string
 
@@ -123,7 +121,6 @@ def test_a_call_that_is_only_cut_off_is_not_broken(text: str) -> None:
         call.feed(text, [])
     call.end([])
     assert not call.broken
-    assert not call.done
 
 
 def test_inside_of_a_string_of_the_arguments_it_says_so() -> None:
@@ -137,7 +134,7 @@ def test_inside_of_a_string_of_the_arguments_it_says_so() -> None:
 
 def test_in_other_strings_characters_are_not_simply_told() -> None:
     call = LiveCall(0)
-    call.feed('"name": "r", "x": "', [])
+    call.feed('"x": "', [])
     call.feed("words", [])
     assert not call.in_string
 
@@ -150,8 +147,9 @@ def test_in_other_strings_characters_are_not_simply_told() -> None:
 )
 def test_how_the_text_is_cut_does_not_show(arguments: dict[str, object], name: str, indent: bool, size: int) -> None:
     text = json.dumps({"name": name, "arguments": arguments}, indent=1 if indent else None)[1:]
-    events, call = follow(text, size)
-    assert call.done
+    events, _, rest = follow(text, size)
+    assert rest == ""
     told = "".join(event for event in events if isinstance(event, str))
     assert json.loads(told) == arguments
-    assert (events, call.name) == (follow(text, 0)[0], name)
+    assert events[0] == CallStarted(0, name, None)
+    assert events == follow(text, 0)[0]
