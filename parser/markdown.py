@@ -62,6 +62,10 @@ class CodeState:
         return state
 
     def feed(self, text: str) -> None:
+        if text and "`" not in text and "~" not in text:
+            self.end_run()
+            if not self._in_quotation and (end := text.rfind("\n")) >= 0:
+                text = text[: text.find("\n")] + text[end:]
         *lines, last = text.split("\n")
         for number, line in enumerate(lines):
             # Of whole lines the others say nothing: a fence stays open, a span ends with its line.
@@ -72,7 +76,8 @@ class CodeState:
 
     def _go_on(self, text: str) -> None:
         """`text` goes on with the line."""
-        for piece in _PIECE.findall(text):
+        # A pattern takes its time, and most lines are one piece.
+        for piece in _PIECE.findall(text) if "`" in text or "~" in text else filter(None, (text,)):
             if piece[0] in "`~":
                 if self._run and piece[0] != self._run[0]:
                     self.end_run()

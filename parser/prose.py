@@ -8,7 +8,7 @@ only remembered; `CodeState` reads it in one go when there is a tag, or when the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import cache
 
@@ -19,8 +19,6 @@ from .json_scan import BLANKS
 from .markdown import CodeState
 
 _END = r"\Z"
-_NOTHING = "(?!)"
-_AFTER_LESS_THAN = ("tool_call", *(tag[1:] for tag in THINK_TAGS))
 _TAGS = (
     f"(?P<call>(?i:{OPEN.pattern[1:]}))"
     f"|(?P<think>{'|'.join(tag[1:] for tag in THINK_TAGS)})"
@@ -33,7 +31,10 @@ MAX_UNREAD = 16384
 # Pieces. The same for text that has to be looked at anyway.
 _MOST_UNREAD = 16
 # What ends a thought, and nothing else, counts in it.
-_LESS_THAN = re.compile("<")
+_THOUGHT = {
+    tag: re.compile(f"<(?:(?P<think_end>{close[1:]})|(?P<begun>{beginnings(close[1:])}))")
+    for tag, close in THINK_TAGS.items()
+}
 
 
 class Kind(Enum):
@@ -42,6 +43,7 @@ class Kind(Enum):
     TEXT = ""
     CALL = "call"
     THINK = "think"
+    THINK_END = "think_end"
     BEGUN = "begun"
     RESULT = "result"
     RESULT_BEGUN = "result_begun"
@@ -51,38 +53,30 @@ BEGUN = Kind.BEGUN.value
 KINDS = {kind.value: kind for kind in Kind}
 
 
-# Strategy: the patterns start with the one character that the search can skip to. What follows it is
-# compared with all tags at once, so that nearly every `<` is settled before the first tag is tried.
+# Strategy: the pattern starts with the one or two characters that the search can skip to. What follows is compared with
+# all tags at once, so that nearly every `<` is settled before the first tag is tried.
 
 
 @cache
-def before_calls() -> re.Pattern[str]:
-    """Finds call and think tags; `lastgroup` is the value of a Kind."""
-    return re.compile(f"<{_guard(_AFTER_LESS_THAN)}(?:{_TAGS})")
-
-
-@cache
-def after_calls(result_openers: tuple[str, ...]) -> re.Pattern[str]:
-    """Finds made-up results too. They count at the start of a line only."""
+def tags(result_openers: tuple[str, ...] = ()) -> re.Pattern[str]:
+    """Finds call and think tags, and made-up results; `lastgroup` is the value of a Kind."""
     for opener in result_openers:
         if opener[:1] not in ("<", "[") or len(opener) < 2:
             raise ValueError("the opener of a result starts with < or [ and goes on")
         if OPEN_TAG.startswith(opener.lower()) or opener.lower().startswith(OPEN_TAG):
             raise ValueError("the opener of a result cannot be that of a call")
-    rests = {first: [opener[1:] for opener in result_openers if opener[0] == first] for first in "<["}
-    guards = rf"<{_guard([*_AFTER_LESS_THAN, *rests['<']])}|\[{_guard(rests['['])}"
-    whole = _after_first({first: [re.escape(rest) for rest in rests[first]] for first in rests})
-    begun = _after_first({first: [beginnings(re.escape(rest)) for rest in rests[first]] for first in rests})
-    results = rf"(?P<result>(?i:{whole}))|(?<=<)(?:{_TAGS})|(?P<result_begun>(?i:{begun}))"
-    return re.compile(f"(?:{guards})(?:{results})")
-
-
-def _after_first(patterns: Mapping[str, Sequence[str]]) -> str:
-    return "|".join(rf"(?<=\{first})(?:{'|'.join(rests)})" for first, rests in patterns.items() if rests) or _NOTHING
-
-
-def _guard(literals: Iterable[str]) -> str:
-    return f"(?=(?i:{_any_of(literals)}))"
+    rests: dict[str, list[str]] = {}
+    for literal in (OPEN_TAG[:-1], *THINK_TAGS, *result_openers):
+        rests.setdefault(literal[0], []).append(literal[1:])
+    if not result_openers:
+        return re.compile(f"<(?=(?i:{_any_of(rests['<'])}))(?:{_TAGS})")
+    guards = "|".join(rf"(?<=\{first}){_any_of(literals)}" for first, literals in rests.items())
+    results = [(rf"(?<=\{opener[0]})", re.escape(opener[1:])) for opener in result_openers]
+    whole = "|".join(behind + rest for behind, rest in results)
+    begun = "|".join(behind + beginnings(rest) for behind, rest in results)
+    return re.compile(
+        rf"[<\[](?=(?i:{guards}))(?:(?P<result>(?i:{whole}))|(?<=<)(?:{_TAGS})|(?P<result_begun>(?i:{begun})))"
+    )
 
 
 def _any_of(literals: Iterable[str]) -> str:
@@ -152,7 +146,7 @@ class Segment:
 
 
 # Looking a member up in its class is a Python call on 3.11.
-_TEXT, _CALL, _THINK, _BEGUN, _RESULT, _RESULT_BEGUN = Kind
+_TEXT, _CALL, _THINK, _THINK_END, _BEGUN, _RESULT, _RESULT_BEGUN = Kind
 _ALL_READ = (_TEXT, "")
 
 
@@ -169,8 +163,6 @@ class Prose:
         "_result_openers",
         "_segment",
         "_tags",
-        "_think_close",
-        "_think_seen",
         "after_call",
         "held",
         "passing",
@@ -182,11 +174,9 @@ class Prose:
         self.passing = False
         self.unread: list[str] = []
         self.held = ""  # may be the beginning of a tag
-        self._think_close = ""  # inside of think tags: what ends them
-        self._think_seen = ""  # and the end of what was said, where that may have begun
         self._result_openers = tuple(result_openers)
-        after_calls(self._result_openers)  # refuses what it cannot find, now rather than after a call
-        self._tags = before_calls()
+        tags(self._result_openers)  # refuses what it cannot find, now rather than after a call
+        self._tags = tags()
         self.search = self._tags.search
         self._segment = Segment()
         self._code = CodeState()
@@ -209,16 +199,13 @@ class Prose:
                 return _ALL_READ
         kind = _TEXT
         while text:
-            if self._think_close:
-                text = self._think(text, events)
-                continue
             kind, text = self._prose(text, events)
-            if kind is not _THINK:
+            if kind is not _THINK and kind is not _THINK_END:
                 break
         if text:
             self.passing = False
             return kind, text
-        self.passing = not (self.held or self._think_seen or self._segment.blank)
+        self.passing = not (self.held or self._segment.blank)
         return _ALL_READ
 
     def _prose(self, text: str, events: list[ParserEvent]) -> tuple[Kind, str]:
@@ -233,7 +220,8 @@ class Prose:
             self._catch_up()
             code = self._code
             code.end_run()
-            if not code.quoted and (code.blank or (kind is not _RESULT and kind is not _RESULT_BEGUN)):
+            counts = not code.quoted and (code.blank or (kind is not _RESULT and kind is not _RESULT_BEGUN))
+            if counts or kind is _THINK_END:
                 return self._tag(kind, found, text, events)
             pos += 1
         self._pass(text[unread:])
@@ -261,28 +249,12 @@ class Prose:
             return self._hold(text, found.start(), events)
         at = found.start()
         if kind is _THINK:
-            self._think_close = THINK_TAGS[found.group()]
-            self.search = _LESS_THAN.search
-            at = found.end()
+            self.search, at = _THOUGHT[found.group()].search, found.end()
+        elif kind is _THINK_END:
+            self.search, at = self._tags.search, found.end()
+            self._code = CodeState()  # in there it did not matter
         self._segment.say(text[:at], events)
         return kind, text[at:]
-
-    def _think(self, text: str, events: list[ParserEvent]) -> str:
-        self.unread.clear()  # code does not matter in here
-        close = self._think_close
-        seen = self._think_seen + text
-        at = seen.find(close)
-        if at < 0:
-            tail = seen[-len(close) + 1 :]
-            self._think_seen = tail if "<" in tail else ""
-            self._segment.say(text, events)
-            return ""
-        end = at + len(close) - len(self._think_seen)
-        self._segment.say(text[:end], events)
-        self._think_close = self._think_seen = ""
-        self.search = self._tags.search
-        self._code = CodeState()
-        return text[end:]
 
     def say_open_tag(self, text: str, events: list[ParserEvent]) -> str:
         """Say the open tag at the start of `text`; what follows it is still to be read."""
@@ -320,7 +292,7 @@ class Prose:
         """A call stood here, and a new stretch of text starts. Gives the white space before it."""
         if not self.after_call:
             self.after_call = True
-            self._tags = after_calls(self._result_openers)
+            self._tags = tags(self._result_openers)
             self.search = self._tags.search
         if not self._segment.blank:
             self.unread.clear()

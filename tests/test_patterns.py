@@ -16,7 +16,7 @@ import pytest
 
 from parser import HELD_ANSWERS, openers
 from parser.foreign import _begun, _opening
-from parser.prose import after_calls, before_calls
+from parser.prose import tags
 from proxy.turn.filters.masking import _begins
 
 from .support.adversaries import Adversary, adversaries
@@ -36,7 +36,6 @@ AT_A_PLACE = {"ENDS_ANYWHERE", "ENDS_ELEMENT", "ENDS_KEY", "ENDS_MEMBER", "_ATOM
 
 # Patterns that never meet such a text.
 OUT_OF_REACH = {
-    "parser.json_text._MARK[0]": "reads well-formed JSON alone",
     "prompts.escape._JSON_STRING[0]": "reads well-formed JSON alone",
     "proxy.schema.patterns._TOKEN[0]": "reads no pattern that is longer than `LONGEST`",
     "proxy.schema.patterns._TOKEN_IN_CLASS[0]": "reads no pattern that is longer than `LONGEST`",
@@ -48,8 +47,7 @@ MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
     ("parser/foreign.py", "_opening"): lambda: [_opening()],
     ("parser/openers.py", "_begun"): lambda: [openers._begun(opener.pattern) for opener in HELD_ANSWERS],
     ("parser/openers.py", "_opening"): lambda: [openers._opening(opener.pattern) for opener in HELD_ANSWERS],
-    ("parser/prose.py", "before_calls"): lambda: [before_calls()],
-    ("parser/prose.py", "after_calls"): lambda: [after_calls(("[tool:", "<tool_result>"))],
+    ("parser/prose.py", "tags"): lambda: [tags(), tags(("[tool:", "<tool_result>"))],
     ("parser/relaxed_json.py", "_other_quotes"): lambda: [re.compile(r"\\.|['\u2019]", re.DOTALL)],
     # On what another pattern has matched as a whole.
     ("proxy/cli/eval/results.py", "lost"): lambda: [re.compile(r"[\"'<=]read_note\b")],

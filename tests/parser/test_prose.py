@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from parser import ParserEvent
 from parser.grammar import OPEN_TAG, RESULT_OPENERS, THINK_TAGS
-from parser.prose import KINDS, MAX_HELD_BLANK, MAX_UNREAD, Kind, Prose, Segment, after_calls, before_calls
+from parser.prose import KINDS, MAX_HELD_BLANK, MAX_UNREAD, Kind, Prose, Segment, tags
 from tests.parser.reading import cut, received
 
-AFTER = after_calls(RESULT_OPENERS)
+AFTER = tags(RESULT_OPENERS)
 
 
 def tag_in(pattern: re.Pattern[str], text: str) -> tuple[Kind, str] | None:
@@ -19,7 +19,7 @@ def tag_in(pattern: re.Pattern[str], text: str) -> tuple[Kind, str] | None:
     return match and (KINDS[match.lastgroup or ""], match.group())
 
 
-@pytest.mark.parametrize("pattern", [before_calls(), AFTER])
+@pytest.mark.parametrize("pattern", [tags(), AFTER])
 @pytest.mark.parametrize(
     ("text", "kind", "tag"),
     [
@@ -37,7 +37,7 @@ def test_tags_and_their_beginnings_are_found(pattern: re.Pattern[str], text: str
     assert tag_in(pattern, text) == (kind, tag)
 
 
-@pytest.mark.parametrize("pattern", [before_calls(), AFTER])
+@pytest.mark.parametrize("pattern", [tags(), AFTER])
 @pytest.mark.parametrize(
     "text", ["", "a < b", "<tool_calls>", "</tool_call>", "<THINK>", "<tool_call x", "<thin ", "<t "]
 )
@@ -48,7 +48,7 @@ def test_nothing_else_is(pattern: re.Pattern[str], text: str) -> None:
 @pytest.mark.parametrize("opener", RESULT_OPENERS)
 def test_a_made_up_result_counts_after_a_call_only(opener: str) -> None:
     assert tag_in(AFTER, f"\n{opener.upper()} x") == (Kind.RESULT, opener.upper())
-    assert tag_in(before_calls(), f"\n{opener} x") is None
+    assert tag_in(tags(), f"\n{opener} x") is None
 
 
 @given(st.sampled_from([*RESULT_OPENERS, OPEN_TAG, *THINK_TAGS]), st.data())
@@ -74,7 +74,7 @@ def test_no_tag_is_passed_because_it_is_cut(parts: list[str]) -> None:
 
 @pytest.mark.parametrize("openers", [(), ("<x",), ("[x",)])
 def test_results_may_have_openers_of_one_kind_or_none(openers: tuple[str, ...]) -> None:
-    pattern = after_calls(openers)
+    pattern = tags(openers)
     assert tag_in(pattern, "a <tool_call>") == (Kind.CALL, "<tool_call>")
     for text in ("a [x]", "a <x>"):
         assert (tag_in(pattern, text) is not None) == (text[2:4] in openers)
