@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import TypeVar
 
 from .beginnings import beginnings
 from .call_shape import Call, calls_of, check_arguments
@@ -49,6 +50,14 @@ CALLS, CALL = "calls", "call"
 
 class _NoCallError(Exception):
     """The answer is no such call, whatever follows."""
+
+
+class _AnswerEndedError(Exception):
+    """No more text comes; `raw` is all of it."""
+
+    def __init__(self, raw: str) -> None:
+        super().__init__()
+        self.raw = raw
 
 
 def _call_has(key: str, value: str, registry: ToolRegistry) -> bool:
@@ -152,48 +161,6 @@ def _begun(pattern: str) -> re.Pattern[str]:
     return re.compile(beginnings(pattern))
 
 
-class Candidate:
-    """An answer as far as it is what one opener begins."""
-
-    def __init__(self, opener: Opener, registry: ToolRegistry, *, tells: bool) -> None:
-        self._opener = opener
-        self._registry = registry
-        self._tells = tells
-        self._start = ""
-        self._body: _Object | _TaggedCalls | None = None
-
-    def feed(self, text: str) -> bool:
-        """Whether the answer may still be that."""
-        try:
-            if self._body is None:
-                self._start += text
-                text = self._begin()
-            if self._body is not None:
-                self._body.feed(text)
-        except _NoCallError:
-            return False
-        return True
-
-    def _begin(self) -> str:
-        """The text behind the opener, if that is whole."""
-        found = _opening(self._opener.pattern).match(self._start)
-        if found is None and len(self._start) <= MAX_FRAME_CHARS and _begun(self._opener.pattern).match(self._start):
-            return ""
-        if found is None or len(found[0].rstrip("{")) > MAX_FRAME_CHARS:
-            raise _NoCallError
-        self._body = (_TaggedCalls if self._opener.tagged else _Object)(
-            self._opener, found, self._registry, tells=self._tells
-        )
-        return self._start[found.end() :]
-
-    def end(self, raw: str) -> list[ParserEvent] | None:
-        """The events of an answer that is nothing but calls."""
-        try:
-            return self._body.end(raw) if self._body else None
-        except _NoCallError:
-            return None
-
-
 # The way to a value: a comma unless it is the first, the key, the colon, and the sight of what follows.
 _WHITE = f"[{BLANKS}]*+"
 MEMBER = re.compile(rf'{_WHITE}(,?){_WHITE}"({STRING_RUN.pattern})"{_WHITE}:{_WHITE}(?=[^{BLANKS}])')
@@ -201,77 +168,101 @@ _MEMBER_BEGUN = re.compile(beginnings(MEMBER.pattern))
 _OBJECT_END = re.compile(rf"{_WHITE}}}")
 
 
-class _Object:
-    """A strict JSON object behind its brace, with none but members that it may have, and after it only its fence."""
+_T = TypeVar("_T")
+# Waits for more text, and gets that or `_AnswerEndedError`.
+_Reading = Generator[None, str, _T]
 
-    def __init__(self, opener: Opener, found: re.Match[str], registry: ToolRegistry, *, tells: bool) -> None:
+
+class Candidate:
+    """An answer as far as it is what one opener begins."""
+
+    def __init__(self, opener: Opener, registry: ToolRegistry, *, tells: bool) -> None:
         self._opener = opener
-        self._groups = found.groupdict("")
         self._registry = registry
         self._tells = tells
-        self._text = ["{"]
-        self._first = True
-        self._held = ""
-        self._key = ""
-        self._value: list[str] = []
-        self._scanner: ValueScanner | None = None
-        self._after: str | None = None  # what follows the object
+        self._reading = self._read()
+        next(self._reading)
 
-    def feed(self, text: str) -> None:
-        """Raises _NoCallError."""
-        while text:
-            if self._after is not None:
-                self._after += text
-                _check_fence_end(self._after, self._groups.get("fence", ""))
-                return
-            text = self._in_value(self._scanner, text) if self._scanner else self._in_object(self._held + text)
+    def feed(self, text: str) -> bool:
+        """Whether the answer may still be that."""
+        try:
+            self._reading.send(text)
+        except _NoCallError:
+            return False
+        return True
 
-    def _in_value(self, scanner: ValueScanner, text: str) -> str:
-        piece = scanner.feed(text)
-        self._text.append(piece)
-        self._value.append(piece)
-        if scanner.broken:
+    def end(self, raw: str) -> list[ParserEvent] | None:
+        """The events of an answer that is nothing but calls."""
+        try:
+            self._reading.throw(_AnswerEndedError(raw))
+        except StopIteration as whole:
+            return list(whole.value)
+        except (_NoCallError, _AnswerEndedError):
+            return None
+        raise AssertionError("it waits for more than all of the answer")
+
+    # Each raises _NoCallError.
+
+    def _read(self) -> _Reading[list[ParserEvent]]:
+        text = yield
+        while (found := _opening(self._opener.pattern).match(text)) is None:
+            if len(text) > MAX_FRAME_CHARS or not _begun(self._opener.pattern).match(text):
+                raise _NoCallError
+            text += yield
+        if len(found[0].rstrip("{")) > MAX_FRAME_CHARS:
             raise _NoCallError
-        if not scanner.done:
-            return ""
-        self._check_member("".join(self._value))
-        self._scanner = None
-        self._value.clear()
+        read = self._tagged_calls if self._opener.tagged else self._object
+        return (yield from read(found, text[found.end() :]))
+
+    def _object(self, opened: re.Match[str], text: str) -> _Reading[list[ParserEvent]]:
+        """A strict JSON object behind its brace, with none but members that it may have; behind it only its fence."""
+        written = ["{"]
+        try:
+            while not (end := _OBJECT_END.match(text)):
+                if member := ":" in text and MEMBER.match(text):
+                    text = yield from self._member(member, written)
+                # What is so long that waiting for the rest would cost more with each delta is none any more.
+                elif len(text) <= MAX_HELD and _MEMBER_BEGUN.match(text):
+                    text += yield
+                else:
+                    raise _NoCallError
+        except _AnswerEndedError as answer:
+            if self._opener.sure:
+                return [CallMalformed("the JSON is cut off", answer.raw)]
+            raise
+        if end.end() > MAX_HELD:
+            raise _NoCallError
+        groups = opened.groupdict("")
+        raw = yield from _fence_end(text[end.end() :], groups.get("fence", ""))
+        return self._events("".join(written) + end[0], groups.get("named", ""), raw)
+
+    def _member(self, found: re.Match[str], written: list[str]) -> _Reading[str]:
+        """Add what `found` begins to the object. Returns what follows it."""
+        # A comma stands in front of all but the first.
+        if found.end() > MAX_HELD or bool(found[1]) is (len(written) == 1):
+            raise _NoCallError
+        key, text = folded_key(decode_string(found[2])), found.string[found.end() :]
+        self._check_member(key, text[0])
+        scanner, value = ValueScanner(), list[str]()
+        while True:
+            value.append(scanner.feed(text))
+            if scanner.broken:
+                raise _NoCallError
+            if scanner.done:
+                break
+            text = yield
+        self._check_member(key, "".join(value))
+        written += found[0], *value
         return scanner.rest
 
-    def _in_object(self, text: str) -> str:
-        self._held = ""
-        # A member is there with its colon: without it, do not look for one.
-        if (found := ":" in text and MEMBER.match(text)) and found.end() <= MAX_HELD:
-            if bool(found[1]) is self._first:
-                raise _NoCallError
-            self._key = folded_key(decode_string(found[2]))
-            self._check_member(text[found.end()])
-            self._first, self._scanner = False, ValueScanner()
-        elif (found := _OBJECT_END.match(text)) and found.end() <= MAX_HELD:
-            self._after = ""
-        # What is so long that waiting for the rest would cost more with each delta is none any more.
-        elif not found and len(text) <= MAX_HELD and _MEMBER_BEGUN.match(text):
-            self._held = text
-            return ""
-        else:
-            raise _NoCallError
-        self._text.append(found[0])
-        return text[found.end() :]
-
-    def _check_member(self, value: str) -> None:
-        if not self._opener.has(self._key, value, self._registry):
+    def _check_member(self, key: str, value: str) -> None:
+        if not self._opener.has(key, value, self._registry):
             raise _NoCallError
 
-    def end(self, raw: str) -> list[ParserEvent]:
-        """The events of the calls that the object is. Raises _NoCallError."""
-        if self._after is None and self._opener.sure:
-            return [CallMalformed("the JSON is cut off", raw)]
-        # A fence that does not end may be of an answer that was cut: what would have followed is not known.
-        if self._after is None or len(self._after.strip(BLANKS)) < len(self._groups.get("fence", "")):
-            raise _NoCallError
+    def _events(self, value: str, named: str, raw: str) -> list[ParserEvent]:
+        """The events of the calls that the object is."""
         try:
-            calls = self._opener.read("".join(self._text), self._groups.get("named", ""), self._registry)
+            calls = self._opener.read(value, named, self._registry)
             for call in calls:
                 check_arguments(call)
         except UnreadableError:
@@ -290,55 +281,54 @@ class _Object:
             raw = ""  # the first carries the whole answer
         return events
 
-
-class _TaggedCalls:
-    """Tagged calls behind the line that opened a fence, and after them only what closes it."""
-
-    def __init__(self, opener: Opener, found: re.Match[str], registry: ToolRegistry, *, tells: bool) -> None:
-        self._opener = opener
-        self._opening = found[0]
-        self._fence = found["fence"]
-        self._registry = registry
-        self._parser = SentinelParser(arguments=tells)
-        self._events: list[ParserEvent] = []
-        self._in_call = False
-        self._after = ""
-
-    def feed(self, text: str) -> None:
-        """Raises _NoCallError."""
-        self._take(self._parser.receive_text(text))
-
-    def _take(self, events: list[ParserEvent]) -> None:
-        for event in events:
-            told = event
-            match event:
-                case str() if self._in_call:
-                    pass
-                case str(text):
-                    # Before the calls or behind them, a word makes the fence an example of how a call looks.
-                    self._after += text
-                    _check_fence_end(self._after, self._fence)
-                    continue
-                # Nothing of a call may stand behind what closes the fence: that would be a second thing in the answer.
-                case CallStarted() if not self._after:
-                    self._in_call, told = True, replace(event, bare=True)
-                case CallCompleted(name=name, before=before, raw=raw) if not self._after and self._registry.match(name):
-                    # The fence is part of the spelling of the calls, not of the text: its beginning is of the first.
-                    raw, self._in_call, self._opening = self._opening + before + raw, False, ""
-                    repairs = (*self._opener.rules, *event.repairs)
-                    told = replace(event, raw=raw, before="", tier=self._opener.tier, repairs=repairs)
-                case StrayCloser() if not self._after:
-                    pass
-                case _:
-                    raise _NoCallError
-            self._events.append(told)
-
-    def end(self, _: str) -> list[ParserEvent]:
-        """The events of the calls that are the whole answer. Raises _NoCallError."""
-        self._take(self._parser.receive_eof())
-        if self._opening or len(self._after.strip(BLANKS)) < len(self._fence):
+    def _tagged_calls(self, opened: re.Match[str], text: str) -> _Reading[list[ParserEvent]]:
+        """Tagged calls behind the line that opened a fence, and after them only what closes it."""
+        opener, opening, fence, after = self._opener, opened[0], opened["fence"], ""
+        parser, told, in_call, ended = SentinelParser(arguments=self._tells), list[ParserEvent](), False, False
+        while not ended:
+            events = parser.receive_text(text)
+            try:
+                text = "" if events else (yield)
+            except _AnswerEndedError:
+                events, ended = parser.receive_eof(), True
+            for event in events:
+                match event:
+                    case str() if in_call:
+                        told.append(event)
+                    case str():
+                        # Before the calls or behind them, a word makes the fence an example of how a call looks.
+                        after += event
+                        _check_fence_end(after, fence)
+                    # Nothing of a call may stand behind what closes the fence: that would be a second thing in the
+                    # answer.
+                    case CallStarted() if not after:
+                        in_call = True
+                        told.append(replace(event, bare=True))
+                    case CallCompleted() if not after and self._registry.match(event.name):
+                        # The fence is part of the spelling of the calls, not of the text.
+                        raw, in_call, opening = opening + event.before + event.raw, False, ""
+                        repairs = (*opener.rules, *event.repairs)
+                        told.append(replace(event, raw=raw, before="", tier=opener.tier, repairs=repairs))
+                    case StrayCloser() if not after:
+                        told.append(event)
+                    case _:
+                        raise _NoCallError
+        if opening or len(after.strip(BLANKS)) < len(fence):
             raise _NoCallError
-        return [*self._events, StrayCloser(self._after)]
+        return [*told, StrayCloser(after)]
+
+
+def _fence_end(text: str, fence: str) -> _Reading[str]:
+    """The text of the answer, of which `text` and what comes has to be the end of that fence. Raises _NoCallError."""
+    try:
+        while True:
+            _check_fence_end(text, fence)
+            text += yield
+    except _AnswerEndedError as answer:
+        # A fence that does not end may be of an answer that was cut: what would have followed is not known.
+        if len(text.strip(BLANKS)) < len(fence):
+            raise _NoCallError from None
+        return answer.raw
 
 
 def _check_fence_end(text: str, fence: str) -> None:
