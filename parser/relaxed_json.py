@@ -26,13 +26,19 @@ WS = f"[ \\t\\r\\n{OTHER_SPACE.pattern[1:-2]}]*+"
 
 # Characters behind a string in which escaped line ends are looked for what follows.
 _AHEAD = 256
-# By the curly quote that opens a string: those that may close it.
-CURLY = {
-    **dict.fromkeys("\u201c\u201d\u201e", "\u201c\u201d"),
-    **dict.fromkeys("\u2018\u2019", "\u2018\u2019"),
-}
-_CURLY = "".join(CURLY)
+_CURLY = "\u201c\u201d\u201e\u2018\u2019"
 _QUOTES = f"\"'{_CURLY}"
+# What opens a string in them, and what closes it.
+_OTHER_STRINGS = [
+    (re.compile(rf"{opener}((?:{inside})*+){closer}"), rule)
+    for opener, inside, closer, rule in (
+        ('"""', r'(?!""")[\s\S]', '"""', Rule.TRIPLE_QUOTES),
+        ("'''", r"(?!''')[\s\S]", "'''", Rule.TRIPLE_QUOTES),
+        ("'(?!'')", r"\\[\s\S]|[^'\\]", "'", Rule.SINGLE_QUOTES),
+        ("[\u201c\u201d\u201e]", r"\\[\s\S]|[^\u201c\u201d\\]", "[\u201c\u201d]", Rule.CURLY_QUOTES),
+        ("[\u2018\u2019]", r"\\[\s\S]|[^\u2018\u2019\\]", "[\u2018\u2019]", Rule.CURLY_QUOTES),
+    )
+]
 _BLANK = re.compile(WS)
 
 _KEY = rf'(?:"(?:[^"\\]++|\\[\s\S])*+"|[A-Za-z_$][\w$-]*|\'[^\'\\\n]*\'|[{_CURLY}][^{_CURLY}\n]*[{_CURLY}])'
@@ -178,14 +184,10 @@ class _Writer:
 
     def _quoted(self, char: str, ends: re.Pattern[str]) -> bool:
         """A string in any quotes, if `char` opens one."""
-        if char in ('"', "'") and self.text.startswith(char * 3, self.pos):
-            self._triple_quoted(char * 3, ends)
-        elif char == '"':
+        if char == '"' and not self.text.startswith(char * 3, self.pos):
             self._string(ends)
-        elif char == "'":
-            self._other_quotes("'", Rule.SINGLE_QUOTES, ends)
-        elif char in CURLY:
-            self._other_quotes(CURLY[char], Rule.CURLY_QUOTES, ends)
+        elif char and char in _QUOTES:
+            self._other_quotes(ends)
         else:
             return False
         self.string_end = self.pos
@@ -397,39 +399,26 @@ class _Writer:
             raise UnreadableError("some backslashes are escaped and others are not")
         self._use(Rule.INVALID_ESCAPES)
 
-    def _other_quotes(self, closers: str, rule: Rule, ends: re.Pattern[str]) -> None:
-        """A string that starts here and ends with the first of `closers`, which must stand where a string may end."""
-        self._use(rule)
-        start = self.pos
-        # The first closer is the end or there is none: an apostrophe within single quotes looks the same as their end.
-        quotes = re.compile(rf"\\.|[{closers}]", re.DOTALL)
-        end = next((found.start() for found in quotes.finditer(self.text, start + 1) if found[0] in closers), -1)
-        if end < 0 or not ends.match(self.text, end + 1):
+    def _other_quotes(self, ends: re.Pattern[str]) -> None:
+        """A string in any but plain double quotes. It ends with the first that closes it, where a string may end."""
+        # An apostrophe within single quotes looks the same as their end.
+        matches = ((pattern.match(self.text, self.pos), rule) for pattern, rule in _OTHER_STRINGS)
+        found, rule = next(((found, rule) for found, rule in matches if found), (None, None))
+        if found is None or rule is None or not ends.match(self.text, found.end()):
             raise UnreadableError("a string in other quotes does not end")
-        self._rewritten(start + 1, end, end + 1)
-
-    def _triple_quoted(self, quotes: str, ends: re.Pattern[str]) -> None:
-        self._use(Rule.TRIPLE_QUOTES)
-        start = self.pos + len(quotes)
-        end = self.text.find(quotes, start)
-        if end < 0 or not ends.match(self.text, end + len(quotes)):
-            raise UnreadableError("a string in triple quotes does not end")
-        self._rewritten(start, end, end + len(quotes))
-
-    def _rewritten(self, start: int, end: int, after: int) -> None:
-        """What stands from `start` to `end`, as the inside of a string in double quotes."""
+        self._use(rule)
         # `BlockEnd` looks at plain quotes one by one, and may have cut the block at this tag, or have missed that it
         # ends there.
-        if OPEN.search(self.text, start, end) or CLOSE.search(self.text, start, end):
+        if OPEN.search(found[1]) or CLOSE.search(found[1]):
             raise UnreadableError("a tag in a string in other quotes")
-        inner = re.sub(r'\\.|"', _double_quoted, self.text[start:end], flags=re.DOTALL)
+        inner = re.sub(r'\\.|"', _double_quoted, found[1], flags=re.DOTALL)
         # Read again as what it now is, so that control characters and escapes in it are judged as everywhere.
         strict = _Writer(f'"{inner}"', 0, closed=self.closed)
         strict.rules |= self.rules
         strict.value(ENDS_ANYWHERE)
         self.rules |= strict.rules
         self.out += strict.out
-        self.pos = after
+        self.pos = found.end()
 
 
 def _is_escaped_for_json(inside: str) -> bool:
