@@ -57,15 +57,17 @@ def _begun() -> re.Pattern[str]:
 
 
 # Of any name that a schema may give it: `-n` of a command, `$filter` of a query, words of all languages.
-_PARAMETER = re.compile(r"<parameter(?: *= *| +name *= *)([\"']?)([\w$@-][\w$@.:/-]{0,63})\1 *>")
+_PARAMETER = re.compile(r"<parameter(?: *= *| +name *= *)([\"']?)(?P<key>[\w$@-][\w$@.:/-]{0,63})\1 *>")
 # A value ends where the next parameter or the end of the call follows: in between, `</parameter>` may be its text.
 _VALUE_END = re.compile(rf"</parameter>(?={_WS}<(?:parameter\b|/function>|/invoke>))")
 _ELEMENT_END = re.compile(r"</(?:function|invoke)>")
 # What no value may hold: a parameter that was not closed would take the next one, or the next call, for its text.
 _NESTED = re.compile(r"<(?:function|invoke|parameter)\b|</parameter")
-_KEY = re.compile(rf"<arg_key>([^<>]*)</arg_key>{_WS}<arg_value>")
-_KEYED_END = re.compile(rf"</arg_value>{_WS}")
+_KEY = re.compile(rf"<arg_key>(?P<key>[^<>]*)</arg_key>{_WS}<arg_value>")
+_KEYED_END = re.compile("</arg_value>")
 _NESTED_KEYED = re.compile(r"</?arg_")
+# One line end on either side of a value is not its own.
+_OWN_LINES = re.compile(r"\A\r?\n|\r?\n\Z")
 # The tags stand on lines of their own, and the one that ends the value is indented: then that is how elements are
 # written here, and its indentation is none of the value.
 _INDENTED = re.compile(r"\r?\n(?:([\s\S]*?)\r?\n)?([ \t]+)")
@@ -109,15 +111,23 @@ def _element(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
     if body.startswith("{", pos):
         call, pos = _titled(name, body, pos, closed)
         return call, _element_end(body, pos)
+    members, pos = _members(body, pos, _PARAMETER, _VALUE_END, _NESTED)
+    return _call(name, members), _element_end(body, pos)
+
+
+def _members(
+    body: str, pos: int, opener: re.Pattern[str], closer: re.Pattern[str], nested: re.Pattern[str]
+) -> tuple[list[tuple[str, str]], int]:
+    """The members that begin at `pos`, and where they end. Raises UnreadableError."""
     members: list[tuple[str, str]] = []
-    while parameter := _PARAMETER.match(body, pos):
-        end = _VALUE_END.search(body, _behind_cdata(body, parameter.end()))
+    while found := opener.match(body, pos):
+        end = closer.search(body, _behind_cdata(body, found.end()))
         if end is None:
             raise UnreadableError("a parameter does not end")
-        value = _value(body[parameter.end() : end.start()], _NESTED)
-        members.append((parameter[2], json.dumps(value, ensure_ascii=False)))
+        value = _value(body[found.end() : end.start()], nested)
+        members.append((found["key"].strip(), json.dumps(value, ensure_ascii=False)))
         pos = after_space(body, end.end())
-    return _call(name, members), _element_end(body, pos)
+    return members, pos
 
 
 def _element_end(body: str, pos: int) -> int:
@@ -146,8 +156,7 @@ def _value(written: str, nested: re.Pattern[str]) -> str:
         raise UnreadableError("more than a value inside of a parameter")
     indented = _INDENTED.fullmatch(written)
     if indented is None:
-        written = written.removeprefix("\r\n") if written.startswith("\r\n") else written.removeprefix("\n")
-        return written.removesuffix("\r\n") if written.endswith("\r\n") else written.removesuffix("\n")
+        return _OWN_LINES.sub("", written)
     value, indentation = indented[1] or "", indented[2]
     lines = [line for line in value.split("\n") if line.strip()]
     if any(not line.startswith(indentation) for line in lines):
@@ -163,14 +172,7 @@ def _indentation(line: str) -> str:
 
 
 def _keyed(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
-    members: list[tuple[str, str]] = []
-    while key := _KEY.match(body, pos):
-        end = _KEYED_END.search(body, _behind_cdata(body, key.end()))
-        if end is None:
-            raise UnreadableError("the call is cut off")
-        value = _value(body[key.end() : end.start()], _NESTED_KEYED)
-        members.append((key[1].strip(), json.dumps(value, ensure_ascii=False)))
-        pos = end.end()
+    members, pos = _members(body, pos, _KEY, _KEYED_END, _NESTED_KEYED)
     # A stray word before the next pair looks like the name of another call.
     if not closed or not members or begins_foreign(body, pos):
         # Nothing closes these but the block: cut between two pairs, the call would look whole.

@@ -26,17 +26,14 @@ from .placeholders import end_of_placeholder, is_placeholder
 from .relaxed_json import WS, UnreadableError, rewrite
 from .rules import Rule
 
-_NAMES = frozenset({"name", "tool", "function"})
-_IDS = frozenset({"id", "call_id"})
+# What an attribute of the tag says.
+_SAYS = {"name": NAME, "tool": NAME, "function": NAME, "id": "id", "call_id": "id", KEY: KEY}
 _ATTRIBUTE = re.compile(ATTRIBUTE, re.IGNORECASE)
 
 _FENCE = re.compile(r"[ \t\r\n]*(`{3,}|~{3,})[\w-]*[ \t\r\n]*")
 _BETWEEN_OBJECTS = re.compile(r"[ \t\r\n]*+[,;]?[ \t\r\n]*+(?=[{\[<A-Za-z])")
-# The first quote of the block tells how all of it is escaped: as in a page, or as inside of a string.
-_ESCAPED_AS_HTML = re.compile(r"[\[{ \t\r\n]+&(?:quot|#34|#x22);")
 # With its semicolon: without one some words of a query are one too, as in `?id=1&region=eu`.
 _ENTITY = re.compile(r"&(?:#(?:[0-9]{1,7}|[xX][0-9a-fA-F]{1,6});|([A-Za-z][A-Za-z0-9]{1,31};))")
-_ESCAPED = re.compile(r"[\[{ \t\r\n]+(?:\\[nrt][\[{ \t\r\n]*)*\\\"")
 _CLOSERS = re.compile(r"[}\])]+")
 # What stands behind a call: signs that say nothing; what is no remark, as brackets and quotes may be what is left of
 # another call, markup and `key=value` what is left of this one; and how a call that was ended too early goes on.
@@ -59,29 +56,14 @@ _CLOSE_TAGS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TagAttributes:
-    name: str | None = None
-    id: str | None = None
-    key: str | None = None
-
-
-def attributes_of(tag: str) -> TagAttributes | None:
-    """The attributes of what stands before a block's body; None if they contradict each other."""
-    names: set[str] = set()
-    ids: set[str] = set()
-    keys: set[str] = set()
-    for key, written in _ATTRIBUTE.findall(tag):
+def attributes_of(tag: str) -> dict[str, str] | None:
+    """The name, id and key in what stands before a block's body; None if they contradict each other."""
+    said: dict[str, str] = {}
+    for attribute, written in _ATTRIBUTE.findall(tag):
         value = written.strip("\"'")
-        if key.casefold() in _NAMES:
-            names.add(value)
-        elif key.casefold() in _IDS:
-            ids.add(value)
-        elif key.casefold() == KEY:
-            keys.add(value)
-    if max(map(len, (names, ids, keys))) > 1 or not all(names | ids | keys):
-        return None
-    return TagAttributes(next(iter(names), None), next(iter(ids), None), next(iter(keys), None))
+        if (what := _SAYS.get(attribute.casefold())) and (not value or said.setdefault(what, value) != value):
+            return None
+    return said
 
 
 # Strategy: peel and refuse. Each step takes away one thing that models put round a call, and hands on what is left;
@@ -164,18 +146,19 @@ def _read_named(body: str, tag: str, *, closed: bool) -> Calls:
     try:
         calls = _read_keyed(body, closed=closed)
     except UnreadableError as error:
-        if said.name is None or (isinstance(error, _EndedError) and not error.meant):
+        name = said.get(NAME)
+        if name is None or (isinstance(error, _EndedError) and not error.meant):
             raise
         # Only now: a body that is a call by itself is that call, and the tag has just said its name, too.
-        calls = _read_arguments(body, said.name, closed=closed)
+        calls = _read_arguments(body, name, closed=closed)
     # Two names for one call, and no way to tell which of them is wrong.
-    if any(said.name not in (None, call.name) for call in calls.calls):
+    if any(said.get(NAME, call.name) != call.name for call in calls.calls):
         raise UnreadableError("the tag names another call")
-    if said.key is not None:
-        calls = _keyed(calls, said.key)
-    if said.id is None or len(calls.calls) > 1 or calls.calls[0].id is not None:
+    if KEY in said:
+        calls = _keyed(calls, said[KEY])
+    if len(calls.calls) > 1 or calls.calls[0].id is not None:
         return calls
-    return replace(calls, calls=(replace(calls.calls[0], id=said.id),))
+    return replace(calls, calls=(replace(calls.calls[0], id=said.get("id")),))
 
 
 def _keyed(calls: Calls, key: str) -> Calls:
@@ -220,12 +203,10 @@ def _read(body: str, start: int = 0, *, closed: bool, fence: str = "") -> Calls:
         rules.append(Rule.FENCE)
     if body.startswith('"', after_space(body, start)):
         return _read_string(body, start, closed=closed, rules=rules)
-    if _ESCAPED.match(body, start):
-        rules.append(Rule.ESCAPED_JSON)
-        return _read_decoded(_unescaped(body[start:]), len(body), closed=closed, fence=fence, rules=rules)
-    if _ESCAPED_AS_HTML.match(body, start):
-        rules.append(Rule.ESCAPED_JSON)
-        return _read_decoded(_unescaped_html(body[start:]), len(body), closed=closed, fence=fence, rules=rules)
+    for escaped, unescaped in _ESCAPINGS:
+        if escaped.match(body, start):
+            rules.append(Rule.ESCAPED_JSON)
+            return _read_decoded(unescaped(body[start:]), len(body), closed=closed, fence=fence, rules=rules)
     values = _values(body, start, closed=closed)
     if len(values) > 1:
         rules.append(Rule.SEVERAL_OBJECTS)
@@ -296,6 +277,13 @@ def _unescaped(text: str) -> str:
 
 def _unescaped_html(text: str) -> str:
     return _ENTITY.sub(lambda found: html5.get(found[1], found[0]) if found[1] else html.unescape(found[0]), text)
+
+
+# The first quote of the block tells how all of it is escaped: as inside of a string, or as in a page.
+_ESCAPINGS = (
+    (re.compile(r"[\[{ \t\r\n]+(?:\\[nrt][\[{ \t\r\n]*)*\\\""), _unescaped),
+    (re.compile(r"[\[{ \t\r\n]+&(?:quot|#34|#x22);"), _unescaped_html),
+)
 
 
 def _read_decoded(decoded: str, end: int, *, closed: bool, rules: Sequence[Rule], fence: str = "") -> Calls:

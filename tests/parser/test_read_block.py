@@ -7,24 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parser.grammar import OPEN, OPEN_BEGUN
-from parser.read_block import Calls, Malformed, TagAttributes, attributes_of, read_block
+from parser.read_block import Calls, Malformed, attributes_of, read_block
 
 
 @pytest.mark.parametrize(
     ("tag", "said"),
     [
-        ("<tool_call>", TagAttributes()),
-        ('<tool_call name="read_note">', TagAttributes("read_note")),
-        ('<tool_call name="X">', TagAttributes("X")),
-        ("<tool_call id='c1' name=read_note>", TagAttributes("read_note", "c1")),
-        ('<TOOL_CALL\n  CALL_ID = "c1" >', TagAttributes(id="c1")),
-        ('<tool_call type="function" index=0>', TagAttributes()),
-        ('<tool_call key="7e053cad" name="r">', TagAttributes("r", key="7e053cad")),
-        ('<tool_call tool="r" function="r">', TagAttributes("r")),
-        ('<tool_call name="a"><tool_call name="a">', TagAttributes("a")),
+        ("<tool_call>", {}),
+        ('<tool_call name="read_note">', {"name": "read_note"}),
+        ('<tool_call name="X">', {"name": "X"}),
+        ("<tool_call id='c1' name=read_note>", {"name": "read_note", "id": "c1"}),
+        ('<TOOL_CALL\n  CALL_ID = "c1" >', {"id": "c1"}),
+        ('<tool_call type="function" index=0>', {}),
+        ('<tool_call key="7e053cad" name="r">', {"name": "r", "key": "7e053cad"}),
+        ('<tool_call tool="r" function="r">', {"name": "r"}),
+        ('<tool_call name="a"><tool_call name="a">', {"name": "a"}),
     ],
 )
-def test_a_tag_may_name_its_call(tag: str, said: TagAttributes) -> None:
+def test_a_tag_may_name_its_call(tag: str, said: dict[str, str]) -> None:
     assert attributes_of(tag) == said
 
 

@@ -32,7 +32,6 @@ REASONS = [
     ('<tool_call>["a" "b"]', "a quote inside a string is not escaped"),
     ('<tool_call>"{', "a string does not end"),
     ('<tool_call>[“a"]', "a string in other quotes does not end"),
-    ('<tool_call>["""a]', "a string in triple quotes does not end"),
     ('<tool_call>["""</tool_call>"""]', "a tag in a string in other quotes"),
     (
         "<tool_call><function=r><parameter=a>1</parameter><parameter=a>2</parameter></function>",
