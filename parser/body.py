@@ -142,17 +142,9 @@ def _after(pattern: re.Pattern[str], text: str, pos: int) -> int:
 # string is remembered, as the place where the block has ended if it turns out to have no reading.
 
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """The body ends at `start`; what ended it, up to `end`, is its close tag unless it is an opener."""
-
-    start: int
-    end: int
-    closed: bool
-
-
 class BlockEnd:
-    """Searches a body that arrives in pieces; each character is looked at once.
+    """Searches a body that arrives in pieces, each character once, for the start and the end of its close tag. Of the
+    open tag of another block, which ends the body too, these are the same.
 
     `in_string` is the end of the first close tag that stands in a string. When the quotes turn out not
     to mean what they seemed to, that is where the block may have ended. In `markup` there are no strings,
@@ -170,7 +162,7 @@ class BlockEnd:
         self._quote = ""
         self._before = ""  # the last character outside of strings that is not blank
 
-    def feed(self, text: str) -> End | None:
+    def feed(self, text: str) -> tuple[int, int] | None:
         text, self._tail = self._tail + text, ""
         pos = 0
         while mark := _MARKS[self._quote].search(text, pos):
@@ -184,7 +176,7 @@ class BlockEnd:
                 break
             elif self._quote:
                 pos = self._inside(token)
-            elif isinstance(end := self._outside(token), End):
+            elif isinstance(end := self._outside(token), tuple):
                 return end
             else:
                 pos = end
@@ -209,7 +201,7 @@ class BlockEnd:
 
     # Each gives where to go on.
 
-    def _outside(self, token: re.Match[str]) -> End | int:
+    def _outside(self, token: re.Match[str]) -> tuple[int, int] | int:
         kind, start, end = token.lastgroup, *token.span()
         if kind == "escape":
             # JSON that is escaped as a whole: its quotes are none of those that end with a plain one. Taken for strings
@@ -224,7 +216,7 @@ class BlockEnd:
         if self._depth if closed else self._markup:
             self._depth += -1 if closed else 1
             return end
-        return End(self._offset + start, self._offset + (end if closed else start), closed)
+        return self._offset + start, self._offset + (end if closed else start)
 
     def _inside(self, token: re.Match[str]) -> int:
         if token.lastgroup == "close":
@@ -276,9 +268,9 @@ class Body:
         while True:
             over = self._take(text)
             if end := self._end.feed(self._pieces[-1]):
-                body = "".join(self._pieces)
-                rest = body[end.end :] + over
-                return Collected(body[: end.start], body[end.start : end.end], rest, end.closed, self._end.in_string)
+                body, (start, after) = "".join(self._pieces), end
+                rest = body[after:] + over
+                return Collected(body[:start], body[start:after], rest, start < after, self._end.in_string)
             if not over:
                 return None
             body = "".join(self._pieces)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from .transcript import PastCall, ToolResult, Transcript, UserTurn
 
 
-class _Number:
-    """A JSON number, so written that equal values are written alike: digits without outer zeros, and a power of ten."""
+class Number:
+    """A JSON number. Equal values are `written` alike: digits without outer zeros, and a power of ten."""
 
-    __slots__ = ("written",)
+    __slots__ = ("text", "written")
 
     def __init__(self, text: str) -> None:
+        self.text = text
         mantissa, _, exponent = text.lower().partition("e")
         sign = "-" if mantissa.startswith("-") else ""
         whole, _, fraction = mantissa.lstrip("-").partition(".")
@@ -25,13 +27,21 @@ class _Number:
         else:
             self.written = f"{sign}{digits}e{int(exponent or 0) - len(fraction) + zeros}"
 
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def digits(self) -> str:
+        """Those that all ways to write it have."""
+        return self.written.lstrip("-").partition("e")[0]
+
 
 def refuse_constant(constant: str) -> None:
     """For a decoder: `NaN` and the like are Python's, not JSON's."""
     raise ValueError(f"{constant} is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=refuse_constant)
+_DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=refuse_constant)
 # The key keeps a number apart from a string. Only an object made to look like one could be taken for it.
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False,
@@ -53,6 +63,19 @@ def canonical(arguments: str) -> str | None:
         return _ENCODER.encode(value) if isinstance(value, dict) else None
     except (ValueError, RecursionError):
         return None
+
+
+def leaves(arguments: str) -> Iterator[object]:
+    """The values in the JSON object `arguments` that are not made of others; none, if it is no such object."""
+    todo: list[object] = [] if canonical(arguments) is None else [_DECODER.decode(arguments)]
+    while todo:
+        match todo.pop():
+            case dict(members):
+                todo += members.values()
+            case list(items):
+                todo += items
+            case value:
+                yield value
 
 
 def looping_calls(transcript: Transcript) -> frozenset[tuple[str, str]]:

@@ -19,7 +19,7 @@ from itertools import takewhile
 
 from parser import Tool, ToolRegistry
 
-from .canonical import canonical
+from .canonical import leaves
 from .transcript import PastCall, ToolResult, Transcript, untrusted_strings
 
 # What stands around a value and does not make it another.
@@ -36,7 +36,7 @@ class Grounds:
 
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
-        self._answered = [(call.name, [*_values(call.arguments)]) for call in _answered_just_now(transcript)]
+        self._answered = [(call.name, [*leaves(call.arguments)]) for call in _answered_just_now(transcript)]
 
     def __bool__(self) -> bool:
         return bool(self._answered)
@@ -48,7 +48,7 @@ class Grounds:
         path, an address or a table's name is, or John Doe; a code, as EUR, is none, nor is what the tool's schema
         lists. It stands somewhere if each part of it does.
         """
-        values = [*_values(arguments)]
+        values = [*leaves(arguments)]
         same = [name for name, made in self._answered if _folded(made) == _folded(values)]
         if tool.name in same or (same and len(values) > 1):
             return True
@@ -76,19 +76,6 @@ def _answered_just_now(transcript: Transcript) -> list[PastCall]:
     newest = takewhile(lambda entry: isinstance(entry, ToolResult), reversed(transcript.entries))
     ids = {entry.call_id for entry in newest if isinstance(entry, ToolResult)}
     return [entry for entry in transcript.entries if isinstance(entry, PastCall) and entry.call_id in ids]
-
-
-def _values(arguments: str) -> Iterator[object]:
-    """The values in a JSON object that are not made of others."""
-    left: list[object] = [] if canonical(arguments) is None else [json.loads(arguments)]
-    while left:
-        match left.pop():
-            case dict() as members:
-                left += members.values()
-            case list() as items:
-                left += items
-            case value:
-                yield value
 
 
 def _folded(values: Iterable[object]) -> list[str]:

@@ -9,7 +9,6 @@ has to be known. Instructions, guidance and declarations of tools are trusted: a
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 
-from .canonical import canonical
+from .canonical import Number, leaves
 from .spelling import essence, typed
 from .summary import is_summary
 from .transcript import Entry, Guidance, ToolResult, Transcript, UserTurn, texts_of
@@ -127,9 +126,8 @@ class SentWords:
 
     def quote_json_in_outputs(self, names: Iterable[str], arguments: str) -> bool:
         """Whether a call stands in new outputs as JSON, or the like: its arguments in a row with their names."""
-        held = self._outputs.essence
-        given = essence(arguments) if held else ""
-        return bool(given) and given in held and any(map(self.name_in_outputs, names))
+        given = essence(arguments)
+        return bool(given) and given in self._outputs.essence and any(map(self.name_in_outputs, names))
 
     def hold_text(self, raw: str) -> bool:
         """Whether a block stands here, letter by letter. Never of one that holds next to nothing."""
@@ -153,34 +151,14 @@ class SentWords:
         return texts
 
 
-def scalars(arguments: str) -> list[str]:
-    """The strings and numbers in the JSON object `arguments`; none, if it is no such object.
+def scalars(arguments: str) -> Iterator[str]:
+    """The strings in the JSON object `arguments`, and the digits of its numbers.
 
-    Of a number the digits that all ways to write it have. `true` and `null` are written in many ways, and named by
-    nobody.
+    `true` and `null` are written in many ways, and named by nobody.
     """
-    comparable = canonical(arguments)
-    return [] if comparable is None else list(_scalars(json.loads(comparable)))
-
-
-def _scalars(value: object) -> Iterator[str]:
-    todo = [value]
-    while todo:
-        match todo.pop():
-            case str(text):
-                yield text
-            # As `canonical` keeps numbers apart from strings.
-            case {"\0number": str(written)}:
-                yield written.lstrip("-").partition("e")[0]
-            case dict(members):
-                todo += members.values()
-            case list(items):
-                todo += items
-            case _:
-                pass
-
-
-# Where a call stands
+    for value in leaves(arguments):
+        if isinstance(value, str | Number):
+            yield value if isinstance(value, str) else value.digits
 
 
 # What a line of a list begins with, where past calls are shown; and one of a quotation, a table or a comment, in a list
@@ -256,8 +234,8 @@ class Place:
         shows = ((show.end(), f"</{show[1]}" if show[1] else _ENDS[show[0][-1]]) for show in _SHOWS.finditer(said))
         if any(end not in said[at:] for at, end in shows):
             return True
-        quotes = next(filter(said.rstrip().endswith, _LONG_QUOTES), None)
-        return "<!--" in self._near.rpartition("-->")[2] or bool(quotes and said.count(quotes) % 2)
+        in_quotes = any(said.rstrip().endswith(quotes) and said.count(quotes) % 2 for quotes in _LONG_QUOTES)
+        return in_quotes or "<!--" in self._near.rpartition("-->")[2]
 
     @property
     def is_listed(self) -> bool:
@@ -267,8 +245,12 @@ class Place:
     def may_be_quoted(self) -> bool:
         """Whether what stands behind it may say so."""
         near = self._near
-        opens = not _MARKS.isdisjoint(typed(near)) or not _OPENERS.isdisjoint(map(unicodedata.category, near))
-        return opens or bool(_has_word(near) or _ELEMENT.search(near))
+        opens = self._opens or not _MARKS.isdisjoint(typed(near))
+        return opens or _has_word(near) or bool(_ELEMENT.search(near))
+
+    @property
+    def _opens(self) -> bool:
+        return not _OPENERS.isdisjoint(map(unicodedata.category, self._near))
 
     def is_quoted_by(self, behind: str, *, ended: bool) -> bool | None:
         """Whether words stand on both sides of it on its line, or quotes or brackets round it; None: not known yet.
@@ -291,8 +273,7 @@ class Place:
     def _is_closed_by(self, close: str) -> bool:
         if (mark := typed(close)) in _MARKS:
             return mark == "|" or mark in typed(self._near)
-        opens = not _OPENERS.isdisjoint(map(unicodedata.category, self._near))
-        return opens and unicodedata.category(close) in _CLOSERS
+        return self._opens and unicodedata.category(close) in _CLOSERS
 
 
 def _has_word(text: str) -> bool:

@@ -11,7 +11,6 @@ from parser.body import (
     BlockOpening,
     Body,
     Collected,
-    End,
     NoCall,
     NoOpening,
     TooLong,
@@ -98,7 +97,7 @@ def test_it_is_asked_where_a_tag_stands() -> None:
         opening_of("x", first_on_line=False)
 
 
-def search(text: str, size: int) -> tuple[End | None, int | None]:
+def search(text: str, size: int) -> tuple[tuple[int, int] | None, int | None]:
     block_end = BlockEnd()
     for at in range(0, len(text), size):
         if end := block_end.feed(text[at : at + size]):
@@ -110,22 +109,22 @@ def search(text: str, size: int) -> tuple[End | None, int | None]:
 @pytest.mark.parametrize(
     ("text", "end", "in_string"),
     [
-        ("{}</tool_call>x", End(2, 14, closed=True), None),
-        ("{}</TOOL_CALL  >x", End(2, 16, closed=True), None),
-        ("{}<tool_call>{", End(2, 2, closed=False), None),
-        ("{}<</tool_call>", End(3, 15, closed=True), None),
-        ("{}<tool_x></tool_call>", End(10, 22, closed=True), None),
-        ('{"</tool_call>"}</tool_call>', End(16, 28, closed=True), 14),
+        ("{}</tool_call>x", (2, 14), None),
+        ("{}</TOOL_CALL  >x", (2, 16), None),
+        ("{}<tool_call>{", (2, 2), None),
+        ("{}<</tool_call>", (3, 15), None),
+        ("{}<tool_x></tool_call>", (10, 22), None),
+        ('{"</tool_call>"}</tool_call>', (16, 28), 14),
         ('{"\\"</tool_call>', None, 16),
-        ('{"a\\\\"}</tool_call>', End(7, 19, closed=True), None),
-        ("{'</tool_call>'}</tool_call>", End(16, 28, closed=True), 14),
-        ("{1} don't</tool_call>", End(9, 21, closed=True), None),
+        ('{"a\\\\"}</tool_call>', (7, 19), None),
+        ("{'</tool_call>'}</tool_call>", (16, 28), 14),
+        ("{1} don't</tool_call>", (9, 21), None),
         ('{"<tool_call>"}', None, None),
         ("{}</tool", None, None),
     ],
 )
 def test_the_end_is_the_first_tag_outside_of_strings(
-    text: str, end: End | None, in_string: int | None, size: int
+    text: str, end: tuple[int, int] | None, in_string: int | None, size: int
 ) -> None:
     assert search(text, size) == (end, in_string)
 
