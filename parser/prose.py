@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from enum import Enum
 from functools import cache
 
 from .beginnings import beginnings
@@ -37,20 +36,9 @@ _THOUGHT = {
 }
 
 
-class Kind(Enum):
-    """What stands there; the value names its group in the pattern. BEGUN: the text ends in the middle of it."""
-
-    TEXT = ""
-    CALL = "call"
-    THINK = "think"
-    THINK_END = "think_end"
-    BEGUN = "begun"
-    RESULT = "result"
-    RESULT_BEGUN = "result_begun"
-
-
-BEGUN = Kind.BEGUN.value
-KINDS = {kind.value: kind for kind in Kind}
+# What stands there, which are also the groups of the pattern. BEGUN: the text ends in the middle of it.
+TEXT, CALL, THINK, THINK_END = "text", "call", "think", "think_end"
+BEGUN, RESULT, RESULT_BEGUN = "begun", "result", "result_begun"
 
 
 # Strategy: the pattern starts with the one or two characters that the search can skip to. What follows is compared with
@@ -59,7 +47,7 @@ KINDS = {kind.value: kind for kind in Kind}
 
 @cache
 def tags(result_openers: tuple[str, ...] = ()) -> re.Pattern[str]:
-    """Finds call and think tags, and made-up results; `lastgroup` is the value of a Kind."""
+    """Finds call and think tags, and made-up results; `lastgroup` says which."""
     for opener in result_openers:
         if opener[:1] not in ("<", "[") or len(opener) < 2:
             raise ValueError("the opener of a result starts with < or [ and goes on")
@@ -145,9 +133,7 @@ class Segment:
             self.release(events)
 
 
-# Looking a member up in its class is a Python call on 3.11.
-_TEXT, _CALL, _THINK, _THINK_END, _BEGUN, _RESULT, _RESULT_BEGUN = Kind
-_ALL_READ = (_TEXT, "")
+_ALL_READ = (TEXT, "")
 
 
 class Prose:
@@ -182,7 +168,7 @@ class Prose:
         self._code = CodeState()
         self.after_call = False
 
-    def read(self, text: str, events: list[ParserEvent]) -> tuple[Kind, str]:
+    def read(self, text: str, events: list[ParserEvent]) -> tuple[str, str]:
         """Say what is text. Gives CALL or RESULT with the text from that tag on, or TEXT when all was read."""
         if self.held:
             text, self.held = self.held + text, ""
@@ -194,13 +180,13 @@ class Prose:
                 if len(tag) < len(text):
                     self._segment.say(text[: len(text) - len(tag)], events)
                 if is_call:
-                    return _CALL, tag
+                    return CALL, tag
                 self.held = tag
                 return _ALL_READ
-        kind = _TEXT
+        kind = TEXT
         while text:
             kind, text = self._prose(text, events)
-            if kind is not _THINK and kind is not _THINK_END:
+            if kind not in (THINK, THINK_END):
                 break
         if text:
             self.passing = False
@@ -208,20 +194,20 @@ class Prose:
         self.passing = not (self.held or self._segment.blank)
         return _ALL_READ
 
-    def _prose(self, text: str, events: list[ParserEvent]) -> tuple[Kind, str]:
+    def _prose(self, text: str, events: list[ParserEvent]) -> tuple[str, str]:
         unread = pos = 0
         while found := self.search(text, pos):
-            kind = KINDS[found.lastgroup or ""]
+            kind = found.lastgroup or ""
             pos = found.start()
             self._pass(text[unread:pos])
-            if kind is _BEGUN:
+            if kind == BEGUN:
                 return self._hold(text, pos, events)
             unread = pos
             self._catch_up()
             code = self._code
             code.end_run()
-            counts = not code.quoted and (code.blank or (kind is not _RESULT and kind is not _RESULT_BEGUN))
-            if counts or kind is _THINK_END:
+            counts = not code.quoted and (code.blank or kind not in (RESULT, RESULT_BEGUN))
+            if counts or kind == THINK_END:
                 return self._tag(kind, found, text, events)
             pos += 1
         self._pass(text[unread:])
@@ -239,18 +225,18 @@ class Prose:
         self.unread.clear()
         self._code.feed(text)
 
-    def _hold(self, text: str, at: int, events: list[ParserEvent]) -> tuple[Kind, str]:
+    def _hold(self, text: str, at: int, events: list[ParserEvent]) -> tuple[str, str]:
         self._segment.say(text[:at], events)
         self.held = text[at:]
         return _ALL_READ
 
-    def _tag(self, kind: Kind, found: re.Match[str], text: str, events: list[ParserEvent]) -> tuple[Kind, str]:
-        if kind is _RESULT_BEGUN:
+    def _tag(self, kind: str, found: re.Match[str], text: str, events: list[ParserEvent]) -> tuple[str, str]:
+        if kind == RESULT_BEGUN:
             return self._hold(text, found.start(), events)
         at = found.start()
-        if kind is _THINK:
+        if kind == THINK:
             self.search, at = _THOUGHT[found.group()].search, found.end()
-        elif kind is _THINK_END:
+        elif kind == THINK_END:
             self.search, at = self._tags.search, found.end()
             self._code = CodeState()  # in there it did not matter
         self._segment.say(text[:at], events)

@@ -21,7 +21,7 @@ from .events import ParserEvent, ReadingEnded
 from .grammar import RESULT_OPENERS
 from .json_scan import ESCAPE_BEGUN, STRING_RUN
 from .live_call import SHORT
-from .prose import BEGUN, MAX_UNREAD, Kind, Prose
+from .prose import BEGUN, CALL, MAX_UNREAD, RESULT, Prose
 
 # Characters. Longer text is read in pieces, so that what follows a call is not copied once for every call.
 MAX_PIECE = 4096
@@ -29,9 +29,6 @@ MAX_PIECE = 4096
 _MOST_TOLD = 1024
 # Counted for every delta besides its characters: short strings are not free.
 _PER_DELTA = 16
-
-# Looking a member up in its class is a Python call on 3.11.
-_CALL, _RESULT = Kind.CALL, Kind.RESULT
 
 
 class SentinelParser:
@@ -178,9 +175,9 @@ def _read(text: str, prose: Prose, block: Block, events: list[ParserEvent]) -> N
             text = READERS[state](block, text, events)
             continue
         kind, text = prose.read(text, events)
-        if kind is _CALL:
+        if kind == CALL:
             block.state = OPENED
-        elif kind is _RESULT:
+        elif kind == RESULT:
             block.state = ENDED
             events.append(ReadingEnded("the answer goes on with a result of its own call", prose.take_blank() + text))
             return

@@ -8,32 +8,43 @@ from hypothesis import strategies as st
 
 from parser import ParserEvent
 from parser.grammar import OPEN_TAG, RESULT_OPENERS, THINK_TAGS
-from parser.prose import KINDS, MAX_HELD_BLANK, MAX_UNREAD, Kind, Prose, Segment, tags
+from parser.prose import (
+    BEGUN,
+    CALL,
+    MAX_HELD_BLANK,
+    MAX_UNREAD,
+    RESULT,
+    TEXT,
+    THINK,
+    Prose,
+    Segment,
+    tags,
+)
 from tests.parser.reading import cut, received
 
 AFTER = tags(RESULT_OPENERS)
 
 
-def tag_in(pattern: re.Pattern[str], text: str) -> tuple[Kind, str] | None:
+def tag_in(pattern: re.Pattern[str], text: str) -> tuple[str, str] | None:
     match = pattern.search(text)
-    return match and (KINDS[match.lastgroup or ""], match.group())
+    return match and (match.lastgroup or "", match.group())
 
 
 @pytest.mark.parametrize("pattern", [tags(), AFTER])
 @pytest.mark.parametrize(
     ("text", "kind", "tag"),
     [
-        ("a <tool_call> b", Kind.CALL, "<tool_call>"),
-        ("<b><TOOL_CALL\n>", Kind.CALL, "<TOOL_CALL\n>"),
-        ("<<think>", Kind.THINK, "<think>"),
-        ("< <thinking>", Kind.THINK, "<thinking>"),
-        ("a <", Kind.BEGUN, "<"),
-        ("a <tool_call", Kind.BEGUN, "<tool_call"),
-        ("a <Tool_Call ", Kind.BEGUN, "<Tool_Call "),
-        ("a <thinki", Kind.BEGUN, "<thinki"),
+        ("a <tool_call> b", CALL, "<tool_call>"),
+        ("<b><TOOL_CALL\n>", CALL, "<TOOL_CALL\n>"),
+        ("<<think>", THINK, "<think>"),
+        ("< <thinking>", THINK, "<thinking>"),
+        ("a <", BEGUN, "<"),
+        ("a <tool_call", BEGUN, "<tool_call"),
+        ("a <Tool_Call ", BEGUN, "<Tool_Call "),
+        ("a <thinki", BEGUN, "<thinki"),
     ],
 )
-def test_tags_and_their_beginnings_are_found(pattern: re.Pattern[str], text: str, kind: Kind, tag: str) -> None:
+def test_tags_and_their_beginnings_are_found(pattern: re.Pattern[str], text: str, kind: str, tag: str) -> None:
     assert tag_in(pattern, text) == (kind, tag)
 
 
@@ -47,7 +58,7 @@ def test_nothing_else_is(pattern: re.Pattern[str], text: str) -> None:
 
 @pytest.mark.parametrize("opener", RESULT_OPENERS)
 def test_a_made_up_result_counts_after_a_call_only(opener: str) -> None:
-    assert tag_in(AFTER, f"\n{opener.upper()} x") == (Kind.RESULT, opener.upper())
+    assert tag_in(AFTER, f"\n{opener.upper()} x") == (RESULT, opener.upper())
     assert tag_in(tags(), f"\n{opener} x") is None
 
 
@@ -75,7 +86,7 @@ def test_no_tag_is_passed_because_it_is_cut(parts: list[str]) -> None:
 @pytest.mark.parametrize("openers", [(), ("<x",), ("[x",)])
 def test_results_may_have_openers_of_one_kind_or_none(openers: tuple[str, ...]) -> None:
     pattern = tags(openers)
-    assert tag_in(pattern, "a <tool_call>") == (Kind.CALL, "<tool_call>")
+    assert tag_in(pattern, "a <tool_call>") == (CALL, "<tool_call>")
     for text in ("a [x]", "a <x>"):
         assert (tag_in(pattern, text) is not None) == (text[2:4] in openers)
 
@@ -146,18 +157,18 @@ def after(*texts: str, result: bool = False) -> tuple[Prose, str]:
     if result:
         prose.end_with_call()
     for text in texts:
-        assert prose.read(text, events) == (Kind.TEXT, "")
+        assert prose.read(text, events) == (TEXT, "")
     return prose, received(events)
 
 
-def found(prose: Prose, text: str, size: int = 0) -> tuple[Kind, str, str]:
+def found(prose: Prose, text: str, size: int = 0) -> tuple[str, str, str]:
     """The tag that is found first, the text from there on as far as it was read, and what was said before."""
     events: list[ParserEvent] = []
     for piece in cut(text, size):
         kind, rest = prose.read(piece, events)
-        if kind is not Kind.TEXT:
+        if kind != TEXT:
             return kind, rest, received(events)
-    return Kind.TEXT, prose.held, received(events)
+    return TEXT, prose.held, received(events)
 
 
 SIZES = pytest.mark.parametrize("size", [1, 4, 0])
@@ -166,7 +177,7 @@ SIZES = pytest.mark.parametrize("size", [1, 4, 0])
 @SIZES
 def test_text_is_said_up_to_the_tag_of_a_call(size: int) -> None:
     kind, rest, said = found(Prose(()), f"Hi <b> {TAG}", size)
-    assert (kind, rest, said) == (Kind.CALL, TAG, "Hi <b> ")
+    assert (kind, rest, said) == (CALL, TAG, "Hi <b> ")
 
 
 @pytest.mark.parametrize("text", ["<", "Hi <tool", "Hi <TOOL_CALL", "\n<think", "`a` <t"])
@@ -180,20 +191,20 @@ def test_the_beginning_of_a_tag_is_held(text: str) -> None:
 @SIZES
 def test_white_space_before_a_call_is_not_said_but_handed_over(size: int) -> None:
     prose = Prose(())
-    assert found(prose, f" \n{TAG}", size) == (Kind.CALL, TAG, "")
+    assert found(prose, f" \n{TAG}", size) == (CALL, TAG, "")
     assert prose.end_with_call() == " \n"
 
 
 @SIZES
 @pytest.mark.parametrize("before", ["`", "``a`", "```\n", "~~~\nx\n", "<think>", "<thinking> a"])
 def test_quoted_and_thought_tags_are_text(before: str, size: int) -> None:
-    assert found(Prose(()), f"{before}{TAG} x", size) == (Kind.TEXT, "", f"{before}{TAG} x")
+    assert found(Prose(()), f"{before}{TAG} x", size) == (TEXT, "", f"{before}{TAG} x")
 
 
 @SIZES
 @pytest.mark.parametrize("before", ["a `b` ", "a `b\n", "```\nx\n```\n", "<think>`</think>", "<think>a<b</think>"])
 def test_behind_a_quotation_or_a_thought_they_count_again(before: str, size: int) -> None:
-    assert found(Prose(()), before + TAG, size) == (Kind.CALL, TAG, before)
+    assert found(Prose(()), before + TAG, size) == (CALL, TAG, before)
 
 
 @SIZES
@@ -201,21 +212,21 @@ def test_behind_a_quotation_or_a_thought_they_count_again(before: str, size: int
 def test_a_result_at_the_start_of_a_line_counts_after_a_call(before: str, size: int) -> None:
     prose, _ = after(result=True)
     kind, rest, said = found(prose, f"{before}[tool:", size)
-    assert (kind, rest) == (Kind.RESULT, "[tool:")
+    assert (kind, rest) == (RESULT, "[tool:")
     assert said + prose.take_blank() == before
-    assert found(Prose(RESULT_OPENERS), f"{before}[tool:", size)[0] is Kind.TEXT
+    assert found(Prose(RESULT_OPENERS), f"{before}[tool:", size)[0] == TEXT
 
 
 @SIZES
 def test_within_a_line_it_does_not(size: int) -> None:
     prose, _ = after(result=True)
-    assert found(prose, "See [tool:", size) == (Kind.TEXT, "", "See [tool:")
+    assert found(prose, "See [tool:", size) == (TEXT, "", "See [tool:")
 
 
 def test_a_call_ends_what_was_quoted() -> None:
     prose, _ = after("```\n")
     prose.end_with_call()
-    assert found(prose, TAG)[0] is Kind.CALL
+    assert found(prose, TAG)[0] == CALL
 
 
 def test_a_block_that_is_text_leaves_no_white_space_behind() -> None:
@@ -227,16 +238,16 @@ def test_a_block_that_is_text_leaves_no_white_space_behind() -> None:
 def test_behind_a_block_that_is_text_no_line_begins() -> None:
     prose, _ = after(result=True)
     prose.pass_text_block()
-    assert found(prose, " [tool:x]") == (Kind.TEXT, "", " [tool:x]")
+    assert found(prose, " [tool:x]") == (TEXT, "", " [tool:x]")
     prose.pass_text_block()
-    assert found(prose, f"```\n{TAG}")[0] is Kind.CALL
+    assert found(prose, f"```\n{TAG}")[0] == CALL
 
 
 def test_a_tag_that_is_text_may_stand_in_code() -> None:
     prose, events = Prose(()), list[ParserEvent]()
-    assert prose.read(f"a {TAG}` b", events) == (Kind.CALL, f"{TAG}` b")
+    assert prose.read(f"a {TAG}` b", events) == (CALL, f"{TAG}` b")
     rest = prose.say_open_tag(f"{TAG}` b", events)
-    assert found(prose, f"{rest}{TAG}")[0] is Kind.TEXT
+    assert found(prose, f"{rest}{TAG}")[0] == TEXT
 
 
 PARTS = st.sampled_from(["a", " ", "\n", "`", "```", "~~~", "<b", "[x", "<think>", "</think>", "word `code` "])
