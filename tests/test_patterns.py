@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from parser import HELD_ANSWERS, openers
+from parser import HELD_ANSWERS, json_scan, openers
 from parser.foreign import _begun, _opening
 from parser.prose import tags
 from proxy.turn.filters.masking import _begins
@@ -32,7 +32,11 @@ SOURCES = {
 """The project's modules."""
 
 # Patterns that are only tried where a caller stands, or on text that is whole at both ends: never searched for.
-AT_A_PLACE = {"ENDS_ANYWHERE", "ENDS_ELEMENT", "ENDS_KEY", "ENDS_MEMBER", "_ATOM", "_COMMENT", "_PAIR", "_PARTS"}
+AT_A_PLACE = {
+    *("ENDS_ANYWHERE", "ENDS_ELEMENT", "ENDS_KEY", "ENDS_MEMBER", "_ATOM", "_COMMENT", "_ESCAPINGS", "_OTHER_STRINGS"),
+    *("_PAIR", "_PARTS"),
+    "__init__",  # of a state of `parser.json_scan`
+}
 
 # Patterns that never meet such a text.
 OUT_OF_REACH = {
@@ -45,6 +49,13 @@ OUT_OF_REACH = {
 MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
     ("parser/foreign.py", "_begun"): lambda: [_begun()],
     ("parser/foreign.py", "_opening"): lambda: [_opening()],
+    ("parser/json_scan.py", "__init__"): lambda: [
+        pattern
+        for name, states in vars(json_scan).items()
+        if name in ("_KEY", "_FIRST_KEY", "_COLON", "_VALUE", "_FIRST_VALUE", "_STRING", "_NEXT")
+        for state in (states.values() if isinstance(states, dict) else [states])
+        for pattern in (state.released, state.begun)
+    ],
     ("parser/openers.py", "_begun"): lambda: [openers._begun(opener.pattern) for opener in HELD_ANSWERS],
     ("parser/openers.py", "_opening"): lambda: [openers._opening(opener.pattern) for opener in HELD_ANSWERS],
     ("parser/prose.py", "tags"): lambda: [tags(), tags(("[tool:", "<tool_result>"))],
