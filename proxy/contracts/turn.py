@@ -79,7 +79,10 @@ class TurnFinished:
 
 @dataclass(frozen=True, slots=True)
 class TurnFailed:
+    """`usage` is that of the answers which ended before it failed, None for none."""
+
     error: ApiError
+    usage: Usage | None = None
 
 
 TurnEvent = (

@@ -29,7 +29,7 @@ import structlog
 from aiohttp import web
 from structlog.typing import FilteringBoundLogger
 
-from ..contracts import TurnEvent, TurnFailed, TurnFinished, TurnRequest
+from ..contracts import TurnEvent, TurnFailed, TurnFinished, TurnRequest, Usage
 from ..errors import ApiError
 from ..ids import MintId, mint_id
 from ..turn import answer_request
@@ -189,20 +189,19 @@ async def _send_all_but_the_last(
                 clock.saw(batch)
                 record.saw(batch, time.monotonic())
                 error = None
-                if isinstance(end := batch[-1], TurnFailed):
+                end = batch[-1]
+                if isinstance(end, (TurnFinished, TurnFailed)) and end.usage:
+                    _count(app, exchange, entry, end.usage)
+                if isinstance(end, TurnFailed):
                     app[READINESS].saw(end.error)
                     error = exchange.map_error(end.error)
                     if len(batch) == 1 and not sink.begun:
                         raise error
-                    batch[-1] = TurnFailed(error)
+                    batch[-1] = replace(end, error=error)
                     entry.failed_with(error)
                 events = await _made(builder, batch)
                 if isinstance(end, TurnFinished):
                     app[READINESS].saw(None)
-                    entry.used(end.usage)
-                    app[RATE_LIMITS].spend(exchange.owner, end.usage)
-                    model, key = app[MODELS].label(exchange.turn.model), app[KEYS].name_of(exchange.owner)
-                    app[METRICS].tokens(end.usage, model, key)
                     try:
                         await exchange.keep()
                     except ApiError as refusal:
@@ -221,6 +220,14 @@ async def _send_all_but_the_last(
     if cancellation is None or cancellation.ending is None:
         raise RuntimeError("the turn has no end")
     return cancellation.ending(), None
+
+
+def _count(app: web.Application, exchange: Exchange, entry: RequestLog, usage: Usage) -> None:
+    """What a turn has taken, however it ended."""
+    entry.used(usage)
+    app[RATE_LIMITS].spend(exchange.owner, usage)
+    model, key = app[MODELS].label(exchange.turn.model), app[KEYS].name_of(exchange.owner)
+    app[METRICS].tokens(usage, model, key)
 
 
 async def _made(builder: AnswerBuilder, batch: Sequence[TurnEvent]) -> list[WireEvent]:

@@ -217,31 +217,33 @@ class RpcClient:
 
     # Asking
 
-    async def request(self, method: str, params: RpcObject | None = None, *, deadline: float) -> RpcObject:
+    async def request(
+        self, method: str, params: RpcObject | None = None, *, deadline: float, traceparent: str = ""
+    ) -> RpcObject:
         """The result, within `deadline` seconds from when it is first sent. Raises `RpcError`.
 
         It waits for its place, and is sent again while the other side is overloaded.
         """
         async with self._limit:
-            return await _within(deadline, method, self._request_patiently(method, params))
+            return await _within(deadline, method, self._request_patiently(method, params, traceparent))
 
     async def request_at_once(self, method: str, params: RpcObject | None = None, *, deadline: float) -> RpcObject:
         """As `request`, but past the limit and only once: any answer tells enough."""
         return await _within(deadline, method, self._request_once(method, params))
 
-    async def _request_patiently(self, method: str, params: RpcObject | None) -> RpcObject:
+    async def _request_patiently(self, method: str, params: RpcObject | None, traceparent: str) -> RpcObject:
         for retry in range(OVERLOAD_RETRIES):
             try:
-                return await self._request_once(method, params)
+                return await self._request_once(method, params, traceparent)
             except RpcAnswerError as error:
                 if error.code != OVERLOADED:
                     raise
             await asyncio.sleep(OVERLOAD_BACKOFF * 2**retry * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter is no secret
-        return await self._request_once(method, params)
+        return await self._request_once(method, params, traceparent)
 
-    async def _request_once(self, method: str, params: RpcObject | None) -> RpcObject:
+    async def _request_once(self, method: str, params: RpcObject | None, traceparent: str = "") -> RpcObject:
         self._check_open()
-        number, line = self._connection.send_request(method, params)
+        number, line = self._connection.send_request(method, params, traceparent)
         answer: asyncio.Future[RpcObject] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         self._put(line)

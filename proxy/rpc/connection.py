@@ -68,10 +68,13 @@ class RpcConnection:
         self._lines = LineSplitter()
         self._last_id = 0
 
-    def send_request(self, method: str, params: RpcObject | None = None) -> tuple[int, bytes]:
-        """The new request's id, and its line."""
+    def send_request(self, method: str, params: RpcObject | None = None, traceparent: str = "") -> tuple[int, bytes]:
+        """The new request's id, and its line. `traceparent` names the trace that it belongs to, if any."""
         self._last_id += 1
-        return self._last_id, _line({"id": self._last_id, "method": method}, params)
+        message: RpcObject = {"id": self._last_id, "method": method}
+        if traceparent:
+            message["trace"] = {"traceparent": traceparent}
+        return self._last_id, _line(message, params)
 
     def send_notification(self, method: str, params: RpcObject | None = None) -> bytes:
         return _line({"method": method}, params)

@@ -243,7 +243,9 @@ class Turn:
         finish = partial(self._reading.finish, failure)
         if events := await self._offload.done(finish, self._spent.characters, judges=True):
             yield events
-        self._spent.end(prompt)
+        # Of an answer that failed nobody knows what it has cost.
+        if failure is None:
+            self._spent.end(prompt)
 
 
 async def run_turn(

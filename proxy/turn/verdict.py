@@ -299,7 +299,7 @@ def end_of(answer: Answer, plan: Plan, usage: Usage) -> tuple[TurnEvent, ...]:
         return (*answer.kept, TurnFinished(usage, answer.ending.incomplete, answer.ending.stop))
     # Where more than text was asked for, text that goes before its refusal would look like an answer.
     refused = plan.demands or plan.output or answer.misfit or answer.kept_for is Reason.JOINED
-    return (*(() if refused else answer.kept), TurnFailed(error))
+    return (*(() if refused else answer.kept), TurnFailed(error, None if usage == Usage() else usage))
 
 
 def _error_of(answer: Answer, plan: Plan) -> BackendError | None:

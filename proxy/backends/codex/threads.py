@@ -28,6 +28,7 @@ from ...rpc import (
     RpcObject,
     SkipCounter,
 )
+from ...tracing import CURRENT
 from ..answers import DISCONNECTED, FAILED, NOT_TEXT_ONLY, TIMEOUT
 from ..session_life import SessionLife
 from .errors import MAX_INPUT, rejected, rpc_failure, too_long
@@ -308,7 +309,8 @@ class CodexThreads:
                 await self._client.request("thread/inject_items", older, deadline=deadline)
             params = turn_params(thread.id, prompt, what.newest, tiered=what.tiered)
             turn.exchanged({"method": "turn/start", "params": params}, ours=True)
-            answer = await self._client.request("turn/start", params, deadline=deadline)
+            trace = CURRENT.get().parent
+            answer = await self._client.request("turn/start", params, deadline=deadline, traceparent=trace)
             turn.exchanged({"result": answer}, ours=False)
             turn.started_as(str(answer["turn"]["id"]))
             if thread.ephemeral and alike and self._life.usable:

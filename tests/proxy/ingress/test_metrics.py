@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
 from parser import write_call
-from proxy.contracts import Load, Prompt
+from proxy.contracts import Load, Prompt, TextPiece
 from proxy.errors import BackendError
 from proxy.ingress import metrics
 from proxy.ingress.routes import ROUTES
@@ -22,7 +22,7 @@ from proxy.replay.key_placeholder import key_of
 from proxy.turn import Reason
 from proxy.turn.reason import DOUBTS
 from tests.support.http_client import client
-from tests.support.memory_backend import MemoryBackend
+from tests.support.memory_backend import MemoryBackend, Script
 from tests.support.talking import GatedBackend, talking
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -117,6 +117,20 @@ async def test_tokens_are_counted_by_model_and_key_and_stand_in_the_log(tmp_path
     lines = [line for line in logs if line.get("path") == "/responses"]
     assert [line.get("key") for line in lines] == ["ada", "ada", None]
     assert {(line["input_tokens"], line["cached_tokens"], line["output_tokens"]) for line in lines} == {(100, 40, 20)}
+
+
+async def test_the_tokens_of_answers_that_were_no_use_are_counted_with_the_turn_that_failed() -> None:
+    """Two answers without the call that was demanded; and one that the backend broke off, of which it told nothing."""
+    broken: Script = [TextPiece("So"), BackendError("Gone.")]
+    with capture_logs() as logs:
+        async with client("No.", "No.", broken) as (session, url):
+            for more in ({"tools": TOOLS, "tool_choice": "required"}, {}):
+                async with session.post(f"{url}/responses", json={**BODY, **more}) as response:
+                    assert response.status in {422, 502}
+            found = await samples(session, url)
+    assert value(found, "tagcall_tokens_total", kind="input", model="other", key="other") == 200
+    lines = [line for line in logs if line.get("path") == "/responses"]
+    assert [line.get("output_tokens") for line in lines] == [40, None]
 
 
 async def test_an_answer_that_is_cut_is_an_interrupt() -> None:

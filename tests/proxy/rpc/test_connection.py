@@ -90,7 +90,9 @@ def test_requests_are_numbered_by_the_sender_alone() -> None:
     connection = RpcConnection()
     assert connection.send_request("a", {"x": "ä"}) == (1, '{"id":1,"method":"a","params":{"x":"ä"}}\n'.encode())
     connection.receive_data(b'{"id":1,"method":"theirs"}\n')
-    assert connection.send_request("b") == (2, b'{"id":2,"method":"b"}\n')
+    traced = b'{"id":2,"method":"a","trace":{"traceparent":"00-1-2-01"},"params":{}}\n'
+    assert connection.send_request("a", {}, "00-1-2-01") == (2, traced)
+    assert connection.send_request("b") == (3, b'{"id":3,"method":"b"}\n')
 
 
 def test_each_kind_of_message_is_one_line_without_jsonrpc() -> None:

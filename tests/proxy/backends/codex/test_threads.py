@@ -16,6 +16,7 @@ from proxy.backends.event_queue import MAX_BACKLOG
 from proxy.contracts import MessageEnded, Prompt, TextPiece, TurnEnded
 from proxy.errors import BackendError
 from proxy.rpc import RpcObject
+from proxy.tracing import CURRENT, NO_TRACE, Trace
 from tests.support.backend_events import merged, prompt, read_turn
 from tests.support.fake_app_server import RefusedError
 from tests.support.scripted_codex import AT, Server, backend, outcome
@@ -41,6 +42,20 @@ async def test_a_thread_is_asked_for_text_alone() -> None:
     }
     [turn] = server.requests("turn/start")
     assert turn["params"] == {"threadId": "t1", "input": [{"type": "text", "text": "hi"}], "summary": "none"}
+
+
+@on_a_virtual_clock
+async def test_a_turn_belongs_to_the_trace_of_its_request() -> None:
+    server = Server()
+    parent = f"00-{'a' * 32}-{'b' * 16}-01"
+    async with backend(server) as it:
+        for trace in (Trace(parent), NO_TRACE):
+            CURRENT.set(trace)
+            async with it.stream(prompt()):
+                await server.wait_for("turn/start", 1 if trace.parent else 2)
+    first, second = server.requests("turn/start")
+    assert first["trace"] == {"traceparent": parent}
+    assert "trace" not in second
 
 
 @on_a_virtual_clock
