@@ -155,10 +155,11 @@ class MessageEnded:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningPiece:
-    """Text of the reasoning summary. `part` counts the summary's parts from 0."""
+    """Text of the reasoning summary. `part` counts the summary's parts from 0. What nobody `asked` for only counts."""
 
     part: int
     text: str
+    asked: bool = True
 
 
 @dataclass(frozen=True, slots=True)

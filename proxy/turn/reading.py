@@ -168,9 +168,10 @@ class Reading:
             case MessageEnded():
                 self._close_message()
                 self.end.message = True
-            case ReasoningPiece(part, text):
+            case ReasoningPiece(part, text, asked):
                 self._close_message()
-                self._thoughts.feed(part, self.spent.take_thought(text))
+                if (taken := self.spent.take_thought(text)) and asked:
+                    self._thoughts.feed(part, taken)
                 self._look_at_room()
             case ReasoningEnded():
                 self._close_message()

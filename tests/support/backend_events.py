@@ -25,8 +25,8 @@ def merged(events: Iterable[BackendEvent]) -> Sequence[BackendEvent]:
         match (out[-1] if out else None, event):
             case (TextPiece(before), TextPiece(text)):
                 out[-1] = TextPiece(before + text)
-            case (ReasoningPiece(part, before), ReasoningPiece(other, text)) if part == other:
-                out[-1] = ReasoningPiece(part, before + text)
+            case (ReasoningPiece(part, before, asked), ReasoningPiece(other, text)) if part == other:
+                out[-1] = ReasoningPiece(part, before + text, asked)
             case _:
                 out.append(event)
     return out

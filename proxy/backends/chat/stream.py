@@ -35,6 +35,9 @@ MAX_LINE = 16 * 2**20
 # Choices of one event. One answer is asked for; of each more one that is sent all the same, a few are let pass.
 MOST_CHOICES = 16
 
+# Characters that wait until it is known whether they are a thought: an answer of so many would have told it by now.
+MOST_UNSURE = 1 << 20
+
 # Why a server ended an answer that it cut.
 _CUT: Mapping[str, str] = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _NO_REASON = {"", "null"}
@@ -69,6 +72,7 @@ class ChatStream:
         self._characters = CharacterReader()
         self._thinking = ThinkingReader(inside=inside)
         self._sure = sure
+        self._waits = MOST_UNSURE
         self._thoughts: list[str] = []
         self._text: list[str] = []
         self._thought: list[str] = []
@@ -205,6 +209,8 @@ class ChatStream:
                 self._flush(events)
             self._thought.append(piece.text)
             self._thoughts.append(piece.text)
+            self._waits -= 0 if self._sure else len(piece.text)
+            self._sure = self._sure or self._waits < 0
             self._reasons = self.thought = True
             return
         if self._reasons:
@@ -221,8 +227,7 @@ class ChatStream:
             events.append(TextPiece("".join(self._text)))
             self._text = []
         if self._thought and (self._sure or not self._thinking.inside):
-            if self._wanted:
-                events.append(ReasoningPiece(0, "".join(self._thought)))
+            events.append(ReasoningPiece(0, "".join(self._thought), self._wanted))
             self._thought = []
 
     def _called(self) -> _FailedError:

@@ -45,6 +45,7 @@ ENDLESS = {
     "lines": lambda: Endless(TextPiece("word\n")),
     "wide text": lambda: Endless(TextPiece("\N{GRINNING FACE}")),
     "thoughts": lambda: Endless(ReasoningPiece(0, "hm ")),
+    "thoughts that nobody asked for": lambda: Endless(ReasoningPiece(0, "hm ", asked=False)),
     "parts of thoughts": lambda: Endless(ReasoningPiece(1, "hm "), ReasoningPiece(0, "well ")),
     "a call": lambda: Endless(TextPiece("long "), TextPiece('<tool_call>{"name": "search", "arguments": {"q": "')),
     "an open tag": lambda: Endless(TextPiece("<tool_call>")),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.backends.chat import stream
-from proxy.backends.chat.stream import ChatStream
+from proxy.backends.chat.stream import MOST_UNSURE, ChatStream
 from proxy.contracts import (
     BackendEvent,
     MessageEnded,
@@ -89,8 +90,21 @@ def test_pieces_that_came_together_leave_as_one() -> None:
     assert ChatStream("s").receive(delta(content="a") + delta(content="b")) == [TextPiece("ab")]
 
 
-def test_reasoning_is_told_where_it_is_wanted() -> None:
-    assert read(WHOLE, reasoning=False) == (TOLD[1:], None)
+def test_reasoning_that_nobody_asked_for_is_told_only_to_be_counted() -> None:
+    thought, *rest = TOLD
+    assert isinstance(thought, ReasoningPiece)
+    assert read(WHOLE, reasoning=False) == ([replace(thought, asked=False), *rest], None)
+
+
+def test_what_may_be_a_thought_waits_no_longer_than_it_may_be_an_answer() -> None:
+    """A model that begins in a thought and never ends it would fill the memory, and be counted by nobody."""
+    stream = ChatStream("s", inside=True, sure=False)
+    for _ in range(MOST_UNSURE // 1024):
+        assert stream.receive(delta(content="x" * 1024)) == []
+    (piece,) = stream.receive(delta(content="x" * 1024))
+    assert isinstance(piece, ReasoningPiece)
+    assert len(piece.text) == MOST_UNSURE + 1024
+    assert stream.receive(delta(content="y")) == [ReasoningPiece(0, "y")]
 
 
 CALL = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
