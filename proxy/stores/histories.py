@@ -111,8 +111,8 @@ class Histories:
         if kept == history.count:
             return HistoryStep([Put(key, _History(kept, history.digest, users).record(), left)], {key: history.written})
         changes: list[Change] = [Drop(key), Drop(_tail(owner, history.digest))]
-        if kept:
-            items = tuple((await self._keys.values(key))[: kept + 1])
+        items = tuple((await self._keys.values(key))[: kept + 1]) if kept else ()
+        if len(items) > 1:  # a Redis that is full may have forgotten the list
             digest = _digests(items[1:])[-1]
             changes += [Put(key, _History(kept, digest, users).record(), left), Append(key, items, left)]
             changes.append(Put(_tail(owner, digest), reference.history.encode(), left))

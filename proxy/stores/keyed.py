@@ -97,21 +97,22 @@ class KeyedStore:
             record = await asyncio.to_thread(pack, orjson.dumps(_request_record(request)))
             changes.append(Put(f"request:{stored.id}", record, self._hold))
         expect = {} if leased_by is None else {_lease(leased_by): leased_by.token.encode()}
-        whole = Put(f"response:{stored.id}", encode(_response_record(stored)), self._ttl)
         if append_to is not None and await self.load_conversation(append_to, stored.owner) is not None:
-            joined = [whole, *changes, self._appended(append_to, items), *_answered(claim)]
+            joined = [self._record_of(stored), *changes, self._appended(append_to, items), *_answered(claim)]
             claimed = {**expect, **_as_claimed(claim)}
             if await self._keys.commit(joined, require=[f"conversation:{append_to}"], expect=claimed):
                 return True
             if claim is not None and await self._keys.read(_claim_key(claim)) != _claim_value(claim):
                 return False
         elif (step := await self._histories.join(stored)) is not None:
-            record = encode(_response_record(stored, step.reference))
-            shared = [Put(f"response:{stored.id}", record, self._ttl), *step.changes, *changes]
+            shared = [self._record_of(stored, step.reference), *step.changes, *changes]
             if await self._keys.commit(shared, expect={**expect, **step.expect}):
                 return True
         # Also when the conversation was deleted meanwhile, or its history went on: the Response is still the client's.
-        return await self._keys.commit([whole, *changes], expect=expect)
+        return await self._keys.commit([self._record_of(stored), *changes], expect=expect)
+
+    def _record_of(self, stored: StoredResponse, reference: Reference | None = None) -> Put:
+        return Put(f"response:{stored.id}", encode(_response_record(stored, reference)), self._ttl)
 
     def _appended(self, conversation_id: str, items: Sequence[WireObject]) -> Append:
         return Append(f"conversation:{conversation_id}", tuple(map(encode, items)), self._ttl)

@@ -210,6 +210,19 @@ async def test_a_history_that_is_gone_or_cut_is_no_empty_one() -> None:
         assert await store.delete("resp_1", "me")
 
 
+async def test_of_a_history_whose_items_are_forgotten_nothing_is_left_and_nothing_breaks() -> None:
+    """As a Redis does that is full: it may forget the list alone."""
+    keys = Counted()
+    store = KeyedStore(keys)
+    for step in (1, 2):
+        await store.save(stored(str(step), loop(step)))
+    keys._kept[keys.keys("history")[0]].values.clear()
+    assert await store.delete("resp_2", "me")
+    assert await store.load("resp_1", "me") is None
+    assert await store.delete("resp_1", "me")
+    assert keys.keys("history") == keys.keys("tail") == []
+
+
 async def test_what_others_write_meanwhile_costs_a_copy_and_no_item(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = Counted()
     store = KeyedStore(keys)
