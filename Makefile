@@ -152,7 +152,8 @@ bench: .venv/.dev        ## what parser and proxy cost beside a floor, measured 
 bench-compare: .venv/.dev  ## the same for the commit REF and this checkout, in turn
 	@$(BIN)/python -m tests.bench.compare $(REF)
 
-soak: .venv/.dev         ## a quarter of an hour of load, clients that leave, and crashes
+soak: .venv/.dev         ## attacks, and a quarter of an hour of load, clients that leave, and crashes
+	@$(BIN)/python -m tests.attacks
 	@$(BIN)/python -m tests.soak
 
 storm: .venv/.dev .venv/.servers  ## 300 tool loops over two servers behind nginx, of which one is killed every ten seconds

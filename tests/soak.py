@@ -232,13 +232,15 @@ def descriptors(pid: int) -> int:
 
 
 @asynccontextmanager
-async def running(folder: Path, upstream: str) -> AsyncIterator[Target]:
+async def running(folder: Path, *arguments: str) -> AsyncIterator[Target]:
+    """A server with these arguments; with codex from PyPI, unless they name another backend."""
     program = installed_programs()[0].path
     if program is None:
         sys.exit("openai-codex-cli-bin is not installed")
-    command = ["-m", "proxy.cli", "serve", "--port", "0", "--backend", "codex", "--codex", str(program)]
-    command += ["--codex-home", str(folder / "home"), "--upstream", upstream, "--log-format", "json"]
-    command += ["--store", f"sqlite:{folder / 'responses.sqlite'}"]
+    command = ["-m", "proxy.cli", "serve", "--port", "0", "--log-format", "json"]
+    command += ["--store", f"sqlite:{folder / 'responses.sqlite'}", *arguments]
+    if "--backend" not in arguments:
+        command += ["--backend", "codex", "--codex", str(program), "--codex-home", str(folder / "home")]
     env = {**child_environment(folder), "PYTHONPATH": str(ROOT)}
     with (folder / "log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
@@ -456,7 +458,7 @@ async def soak(minutes: float, rate: float, seed: int) -> bool:
                 return model_reply(body)
 
             model.choose = reply
-            async with running(Path(folder), model.url) as target:
+            async with running(Path(folder), "--upstream", model.url) as target:
                 run = Soak(target, rate, random.Random(seed))  # noqa: S311 -- no secret
                 run.crashing = False
                 await run.converse(Ask("m0", 3, chat=False, stream=True, loop=True, by_id=True))
