@@ -16,12 +16,16 @@ _ROUND = " \t\r\n\"'`"
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One declared tool. `parameters` is the client's JSON Schema as compact JSON text, or None."""
+    """One declared tool. `parameters` is the client's JSON Schema as compact JSON text, or None.
+
+    `grammar`: the Lark grammar that `input`, the one argument of a tool of free text, is held to.
+    """
 
     name: str
     description: str | None = None
     parameters: str | None = None
     strict: bool = False
+    grammar: str | None = None
 
 
 def _folded(name: str) -> str:

@@ -1,4 +1,4 @@
-"""JSON Schema by the `jsonschema` package, held in bounds. Pure.
+"""JSON Schema by the `jsonschema` package, and Lark grammars by `llguidance`, held in bounds. Pure.
 
 The schema comes from a client and what is held against it from a model; neither may fetch, hang or crash. The
 package bounds nothing: it fetches what a `$ref` names, follows references that double at each step, and matches a
@@ -12,6 +12,7 @@ keywords        the few keywords that are not as the package has them
 unevaluated     two more, which look at what the others have met
 patterns        whether a pattern is found in a text, by an engine of linear time
 check_budget    what one check may take
+lark            whether a text keeps to a Lark grammar
 
 `format` and unknown keywords say nothing.
 

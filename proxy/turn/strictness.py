@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import orjson
 
 from parser import Tool, ToolRegistry
 
 from .. import schema
 from ..errors import RequestError
+from ..schema.lark import grammar_misfit
 from .report import Count, TurnReport
 
 
@@ -64,4 +67,16 @@ class ToolSchemas:
         except schema.SchemaError:
             self._report.count(Count.UNCHECKED, "the schema is none")
             return None
-        return misfit(wanted, value, self._report, strict=tool.strict, fit="they fit")
+        problem = misfit(wanted, value, self._report, strict=tool.strict, fit="they fit")
+        return problem or self._grammar_problem(tool, value)
+
+    def _grammar_problem(self, tool: Tool, value: Mapping[str, str]) -> str | None:
+        """Of arguments that fit the schema. The bounds of this check are ours, so in doubt an input may leave."""
+        if tool.grammar is None:
+            return None
+        try:
+            problem = grammar_misfit(tool.grammar, value["input"])
+        except schema.SchemaUnusable as error:
+            self._report.count(Count.UNCHECKED, str(error))
+            return None
+        return None if problem is None else f"at 'input': {problem}"

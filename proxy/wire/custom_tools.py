@@ -2,8 +2,8 @@
 
 The model is offered a function with one string, `input`, whose description carries the format; what it
 writes is unwrapped for the client, and a past input is wrapped for the model. A regular expression is the
-pattern of that string, so an input is held to it as a strict function's arguments are to their schema; that it
-keeps to a Lark grammar is asked of the model, not checked.
+pattern of that string, and a Lark grammar stands beside the tool: an input is held to either as a strict
+function's arguments are to their schema.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 import orjson
 
 from .. import schema
+from ..schema.lark import grammar_problem
 from .json_body import JsonObject, JsonValue
 from .reader import Reader, wrong_value
 
@@ -71,13 +72,20 @@ def _as_ecma(definition: str) -> str | None:
     return "".join(written)
 
 
-def is_regex(form: JsonObject) -> bool:
-    return form.get("syntax") == "regex"
+def has_grammar(form: JsonObject) -> bool:
+    return form["type"] == "grammar"
+
+
+def grammar_of(form: JsonObject) -> str | None:
+    """The Lark grammar that an input is held to; None where there is none, or nothing can be held to it in bounds."""
+    if form.get("syntax") != "lark" or grammar_problem(definition := str(form["definition"])) is not None:
+        return None
+    return definition
 
 
 def pattern_of(form: JsonObject) -> str | None:
     """What an input is held to, as a pattern of JSON Schema; None where nothing can be held to it in bounds."""
-    if not is_regex(form) or (written := _as_ecma(str(form["definition"]))) is None:
+    if form.get("syntax") != "regex" or (written := _as_ecma(str(form["definition"]))) is None:
         return None
     pattern = f"^(?:{written})$"
     unusable = schema.read_schema(orjson.dumps({"pattern": pattern}).decode()).unusable_pattern

@@ -19,7 +19,7 @@ from parser import Tool, ToolRegistry
 from prompts import ChoiceMode, ToolChoice
 
 from ..errors import RequestError
-from .custom_tools import input_schema, is_regex, parse_format, pattern_of
+from .custom_tools import grammar_of, has_grammar, input_schema, parse_format, pattern_of
 from .json_body import JsonObject, JsonValue
 from .reader import Reader, missing, shown, wrong_type, wrong_value
 
@@ -76,7 +76,7 @@ class ToolSet:
     late: frozenset[str] = frozenset()
     """The model's names of what is on offer because the conversation brought it."""
     unheld: tuple[str, ...] = ()
-    """Custom tools with a regular expression that nothing can be held to here."""
+    """Custom tools with a grammar that nothing can be held to here."""
 
     def brought(self, names: Iterable[str]) -> tuple[Tool, ...]:
         """Those of these tools, by the model's names, that are on offer because the conversation brought them."""
@@ -89,7 +89,7 @@ class ToolSet:
         hosted, unheld = ", ".join(sorted(self.hosted)), ", ".join(self.unheld)
         told = (
             f"Not offered to the model, because nothing here can run it: {hosted}." if hosted else "",
-            f"The model was shown these regular expressions, but nothing checks them: {unheld}." if unheld else "",
+            f"The model was shown the grammar of these tools, but nothing checks it: {unheld}." if unheld else "",
         )
         return tuple(filter(None, told))
 
@@ -191,8 +191,9 @@ class _Collector:
         form = parse_format(body) if kind == "custom" else None
         parameters = body.get("parameters") if form is None else input_schema(form)
         strict = body.boolean("strict")
-        held = strict is True if form is None else pattern_of(form) is not None
-        if form is not None and is_regex(form) and not held:
+        grammar = None if form is None else grammar_of(form)
+        held = strict is True if form is None else grammar is not None or pattern_of(form) is not None
+        if form is not None and has_grammar(form) and not held:
             self.unheld.append(name)
         body.boolean("async")
         deferred = body.boolean("defer_loading") is True
@@ -202,7 +203,7 @@ class _Collector:
             # look it up by that.
             lone = deferred and self._searched and form is None and namespace is None
             known = DeclaredName(name, name if lone else namespace, "function" if form is None else "custom")
-            self._offer(flat, known, body, parameters, strict=held, late=late)
+            self._offer(flat, known, body, parameters, strict=held, grammar=grammar, late=late)
         echo: JsonObject = {"type": kind, "name": name, "description": description}
         if form is None:
             echo |= {"parameters": body.get("parameters"), "strict": strict is True}
@@ -216,7 +217,15 @@ class _Collector:
         return echo
 
     def _offer(
-        self, flat: str, known: DeclaredName, body: Reader, parameters: JsonValue, *, late: bool, strict: bool = False
+        self,
+        flat: str,
+        known: DeclaredName,
+        body: Reader,
+        parameters: JsonValue,
+        *,
+        late: bool,
+        strict: bool = False,
+        grammar: str | None = None,
     ) -> None:
         if flat in self.declared:
             if late:
@@ -235,7 +244,8 @@ class _Collector:
         self.declared[flat] = known
         if late:
             self.late.add(flat)
-        self.tools.append(Tool(flat, body.string("description"), self._schema(body, parameters), strict=strict))
+        schema = self._schema(body, parameters)
+        self.tools.append(Tool(flat, body.string("description"), schema, strict=strict, grammar=grammar))
 
     def _schema(self, body: Reader, schema: JsonValue) -> str | None:
         if schema is None:

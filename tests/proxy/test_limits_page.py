@@ -16,7 +16,7 @@ from proxy.ingress.background import job, jobs, leases
 from proxy.ingress.inspect import access, feed
 from proxy.ingress.websocket import socket
 from proxy.rpc import child_records, client, connection, stderr, stdio
-from proxy.schema import check_budget
+from proxy.schema import check_budget, lark
 from proxy.stores import redis_journal
 from proxy.turn import offload
 from proxy.wire import json_body, parameters, reader, tools
@@ -27,7 +27,7 @@ MODULES = {
     for module in (
         child_records, client, backend, connection, event_queue, proxy.server, restart_policy, options, stderr,
         stdio, supervision, lanes, reduction, threads, offload,
-        job, jobs, leases, bodies, check_budget, errors, connections, parameters, json_body, logs, proxy_settings,
+        job, jobs, leases, bodies, check_budget, lark, errors, connections, parameters, json_body, logs, proxy_settings,
         reader, redis_journal, socket, event_stream, tools, access, feed,
     )
 }  # fmt: skip

@@ -282,8 +282,13 @@ async def test_a_refusal_to_call_is_an_error_of_the_model(stream: bool) -> None:
     assert (error["code"], error["param"]) == ("tool_call_missing", "tool_choice")
 
 
-async def test_an_input_outside_of_its_grammar_is_asked_for_once_more_and_never_passed_on() -> None:
-    grammar = {"type": "grammar", "grammar": {"syntax": "regex", "definition": "[0-9]+ (cm|m)"}}
+@pytest.mark.parametrize(
+    ("syntax", "definition"), [("regex", "[0-9]+ (cm|m)"), ("lark", 'start: INT " " ("cm" | "m")\n%import common.INT')]
+)
+async def test_an_input_outside_of_its_grammar_is_asked_for_once_more_and_never_passed_on(
+    syntax: str, definition: str
+) -> None:
+    grammar = {"type": "grammar", "grammar": {"syntax": syntax, "definition": definition}}
     tool = {"type": "custom", "custom": {"name": "cut", "format": grammar}}
     bad, good = (write_call("cut", orjson.dumps({"input": text}).decode()) for text in ("a bit", "12 cm"))
     async with client(bad, good, bad, bad) as (session, url):
@@ -296,10 +301,11 @@ async def test_an_input_outside_of_its_grammar_is_asked_for_once_more_and_never_
             assert (await error_of(response))["code"] == "tool_arguments_invalid"
 
 
-async def test_a_regular_expression_that_nothing_can_be_held_to_is_told() -> None:
-    grammar = {"type": "grammar", "syntax": "regex", "definition": "(?=a)a+"}
+@pytest.mark.parametrize(("syntax", "definition"), [("regex", "(?=a)a+"), ("lark", 'start: "' + "a" * 9_000 + '"')])
+async def test_a_grammar_that_nothing_can_be_held_to_is_told(syntax: str, definition: str) -> None:
+    grammar = {"type": "grammar", "syntax": syntax, "definition": definition}
     tool = {"type": "custom", "name": "cut", "format": grammar}
     async with client("Hello.") as (session, url):
         async with session.post(f"{url}/responses", json={"model": "m", "input": "hi", "tools": [tool]}) as response:
             assert response.status == 200
-            assert "nothing checks them: cut" in response.headers["x-tagcall-warning"]
+            assert "nothing checks it: cut" in response.headers["x-tagcall-warning"]

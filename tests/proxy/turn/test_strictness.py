@@ -288,3 +288,22 @@ async def test_of_many_rows_a_wrong_one_is_seen_wherever_it_stands(count: int) -
     outcome = await play(call, call, request=ask(registry=ToolRegistry([Tool("put", None, ROWS, strict=True)])))
     assert outcome.calls == []
     assert f"at 'rows[{count - 1}].state': 'gone' is not one of" in outcome.error.message
+
+
+def patches(*, grammar: str) -> ToolRegistry:
+    schema = '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}'
+    return ToolRegistry([Tool("patch", "Patch.", schema, strict=True, grammar=grammar)])
+
+
+async def test_an_input_is_held_to_the_grammar_of_its_tool() -> None:
+    bad, good = (write_call("patch", json.dumps({"input": text})) for text in ("b", "aa"))
+    outcome = await play(bad, good, request=ask(registry=patches(grammar='start: "a"+')))
+    assert outcome.calls == [("patch", '{"input": "aa"}')]
+    added = text_of_parts(outcome.backend.prompts[1].parts)
+    assert "at 'input': it does not match its Lark grammar from character 1 on" in added
+
+
+async def test_an_input_may_leave_if_its_grammar_cannot_be_read() -> None:
+    outcome = await play(write_call("patch", '{"input": "b"}'), request=ask(registry=patches(grammar="start: nothing")))
+    assert outcome.calls == [("patch", '{"input": "b"}')]
+    assert [reason.partition(":")[0] for reason in outcome.report.counts["unchecked"]] == ["the grammar cannot be read"]

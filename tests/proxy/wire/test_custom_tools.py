@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from proxy.errors import RequestError
 from proxy.schema import read_schema
-from proxy.wire.custom_tools import input_schema, parse_format, pattern_of, unwrap_input, wrap_input
+from proxy.wire.custom_tools import (
+    grammar_of,
+    has_grammar,
+    input_schema,
+    parse_format,
+    pattern_of,
+    unwrap_input,
+    wrap_input,
+)
 from proxy.wire.json_body import JsonObject
 from proxy.wire.reader import Reader
 
@@ -109,5 +117,8 @@ def test_what_cannot_be_held_in_bounds_is_shown_and_no_pattern(definition: str) 
     assert "pattern" not in told["input"]
 
 
-def test_nothing_is_held_to_a_lark_grammar() -> None:
-    assert pattern_of(GRAMMAR) is None
+def test_an_input_is_held_to_its_lark_grammar_beside_the_schema() -> None:
+    assert (pattern_of(GRAMMAR), grammar_of(GRAMMAR)) == (None, GRAMMAR["definition"])
+    assert grammar_of({**GRAMMAR, "definition": "x" * 10_000}) is None
+    assert grammar_of(regex("a+")) is None
+    assert (has_grammar(GRAMMAR), has_grammar(regex("a")), has_grammar({"type": "text"})) == (True, True, False)

@@ -46,11 +46,16 @@ def test_hosted_tools_are_echoed_and_not_offered() -> None:
 
 
 def test_a_custom_tool_is_offered_as_a_function_of_one_string() -> None:
-    (tool,) = parse(tools=[{**PATCH, "strict": True}]).turn.registry
-    assert (tool.name, tool.description, tool.strict) == ("patch", "Patch a file.", False)
+    (tool,) = parse(tools=[PATCH]).turn.registry
+    assert (tool.name, tool.description, tool.strict, tool.grammar) == ("patch", "Patch a file.", True, 'start: "x"')
     schema = orjson.loads(tool.parameters or "")
     assert schema["required"] == ["input"]
     assert 'start: "x"' in schema["properties"]["input"]["description"]
+
+
+def test_a_custom_tool_is_as_strict_as_its_format() -> None:
+    (free,) = parse(tools=[{**PATCH, "format": {"type": "text"}, "strict": True}]).turn.registry
+    assert (free.strict, free.grammar) == (False, None)
 
 
 def test_a_custom_tool_is_echoed_with_its_format() -> None:
