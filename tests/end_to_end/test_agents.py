@@ -41,6 +41,9 @@ class Agent:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
+# By what opencode uses either API.
+BY_CHAT, BY_RESPONSES = '"npm": "@ai-sdk/openai-compatible"', '"npm": "@ai-sdk/openai"'
+
 ADD_FILE = "*** Begin Patch\n*** Add File: start.txt\n+Monday\n*** End Patch"
 AGENTS = (
     Agent(
@@ -87,8 +90,11 @@ def program(agent: Agent) -> Path:
     return INSTALLED / ".bin" / agent.name
 
 
-def set_up(agent: Agent, home: Path, work: Path, url: str) -> None:
-    """Writes the files of the page, each to the first place that is named in front of it."""
+def set_up(agent: Agent, home: Path, work: Path, url: str, *, responses: bool = False) -> None:
+    """Writes the files of the page, each to the first place that is named in front of it.
+
+    `responses`: opencode is told to use the Responses API, as the page says.
+    """
     section = PAGE.split(f"\n## {agent.title}\n")[1].split("\n## ")[0]
     files = re.findall(r"^`([^`\n]+)`[^\n]*\n\n```\w+\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
     assert files, f"the page has nothing to paste for {agent.title}"
@@ -96,7 +102,10 @@ def set_up(agent: Agent, home: Path, work: Path, url: str) -> None:
         path = home / name.removeprefix("~/") if name.startswith("~/") else work / name
         path.parent.mkdir(parents=True, exist_ok=True)
         assert PAGE_URL in text
-        path.write_text(text.replace(PAGE_URL, url), "utf-8")
+        if responses:
+            assert BY_RESPONSES in section
+        pasted = text.replace(BY_CHAT, BY_RESPONSES) if responses else text
+        path.write_text(pasted.replace(PAGE_URL, url), "utf-8")
 
 
 def clerk(agent: Agent, work: Path) -> Callable[[Mapping[str, Any]], Reply]:
@@ -127,7 +136,7 @@ def test_the_page_names_the_agents_and_the_versions_that_are_tested() -> None:
     assert {told[title] for title in list(told)[:-1]} == set(versions.values())
 
 
-async def ask(agent: Agent, tmp_path: Path, model: ScriptedModel) -> tuple[int | None, str]:
+async def ask(agent: Agent, tmp_path: Path, model: ScriptedModel, *, responses: bool = False) -> tuple[int | None, str]:
     """Its exit status and what it prints, when it has done its task."""
     executable = program(agent)
     home, work = tmp_path / "client", tmp_path / "work"
@@ -135,7 +144,7 @@ async def ask(agent: Agent, tmp_path: Path, model: ScriptedModel) -> tuple[int |
     work.mkdir()
     (work / "note.md").write_text(NOTE, "utf-8")
     async with tagcall_server(model, tmp_path / "home", store="memory") as url:
-        set_up(agent, home, work, url)
+        set_up(agent, home, work, url, responses=responses)
         process = await asyncio.create_subprocess_exec(
             str(executable),
             *agent.command,
@@ -162,14 +171,20 @@ async def test_a_coding_agent_reads_a_file_writes_one_and_answers(
     assert ANSWER in out
 
 
-# opencode knows an overflow in mid-stream by no form of it, codex fails its turn.
-COMPACTING = [("opencode", False), ("pi", False), ("pi", True)]
+# By Chat Completions opencode knows an overflow in mid-stream by no form of it, codex fails its turn.
+COMPACTING = [
+    ("opencode", False, False),
+    ("opencode", False, True),
+    ("opencode", True, True),
+    ("pi", False, False),
+    ("pi", True, False),
+]
 
 
 @pytest.mark.agents
-@pytest.mark.parametrize(("name", "begun"), COMPACTING)
+@pytest.mark.parametrize(("name", "begun", "responses"), COMPACTING)
 async def test_a_coding_agent_compacts_when_it_is_told_that_its_conversation_is_too_long(
-    model: ScriptedModel, name: str, begun: bool, tmp_path: Path
+    model: ScriptedModel, name: str, begun: bool, responses: bool, tmp_path: Path
 ) -> None:
     """`begun`: it is told in mid-stream."""
     agent = next(agent for agent in AGENTS if agent.name == name)
@@ -190,5 +205,5 @@ async def test_a_coding_agent_compacts_when_it_is_told_that_its_conversation_is_
 
     model.choose = choose
     # What an agent prints of an overflow that it mends, and how it ends then, is its own.
-    await ask(agent, tmp_path, model)
+    await ask(agent, tmp_path, model, responses=responses)
     assert not overflows

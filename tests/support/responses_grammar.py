@@ -2,7 +2,7 @@
 
     final = check_events(events)        # raises AssertionError; returns the last snapshot
 
-    created, (queued,) in_progress, item*, completed | incomplete | failed
+    created, (queued,) in_progress, item*, completed | incomplete | (error,) failed
     item    added, its own events, done; one item is open at a time, `output_index` counts them
     part    added, delta*, done of its text, done of the part; only messages and reasoning have parts
 
@@ -42,9 +42,12 @@ MEMBERS: Mapping[str, frozenset[str]] = {
         "incomplete": "response",
         "failed": "response error",
     }.items()
-}
+} | {"error": frozenset({"code", "message", "param", "error"})}
 
 TERMINAL = ("response.completed", "response.incomplete", "response.failed")
+
+# What may tell an error: the published event, which stands right in front of the end, and the end.
+LAST_WORDS = ("error", "response.failed")
 
 # What a snapshot may say differently from the one before.
 CHANGING = frozenset({"completed_at", "error", "incomplete_details", "output", "service_tier", "status", "usage"})
@@ -103,6 +106,8 @@ class _Reading:
         name = event["type"]
         if "response" in event:
             self.snapshot(event["response"], name)
+        elif name == "error":
+            assert self.open is None, "an error is told within an item"
         elif name == "response.output_item.added":
             self.added(event)
         else:
@@ -205,7 +210,7 @@ def check_events(events: Sequence[Event], *, first: int = 0) -> dict[str, Any]:
     for event in events:
         missing = MEMBERS[event["type"]] - event.keys() - ({"error"} if _cancelled(event) else set())
         assert not missing, f"{event['type']} lacks {missing}"
-        assert not event.get("error") or event["type"] == "response.failed", "clients abort at any `error` member"
+        assert not event.get("error") or event["type"] in LAST_WORDS, "clients abort at any `error` member"
     opening = ["response.created", "response.in_progress"]
     if "response.queued" in types:
         opening[1:1] = ["response.queued"]
@@ -214,6 +219,12 @@ def check_events(events: Sequence[Event], *, first: int = 0) -> dict[str, Any]:
     assert types[: len(opening)] == opening
     assert [name for name in types if name in TERMINAL] == types[-1:]
     assert not set(opening) & set(types[len(opening) :])
+    if "error" in types:
+        assert tuple(types[-2:]) == LAST_WORDS, "only a failure is told twice"
+        assert events[-2]["error"] == events[-1]["error"]
+        assert (
+            events[-2]["error"] | {key: events[-2][key] for key in ("code", "message", "param")} == events[-1]["error"]
+        )
     reading = _Reading()
     for event in events:
         reading.read(event)

@@ -7,7 +7,7 @@
       tool search added, item.done (a hosted one: its call and its output, in front of the call of what it found)
       compaction  added, item.done
       reasoning   added, (summary_part.added, summary_text.delta+, .done, summary_part.done)*, item.done
-    completed | incomplete | failed
+    completed | incomplete | (error,) failed
 
 At most one item is open; every item that was added is done. Three kinds of client exist: those that
 read deltas, those that read `output_item.done` and those that read the last event. Each is whole.
@@ -33,16 +33,18 @@ from .request import ResponsesRequest
 from .stored_items import ID_PREFIXES
 from .tool_search import search_arguments
 
-# The codes that a Response's own `error` may carry: those of the published list, and those that the service sends
-# besides, by which clients know that they must compact, wait or give up.
-RESPONSE_ERROR_CODES = frozenset({
+# The codes that the service sends besides the published ones, by which clients know that they must compact, wait or
+# give up. It tells these by an `error` event first, and opencode looks for them nowhere else.
+ACTED_ON = frozenset({"context_length_exceeded", "insufficient_quota", "server_is_overloaded"})
+
+# The codes that a Response's own `error` may carry.
+RESPONSE_ERROR_CODES = ACTED_ON | {
     "bio_policy", "data_residency_mismatch", "empty_image_file", "failed_to_download_image",
     "image_content_policy_violation", "image_file_not_found", "image_file_too_large", "image_parse_error",
     "image_too_large", "image_too_small", "invalid_base64_image", "invalid_image", "invalid_image_format",
     "invalid_image_mode", "invalid_image_url", "invalid_prompt", "rate_limit_exceeded", "server_error",
     "unsupported_image_media_type", "vector_store_timeout",
-    "context_length_exceeded", "insufficient_quota", "server_is_overloaded",
-})  # fmt: skip
+}  # fmt: skip
 
 # What items of a search have that ran here.
 HOSTED_SEARCH: Mapping[str, str | None] = {"call_id": None, "execution": "server"}
@@ -299,10 +301,16 @@ class ResponsesBuilder(OutputBuilder):
         return [*events, self._event("response.completed", response=self.response)]
 
     def _failed(self, error: ApiError) -> list[WireEvent]:
-        """`response.failed` with the error twice: the one form that every known client shows."""
+        """`response.failed` with the error twice: the one form that every known client shows.
+
+        An `error` event in front has the error as it is published, flat, and as the service sends it, in an object.
+        """
         code = error.code if error.code in RESPONSE_ERROR_CODES else "server_error"
         self.response = self._snapshot("failed", error={"code": code, "message": error.message})
-        return [self._event("response.failed", response=self.response, error=error.error_object())]
+        told = error.error_object()
+        flat: WireEvent = {"code": error.code, "message": error.message, "param": error.param}
+        events = [self._event("error", **flat, error=told)] if error.code in ACTED_ON else []
+        return [*events, self._event("response.failed", response=self.response, error=told)]
 
     # Events and snapshots
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.types.responses import ResponseError
+from openai.types.responses import ResponseError, ResponseErrorEvent
 
 from proxy.contracts import (
     AnswerMessageEnded,
@@ -27,7 +27,7 @@ from proxy.contracts import (
 from proxy.errors import ApiError, BackendError
 from proxy.wire.json_body import JsonObject, parse_json_object
 from proxy.wire.responses.request import parse_responses_request
-from proxy.wire.responses.responses_builder import RESPONSE_ERROR_CODES, ResponsesBuilder
+from proxy.wire.responses.responses_builder import ACTED_ON, RESPONSE_ERROR_CODES, ResponsesBuilder
 from tests.support.published_types import check_published_events, check_published_response, literals
 from tests.support.responses_grammar import check_events
 
@@ -170,8 +170,17 @@ def test_a_failure_carries_its_error_twice() -> None:
     assert response["error"] == {"code": "server_error", "message": "The backend went away."}
 
 
-# Beside the published ones: by these codex and opencode compact, wait or give up, as the service sends them.
-ACTED_ON = {"context_length_exceeded", "insufficient_quota", "server_is_overloaded"}
+@pytest.mark.parametrize("code", sorted(ACTED_ON))
+def test_what_clients_act_on_is_told_by_the_published_event_first(code: str) -> None:
+    error = BackendError("Too long.", status=400, type="invalid_request_error", code=code, param="input")
+    events, response = build([AnswerText("Hel"), TurnFailed(error)])
+    assert types(events)[-3:] == ["output_item.done", "error", "failed"]
+    told = {"type": "invalid_request_error", "code": code, "message": "Too long.", "param": "input"}
+    flat = {name: told[name] for name in ("code", "message", "param")}
+    assert events[-2] == {"type": "error", "sequence_number": len(events) - 2, **flat, "error": told}
+    ResponseErrorEvent.model_validate(events[-2])
+    check_events(events)
+    assert response["error"] == {"code": code, "message": "Too long."}
 
 
 def test_a_response_carries_only_codes_that_are_published_or_acted_on() -> None:
