@@ -38,7 +38,7 @@ class RenderedTurn:
 
     `developer` and `head` are for the backend's developer or system text. `parts` are the conversation as the
     user's input; `items` are the same as messages, for backends that keep roles apart. Neither is made before it is
-    looked at.
+    looked at. `bare_head` is what `head` would be without tools.
     """
 
     developer: str | None
@@ -46,6 +46,7 @@ class RenderedTurn:
     head: str | None
     items: Sequence[Item]
     lines: Sequence[str]
+    bare_head: str | None
 
     @property
     def length(self) -> int:
@@ -110,7 +111,10 @@ def render_turn(
         told = request_told(transcript)
         return [*shown, told] if told and any(text.endswith(told) for text in shown) else shown
 
-    return RenderedTurn(developer or None, Deferred(parts), head or None, Deferred(items), Deferred(lines))
+    bare = _joined(_guidance(transcript, leading_guidance(transcript)), answer_form)
+    return RenderedTurn(
+        developer or None, Deferred(parts), head or None, Deferred(items), Deferred(lines), bare or None
+    )
 
 
 def text_before_key(transcript: Transcript, tools: ToolRegistry, *, parallel: bool, profile: PromptProfile) -> str:

@@ -103,7 +103,8 @@ class Prompt:
     hold its model to it wherever a call begins in the answer. `calls_held`: `output_schema` is that of calls, so they
     are not written as the developer text has it. `key_habit` is what is known of the model: whether it writes the key
     into its calls. A conversation is kept for its `owner` alone; `names` are
-    those by which a request knows its conversation, and that of the answer.
+    those by which a request knows its conversation, and that of the answer. `bare_head` is the `head` without what it
+    says of tools; a request that is `toolless` declares none, and may go on with a conversation that had some.
     """
 
     model: str
@@ -124,6 +125,8 @@ class Prompt:
     call_schema: str | None = None
     calls_held: bool = False
     key_habit: str | None = None
+    bare_head: str | None = None
+    toolless: bool = False
     listener: LineListener | None = field(default=None, compare=False, repr=False)
     """Told each message that the backend exchanges for this, where it speaks in JSON-RPC lines; does not raise."""
     continuation: Continuation = field(default_factory=Continuation, compare=False, repr=False)

@@ -100,6 +100,8 @@ class Prompts:
             call_schema=held_call,
             calls_held=held is not None,
             key_habit=self._key_habit,
+            bare_head=rendered.bare_head,
+            toolless=again is None and not len(request.registry),
         )
 
     def _held_to(self, backend: TextBackend, again: Again | None) -> str | None:

@@ -109,6 +109,35 @@ async def test_codex_goes_on_behind_its_compactions_and_when_it_is_resumed(
     assert newest.index("When does Alpha start?") < newest.index(f"I made {len(CALLS)} calls.")
 
 
+# How codex asks for a summary itself, at a provider that it does not know.
+CHECKPOINT = "CONTEXT CHECKPOINT COMPACTION"
+
+
+def briefly(body: Mapping[str, Any]) -> Reply:
+    """As a forgetful librarian, who is asked for a summary as for anything else."""
+    shown = all_shown(body)
+    summaries: list[str] = re.findall(r"I made (\d+) calls\.", shown)
+    made = int(summaries[-1] if summaries else 0) + len(results_shown(body))
+    return Reply([Message(f"I made {made} calls.")]) if CHECKPOINT in shown else next_call(made)
+
+
+@over_both_transports
+@every_new_program
+async def test_codex_reads_no_conversation_anew_to_sum_it_up_under_another_name(
+    model: ScriptedModel, program: TestProgram, websockets: bool, tmp_path: Path
+) -> None:
+    codex = client_of(program, tmp_path / "client")
+    async with tagcall_server(model, tmp_path / "home", store="memory") as url:
+        model.choose = briefly
+        # The model says that each answer took 120 tokens: the limit is passed each time.
+        codex.configure(provider(url, websockets=websockets), compact_at=100)
+        assert await codex.ask("When does Alpha start?") == ANSWER
+    assert codex.calls == list(CALLS)
+    summaries = [request for request in model.requests if CHECKPOINT in all_shown(request.body)]
+    assert len(summaries) >= 2
+    assert continued(model.requests) == len(summaries), "what is summed up is in the provider's cache"
+
+
 def searcher(body: Mapping[str, Any]) -> Reply:
     """A librarian who looks for the tools first, and makes no call of one that is not offered."""
     results, offered = results_shown(body), all_shown(body)

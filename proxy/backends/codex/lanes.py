@@ -50,9 +50,9 @@ class HeldThread:
     """A thread, and what it holds: `count` items, whose rolling digest is `held`, in so many `characters`.
 
     `effort`: one was sent once, and codex keeps the last until it is told another; none is no other. `tiered`: so was a
-    service tier, and none is one. `calls_held`: an
-    answer in it was held to a schema, and models imitate how that is written, where they can. `usage` are the thread's
-    tokens in all, `turns` the ids of its turns. `spoilt`: it holds something that is not the conversation's.
+    service tier, and none is one. `calls_held`: an answer in it was held to a schema, and models imitate how that is
+    written, where they can. `bare_head`: its head without what that says of tools. `usage` are the thread's tokens in
+    all, `turns` the ids of its turns. `spoilt`: it holds something that is not the conversation's.
     """
 
     identity: Identity
@@ -65,6 +65,7 @@ class HeldThread:
     effort: bool = False
     tiered: bool = False
     calls_held: bool = False
+    bare_head: str | None = None
     usage: Usage = field(default_factory=Usage)
     turns: set[str] = field(default_factory=set)
     used: float = 0.0
@@ -82,6 +83,15 @@ class HeldThread:
         if (characters := sum(len(part.text) for part in newest if isinstance(part, Text))) > MAX_INPUT:
             raise too_long(characters)
         return Unsaid(new[: last + 1], newest, self.tiered, outputs)
+
+    def fits(self, wanted: Identity, *, toolless: bool) -> bool:
+        """Whether it was given at its start what a prompt wants; one that is `toolless` may find tools beside that.
+
+        Clients sum up a conversation, the longest that they have, by a request without tools. It ends in a line of ours
+        that forbids calls.
+        """
+        owner, model, _, verbosity, outputs = self.identity
+        return wanted == self.identity or (toolless and wanted == (owner, model, self.bare_head, verbosity, outputs))
 
     def _reminds(self, prompt: Prompt) -> bool:
         """Whether the prompt's reminder goes out: the last one stands too far back by now."""
@@ -105,6 +115,8 @@ class HeldThread:
         self.effort = self.effort or prompt.effort is not None
         self.tiered = self.tiered or prompt.tier is not None
         self.calls_held = self.calls_held or prompt.calls_held
+        if not prompt.toolless:
+            self.bare_head = prompt.bare_head
         self.names, self.usage = prompt.names, usage
         self.turns |= {turn_id} if turn_id else set()
         # From now on it may be gone when it is asked for.
@@ -164,7 +176,7 @@ class Lanes:
         # Something must be old, and something new, or codex would have nothing to answer.
         known = {digest: count for count, digest in enumerate(beginnings(items[:-1])) if count}
         wanted = identity(prompt, outputs=outputs)
-        alike = [lane for lane in self._idle if lane.identity == wanted]
+        alike = [lane for lane in self._idle if lane.fits(wanted, toolless=prompt.toolless)]
         holding = [lane for lane in alike if known.get(lane.held) == lane.count]
         equal = [lane for lane in holding if prompt.effort is not None or not lane.effort]
         fitting = [lane for lane in equal if prompt.calls_held or not lane.calls_held]

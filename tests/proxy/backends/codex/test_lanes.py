@@ -50,7 +50,7 @@ def result(call_id: str, text: str = "# A") -> ToolResult:
 def prompt(*entries: Entry, choice: ChoiceMode = ChoiceMode.AUTO, **changes: object) -> Prompt:
     transcript = Transcript(entries, "Be brief.")
     turn = render_turn(transcript, TOOLS, ToolChoice(choice), parallel=True, profile=FRONTIER)
-    made = Prompt("m", turn.developer, turn.parts, head=turn.head, items=turn.items)
+    made = Prompt("m", turn.developer, turn.parts, head=turn.head, items=turn.items, bare_head=turn.bare_head)
     return replace(made, **changes)  # type: ignore[arg-type]  # names are checked by the dataclass
 
 
@@ -259,3 +259,49 @@ def test_a_lane_never_goes_on_where_the_history_differs(words: list[str], place:
     changed[place] = user(other)
     taken = lanes(held).take(prompt(*changed, user("And?")))
     assert (taken is held) is (normalise_newlines(other).strip() == normalise_newlines(words[place // 2]).strip())
+
+
+def summed_up(*entries: Entry, instructions: str = "Be brief.", **changes: object) -> Prompt:
+    """What a client asks that declares no tools, though the conversation has calls."""
+    turn = render_turn(Transcript(entries, instructions), ToolRegistry(), ToolChoice(), parallel=True, profile=FRONTIER)
+    made = Prompt(
+        "m", turn.developer, turn.parts, head=turn.head, items=turn.items, bare_head=turn.bare_head, toolless=True
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]  # names are checked by the dataclass
+
+
+def test_a_request_without_tools_goes_on_behind_the_calls_of_its_conversation() -> None:
+    loop = (user("Read it."), read("call_1"), result("call_1"))
+    lanes = Lanes(LaneBounds())
+    asked = prompt(*loop)
+    assert asked.head is not None
+    assert asked.bare_head == "Be brief."
+    lanes.keep(lane(asked, [AssistantText("It says A.")]), 0)
+    summing = (*loop, AssistantText("It says A."), user("Sum it up."))
+    assert lanes.holds(summed_up(*summing))
+    for other in (
+        summed_up(*summing, instructions="Be"),
+        summed_up(*summing, model="n"),
+        summed_up(*summing, toolless=False),
+        summed_up(user("Read it not."), *summing[1:]),
+    ):
+        assert not lanes.holds(other)
+    found = lanes.take(summed_up(*summing))
+    assert found is not None
+    said = "".join(part.text for part in found.say(summed_up(*summing)).newest if isinstance(part, Text))
+    assert said.startswith("Sum it up.")
+    assert "No tool can be called in this turn" in said
+
+
+def test_a_conversation_with_tools_goes_on_behind_one_request_without_them() -> None:
+    loop = (user("Read it."), read("call_1"), result("call_1"))
+    lanes = Lanes(LaneBounds())
+    lanes.keep(lane(prompt(*loop), [AssistantText("It says A.")]), 0)
+    summing = (*loop, AssistantText("It says A."), user("Sum it up."))
+    found = lanes.take(summed_up(*summing))
+    assert found is not None
+    found.hold(summed_up(*summing), meaning_of_answer([AssistantText("A.")]), Usage())
+    lanes.keep(found, 0)
+    later = (*summing, AssistantText("A."), user("And now?"))
+    assert lanes.holds(prompt(*later))
+    assert lanes.holds(summed_up(*later))
