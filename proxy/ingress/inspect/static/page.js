@@ -299,15 +299,21 @@ function showButtons() {
   ].filter(Boolean));
 }
 
-// A choice of the turn that this one is held against: first the one that it repeats, then those nearest to it in the list.
+// A choice of the turn that this one is held against: first the one that it repeats, then those of its group, then the
+// newest. What has come since is among them whenever somebody looks.
 function others(turn) {
-  const rest = [...turns.values()].reverse().filter((each) => each.id !== turn.id);
+  const choice = node("select", { id: "other", "aria-label": "Compare with another turn" });
   const related = (each) => Number(each.id === turn.repeats || each.repeats === turn.id) * 2 + Number(each.group === turn.group);
-  rest.sort((one, other) => related(other) - related(one));
-  if (!rest.length) return null;
   const name = (each) => [each.id === turn.repeats ? "what this one repeats" : null, moment(each.at), each.question || each.said].filter(Boolean).join(", ");
-  const choice = node("select", { id: "other", "aria-label": "Compare with another turn" },
-    node("option", { value: "" }, "Compare with …"), ...rest.map((each) => node("option", { value: each.id }, name(each))));
+  const fill = () => {
+    const chosen = choice.value;
+    const rest = [...turns.values()].reverse().filter((each) => each.id !== turn.id);
+    rest.sort((one, other) => related(other) - related(one));
+    choice.replaceChildren(node("option", { value: "" }, "Compare with …"), ...rest.map((each) => node("option", { value: each.id }, name(each))));
+    choice.value = rest.some((each) => each.id === chosen) ? chosen : "";
+  };
+  fill();
+  choice.addEventListener("focus", fill);
   choice.addEventListener("change", () => compare(choice.value));
   return choice;
 }
