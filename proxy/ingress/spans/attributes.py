@@ -56,6 +56,7 @@ def came_of_it(entry: RequestLog, model: str, end: TurnFinished | TurnFailed | N
     report, error = entry.turn, entry.failed
     told: dict[str, str | bool | int | float | list[str]] = {
         "gen_ai.response.model": model,
+        "tagcall.outcome": _outcome(entry, end),
         "tagcall.said": sentence_of(report),
         "tagcall.reasons": report.reasons,
         "tagcall.calls": list(report.calls),
@@ -71,6 +72,14 @@ def came_of_it(entry: RequestLog, model: str, end: TurnFinished | TurnFailed | N
     if error is not None:
         told["error.type"] = error.code or error.type
     return told
+
+
+def _outcome(entry: RequestLog, end: TurnFinished | TurnFailed | None) -> str:
+    if entry.failed is not None:
+        return "failed"
+    if not isinstance(end, TurnFinished):
+        return "left"
+    return "done" if end.incomplete is None else "incomplete"
 
 
 def finish_reason(end: TurnFinished | TurnFailed, report: TurnReport) -> str:

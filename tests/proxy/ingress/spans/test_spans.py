@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,9 @@ from proxy.replay.key_placeholder import key_of
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.http_client import client
-from tests.support.memory_backend import USAGE, Script
+from tests.support.memory_backend import USAGE, MemoryBackend, Script
 from tests.support.otlp_receiver import OtlpReceiver, attributes_of, otlp_receiver
+from tests.support.patience import PATIENCE
 from tests.support.scripted_chat import ScriptedChat
 
 TRACE, PARENT_SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -82,6 +84,7 @@ async def test_a_turn_is_a_span_with_model_tokens_calls_and_our_sentence(receive
         "gen_ai.usage.cache_creation.input_tokens": 0,
         "gen_ai.usage.output_tokens": 20,
         "gen_ai.usage.reasoning.output_tokens": 5,
+        "tagcall.outcome": "done",
         "tagcall.said": "called read_note (mended: trailing comma)",
         "tagcall.reasons": [],
         "tagcall.calls": ["read_note"],
@@ -156,12 +159,48 @@ async def test_a_failure_is_an_error_with_its_code_and_none_of_its_words(receive
     (span,) = receiver.spans
     assert span.status.code == Status.STATUS_CODE_ERROR
     assert attributes_of(span)["error.type"] == "context_length_exceeded"
+    assert attributes_of(span)["tagcall.outcome"] == "failed"
     assert "secret" not in str(span)
 
 
 async def test_a_cut_answer_ended_for_its_length(receiver: OtlpReceiver) -> None:
     await ask([TextPiece("And"), TurnEnded(USAGE, "max_output_tokens")])
     assert attributes_of(receiver.spans[0])["gen_ai.response.finish_reasons"] == ["length"]
+    assert attributes_of(receiver.spans[0])["tagcall.outcome"] == "incomplete"
+
+
+async def test_a_client_that_leaves_ends_its_span_without_a_reason_to_finish(receiver: OtlpReceiver) -> None:
+    gate = asyncio.Event()
+    backend = HeldBackend(gate)
+    async with running_server(Settings(port=0, store="memory"), backend) as url, aiohttp.ClientSession() as session:
+        async with session.post(f"{url}/responses", json={**BODY, "stream": True}) as response:
+            await response.content.readuntil(b"response.output_text.delta")
+            response.close()
+        async with asyncio.timeout(PATIENCE):
+            await gate.wait()
+    told = attributes_of(receiver.spans[0])
+    assert told["tagcall.outcome"] == "left"
+    assert "gen_ai.response.finish_reasons" not in told
+    assert "error.type" not in told
+
+
+class HeldBackend(MemoryBackend):
+    """Says one word, and no more until its consumer leaves, which sets the gate."""
+
+    def __init__(self, gate: asyncio.Event) -> None:
+        super().__init__([])
+        self._gate = gate
+
+    @asynccontextmanager
+    async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
+        async def batches() -> AsyncIterator[Sequence[BackendEvent]]:
+            yield [TextPiece("One ")]
+            await self._gate.wait()
+
+        try:
+            yield batches()
+        finally:
+            self._gate.set()
 
 
 async def test_a_second_answer_is_told_by_its_reason(receiver: OtlpReceiver) -> None:
