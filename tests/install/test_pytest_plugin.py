@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.support.installation import Installation, closed, run
+from tests.support.installation import ROOT, TOOLS, Installation, closed, run
 from tests.support.sample_project import SampleProject, answers
 from tests.support.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.install
+
+# The versions of pytest that its page names and that run on each Python of ours, besides the newest.
+OLDER = ("7.4.4", "8.4.2")
+TEST = """
+from openai import OpenAI
+
+TOOL = {"type": "function", "name": "get_weather", "parameters": {"type": "object"}}
+
+def test_recorded_answers_are_played(tagcall_server):
+    with OpenAI(base_url=tagcall_server("recorded"), api_key="any") as client:
+        answer = client.responses.create(model="gpt-5.5", input="Weather in Paris and Rome?", tools=[TOOL])
+    assert [item.name for item in answer.output if item.type == "function_call"] == ["get_weather"] * 2
+"""
 
 
 async def test_a_project_records_and_replays(wheel: Path, tmp_path: Path, model: ScriptedModel) -> None:
@@ -32,3 +46,17 @@ async def test_a_project_records_and_replays(wheel: Path, tmp_path: Path, model:
     replayed = run([environment.program("tagcall"), "replay", "recorded"], project.folder, closed(project.home))
     assert "3 fixtures in" in replayed
     assert "all as promised" in replayed
+
+
+@pytest.mark.parametrize("version", OLDER)
+def test_older_versions_of_pytest_play_and_know_it_by_its_name(version: str, wheel: Path, tmp_path: Path) -> None:
+    environment = Installation.make(tmp_path / "venv")
+    environment.install(f"tagcall[demo] @ {wheel.as_uri()}")
+    run([TOOLS / "uv", "pip", "install", "--quiet", "--python", environment.folder, f"pytest=={version}"], tmp_path)
+    project = tmp_path / "project"
+    shutil.copytree(ROOT / "fixtures" / "codex-0.169.0-two-calls", project / "recorded" / "two-calls")
+    (project / "test_agent.py").write_text(TEST, "utf-8")
+    variables = closed(tmp_path, PYTHONWARNINGS="default")  # an older pytest on a newer Python has its own
+    assert "1 passed" in run([environment.program("pytest"), "-q"], project, variables)
+    without = [environment.program("pytest"), "-q", "-p", "no:tagcall"]
+    assert "fixture 'tagcall_server' not found" in run(without, project, variables, status=1)
