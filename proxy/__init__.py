@@ -5,32 +5,32 @@
     http answer  <- ingress <- wire builder <-------'
 
 contracts   what the layers tell each other: events and protocols
-ids         the ids we mint, and what the id of a call may be
+ids         new ids, and the form that the id of a call may have
 api_keys    the keys that clients send, as their owner writes them down
-tracing     by what a request is known in the traces of who sent it
-quota       what is left of an account's quota
+tracing     the trace context that a request brings along
+quota       the rest of an account's quota
 errors      every error and the answer it gives
 settings    one table for flags, environment, help and docs
 sources     where settings come from
-setting_values  what their texts stand for
-schema      pure: whether a value fits a JSON schema, told in bounds
-wire        pure: requests in, events and bodies out
-turn        pure: one turn, from request to answer; what the client may see and when
+setting_values  the text of a setting as a value
+schema      pure: checks a value against a JSON schema, in bounded steps
+wire        pure: reads requests, and makes events and bodies
+turn        pure: one turn, from request to answer; decides what the client sees, and when
 rpc         JSON-RPC lines, over stdio or WebSocket
 backends    codex, chat servers, replay, remote: one row a kind
 stores      where Responses are kept
 replay      the small app-server that plays fixtures
-ingress     HTTP: who is let in, routes, streams
-offload_threads  work that takes long, beside the event loop
-advice      how a person starts our commands
-one_run     environments that last one run, as those of `uvx`
-port_owner  who has a port that is taken
-plugins     what to enter in a plugin
+ingress     HTTP: access, routes, streams
+offload_threads  long work in threads, beside the event loop
+advice      commands as the user can type them
+one_run     environments for one run, such as those of `uvx`
+port_owner  the program that listens on a port
+plugins     the values to enter in a plugin
 trial       a question that wants one tool call
-version     which tagcall this is
+version     the version of this tagcall
 folders     where files are kept
 home        the secret of the call keys, and which models write them
-server      settings to a running server
+server      makes a running server from settings
 logs        one harmless line an event
 cli         the commands
 launcher    the command of an installed wheel; as_module: `python -m tagcall` there

@@ -1,6 +1,6 @@
 """Every setting once: this table makes the flags, the environment, `--help` and docs/reference/settings.md.
 
-Where a value comes from is the business of `sources`, what its text stands for that of `setting_values`.
+`sources` finds the values, and `setting_values` reads their text.
 """
 
 from __future__ import annotations
@@ -442,12 +442,12 @@ class Settings:
 
     @property
     def profile_name(self) -> str:
-        """What `--profile` comes to. Raises `UsageError` for a backend that is none."""
+        """The profile that `--profile` chooses. Raises `UsageError` for an unknown backend."""
         return find_kind(self.backend).profile if self.profile == "auto" else self.profile
 
     @property
     def judges_commands(self) -> bool:
-        """What `--auto-mode` comes to. Raises `UsageError` as `profile_name` does."""
+        """Whether the model judges commands, by `--auto-mode`. Raises `UsageError` like `profile_name`."""
         return self.auto_mode == "serve" or (self.auto_mode == "auto" and self.profile_name != "small")
 
     def __post_init__(self) -> None:
@@ -514,7 +514,7 @@ class Setting:
 
     @property
     def argument(self) -> str:
-        """What stands for the value in help and docs."""
+        """The placeholder of the value in help and docs."""
         return self.metavar or "|".join(self.choices) or self.name.rpartition("_")[2].upper()
 
     @property
@@ -522,7 +522,7 @@ class Setting:
         return PREFIX + self.name.upper()
 
     def value(self, text: str, source: str) -> object:
-        """The value that `text` stands for; `source` is named when it stands for none."""
+        """`text` as a value. Raises `UsageError`, which names `source`."""
         if self.choices and text not in self.choices:
             raise UsageError(f"{source} must be one of {', '.join(self.choices)}, not '{text}'.")
         if self.parse is user_path and not text.strip():  # which would be the folder that one happens to stand in

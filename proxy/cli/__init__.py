@@ -1,20 +1,20 @@
 """The commands, a module each; `main` runs one of the table in `commands` and turns a `UsageError` into one sentence.
 
 serve    the server
-login    log the private CODEX_HOME in, by codex's own login
-doctor   what works and what to do about what does not
+login    codex's own login, into the private CODEX_HOME
+doctor   checks, each with a next step
 setup    login, doctor, a first answer, and what to enter in a plugin
-settings what is in force, and where it came from
+settings the settings in force, and their sources
 log      the turns of a running server, a line each
-record   the server, which writes each turn as a fixture
-replay   fixtures through the whole proxy, held against what they promise
-service  the server after each login, by the system itself
-eval     whether a model calls tools rightly, as a table
+record   the server; it writes each turn as a fixture
+replay   fixtures through the whole proxy, compared with their recorded answers
+service  starts the server after each login
+eval     measures how well a model calls tools
 demo     one whole tool loop on recorded answers
 
-command_line is what was typed and what is wrong with it, event_loop what a server runs on,
-progress is what a terminal shows meanwhile, obsidian what there is to enter in a client,
-shaping the settings that a recording depends on.
+command_line reads and checks what was typed, event_loop chooses the loop of a server,
+progress shows a line on a terminal meanwhile, obsidian lists the values to enter in a client,
+shaping names the settings that a recording depends on.
 """
 
 from .main import main

@@ -1,4 +1,4 @@
-"""What the layers ask of each other and tell each other: protocols, and the values between them.
+"""The protocols between the layers, and the values that they exchange.
 
     backend  --BackendEvent-->  run_turn  --TurnEvent-->  wire builder  --StoredResponse-->  store
     `backend`                   `turn`                                                       `store`

@@ -3,15 +3,15 @@
     RpcClient  <->  RpcConnection (pure: bytes <-> events)  <->  Transport (stdio, websocket)
 
 connection     lines and messages, without I/O
-client         requests with deadlines, over any transport: how many at a time, and a count of what is passed over
-errors         why one got no result
-transport      what the client needs of whatever carries its lines
+client         requests with deadlines over any transport; limits how many run, and counts skipped messages
+errors         the errors of a request without a result
+transport      the protocol that every carrier of lines implements
 stdio          a child process's stdin and stdout, and the child's whole life
 stderr         its stderr: always drained, without secrets
 child_records  children that a killed tagcall left behind
-group          a child and whatever it started, with process groups and without
-processes      processes as the system sees them
-websocket      ws:// and unix sockets; not loaded unless it is imported itself
+group          a child and all that it started, with and without process groups
+processes      the processes of the system
+websocket      ws:// and unix sockets; loaded only when imported
 """
 
 from .child_records import ChildRecords

@@ -1,17 +1,17 @@
 """JSON Schema by the `jsonschema` package, and Lark grammars by `llguidance`, held in bounds. Pure.
 
-The schema comes from a client and what is held against it from a model; neither may fetch, hang or crash. The
+The schema comes from a client and the value from a model; neither may fetch, hang or crash the server. The
 package bounds nothing: it fetches what a `$ref` names, follows references that double at each step, and matches a
 pattern for as long as it takes.
 
-schema          a schema by its text, and what is wrong with a value or with the schema itself
+schema          reads a schema, and finds the faults of a value or of the schema itself
 check           one check, and what it says in a sentence
 dialects        the drafts: their keywords and their metaschemas
 validator       a subschema at work, where each step is counted
 keywords        the few keywords that are not as the package has them
-unevaluated     two more, which look at what the others have met
+unevaluated     two more keywords; they depend on the results of the others
 patterns        whether a pattern is found in a text, by an engine of linear time
-check_budget    what one check may take
+check_budget    the most steps of one check
 lark            whether a text keeps to a Lark grammar
 
 `format` and unknown keywords say nothing.

@@ -1,15 +1,15 @@
-"""Where Responses and conversations are kept, and what that stands on.
+"""Stores for Responses and conversations.
 
-keyed        a store as keys and values: what is written together, and whose it is
-histories    inputs that begin alike, of which the beginning is kept once
+keyed        a store as keys and values; knows owners, and writes together what belongs together
+histories    inputs that share a beginning; it is kept once
 records      records as bytes, and back
-key_value    what such a store needs of a place, and the places:
+key_value    the protocol of a place for keys and values, and the places:
   sqlite       a file (`sqlite_file`: whether it is one of ours)
   memory       this process, or nowhere
   redis        a Redis server
 journal      Responses that are being made, where processes tell each other nothing of them
   redis_journal, where they follow them and go on with them: streams and a queue
-table        which of them a setting means
+table        the store that a setting names
 """
 
 from .table import make_store

@@ -6,16 +6,16 @@ tools         `tools` and `tool_choice` -> registry and choice
 custom_tools  tools of free text, as functions of one string
 content       a string or parts -> text and images; files as text
 pdf           the text of a PDF
-pairing       results that do not pair with their calls, made to
-shape         what a member of a request may be, as data
+pairing       pairs each result with its call
+shape         the form of a request's members, as data
 parameters    the parameters of both of OpenAI's APIs, in one table
 models        the model list
-builder       what makes an API's own events of a turn's
-output        items that open, grow and close: what the builders with items share
+builder       makes an API's events from the events of a turn
+output        items that open, grow and close, for all builders with items
 sse           events -> bytes of an event stream
 wire_format   how an API writes its streams and its errors
 
-Each room has `request` (bodies -> what is wanted of the turn) and `builder` (turn events -> its events and its body):
+Each room has `request` (bodies -> the request of a turn) and `builder` (turn events -> its events and its body):
 
 responses     POST /v1/responses, what is kept of it, and its events over SSE and WebSocket
 chat          POST /v1/chat/completions
