@@ -36,7 +36,7 @@ from .escape import (
 from .grounds import Grounds
 from .items import Item, OwnLine, chain, meaning_of_answer
 from .key_mask import KEY_LENGTH, MASK, holds_word
-from .passages import already_offered, no_result, nothing_said
+from .passages import already_offered, no_longer_offered, no_result, nothing_said
 from .profiles import FRONTIER, PROFILES, SMALL, ModelRule, PromptProfile
 from .quotation import BLOCK, CONTEXT, CallWords, Place, SentWords
 from .render import RenderedTurn, render_turn, text_before_key
@@ -131,6 +131,7 @@ __all__ = [
     "meaning_of_answer",
     "named_call_missing",
     "newest_results",
+    "no_longer_offered",
     "no_result",
     "normalise_newlines",
     "nothing_said",

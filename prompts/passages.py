@@ -53,6 +53,11 @@ def already_offered(names: Sequence[str]) -> str:
     return line("already_offered", names=", ".join(names))
 
 
+def no_longer_offered(names: Sequence[str]) -> str:
+    """Tools that a client has taken back."""
+    return line("no_longer_offered", names=", ".join(names))
+
+
 def nothing_said() -> str:
     """Stands where a conversation shows nothing: without any input some backends do not ask the model at all."""
     return line("no_message")

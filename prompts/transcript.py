@@ -34,9 +34,10 @@ Part = Text | Image
 
 @dataclass(frozen=True, slots=True)
 class Guidance:
-    """A `system` or `developer` message, wherever it stood."""
+    """A `system` or `developer` message, wherever it stood. `brings` as of a result."""
 
     text: str
+    brings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,10 @@ class Transcript:
 
     @property
     def brought(self) -> frozenset[str]:
-        """The names of the tools that its results show."""
-        return frozenset(name for entry in self.entries if isinstance(entry, ToolResult) for name in entry.brings)
+        """The names of the tools that it shows where they came."""
+        return frozenset(
+            name for entry in self.entries if isinstance(entry, Guidance | ToolResult) for name in entry.brings
+        )
 
 
 class ChoiceMode(Enum):

@@ -66,7 +66,6 @@ class MessagesBuilder(OutputBuilder):
         self.id = mint("msg")
         self._model = request.model
         self._warms = request.warms
-        self._estimate = estimate
         self._request_id = request_id
         self._blocks: list[OutputItem] = []
         self._broken: list[WireEvent] = []

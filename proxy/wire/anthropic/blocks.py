@@ -2,7 +2,8 @@
 
     user       results first, in the order of their calls, and then what the user says
     assistant  texts and calls; thoughts and what Anthropic's own tools did are left out
-    system     guidance, where it stands: moved to the front it would change the beginning of each prompt
+    system     guidance, where it stands: moved to the front it would change the beginning of each prompt; so do
+               tools that it brings, or takes back
 
 Unknown blocks are left out. A client whose history has one cannot make it good.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TypeGuard
 
 import orjson
@@ -26,13 +28,14 @@ from prompts import (
     ToolResult,
     UserTurn,
     already_offered,
+    no_longer_offered,
     show_tools,
 )
 
 from ...errors import RequestError
 from ...ids import shown_id
 from ..content import image_fault, joined_text
-from ..json_body import JsonValue
+from ..json_body import JsonObject, JsonValue
 from ..pairing import Paired, paired
 from ..parameters import MAX_ITEMS
 from ..pdf import MAGIC, PdfError, pdf_text
@@ -47,19 +50,33 @@ REFERENCE = "tool_reference"
 NO_TOOLS = ToolSet()
 
 
-def referred_tools(request: Reader) -> frozenset[str]:
-    """The names of the tools that results in `messages` refer to; nothing else of them is looked at."""
+@dataclass(frozen=True, slots=True)
+class BroughtTools:
+    """What `messages` say of tools: the `names` of those that come there, and the `definitions` that come with some."""
+
+    names: frozenset[str] = frozenset()
+    definitions: tuple[JsonObject, ...] = ()
+
+
+def brought_tools(request: Reader) -> BroughtTools:
+    """The tools that come with results, and with messages of the system; nothing else of `messages` is looked at."""
     messages = request.get("messages")
     names: set[str] = set()
+    definitions: list[JsonObject] = []
     for message in messages if isinstance(messages, list) else ():
         content = message.get("content") if isinstance(message, dict) else None
         for block in content if isinstance(content, list) else ():
             match block:
                 case {"type": "tool_result", "content": [*found]}:
                     names |= {each["tool_name"] for each in found if _refers(each)}
+                case {"type": "tool_addition", "tool": {"definition": {"name": str(name)} as definition}}:
+                    names.add(name)
+                    definitions.append(definition)
+                case {"type": "tool_addition", "tool": {"name": str(name)}}:
+                    names.add(name)
                 case _:
                     pass
-    return frozenset(names)
+    return BroughtTools(frozenset(names), tuple(definitions))
 
 
 def _refers(block: JsonValue) -> TypeGuard[dict[str, str]]:
@@ -80,8 +97,7 @@ def parse_conversation(request: Reader, tools: ToolSet = NO_TOOLS) -> Paired:
             case "assistant":
                 entries += _assistant(blocks)
             case "system":
-                if text := "\n\n".join(_texts(blocks)):
-                    entries.append(Guidance(text))
+                entries += _guidance(blocks, tools)
             case _:
                 raise wrong_value(message.at("role"), role, ROLES)
     if role == "assistant" and entries and isinstance(entries[-1], AssistantText):
@@ -114,6 +130,27 @@ def _texts(blocks: Iterable[Reader]) -> Iterator[str]:
     for block in blocks:
         if block.get("type") == "text" and (text := block.string("text") or "").strip():
             yield text
+
+
+def _guidance(blocks: Iterable[Reader], tools: ToolSet) -> Iterator[Guidance]:
+    said: list[str] = []
+    brings: list[str] = []
+    for block in blocks:
+        match block.raw:
+            case {"type": "text"}:
+                said += _texts([block])
+            case {"type": "tool_addition", "tool": {"definition": {"name": str(name)}} | {"name": str(name)}}:
+                if found := tools.brought([name]):
+                    said.append(show_tools(found))
+                    brings.append(name)
+                elif name in tools.registry:
+                    said.append(already_offered([name]))
+            case {"type": "tool_removal", "tool": {"name": str(name)}} if name in tools.registry:
+                said.append(no_longer_offered([name]))
+            case _:
+                pass
+    if said:
+        yield Guidance("\n\n".join(said), tuple(brings))
 
 
 def _user(blocks: Iterable[Reader], tools: ToolSet) -> Iterator[Entry]:

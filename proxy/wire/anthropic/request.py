@@ -21,7 +21,7 @@ from ..pairing import MISSING
 from ..parameters import EFFORTS, MODEL_NAME, wishes
 from ..reader import Reader, wrong_type
 from ..tools import ToolSet
-from .blocks import parse_conversation, referred_tools, text_of
+from .blocks import brought_tools, parse_conversation, text_of
 from .errors import UNTHREADED
 from .tools import parse_messages_tools
 
@@ -76,7 +76,8 @@ def parse_messages_request(body: JsonObject, *, session: str | None = None, coun
             raise RequestError(why, code=UNTHREADED if name == "thread" else "unsupported_parameter", param=name)
     if not counted:
         request.require("max_tokens")
-    chosen = parse_messages_tools(request, referred_tools(request))
+    brought = brought_tools(request)
+    chosen = parse_messages_tools(request, brought.names, brought.definitions)
     conversation = parse_conversation(request, chosen.tools)
     thinking = request.object("thinking")
     thought = thinking.string("type") if thinking else None

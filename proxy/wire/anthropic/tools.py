@@ -11,7 +11,7 @@ custom           offered: its `input_schema` is a function's parameters
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from prompts import ChoiceMode, ToolChoice
@@ -97,26 +97,29 @@ class MessagesTools:
     parallel: bool
 
 
-def parse_messages_tools(request: Reader, found: Collection[str] = ()) -> MessagesTools:
+def parse_messages_tools(
+    request: Reader, found: Collection[str] = (), added: Iterable[JsonObject] = ()
+) -> MessagesTools:
     """`tools` and `tool_choice` of a request. Raises `RequestError`.
 
-    Deferred tools are on offer once the conversation has `found` them. Where Anthropic would search, nobody does: they
-    are on offer at once.
+    Deferred tools are on offer once the conversation has `found` them, and so are those whose definitions it has
+    `added`. Where Anthropic would search, nobody does: deferred ones are on offer at once.
     """
     hosted: set[str] = set()
-    offered = list(_offered(request, hosted))
+    offered = list(_offered(request.objects("tools"), hosted))
     searched = not any(kind.startswith(HOSTED_SEARCH) for kind in hosted)
     front = (tool for tool in offered if not (searched and _is_deferred(tool)))
-    late = (tool for tool in offered if searched and _is_deferred(tool) and tool.get("name") in found)
+    late = [tool for tool in offered if searched and _is_deferred(tool) and tool.get("name") in found]
+    late += _offered((Reader(tool, "tool") for tool in added), hosted)
     tools = replace(collect_tools(front, late), hosted=frozenset(hosted))
     choice = request.object("tool_choice")
     parallel = choice is None or choice.boolean("disable_parallel_tool_use") is not True
     return MessagesTools(tools, _choice(choice, tools), parallel)
 
 
-def _offered(request: Reader, hosted: set[str]) -> Iterator[Reader]:
+def _offered(tools: Iterable[Reader], hosted: set[str]) -> Iterator[Reader]:
     """The tools that the model may be offered, as functions. The types of the others are put into `hosted`."""
-    for tool in request.objects("tools"):
+    for tool in tools:
         kind = tool.string("type") or "custom"
         if _TOOLSETS.fullmatch(kind):
             raise RequestError(
@@ -127,11 +130,19 @@ def _offered(request: Reader, hosted: set[str]) -> Iterator[Reader]:
             continue
         dated = _DATED.fullmatch(kind)
         if kind == "custom" or (tool.get("input_schema") is not None and not _SERVERS.fullmatch(kind)):
-            yield _function(tool, tool.string("description"), tool.get("input_schema"))
+            yield _function(tool, tool.string("description"), _with_examples(tool))
         elif dated is not None and dated[1] in _CLIENTS:
             yield _function(tool, *_CLIENTS[dated[1]])
         else:
             hosted.add(kind)
+
+
+def _with_examples(tool: Reader) -> JsonValue:
+    """Its `input_schema`, in which JSON Schema has a place for examples."""
+    schema, examples = tool.get("input_schema"), tool.get("input_examples")
+    if isinstance(schema, dict) and isinstance(examples, list) and examples:
+        return {**schema, "examples": examples}
+    return schema
 
 
 def _is_deferred(tool: Reader) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from prompts import AssistantText, Entry, Guidance, Image, PastCall, Text, ToolResult, UserTurn
 from proxy.errors import RequestError
-from proxy.wire.anthropic.blocks import parse_conversation, referred_tools
+from proxy.wire.anthropic.blocks import BroughtTools, brought_tools, parse_conversation
 from proxy.wire.parameters import MAX_ITEMS
 from proxy.wire.reader import Reader
 from tests.support.parts import text
@@ -139,9 +139,28 @@ def test_only_references_of_results_name_what_was_found() -> None:
         {"role": "user", "content": "hi"},
         "hi",
     ]
-    assert referred_tools(Reader({"messages": messages})) == {"fetch"}
-    assert referred_tools(Reader({"messages": "hi"})) == frozenset()
-    assert referred_tools(Reader({})) == frozenset()
+    assert brought_tools(Reader({"messages": messages})) == BroughtTools(frozenset({"fetch"}))
+    assert brought_tools(Reader({"messages": "hi"})) == BroughtTools()
+    assert brought_tools(Reader({})) == BroughtTools()
+
+
+def change(kind: str, tool: Any) -> dict[str, Any]:
+    return {"type": f"tool_{kind}", "tool": tool}
+
+
+def test_a_system_message_brings_tools_by_name_or_as_they_are() -> None:
+    write = {"name": "write", "input_schema": {"type": "object"}}
+    changes = [
+        change("addition", {"type": "tool_reference", "name": "fetch"}),
+        change("addition", {"type": "tool_definition", "definition": write}),
+        change("addition", {"type": "mcp_toolset_reference", "server_name": "s"}),
+        change("addition", {"type": "tool_definition", "definition": {"type": "mcp_toolset"}}),
+        change("addition", None),
+        change("removal", {"type": "tool_reference", "name": "read"}),
+    ]
+    brought = brought_tools(Reader({"messages": [{"role": "system", "content": changes}]}))
+    assert brought == BroughtTools(frozenset({"fetch", "write"}), (write,))
+    assert parse_conversation(Reader({"messages": [{"role": "system", "content": changes}]})).entries == ()
 
 
 @pytest.mark.parametrize(

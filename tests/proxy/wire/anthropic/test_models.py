@@ -12,6 +12,10 @@ def test_a_model_is_what_the_official_client_knows() -> None:
     model = ModelInfo.model_validate(anthropic_model(Model("gpt-5.5", 0, "openai")))
     assert (model.id, model.display_name, model.lifecycle) == ("gpt-5.5", "gpt-5.5", "active")
     assert model.created_at.isoformat() == "1970-01-01T00:00:00+00:00"
+    assert anthropic_model(Model("m", 86_400, "x")) == {
+        "type": "model", "id": "m", "display_name": "m", "created_at": "1970-01-02T00:00:00Z",
+        "max_input_tokens": None, "max_tokens": None, "lifecycle": "active",
+    }  # fmt: skip
 
 
 def test_all_of_them_are_one_page() -> None:

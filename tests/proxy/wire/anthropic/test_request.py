@@ -81,6 +81,11 @@ def test_what_is_unknown_or_changes_nothing_is_never_refused(members: dict[str, 
 @pytest.mark.parametrize("name", sorted(UNSERVED))
 def test_what_would_change_the_answer_and_cannot_be_served_is_refused(name: str) -> None:
     with pytest.raises(RequestError) as refused:
+        parsed(**{name: {"x": 1}})
+    # By its code the SDKs' tool runners know to go on without a thread.
+    code = "thread_unsupported_request" if name == "thread" else "unsupported_parameter"
+    assert (refused.value.code, refused.value.param) == (code, name)
+    with pytest.raises(RequestError) as refused:
         parsed(**{name: [{"type": "url"}]})
     assert (refused.value.message, refused.value.param) == (UNSERVED[name], name)
 
@@ -118,7 +123,11 @@ def test_stop_sequences_and_sampling_are_passed_on() -> None:
     assert request.turn.sampling == Sampling(0.5, 0.9)
     assert set(request.turn.wishes) == {"temperature", "top_p", "top_k"}
     assert (request.stream, request.turn.streamed) == (True, True)
-    assert "stop_sequences[1]" in refusal(stop_sequences=["a", 1])
+    assert refusal(stop_sequences=["a", 1]).startswith("Invalid type for 'stop_sequences[1]': expected a string")
+    edges = parsed(temperature=2, top_p=1)
+    assert edges.turn.sampling == Sampling(2, 1)
+    for name, value in (("temperature", 2.5), ("temperature", -1), ("top_p", 1.5), ("top_p", -1), ("max_tokens", -1)):
+        assert f"'{name}'" in refusal(**{name: value})
 
 
 def test_a_session_is_a_name_of_the_conversation() -> None:
@@ -196,6 +205,45 @@ def test_what_a_search_found_is_shown_where_it_was_found_and_not_in_front() -> N
     told = "".join(part.text for part in result.parts if isinstance(part, Text))
     assert '{"name":"fetch","parameters":{"type":"object"}}' in told
     assert "These tools are among yours: read" in told
+    heads = [
+        render_turn(turn.transcript, turn.registry, turn.choice, parallel=True, profile=FRONTIER, key="k").head
+        for turn in (before, after)
+    ]
+    assert heads[0] == heads[1]
+
+
+def test_a_tool_that_comes_later_is_shown_where_it_comes_and_not_in_front() -> None:
+    schema: JsonObject = {"type": "object"}
+    tools: list[JsonValue] = [
+        {"name": "read", "input_schema": schema},
+        {"name": "fetch", "input_schema": schema, "defer_loading": True},
+    ]
+
+    def change(kind: str, tool: JsonValue) -> JsonObject:
+        return {"type": f"tool_{kind}", "tool": tool}
+
+    changes: list[JsonValue] = [
+        {"type": "text", "text": "Take care."},
+        change("addition", {"type": "tool_reference", "name": "fetch"}),
+        change("addition", {"type": "tool_definition", "definition": {"name": "write", "input_schema": schema}}),
+        change("addition", {"type": "tool_reference", "name": "read"}),
+        change("removal", {"type": "tool_reference", "name": "read"}),
+        change("removal", {"type": "tool_reference", "name": "nobody"}),
+    ]
+    before = parsed(tools=tools).turn
+    after = parsed(tools=tools, messages=[*HI, {"role": "system", "content": changes}]).turn
+    assert [tool.name for tool in after.registry] == ["read", "fetch", "write"]
+    *_, guidance = after.transcript.entries
+    assert isinstance(guidance, Guidance)
+    assert guidance.brings == ("fetch", "write")
+    *lines, last = guidance.text.split("\n\n")
+    assert [line.rpartition("\n")[2] for line in lines] == [
+        "Take care.",
+        '{"name":"fetch","parameters":{"type":"object"}}',
+        '{"name":"write","parameters":{"type":"object"}}',
+        "These tools are among yours: read",
+    ]
+    assert last == "These tools are no longer among yours, so do not call them: read"
     heads = [
         render_turn(turn.transcript, turn.registry, turn.choice, parallel=True, profile=FRONTIER, key="k").head
         for turn in (before, after)

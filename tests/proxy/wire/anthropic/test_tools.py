@@ -29,7 +29,7 @@ def refusal(*tools: Any, **members: Any) -> str:
 
 @pytest.mark.parametrize("kind", [{}, {"type": None}, {"type": "custom"}, {"type": "of_next_week"}])
 def test_a_tool_with_a_schema_is_offered(kind: dict[str, Any]) -> None:
-    more = {"cache_control": {"type": "ephemeral"}, "eager_input_streaming": True, "input_examples": [{}]}
+    more = {"cache_control": {"type": "ephemeral"}, "eager_input_streaming": True, "allowed_callers": ["direct"]}
     (tool,) = parsed({**READ, **kind, **more}).tools.registry
     assert (tool.name, tool.description, tool.parameters, tool.strict) == ("read", "Reads.", '{"type":"object"}', True)
 
@@ -108,6 +108,20 @@ def test_a_choice_and_how_many_calls(choice: Any, meant: ToolChoice, alone: bool
 )
 def test_what_is_wrong_is_named(tools: list[Any], choice: Any, named: str) -> None:
     assert named in refusal(*tools, tool_choice=choice)
+
+
+def test_a_choice_that_names_no_tool_names_its_place() -> None:
+    with pytest.raises(RequestError) as refused:
+        parsed(READ, tool_choice={"type": "tool", "name": "write"})
+    assert refused.value.param == "tool_choice.name"
+
+
+@pytest.mark.parametrize(
+    ("examples", "shown"), [([{"path": "a.md"}], [{"path": "a.md"}]), ([], None), ("a.md", None), (None, None)]
+)
+def test_examples_of_an_input_are_shown_in_the_schema(examples: Any, shown: Any) -> None:
+    (tool,) = parsed({**READ, "input_examples": examples}).tools.registry
+    assert orjson.loads(tool.parameters or "{}").get("examples") == shown
 
 
 FETCH: JsonObject = {"name": "fetch", "input_schema": {"type": "object"}, "defer_loading": True}
