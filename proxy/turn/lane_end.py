@@ -62,12 +62,10 @@ class Given:
 
 
 class LaneEnd:
-    """`begin` it with each prompt, and show it what leaves. `said` tells the text between the blocks, as it
-    came, or None if more did."""
+    """`begin` it with each prompt, and show it what leaves."""
 
-    def __init__(self, report: TurnReport, said: Callable[[], str | None]) -> None:
+    def __init__(self, report: TurnReport) -> None:
         self._report = report
-        self._said = said
         self._given = Given()
         self._prompt: Prompt | None = None
         self.shown = False
@@ -76,25 +74,27 @@ class LaneEnd:
     def begin(self, prompt: Prompt) -> None:
         self._prompt = prompt
 
-    def note(self, events: Sequence[TurnEvent]) -> None:
-        """The turn's last event settles it."""
+    def note(self, events: Sequence[TurnEvent], said: Callable[[], str | None]) -> None:
+        """The turn's last event settles it. `said` tells the text between the blocks, as it came, or None if more did;
+        it is not kept, for it may hold the turn.
+        """
         self.shown = self.shown or any(isinstance(event, _SEEN) for event in events)
         # What was given is of interest only where the backend could go on from it.
         if self._prompt is not None and self._prompt.continuation.resume is not None:
             self._given.note(events)
         match events[-1]:
             case TurnFinished(_, incomplete):
-                self.settle(self._report.difference or incomplete or self._rewritten())
+                self.settle(self._report.difference or incomplete or self._rewritten(said))
             case TurnFailed():
                 self.settle("failed")
             case _:
                 pass
 
-    def _rewritten(self) -> str | None:
+    def _rewritten(self, told: Callable[[], str | None]) -> str | None:
         """Whether the client got anything else than what the model wrote, white space and escapes aside."""
         if self._prompt is None or self._prompt.continuation.resume is None:
             return None
-        if (said := self._said()) is None:
+        if (said := told()) is None:
             return "rewritten"
         if self._report.answered_nothing == "sentence" and not said.strip():
             # A sentence of ours stands in the client's history where the model wrote nothing: that misleads nobody.

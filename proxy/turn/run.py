@@ -66,7 +66,7 @@ class Turn:
             characters=characters, judges=plan.offers, takes_items=backend.takes_items,
         )  # fmt: skip
         self._spent = Spent(plan.request.max_output_tokens, plan.options.max_answer)
-        self.lane_end = LaneEnd(report, lambda: self._reading.said)
+        self.lane_end = LaneEnd(report)
         self._beside = BesideCalls(plan.output, report) if plan.output else None
         self._reading: Reading
         # Whether the backend holds its model to the format of an answer that leaves while it is written.
@@ -83,6 +83,10 @@ class Turn:
         if ignored := [name for name in wishes if name not in known]:
             self._report.warn(f"Without effect here: {', '.join(ignored)}.")
             self._told_ignored |= {*ignored}
+
+    def said(self) -> str | None:
+        """The text between the blocks of the newest answer, as it came; None if more did."""
+        return self._reading.said
 
     async def parsable(self, batch: list[TurnEvent]) -> list[TurnEvent]:
         """What of a batch clients can parse that asked for JSON."""
@@ -275,7 +279,7 @@ async def run_turn(
         async with aclosing(turn.run()) as batches:
             async for batch in batches:
                 if events := batch if plain else await turn.parsable(batch):
-                    turn.lane_end.note(events)
+                    turn.lane_end.note(events, turn.said)
                     yield events
     finally:
         turn.lane_end.settle("left")
