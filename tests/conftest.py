@@ -15,6 +15,7 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, Phase, settings
 from pytest_aiohttp import AiohttpServer
+from structlog.dev import ConsoleRenderer, plain_traceback
 
 from proxy import server
 from proxy.home import habits_file
@@ -29,6 +30,9 @@ from tests.support.scripted_model import ScriptedModel
 TESTS = Path(__file__).parent
 # The rooms whose mutants only their own tests are to kill.
 PURE = ("parser/", "proxy/turn/", "proxy/wire/")
+
+# As structlog has it of itself, but for a traceback with the values of each frame, which takes a second to draw.
+LOG = [*structlog.get_config()["processors"][:-1], ConsoleRenderer(exception_formatter=plain_traceback)]
 
 _Cached = type(functools.cache(object))
 _FROM_PYPI = installed_programs()[0]
@@ -118,6 +122,7 @@ def _habits(_own_data_folder: None) -> Iterator[Path]:
 def _as_if_alone(_habits: Path) -> Iterator[None]:
     """Of what the test before has done nothing is left: no file, no log to a stream that has ended with it."""
     _habits.unlink(missing_ok=True)
+    structlog.configure(processors=[*LOG])
     if "MUTANT_UNDER_TEST" in os.environ:  # what is in a cache would hide a change
         for cache in _caches():
             cache.cache_clear()
