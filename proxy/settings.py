@@ -103,7 +103,7 @@ class Settings:
         commands=("serve",),
     )
     backend: str = _setting(
-        f"What answers. {backend_help()}",
+        f"Where answers come from. {backend_help()}",
         default="auto",
         metavar="|".join(backend_forms()),
         commands=ASKING_COMMANDS,
@@ -203,9 +203,11 @@ class Settings:
         commands=ASKING_COMMANDS,
     )
     lane_limit: int = _setting("How many idle conversations keep their thread.", default=64, parse=int, metavar="N")
-    lane_idle: float = _setting("For how many seconds they keep it.", default=1800.0, parse=float, metavar="SECONDS")
+    lane_idle: float = _setting(
+        "For how many seconds an idle conversation keeps its thread.", default=1800.0, parse=float, metavar="SECONDS"
+    )
     lane_bytes: int = _setting(
-        "How much they may hold at codex together.",
+        "How much the idle conversations may hold at codex together.",
         default=64 << 20,
         parse=byte_size,
         metavar="SIZE",
@@ -247,8 +249,8 @@ class Settings:
         first=True,
     )
     keep: float = _setting(
-        "For how many days they are kept. A conversation's time begins again when something is added. Redis takes "
-        "about 25 KiB for each request of a tool loop.",
+        "For how many days responses and conversations are kept. A conversation's time begins again when something is "
+        "added. Redis takes about 25 KiB for each request of a tool loop.",
         default=30.0,
         parse=days,
         metavar="DAYS",
@@ -373,7 +375,7 @@ class Settings:
         group="APIs",
     )
     dialect: str = _setting(
-        f"How POST /v1/responses answers a request that does not say it with `{DIALECT_HEADER}`: "
+        f"How POST /v1/responses answers a request without the header `{DIALECT_HEADER}`: "
         f"{', or '.join(DIALECTS.values())}.",
         default=next(iter(DIALECTS)),
         choices=tuple(DIALECTS),
@@ -424,7 +426,11 @@ class Settings:
     )
     inspect_turns: int = _setting("How many turns the page shows.", default=100, parse=int, metavar="N")
     inspect_bytes: int = _setting(
-        "How much memory their words may take.", default=64 << 20, parse=byte_size, metavar="SIZE", shown="64MiB"
+        "How much memory the words of these turns may take.",
+        default=64 << 20,
+        parse=byte_size,
+        metavar="SIZE",
+        shown="64MiB",
     )
     log_level: str = _setting(
         "How much to log, to standard error. On a terminal, `info` logs one line a turn, and `debug` everything else.",

@@ -209,6 +209,15 @@ def test_the_index_names_every_page() -> None:
             assert f"]({name})" in index
 
 
+def test_the_first_page_leads_to_each_plugins_page_in_two_clicks() -> None:
+    plugins = ROOT / "docs" / "howto" / "obsidian"
+    assert "](docs/howto/obsidian/README.md)" in (ROOT / "README.md").read_text("utf-8")
+    index = (plugins / "README.md").read_text("utf-8")
+    assert [
+        path.name for path in plugins.glob("*.md") if path.name != "README.md" and f"]({path.name})" not in index
+    ] == []
+
+
 def sentences(text: str) -> Iterator[str]:
     """The sentences of a page's running text: without code, tables and headings."""
     prose = re.sub(r"```.*?```|^ {4}[^\n]*$|^\|[^\n]*$|^#[^\n]*$", "\n\n", text, flags=re.DOTALL | re.MULTILINE)

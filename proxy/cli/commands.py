@@ -186,7 +186,7 @@ COMMANDS: Mapping[str, Command] = {
         _login, settings="login", flags=_login_flags, operands=" [-- ARGUMENT ...]",
     ),
     "doctor": Command(
-        "say what works and what does not",
+        "find out what works and what does not",
         "Try everything that `serve` needs, then one turn with one tool call. Takes the flags of `serve`.",
         _doctor, settings="doctor", flags=_doctor_flags, says_all=True,
     ),
