@@ -46,7 +46,12 @@ def add_spans(app: web.Application, provider: str, environ: Mapping[str, str] = 
         return
     from .turn_spans import TurnSpans  # noqa: PLC0415 -- an extra, and time that only those pay who ask for it
 
-    app[SPANS] = spans = TurnSpans(provider, content=captures_content(environ))
+    try:
+        spans = TurnSpans(provider, content=captures_content(environ))
+    except ValueError as error:
+        tell(f"tagcall: OpenTelemetry cannot start, so no spans leave ({error}). Mend the variable, and start anew.")
+        return
+    app[SPANS] = spans
 
     async def leave(_: web.Application) -> AsyncIterator[None]:
         yield

@@ -41,14 +41,17 @@ def _resource() -> Resource:
 
 
 class TurnSpans:
-    """The spans of one server. With `content` they hold what was asked and answered."""
+    """The spans of one server. With `content` they hold what was asked and answered.
+
+    Raises `ValueError` for a variable of the environment that says nothing of use.
+    """
 
     def __init__(self, provider: str, *, content: bool) -> None:
         self._provider = provider
         self._content = content
+        tracers = TracerProvider(resource=_resource(), shutdown_on_exit=False)
         self._exporter = OTLPSpanExporter()
         self._processor = BatchSpanProcessor(self._exporter)
-        tracers = TracerProvider(resource=_resource(), shutdown_on_exit=False)
         tracers.add_span_processor(self._processor)
         self._tracer = tracers.get_tracer("tagcall", own_version())
 

@@ -326,7 +326,7 @@ async def test_a_receiver_that_is_not_there_costs_no_answer(monkeypatch: pytest.
 
 
 @asynccontextmanager
-async def started(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+async def started() -> AsyncIterator[None]:
     async with client("Hi.") as (session, url):
         async with session.post(f"{url}/responses", json=BODY) as response:
             assert response.status == 200
@@ -338,7 +338,7 @@ async def test_where_it_is_asked_for_and_not_installed_one_sentence_says_what_to
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http", None)
-    async with started(monkeypatch):
+    async with started():
         pass
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "OTEL" in line]
     assert line.startswith(
@@ -351,9 +351,19 @@ async def test_a_protocol_that_is_not_spoken_is_told(
     receiver: OtlpReceiver, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-    async with started(monkeypatch):
+    async with started():
         pass
     assert "OTEL_EXPORTER_OTLP_PROTOCOL is grpc, which tagcall does not speak" in capsys.readouterr().err
+    assert receiver.spans == []
+
+
+async def test_a_variable_that_says_nothing_of_use_costs_the_spans_and_not_the_server(
+    receiver: OtlpReceiver, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many")
+    async with started():
+        pass
+    assert "OpenTelemetry cannot start, so no spans leave (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT" in capsys.readouterr().err
     assert receiver.spans == []
 
 
