@@ -1,11 +1,11 @@
-"""Background responses on two tagcall processes, each with a codex program of its own, on one real Redis."""
+"""What one of two tagcall processes leaves to the other, each with a codex program of its own, on one real Redis."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, BadRequestError
 from openai.types.responses import Response
 from redis.asyncio import Redis
 
@@ -244,6 +244,38 @@ async def test_a_process_that_was_stalled_does_not_write_over_what_was_taken_ove
     for machine in two:
         assert (await machine.ended(queued.id)).to_dict() == completed.to_dict()
         assert await machine.events(queued.id) == seen
+
+
+async def test_a_process_that_was_stalled_adds_nothing_to_a_conversation_that_another_has_got(
+    model: ScriptedModel, two: tuple[Machine, Machine]
+) -> None:
+    here, there = two
+    gate = asyncio.Event()
+    model.push(Reply([Message("too late")], chunk=4, hold_after=0, gate=gate), Reply([Message(TEXT)]))
+    made = await there.client.conversations.create()
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+        asked: Any = {"model": "gpt-5.5", "conversation": made.id}
+        late = group.create_task(_refusal(here.client.responses.create(**asked, input="first")))
+        await model.called.wait()
+        here.process.send_signal(signal.SIGSTOP)
+        while (refused := await _refusal(there.client.responses.create(**asked, input="second"))) is not None:
+            assert refused.code == "conversation_locked"
+        gate.set()
+        here.process.send_signal(signal.SIGCONT)
+    refused = late.result()
+    assert refused is not None
+    assert refused.code == "conversation_locked"
+    assert "Nothing of this answer was kept" in refused.message
+    items: list[Any] = [item async for item in there.client.conversations.items.list(made.id, order="asc")]
+    assert [item.content[0].text for item in items] == ["second", TEXT]
+
+
+async def _refusal(asked: Awaitable[Any]) -> BadRequestError | None:
+    try:
+        await asked
+    except BadRequestError as error:
+        return error
+    return None
 
 
 async def test_answers_go_on_while_redis_is_away(
