@@ -86,6 +86,7 @@ class RedisServer:
 
 @asynccontextmanager
 async def redis_server(program: Path | None = None, *options: str) -> AsyncIterator[RedisServer]:
+    assert program or SERVERS, "no Redis server is installed: `make storm` and `make test-redis` install two"
     server = RedisServer(program or next(iter(SERVERS.values())), options)
     await server.start()
     try:
