@@ -1,4 +1,4 @@
-"""An answer that has to be JSON: taken out of what the model wrote round it, and held against its schema."""
+"""An answer that has to be JSON: taken out of what the model wrote round it, and checked by its schema."""
 
 from __future__ import annotations
 

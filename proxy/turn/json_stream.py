@@ -1,7 +1,7 @@
 """An answer that has to be JSON, told while it is written, where there is reason to trust that it will be.
 
     BEGINNING --"{" or "["--> TELLING --the value is whole, or no JSON--> OVER   nothing more is told
-        '-------a code fence, prose----> HELD                                    all is given back: it is held as it was
+        '-------a code fence, prose----> GIVEN_UP                                all is given back: it is kept as it was
 
 What has left cannot be asked for once more, so what is trusted is only what a backend holds its model to, and not the
 next answers of a model that broke it (`HeldFormats`).
@@ -62,7 +62,7 @@ class _State(Enum):
     BEGINNING = auto()
     TELLING = auto()
     OVER = auto()
-    HELD = auto()
+    GIVEN_UP = auto()
 
 
 class JsonStream:
@@ -76,16 +76,16 @@ class JsonStream:
         self._token = ""
 
     @property
-    def held(self) -> bool:
+    def given_up(self) -> bool:
         """It does not begin as JSON does: nothing has left."""
-        return self._state is _State.HELD
+        return self._state is _State.GIVEN_UP
 
     def feed(self, text: str) -> str:
         if self._state is _State.BEGINNING:
             text = text.lstrip(BLANKS)
             if not text:
                 return ""
-            self._state = _State.TELLING if text[0] in "{[" else _State.HELD
+            self._state = _State.TELLING if text[0] in "{[" else _State.GIVEN_UP
         if self._state is not _State.TELLING:
             return ""
         told = self._scanner.feed(text)
@@ -95,7 +95,7 @@ class JsonStream:
         return self._restored.feed(told)
 
     def flush(self) -> str:
-        """What was held back of it, where the answer ends or is cut."""
+        """What waited of it, where the answer ends or is cut."""
         # Half a token, which is no more wrong than half a value.
         if self._state is _State.TELLING:
             self._state = _State.OVER

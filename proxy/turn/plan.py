@@ -79,7 +79,7 @@ class Plan:
 
     @classmethod
     def of(cls, request: TurnRequest, options: TurnOptions, report: TurnReport) -> Plan:
-        """Raises `RequestError` when the request has a schema that nothing can be held against."""
+        """Raises `RequestError` when the request has a schema that nothing can be checked by."""
         offered = offered_tools(request.registry, request.choice)
         schemas = ToolSchemas(offered, report)
         keys, key = options.call_keys, None

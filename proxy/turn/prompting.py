@@ -170,7 +170,7 @@ class Prompts:
                     self._plan.options.held_calls.note_refusal(self._plan.request.model, refused.output_schema)
                     self._report.held = Unheld.REFUSED.value
                 else:
-                    # The answer is held against the schema all the same, so nothing is lost but a second answer.
+                    # The answer is checked by the schema all the same, so nothing is lost but a second answer.
                     self._schema_refused = True
                 return True
             case _:

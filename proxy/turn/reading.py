@@ -234,7 +234,7 @@ class Reading:
 
     def _end_message(self) -> None:
         """A call does not reach over the end of a message: each is read by itself."""
-        # What the parser held back, for it might have become a tag, is decided here: a tag cut in two is none.
+        # What waits in the parser, for it might have become a tag, is decided here: a tag cut in two is none.
         if self._calls is not None and not self.end.over:
             events = self._parser.receive_eof()
             if (self.end.incomplete or self.end.error) and (begun := half_a_block(events)):

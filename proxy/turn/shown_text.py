@@ -87,12 +87,12 @@ class ShownText:
     @property
     def tells_json(self) -> bool:
         """What must be JSON leaves as it comes, and is such so far."""
-        return self._json is not None and not self._json.held
+        return self._json is not None and not self._json.given_up
 
     @property
     def left_json(self) -> bool:
         """The text that was to be told as the JSON that it is did not begin as such."""
-        return self._json is not None and self._json.held
+        return self._json is not None and self._json.given_up
 
     @property
     def stopped(self) -> str | None:

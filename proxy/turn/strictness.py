@@ -41,7 +41,7 @@ def misfit(wanted: schema.Schema, value: object, report: TurnReport, *, strict: 
 class ToolSchemas:
     """The schemas of the tools of `registry`. Raises `RequestError` when one of a strict tool is of no use.
 
-    Those of the others are read when a call is held against them: clients declare many, and none may be used.
+    Those of the others are read when a call is checked by them: clients declare many, and none may be used.
     """
 
     def __init__(self, registry: ToolRegistry, report: TurnReport) -> None:

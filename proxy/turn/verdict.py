@@ -187,7 +187,7 @@ def fault_of(answer: Answer, plan: Plan) -> Again | None:
     for rule, (is_broken, again) in ANSWER_RULES.items():
         if plan.doubts(rule) and is_broken(answer):
             return again
-    # An answer that held nothing but calls of undeclared tools gets another chance below, in plain words.
+    # An answer of nothing but calls of undeclared tools gets another chance below, in plain words.
     if answer.unfit and not (answer.empty and answer.undeclared):
         return Again(Reason.OUTPUT_INVALID, output_misfit(answer.unfit.problem))
     return None
@@ -293,7 +293,7 @@ def nothing_left(first: Answer, last: Answer, plan: Plan) -> Reason | None:
 
 
 def end_of(answer: Answer, plan: Plan, usage: Usage) -> tuple[TurnEvent, ...]:
-    """What is still held of it, as far as the client may have it, and the turn's last event."""
+    """What is still kept of it, as far as the client may have it, and the turn's last event."""
     error = _error_of(answer, plan)
     if error is None:
         return (*answer.kept, TurnFinished(usage, answer.ending.incomplete, answer.ending.stop))

@@ -41,7 +41,7 @@ class TextFilter(Protocol):
         ...
 
     def flush(self) -> str:
-        """What was held back, where the text ends; the next `feed` begins a new one."""
+        """What waited, where the text ends; the next `feed` begins a new one."""
         ...
 
 

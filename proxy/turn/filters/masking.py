@@ -53,7 +53,7 @@ def places(key: str, text: str) -> Iterator[tuple[int, int, bool]]:
 class Mask:
     """`MASK` for each `key` in text that arrives in pieces; how it is cut does not show.
 
-    What may be the beginning of a key is held back, a bounded piece.
+    What may be the beginning of a key waits, a bounded piece.
     """
 
     __slots__ = ("_begun", "_key")
@@ -79,7 +79,7 @@ class Mask:
         return "".join((*shown, text[left:]))
 
     def flush(self) -> str:
-        """What was held back, at the end of the text; the next `feed` begins a new one."""
+        """What waited, at the end of the text; the next `feed` begins a new one."""
         begun, self._begun = self._begun, ""
         return MASK if _stands(self._key, begun, 0)[0] >= _TELLING else begun
 

@@ -165,7 +165,7 @@ class OwnNotation:
         return self._read(self._begun + text, last=False)
 
     def flush(self) -> str:
-        """What was held back, where the text ends: a block follows, or nothing."""
+        """What waited, where the text ends: a block follows, or nothing."""
         return self._read(self._begun, last=True) if self._begun else ""
 
     def begin(self) -> None:

@@ -1,7 +1,7 @@
 """Text up to a stop string.
 
-Strategy: Knuth, Morris and Pratt's automaton for each stop string, so that a character is looked at once and what is
-held back is exactly what may yet become a stop string. Where none is begun, `str.find` goes ahead.
+Strategy: Knuth, Morris and Pratt's automaton for each stop string, so that a character is looked at once and just
+that waits which may yet become a stop string. Where none is begun, `str.find` goes ahead.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class StopStrings:
         return text[: len(text) - hold]
 
     def flush(self) -> str:
-        """What was held back, where the text ends; the next `feed` begins a new one."""
+        """What waited, where the text ends; the next `feed` begins a new one."""
         begun, self._begun = self._begun, ""
         for matcher in self._matchers:
             matcher.reset()

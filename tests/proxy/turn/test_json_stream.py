@@ -272,8 +272,8 @@ def test_a_cut_value_leaves_to_its_last_character(value: object, data: st.DataOb
 @pytest.mark.parametrize("begin", ["`", "X", "1", '"', "}", "\u00a0{", "\x0b["])
 def test_what_does_not_begin_as_an_object_or_a_list_is_held(begin: str) -> None:
     stream = JsonStream(None)
-    assert (stream.feed(" "), stream.held) == ("", False)
-    assert (stream.feed(f"\n{begin}"), stream.feed('{"x": 1}'), stream.flush(), stream.held) == ("", "", "", True)
+    assert (stream.feed(" "), stream.given_up) == ("", False)
+    assert (stream.feed(f"\n{begin}"), stream.feed('{"x": 1}'), stream.flush(), stream.given_up) == ("", "", "", True)
 
 
 @pytest.mark.parametrize(
