@@ -6,7 +6,6 @@ prompting      the prompts, what their answers are held to, and what becomes of 
 reading        one answer of the model, as it comes: backend events in, turn events out
 passed_calls   the calls of one answer: which of them leave
 lane_end       whether the conversation can go on at the backend from the answer
-left_text      what of an answer's text has left
 plan           all that is decided before the first word, and what each attempt is for
 shown_text     the text of one answer: which of it is shown, and its end, by which the place of a block is told
 verdict        what an answer was, and what follows from that
@@ -14,7 +13,7 @@ calls          which calls may leave: declared, meant, fitting if strict, not go
 coercion       arguments as a tool's schema wants them
 json_output    an answer that has to be JSON, and what of it may stand beside calls
 json_stream    the same, told while it is written
-outlet         what leaves at once and what is kept back, and why; the reasoning on its way out
+outlet         what leaves at once and what is kept back, and why; what of the text has left, and the reasoning
 reason         why something is kept back, taken out or asked for once more, and what becomes of a block
 blocks         what is no whole call, and calls that are text; what a client is told of them
 offload        what of all this is done where it holds up nobody else

@@ -28,8 +28,7 @@ from prompts import (
 from ..contracts import AnswerMessageEnded, AnswerText, TurnEvent, TurnFailed, TurnFinished, Usage
 from ..errors import BackendError, ModelError
 from .json_output import JsonOutput, Unfit
-from .left_text import Said
-from .outlet import names_of_calls, text_of
+from .outlet import Said, names_of_calls, text_of
 from .plan import Again, Attempt, Plan, Try
 from .reason import DOUBTS, Fate, Reason, Ruling
 

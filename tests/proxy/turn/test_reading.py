@@ -30,7 +30,7 @@ from proxy.contracts import (
 from proxy.errors import BackendError
 from proxy.turn import CallRelease, FixedHabit, KeyMode, Reason, Speaker, TurnOptions, TurnReport
 from proxy.turn.blocks import unreadable
-from proxy.turn.left_text import Said
+from proxy.turn.outlet import Said
 from proxy.turn.passed_calls import Stop
 from proxy.turn.tokens import CHARACTERS_PER_TOKEN
 from proxy.turn.turn_key import TurnKey

@@ -22,7 +22,7 @@ from proxy.contracts import (
 from proxy.errors import BackendError
 from proxy.turn import Fate, FixedHabit, KeyMode, Reason, Ruling, Speaker, TurnReport
 from proxy.turn.json_output import JsonOutput, Unfit
-from proxy.turn.left_text import Said
+from proxy.turn.outlet import Said
 from proxy.turn.plan import Plan
 from proxy.turn.reason import DOUBTS
 from proxy.turn.turn_key import TurnKey

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from proxy.contracts import AnswerMessageEnded, AnswerText, ReasoningItemEnded
-from proxy.turn.left_text import MAX_PREFACE, LeftText, Said
+from proxy.turn.outlet import MAX_PREFACE, LeftText, Said
 
 LONGEST = "word " * (MAX_PREFACE // 5)
 
