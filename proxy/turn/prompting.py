@@ -6,9 +6,9 @@ a schema that it will not take ------> without what it should hold its model to:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from parser import ToolRegistry
+from parser import Tool, ToolRegistry
 from prompts import (
     Deferred,
     Image,
@@ -116,25 +116,25 @@ class Prompts:
             return None
         if backend.keeps_conversations and not (again or any(tool.strict for tool in plan.offered)):
             return None
-        try:
-            schema = calls_schema(tuple(plan.offered), parallel=plan.request.parallel)
-        except UnheldError as error:
-            why = error.why
-        else:
-            refused = options.was_refused(plan.request.model, schema)
-            if not refused and backend.holds(schema):
-                self._report.held = True
-                return schema
-            why = Unheld.REFUSED if refused else Unheld.SUBSET
-        self._report.held = why.value
-        return None
+        schema = self._sendable(lambda tools: calls_schema(tools, parallel=plan.request.parallel))
+        if schema is None:
+            return None
+        refused = options.was_refused(plan.request.model, schema)
+        if refused or not backend.holds(schema):
+            self._report.held = (Unheld.REFUSED if refused else Unheld.SUBSET).value
+            return None
+        self._report.held = True
+        return schema
 
     def _held_call(self) -> str | None:
         """The schema of a call within any other answer."""
         if self._plan.options.held_calls.mode is not HoldCalls.ALL or not self._plan.offers:
             return None
+        return self._sendable(lambda tools: call_schema(tools, keyed=self._plan.key.key is not None))
+
+    def _sendable(self, make: Callable[[Sequence[Tool]], str]) -> str | None:
         try:
-            return call_schema(tuple(self._plan.offered), keyed=self._plan.key.key is not None)
+            return make(tuple(self._plan.offered))
         except UnheldError as error:
             self._report.held = error.why.value
             return None

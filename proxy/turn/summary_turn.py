@@ -65,31 +65,26 @@ def answer_request(
     def run(asked: TurnRequest, into: TurnReport) -> Batches:
         return run_turn(asked, backend, options, into, mint=mint)
 
-    compaction = request.compaction
-    if compaction is None:
+    asked = request.compaction
+    if asked is None or (asked.threshold is not None and not _is_longer(request, asked.threshold, options)):
         return run(request, report)
-    if compaction.threshold is None:
-        return _only_summary(request, report, run)
-    if not _is_longer(request, compaction.threshold, options):
-        return run(request, report)
-    return _summary_first(request, report, run)
+    return _summed_up(request, report, run, alone=asked.threshold is None)
 
 
-async def _only_summary(request: TurnRequest, report: TurnReport, run: Run) -> Batches:
+async def _summed_up(request: TurnRequest, report: TurnReport, run: Run, *, alone: bool) -> Batches:
+    """A summary `alone`, or the turn on what it leaves of the conversation."""
     summary = await _summary_of(request, run)
-    report.conversation = summary.report.conversation
-    report.counts[Count.PAIRED].update(request.repairs)
+    if summary.failure is None and summary.report.conversation.truncated:
+        report.warn(OLDEST_LEFT_OUT)
+    if alone:
+        report.conversation = summary.report.conversation
+        report.counts[Count.PAIRED].update(request.repairs)
+        if summary.failure is not None:
+            yield [summary.failure]
+        else:
+            yield [Compacted(summary.text, whole=False), TurnFinished(summary.usage)]
+        return
     if summary.failure is None:
-        summary.tell(report)
-        yield [Compacted(summary.text, whole=False), TurnFinished(summary.usage)]
-    else:
-        yield [summary.failure]
-
-
-async def _summary_first(request: TurnRequest, report: TurnReport, run: Run) -> Batches:
-    summary = await _summary_of(request, run)
-    if summary.failure is None:
-        summary.tell(report)
         entries = compacted(request.transcript.entries, summary.text, whole=True)
         request = replace(request, transcript=replace(request.transcript, entries=entries))
         yield [Compacted(summary.text, whole=True)]
@@ -110,11 +105,6 @@ class _Summary:
     usage: Usage
     failure: TurnFailed | None
     report: TurnReport
-
-    def tell(self, report: TurnReport) -> None:
-        """What the client is to be told of it."""
-        if self.report.conversation.truncated:
-            report.warn(OLDEST_LEFT_OUT)
 
 
 async def _summary_of(request: TurnRequest, run: Run) -> _Summary:
