@@ -221,7 +221,7 @@ def test_the_first_page_leads_to_each_plugins_page_in_two_clicks() -> None:
 def sentences(text: str) -> Iterator[str]:
     """The sentences of a page's running text: without code, tables and headings."""
     prose = re.sub(r"```.*?```|^ {4}[^\n]*$|^\|[^\n]*$|^#[^\n]*$", "\n\n", text, flags=re.DOTALL | re.MULTILINE)
-    return iter(re.split(r"(?<=[.!?:;])\s+|\n\n+|\n *[-*] |\n *\d+\. ", prose))
+    return iter(re.split(r"(?<=[.!?:])\s+|\n\n+|\n *[-*] |\n *\d+\. ", prose))
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
