@@ -32,7 +32,7 @@ TESTS = Path(__file__).parent
 PURE = ("parser/", "proxy/turn/", "proxy/wire/")
 
 # As structlog has it of itself, but for a traceback with the values of each frame, which takes a second to draw.
-LOG = [*structlog.get_config()["processors"][:-1], ConsoleRenderer(exception_formatter=plain_traceback)]
+LOG = [*structlog.get_config()["processors"][:-1], ConsoleRenderer(colors=False, exception_formatter=plain_traceback)]
 
 _Cached = type(functools.cache(object))
 _FROM_PYPI = installed_programs()[0]
