@@ -67,7 +67,7 @@ serve: .venv/.codex      ## the server
 login: .venv/.codex      ## log in, by codex's own login
 	@$(TAGCALL) login
 
-doctor: .venv/.codex     ## say what works and what does not
+doctor: .venv/.codex     ## find out what works and what does not
 	@$(TAGCALL) doctor
 
 setup: .venv/.codex      ## log in, try everything, and show what to enter in a plugin

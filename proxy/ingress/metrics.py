@@ -109,47 +109,58 @@ class Metrics:
         def counter(name: str, what: str, *labels: str) -> Counter:
             return Counter(f"tagcall_{name}", what, labels, registry=registry)
 
-        self._requests = counter("requests", "Requests that were answered or given up.", "route", "method", "status")
+        self._requests = counter(
+            "requests", "Requests that were answered, or whose client left.", "route", "method", "status"
+        )
         self._turns = counter("turns", "Turns that are over.", "outcome")
-        self._calls = counter("calls", "Tool calls that were read, by how much they had to be helped.", "tier")
-        self._repairs = counter("repairs", "Rules that helped to read a call.", "rule")
+        self._calls = counter("calls", "Tool calls that were read, by how much repair they needed.", "tier")
+        self._repairs = counter("repairs", "Rules that repaired a call.", "rule")
         self._refusals = counter("refusals", "Blocks that did not leave as calls.", "reason")
-        self._taken_out = counter("taken_out", "What was taken out of answers, as nobody is to see it.", "what")
+        self._taken_out = counter("taken_out", "Pieces taken out of answers that no client may see.", "what")
         self._markup = counter("markup_shown", "Blocks that left as text.", "why")
-        self._again = counter("second_answers", "Answers that were asked for once more.", "reason")
-        self._paired = counter("paired_results", "Results that did not pair with their calls.", "kind")
-        self._unheld = counter("unheld", "Calls and answers that left without fitting their schema.", "reason")
-        self._interrupts = counter("interrupts", "Answers that were ended before the model ended them.", "reason")
+        self._again = counter("second_answers", "Second answers that tagcall asked for.", "reason")
+        self._paired = counter("paired_results", "Tool results that did not match their calls.", "kind")
+        self._unheld = counter(
+            "unheld", "Calls and answers that were sent although they do not fit their schema.", "reason"
+        )
+        self._interrupts = counter("interrupts", "Answers that tagcall ended before the model did.", "reason")
         self._lanes = counter("lanes", "How turns found their conversation at the backend.", "state", "reason")
         self._spoilt = counter("lanes_spoilt", "Conversations that cannot go on at the backend.", "reason")
-        self._taken_over = counter("taken_over", "Background responses whose process had gone.", "outcome")
-        self._not_stored = counter("not_stored", "What was to be stored, and could not be.", "what")
-        self._tokens = counter("tokens", "Tokens of turns that came to an end.", "kind", "model", "key")
+        self._taken_over = counter("taken_over", "Background responses whose server had ended.", "outcome")
+        self._not_stored = counter("not_stored", "Records that could not be stored.", "what")
+        self._tokens = counter(
+            "tokens", "Tokens that the backend told, those of failed turns included.", "kind", "model", "key"
+        )
         self._running = 0
         running = Gauge("tagcall_turns_running", "Turns that are running.", registry=registry)
         running.set_function(lambda: self._running)
         self._first_event = Histogram(
             "tagcall_first_event_seconds",
-            "From a turn's begin to the first of its events.",
+            "Seconds from the beginning of a turn to its first event.",
             buckets=FIRST_EVENT_BUCKETS,
             registry=registry,
         )
         self._duration = Histogram(
-            "tagcall_turn_duration_seconds", "From a turn's begin to its end.", buckets=TURN_BUCKETS, registry=registry
+            "tagcall_turn_duration_seconds",
+            "Seconds from the beginning of a turn to its end.",
+            buckets=TURN_BUCKETS,
+            registry=registry,
         )
         self.loop_lag = Histogram(
             "tagcall_loop_lag_seconds",
-            "How late the event loop was, ten times a second.",
+            "Seconds by which the event loop was late, measured ten times a second.",
             buckets=LAG_BUCKETS,
             registry=registry,
         )
         registry.register(BackendCollector(backend))
         self._upstream_up = Gauge(
             "tagcall_upstream_up",
-            "Whether turns come to an end at the provider, as far as was seen.",
+            "0 when three turns in a row failed at the provider, the last of them in the last 30 s, else 1.",
             registry=registry,
         )
-        self._store_up = Gauge("tagcall_store_up", "Whether the store could be reached last.", registry=registry)
+        self._store_up = Gauge(
+            "tagcall_store_up", "1 when the last attempt to reach the store succeeded, else 0.", registry=registry
+        )
 
     def watch(self, upstream: Callable[[], bool], store: Callable[[], bool]) -> None:
         """Who is asked whether they are there, when somebody wants to know."""
@@ -236,17 +247,23 @@ class BackendCollector(Collector):
         yield GaugeMetricFamily("tagcall_backend_open_turns", "Turns that the backend has not ended.", load.open_turns)
         yield GaugeMetricFamily("tagcall_backend_backlog", "Characters that wait for their client.", load.backlog)
         yield CounterMetricFamily("tagcall_backend_starts", "Starts of the backend.", load.starts)
-        yield CounterMetricFamily("tagcall_backend_interrupts", "Turns left before their end.", load.interrupts)
+        yield CounterMetricFamily(
+            "tagcall_backend_interrupts", "Turns that were left before their end.", load.interrupts
+        )
         yield from _quota(load.quota)
 
 
 def _quota(quota: Collection[Quota]) -> Iterator[GaugeMetricFamily]:
     """No sample of what nobody was told. Of the limits that have a name of their own only what is worst."""
-    exhausted = GaugeMetricFamily("tagcall_quota_exhausted", "Whether a limit is used up.", labels=["limit"])
-    told = GaugeMetricFamily("tagcall_quota_told_timestamp_seconds", "When the backend told of it.", labels=["limit"])
-    left = GaugeMetricFamily("tagcall_quota_left_ratio", "What is left.", labels=["limit", "window"])
+    exhausted = GaugeMetricFamily("tagcall_quota_exhausted", "Whether a limit is used up: 1 or 0.", labels=["limit"])
+    told = GaugeMetricFamily(
+        "tagcall_quota_told_timestamp_seconds", "When the backend last told of the limit.", labels=["limit"]
+    )
+    left = GaugeMetricFamily(
+        "tagcall_quota_left_ratio", "The part of the limit that is left, from 0 to 1.", labels=["limit", "window"]
+    )
     resets = GaugeMetricFamily(
-        "tagcall_quota_resets_timestamp_seconds", "When it is whole again.", labels=["limit", "window"]
+        "tagcall_quota_resets_timestamp_seconds", "When the whole limit is available again.", labels=["limit", "window"]
     )
     for label in (MAIN_LIMIT, OTHER):
         limits = [each for each in quota if _known(each.limit, {MAIN_LIMIT}) == label]

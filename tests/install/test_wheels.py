@@ -17,7 +17,7 @@ SYSTEMS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.13"])
+@pytest.mark.parametrize("version", ["3.11", "3.14"])
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_all_of_it_installs_without_a_compiler(system: str, version: str, wheel: Path, tmp_path: Path) -> None:
     said = run(
