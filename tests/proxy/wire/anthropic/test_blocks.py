@@ -227,7 +227,7 @@ def test_how_a_text_is_written_does_not_show(written: Any) -> None:
 
 def test_an_answer_that_is_begun_cannot_be_gone_on_with() -> None:
     user = {"role": "user", "content": "hi"}
-    assert "prefill" in refusal(user, {"role": "assistant", "content": "The answer is"})
+    assert "prefill" in refusal(user, {"role": "assistant", "content": "The answer is"}, param="messages")
     assert entries_of(user, {"role": "assistant", "content": " \n"}) == (UserTurn(text("hi")),)
 
 

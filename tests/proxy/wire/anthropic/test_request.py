@@ -182,6 +182,7 @@ def test_a_call_without_its_result_is_answered_all_the_same_and_told() -> None:
     called = {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}}]}
     request = parsed(messages=[*HI, called, {"role": "user", "content": "Well?"}])
     assert request.turn.warnings == (UNANSWERED,)
+    assert request.turn.repairs == {"missing": 1}
     assert isinstance(request.turn.transcript.entries[2], ToolResult)
 
 
