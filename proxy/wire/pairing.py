@@ -4,6 +4,7 @@
                                                    neighbouring tool messages, so that all but one lose their id
     result a, call a, user                         a stands too early: it is moved behind its call
     call a, result a, user, result a               a has two: both are shown, each where it stood
+    call a, call a, result a, result a             one answer calls twice by one id: the results are theirs in order
 
 OpenAI refuses these. In a conversation that is shown as text they leave no doubt, and a client that has made one
 cannot make it good: each later request holds it too. What is made of it depends on the conversation alone and is the
@@ -12,7 +13,7 @@ same in each of them.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -35,13 +36,29 @@ class Paired:
     repairs: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class _Calls:
+    """The places of the calls of one id in one answer, the newest that has some: those without a result are waiting."""
+
+    answer: int
+    waiting: deque[int] = field(default_factory=deque)
+    last: int = -1
+
+    def take(self) -> int:
+        """Whose the next result is, which is no longer waiting."""
+        if self.waiting:
+            self.last = self.waiting.popleft()
+        return self.last
+
+
 def paired(entries: Sequence[Entry]) -> Paired:
-    """`entries` with a result for each call. A result belongs to the last call before it with its id, or else to the
-    first one behind it; one without any call stays where it is.
+    """`entries` with a result for each call. A result belongs to the last call before it with its id; of several in one
+    answer to the first that has none. Or else to the first one behind it; one without any call stays where it is.
     """
     repairs: Counter[str] = Counter()
     called = {entry.call_id for entry in entries if isinstance(entry, PastCall)}
-    latest: dict[str, int] = {}
+    latest: dict[str, _Calls] = {}
+    answer = 0
     early: dict[str, list[ToolResult]] = {}
     results: defaultdict[int, list[ToolResult]] = defaultdict(list)
     moved: dict[int, list[ToolResult]] = {}
@@ -49,13 +66,16 @@ def paired(entries: Sequence[Entry]) -> Paired:
     for place, entry in enumerate(entries):
         match entry:
             case PastCall(call_id=call_id):
-                latest[call_id] = place
+                if call_id not in latest or latest[call_id].answer != answer:
+                    latest[call_id] = _Calls(answer)
+                latest[call_id].waiting.append(place)
                 if call_id in early:
                     moved[place] = early.pop(call_id)
                     results[place] += moved[place]
                     repairs[REORDERED] += len(moved[place])
             case ToolResult(call_id=call_id) if call_id in latest:
-                given = results[latest[call_id]]
+                answer += 1
+                given = results[latest[call_id].take()]
                 if entry in given:
                     continue  # said twice in the same words
                 repairs[DOUBLED] += bool(given)
@@ -65,6 +85,8 @@ def paired(entries: Sequence[Entry]) -> Paired:
                 if entry not in waiting:
                     waiting.append(entry)
                 continue
+            case UserTurn():
+                answer += 1
             case _:
                 pass
         kept.append((place, entry))

@@ -51,3 +51,19 @@ def test_a_group_in_order_is_left_alone() -> None:
     entries: list[Entry] = [AssistantText("t"), call, other, *results, UserTurn((Text("u"),))]
     assert paired(entries).entries == tuple(entries)
     assert not paired(entries).repairs
+
+
+def test_calls_of_one_answer_that_share_an_id_get_their_results_in_order() -> None:
+    def call(path: str) -> PastCall:
+        return PastCall("a", "read", path)
+
+    def result(text: str) -> ToolResult:
+        return ToolResult("a", (Text(text),))
+
+    both: list[Entry] = [call("1"), call("2"), result("x"), result("x")]
+    assert paired(both).entries == tuple(both)
+    assert not paired(both).repairs
+    assert paired([*both, result("x")]).entries == tuple(both)
+    later: list[Entry] = [call("1"), UserTurn((Text("u"),)), call("2"), result("x")]
+    first, *rest = later
+    assert paired(later).entries == (first, missing_result("a"), *rest)
