@@ -166,7 +166,7 @@ REFUSED: list[tuple[dict[str, Any], str, str | None, str]] = [
     ({"max_output_tokens": 5}, "max_output_tokens", "unknown_parameter", "Unknown parameter"),
     ({"reasoning": {"effort": "low"}}, "reasoning", "unknown_parameter", "Unknown parameter"),
     ({"input": "hi"}, "input", "unknown_parameter", "Unknown parameter"),
-    ({"logit_bias": {"a": 1}}, "logit_bias", "invalid_value", "'a' is no token"),
+    ({"logit_bias": {"a": 1}}, "logit_bias", "invalid_value", "'a' is not a token id"),
     ({"logit_bias": {"1": "x"}}, "logit_bias.1", "invalid_type", "expected a decimal"),
     ({"logit_bias": {"1": 101}}, "logit_bias.1", "decimal_above_max_value", "<= 100"),
     ({"moderation": {}}, "moderation", "unsupported_parameter", "not moderated"),
