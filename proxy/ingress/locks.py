@@ -161,10 +161,10 @@ class ConversationLocks:
 
 
 def lock_lost() -> RequestError:
-    """For a request that was held up for so long that another one got its conversation."""
+    """For a request whose claim has ended: nobody knows whether another one has had its conversation since."""
     return RequestError(
-        "This server was held up, and another request got the conversation meanwhile. Nothing of this answer was kept: "
-        "please ask again.",
+        "This server was held up, or its store was away, and another request may have had the conversation meanwhile. "
+        "Nothing of this answer was kept: please ask again.",
         code="conversation_locked",
         param="conversation",
         retry_after=1,
