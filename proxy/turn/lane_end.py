@@ -21,7 +21,7 @@ from .report import TurnReport
 
 # Of a turn's events those that a client shows, or acts on.
 _SEEN = (AnswerText, ToolCallStarted)
-_SHOWN = re.compile(r"<tool_call>\s*+\{")
+_SHOWN = re.compile(r"<tool_call>\s*+[\[{]")
 
 
 class Given:

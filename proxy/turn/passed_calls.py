@@ -208,7 +208,7 @@ class PassedCalls:
         self._standing = replace(self._standing, good=self._standing.good or ruling.is_good, behind_keyed=keyed)
         if ruling.problem and not ruling.is_again(Reason.ARGUMENTS_MISFIT):
             self._report.let_misfit(ruling.name)
-        call_id = call.id or ""
+        call_id = None
         if live:
             # Its arguments have left as they were written.
             self._report.pass_on([ruling.name])
@@ -220,10 +220,10 @@ class PassedCalls:
                 self._outlet.keep(ruling.reason, events)
             else:
                 self._outlet.pass_call(events, joined=self._gate.plan.keeps_calls_together)
-        as_written = (call.name, call.id or call_id) == (ruling.name, call_id)
-        if not (as_written and (live or fitted.arguments == read.arguments)) or call.tier is not (
-            Tier.HELD if held else Tier.VALID
-        ):
+        # A call that leaves live may have left before its id came.
+        named = call.name == ruling.name and call.id in {None, call_id}
+        as_written = named and (live or fitted.arguments == read.arguments)
+        if not as_written or call.tier is not (Tier.HELD if held else Tier.VALID):
             self._report.conversation.rewritten = True
         self._text.pass_call(call.name)
         if not self._gate.plan.request.parallel:

@@ -246,7 +246,8 @@ class Reading:
             self._settle(self._calls)
             self._parser = self._new_parser()
         elif self._calls is not None:
-            self._obey(self._calls, self._parser.receive_eof())
+            # What still waits in the parser came behind the end.
+            self._said.write("".join(map(str, self._parser.receive_eof())))
             self._parser = self._new_parser()
         self.text.flush()
         self._look_for_stop()

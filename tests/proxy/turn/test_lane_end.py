@@ -30,7 +30,7 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.replay.key_placeholder import key_of
-from proxy.turn import TurnOptions, TurnReport, run_turn
+from proxy.turn import CallRelease, TurnOptions, TurnReport, run_turn
 from proxy.turn.lane_end import Given
 from proxy.turn.turn_key import CallKeys, KeyMode
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, Outcome, ask, keyless_model, outcome_of, play
@@ -125,6 +125,7 @@ async def test_white_space_and_spelling_are_not_missed(written: str) -> None:
         READ_A.replace("read_note", "readNote"),
         READ_A.replace('"name"', '"id": "not an id", "name"'),
         f"```\n{READ_A}\n```",
+        f"```\n<tool_call>[{CALL_A}, {CALL_A}]</tool_call>\n```",
         f"Look: ` {READ_A} ` and so on",
         f"[assistant] It is so. {READ_A}",
     ],
@@ -151,6 +152,13 @@ async def test_a_call_that_is_held_was_given_as_it_was_written(written: str, spo
 
     request = ask(choice=ToolChoice(ChoiceMode.REQUIRED))
     assert (await outcome_of(request, Holding([written]), OFF)).report.conversation.spoilt == spoilt
+
+
+async def test_an_id_that_comes_when_its_call_has_begun_to_leave_is_not_gone_on_from() -> None:
+    """The client was given another one."""
+    backend = KeepingBackend(['<tool_call>{"name": "search", "arguments": {}, "id": "call_7"}</tool_call>'], 4)
+    options = replace(OFF, release=CallRelease.LIVE)
+    assert (await outcome_of(ask(), backend, options)).report.conversation.spoilt == "rewritten"
 
 
 PARTS = st.lists(st.text("ab .\n", min_size=1, max_size=9) | st.integers(), max_size=5)
