@@ -98,7 +98,7 @@ async def test_a_turn_is_a_span_with_model_tokens_calls_and_our_sentence(receive
     assert receiver.resource["service.version"]
 
 
-@pytest.mark.parametrize("name", [*TOKENS.values(), *UNSTEADY, "error.type", "tagcall.key"])
+@pytest.mark.parametrize("name", [*TOKENS.values(), *sorted(UNSTEADY), "error.type", "tagcall.key"])
 def test_each_attribute_is_on_its_page(name: str) -> None:
     assert f"`{name}`" in PAGE
 
