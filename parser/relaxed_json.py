@@ -6,6 +6,7 @@ which is what lets a repaired call continue one that was reported while it was b
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ _OTHER_STRINGS = [
         ("[\u2018\u2019]", r"\\[\s\S]|[^\u2018\u2019\\]", "[\u2018\u2019]", Rule.CURLY_QUOTES),
     )
 ]
+_DOUBLE_QUOTED = {'"': '\\"', "\\'": "'"}
 _BLANK = re.compile(WS)
 
 _KEY = rf'(?:"(?:[^"\\]++|\\[\s\S])*+"|[A-Za-z_$][\w$-]*|\'[^\'\\\n]*\'|[{_CURLY}][^{_CURLY}\n]*[{_CURLY}])'
@@ -70,7 +72,6 @@ _NO_COMMENT = re.compile(r'["{}\[\]]|,[ \t\r]*(?:\*/)?\Z')
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$-]*")
 # The languages that have strings in single quotes write characters so that one does not see, as `\xa0`.
 _LATIN_1 = re.compile(r"\\x([0-9a-fA-F]{2})")
-_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 # In prose and code a quotation opens behind one of these, close to what it quotes, and closes before one of those.
 _QUOTATION = re.compile(r"""(?:(?<=[\s(\[{<=>;/'-])|(?<=\A))"(?=\S)[^"]*(?<=\S)"(?=[\s)\]}>.,;:!?/'-]|\Z)""")
 # Quotes beside these may be the ends of strings after all.
@@ -178,7 +179,7 @@ class _Writer:
         if char == "{":
             self._object()
         elif char == "[":
-            self._container("]", self._element)
+            self._container("]", lambda: self.value(ENDS_ELEMENT))
         elif not self._quoted(char, ends):
             self._scalar()
 
@@ -281,9 +282,6 @@ class _Writer:
         if behind_string and (quote != self.key_quote or (not quote and self.string_end == self.pos)):
             raise UnreadableError("a quote inside a string is not escaped")
 
-    def _element(self) -> None:
-        self.value(ENDS_ELEMENT)
-
     def _member(self) -> None:
         char = self._peek()
         is_quoted = self._quoted(char, ENDS_KEY)
@@ -357,7 +355,7 @@ class _Writer:
                 self.out.append("\\\\")
             else:
                 self._use(Rule.CONTROL_CHARACTERS)
-                self.out.append(_ESCAPES.get(char) or f"\\u{ord(char):04x}")
+                self.out.append(json.dumps(char)[1:-1])
             self.pos += 1
         self.pos += 1
         self.out.append('"')
@@ -411,7 +409,7 @@ class _Writer:
         # ends there.
         if OPEN.search(found[1]) or CLOSE.search(found[1]):
             raise UnreadableError("a tag in a string in other quotes")
-        inner = re.sub(r'\\.|"', _double_quoted, found[1], flags=re.DOTALL)
+        inner = re.sub(r'\\.|"', lambda each: _DOUBLE_QUOTED.get(each[0], each[0]), found[1], flags=re.DOTALL)
         # Read again as what it now is, so that control characters and escapes in it are judged as everywhere.
         strict = _Writer(f'"{inner}"', 0, closed=self.closed)
         strict.rules |= self.rules
@@ -437,7 +435,3 @@ def _is_escaped_for_json(inside: str) -> bool:
         if not (is_quote or (letter and _ELIDED.fullmatch(word))):
             return False
     return True
-
-
-def _double_quoted(match: re.Match[str]) -> str:
-    return {'"': '\\"', "\\'": "'"}.get(match.group(), match.group())
