@@ -170,7 +170,8 @@ class Block:
         found = OPEN_OBJECT.match(text)
         if found and (start := found.end()) <= MAX_OPENING_CHARS:
             self._begin(LIVE, text[:start])
-            self.written = Written(self._max_chars - 1, ["{"])
+            # All else in it is empty again.
+            self.written.pieces, self.written.room = ["{"], self._max_chars - 1
             return text[start + 1 :]
         match opening_of(text, first_on_line=self._prose.first_on_line):
             case None:

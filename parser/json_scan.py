@@ -45,13 +45,14 @@ class _State:
     __slots__ = ("begun", "in_string", "released")
 
     def __init__(self, tokens: str, begun: str = "(?!)", *, in_string: bool = False) -> None:
-        self.released = re.compile(f"{STRING_RUN.pattern if in_string else SPACE.pattern}(?:{tokens})?")
+        # It always matches: nothing at all, where a fault stands or the beginning of a token.
+        self.released = re.compile(f"{STRING_RUN.pattern if in_string else SPACE.pattern}(?:{tokens}|)")
         self.begun = re.compile(f"{ESCAPE_BEGUN.pattern}|{begun}" if in_string else begun)
         self.in_string = in_string
 
 
 # The quote of a key is released at once: no repair reads a key with a quote in it, so none can take it back.
-_KEY = _State(rf'(?P<string>":[{BLANKS}]*")|(?P<key_end>")', in_string=True)
+_KEY = _State(rf'(?P<string>":[{BLANKS}]*")|(?P<colon>":)|(?P<key_end>")', in_string=True)
 _FIRST_KEY = _State(r'(?P<key>")|(?P<close>\})')
 _COLON = _State("(?P<colon>:)")
 _VALUE = _State(_VALUE_TOKEN, _WORD_BEGUN)
@@ -61,7 +62,9 @@ _FIRST_VALUE = _State(rf"{_VALUE_TOKEN}|(?P<close>\])", _WORD_BEGUN)
 _STRING = {
     "": _State('(?P<end>")', in_string=True),
     **{
-        closer: _State(rf'(?P<end>"(?={_HELD_SPACE}[,\{closer}]))', rf'"{_HELD_SPACE}\Z', in_string=True)
+        closer: _State(
+            rf'(?P<close>"{_HELD_SPACE}\{closer})|(?P<end>"(?={_HELD_SPACE},))', rf'"{_HELD_SPACE}\Z', in_string=True
+        )
         for closer in "}]"
     },
 }
@@ -71,6 +74,9 @@ _NEXT = {
     "}": _State(rf'(?P<close>\}})|,{_HELD_SPACE}(?P<key>")', rf",{_HELD_SPACE}\Z"),
     "]": _State(rf"(?P<close>\])|,{_HELD_SPACE}(?:{_VALUE_TOKEN})", rf",{_HELD_SPACE}(?:{_WORD}{{1,{MAX_HELD}}})?\Z"),
 }
+
+
+_BEHIND = {"key": _KEY, "key_end": _COLON, "colon": _VALUE}
 
 
 class ValueScanner:
@@ -104,33 +110,27 @@ class ValueScanner:
         pos, end = 0, len(text)
         while pos < end:
             found = self._state.released.match(text, pos)
-            if found is None or found.end() == pos:
+            start, pos = pos, found.end() if found else pos
+            if found is None or pos == start:
                 if self._state.begun.match(text, pos):
                     self._held = text[pos:]
-                else:
-                    self.broken, self.rest = True, text[pos:]
-                return text[:pos]
-            if (kind := found.lastgroup) and not self._pass(kind, found[kind]):
-                pos = after_space(text, pos)
-                self.broken, self.rest = True, text[pos:]
-                return text[:pos]
-            pos = found.end()
-            if self.done:
+                    return text[:pos]
+                self.broken = True
+            elif kind := found.lastgroup:
+                if state := _BEHIND.get(kind):
+                    self._state = state
+                elif not self._pass(kind, found[kind]):
+                    pos, self.broken = after_space(text, start), True
+            if self.done or self.broken:
                 self.rest = text[pos:]
                 return text[:pos]
         return text
 
     def _pass(self, kind: str, written: str) -> bool:
-        """Go on behind the token. False if that would be nested too deep."""
+        """Go on behind a token that opens or ends something. False if that would be nested too deep."""
         closers = self._closers
         if kind == "string":
             self._state = _STRING[closers[-1] if closers else ""]
-        elif kind == "key":
-            self._state = _KEY
-        elif kind == "key_end":
-            self._state = _COLON
-        elif kind == "colon":
-            self._state = _VALUE
         elif kind in ("object", "array"):
             if len(closers) == MAX_DEPTH:
                 return False

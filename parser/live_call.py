@@ -144,6 +144,8 @@ class LiveCall:
         # Not the name of a call: it only holds some, or stands for any.
         if name == PARALLEL or not name.strip() or (self._in_sentence and is_placeholder(name)):
             return None
+        if not members:
+            return CallStarted(self.index, name, None)
         return CallStarted(self.index, name, id_of(members), beside_call(members))
 
     def _scan(self, scanner: ValueScanner, text: str, events: list[ParserEvent]) -> str | None:

@@ -280,7 +280,8 @@ class Prose:
             self.after_call = True
             self._tags = tags(self._result_openers)
             self.search = self._tags.search
-        if not self._segment.blank:
+        # White space alone leaves nothing behind, but for one that is none to JSON: Markdown takes it for text.
+        if self.unread or not (self._segment.blank and self._code.blank):
             self.unread.clear()
             self._code = CodeState()
         self.passing = False

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from parser import ReadingEnded, SentinelParser, write_call
+from parser import ParserEvent, ReadingEnded, SentinelParser, write_call
 from tests.parser.blocks import BODY, CALL, R, arguments, block, every_size
 from tests.parser.reading import Answer, answer_of, completed, cut, read
 
@@ -194,3 +194,11 @@ LONG = "mcp__plugin_everything_github__create_pull_request_review".ljust(128, "_
 def test_a_name_may_be_as_long_as_a_request_may_have_it(text: str, size: int) -> None:
     [call] = completed(read(cut(text, size)))
     assert (call.name, json.loads(call.arguments)) == (LONG, {"a": "1"})
+
+
+@pytest.mark.parametrize("size", [1, 4, 0])
+def test_white_space_of_any_kind_before_a_call_leaves_nothing_on_its_line(size: int) -> None:
+    parser, events = SentinelParser(), list[ParserEvent]()
+    for piece in cut(f"\u00a0{write_call('r', '{}')}\n<tool_response>", size):
+        events += parser.receive_text(piece)
+    assert isinstance(events[-1], ReadingEnded)
