@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import jsonschema
 import orjson
 import pytest
@@ -119,6 +120,14 @@ async def test_its_prompt_cache_is_read_from_the_second_request_on(llama: LlamaS
 async def test_its_models_are_listed(llama: LlamaServer, gguf: Path) -> None:
     async with talking(llama, model=("mine",)) as client:
         assert [model.id async for model in client.models.list()] == ["mine", str(gguf)]
+
+
+async def test_the_page_knows_how_large_the_context_of_its_model_is(llama: LlamaServer, gguf: Path) -> None:
+    async with serving(llama) as url, aiohttp.ClientSession() as session:
+        async with session.get(llama.url.replace("/v1", "/props")) as response:
+            size = (await response.json())["default_generation_settings"]["n_ctx"]
+        async with session.get(url.replace("/v1", "/inspect/state")) as response:
+            assert (await response.json())["contexts"] == {str(gguf): size}
 
 
 async def test_thoughts_are_reasoning(llama: LlamaServer) -> None:
