@@ -26,3 +26,24 @@ class AnswerBuilder(Protocol):
 
     def pulse(self) -> list[WireEvent]:
         """What shows in a long silence that the answer is still being made; nothing where a comment line will do."""
+
+
+class WrappedBuilder:
+    """Any `AnswerBuilder`, in front of which somebody listens: all that is left alone is passed on."""
+
+    def __init__(self, builder: AnswerBuilder) -> None:
+        self.id = builder.id
+        self._builder = builder
+
+    @property
+    def body(self) -> Mapping[str, object]:
+        return self._builder.body
+
+    def start(self) -> list[WireEvent]:
+        return self._builder.start()
+
+    def handle(self, event: TurnEvent) -> list[WireEvent]:
+        return self._builder.handle(event)
+
+    def pulse(self) -> list[WireEvent]:
+        return self._builder.pulse()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Self
 
 from ...backends.wrapped import WrappedBackend
-from ...contracts import BackendEvent, Prompt, TextBackend, TurnEvent
-from ...wire.builder import AnswerBuilder, WireEvent
+from ...contracts import BackendEvent, Prompt, TextBackend
+from ...wire.builder import AnswerBuilder, WireEvent, WrappedBuilder
 from .record import TurnRecord
 from .turn_transcript import HeardTurn
 
@@ -50,25 +50,14 @@ class OverheardBackend(WrappedBackend):
         turn.read_to_its_end = True
 
 
-class OverheardBuilder:
+class OverheardBuilder(WrappedBuilder):
     """Any `AnswerBuilder`; how the answer opens is noted in a record. What follows is noted as it leaves."""
 
     def __init__(self, builder: AnswerBuilder, record: TurnRecord) -> None:
-        self.id = builder.id
-        self._builder = builder
+        super().__init__(builder)
         self._record = record
 
-    @property
-    def body(self) -> Mapping[str, object]:
-        return self._builder.body
-
     def start(self) -> list[WireEvent]:
-        events = self._builder.start()
+        events = super().start()
         self._record.left(events, time.monotonic())
         return events
-
-    def handle(self, event: TurnEvent) -> list[WireEvent]:
-        return self._builder.handle(event)
-
-    def pulse(self) -> list[WireEvent]:
-        return self._builder.pulse()
