@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 # As a part of a sentence: `tagcall login` would log in a home that it does not have.
-LOG_IN = "run `codex login` where the app-server runs, and start it anew"
+LOG_IN = "run `codex login` where the app-server runs, and restart it"
 
 
 def remote_backend(

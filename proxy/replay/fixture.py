@@ -285,7 +285,7 @@ def _parse_path(meta: ReplayMessage) -> str:
 def _parse_key_habit(meta: ReplayMessage) -> str | None:
     habit = meta.get("key_habit")
     if habit is not None and not (isinstance(habit, str) and habit in KEY_HABITS):
-        raise FixtureError(f'its "key_habit" is none of {", ".join(KEY_HABITS)}.')
+        raise FixtureError(f'its "key_habit" is not one of {", ".join(KEY_HABITS)}.')
     return habit
 
 

@@ -16,7 +16,7 @@ def samples_folder() -> Path:
     """The folder that holds `vault/` and the `demo-*` fixtures."""
     if (_SAMPLES / "vault").is_dir():
         return _SAMPLES
-    raise UsageError("The sample fixtures are missing from this installation; install tagcall anew.")
+    raise UsageError("The sample fixtures are missing from this installation; install tagcall again.")
 
 
 def _tool(name: str, description: str, parameter: str, meaning: str) -> FunctionToolParam:

@@ -49,7 +49,7 @@ def add_spans(app: web.Application, provider: str, environ: Mapping[str, str] = 
     try:
         spans = TurnSpans(provider, content=captures_content(environ))
     except ValueError as error:
-        tell(f"tagcall: OpenTelemetry cannot start, so no spans leave ({error}). Mend the variable, and start anew.")
+        tell(f"tagcall: OpenTelemetry cannot start, so no spans leave ({error}). Correct it, and restart tagcall.")
         return
     app[SPANS] = spans
 

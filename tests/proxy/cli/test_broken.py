@@ -228,7 +228,7 @@ async def test_a_missing_login_of_another_app_server_is_not_mended_here(
     given = settings(tmp_path, backend=f"ws://127.0.0.1:{server.port}")
     status, checks = await diagnosis(capsys, given, turn=False)
     assert status == 1
-    assert red(checks)["backend"].endswith("Run `codex login` where the app-server runs, and start it anew.")
+    assert red(checks)["backend"].endswith("Run `codex login` where the app-server runs, and restart it.")
 
 
 async def test_a_port_in_use_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

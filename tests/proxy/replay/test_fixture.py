@@ -155,7 +155,7 @@ DAMAGED: list[tuple[bytes, str]] = [
     ),
     (
         jsonl(answered(["x"]), ask={"last_user": "hi"}, key_habit="often"),
-        'its "key_habit" is none of unknown, writes, never.',
+        'its "key_habit" is not one of unknown, writes, never.',
     ),
     (
         jsonl(answered(["x"]), ask={"last_user": "hi"}, settings={"calls": 1}),

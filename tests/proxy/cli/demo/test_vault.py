@@ -107,5 +107,5 @@ def test_the_links_of_the_vault_lead_somewhere() -> None:
 
 def test_missing_samples_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vault_module, "_SAMPLES", tmp_path)
-    with pytest.raises(UsageError, match="install tagcall anew"):
+    with pytest.raises(UsageError, match="install tagcall again"):
         samples_folder()
