@@ -58,5 +58,5 @@ def test_older_versions_of_pytest_play_and_know_it_by_its_name(version: str, whe
     (project / "test_agent.py").write_text(TEST, "utf-8")
     variables = closed(tmp_path, PYTHONWARNINGS="default")  # an older pytest on a newer Python has its own
     assert "1 passed" in run([environment.program("pytest"), "-q"], project, variables)
-    without = [environment.program("pytest"), "-q", "-p", "no:tagcall"]
+    without: list[str | Path] = [environment.program("pytest"), "-q", "-p", "no:tagcall"]
     assert "fixture 'tagcall_server' not found" in run(without, project, variables, status=1)

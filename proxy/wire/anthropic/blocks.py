@@ -69,14 +69,18 @@ def brought_tools(request: Reader) -> BroughtTools:
             match block:
                 case {"type": "tool_result", "content": [*found]}:
                     names |= {each["tool_name"] for each in found if _refers(each)}
-                case {"type": "tool_addition", "tool": {"definition": {"name": str(name)} as definition}}:
-                    names.add(name)
+                case {"type": "tool_addition", "tool": {"definition": dict(definition)}} if _is_named(definition):
+                    names.add(str(definition["name"]))
                     definitions.append(definition)
                 case {"type": "tool_addition", "tool": {"name": str(name)}}:
                     names.add(name)
                 case _:
                     pass
     return BroughtTools(frozenset(names), tuple(definitions))
+
+
+def _is_named(definition: JsonObject) -> bool:
+    return isinstance(definition.get("name"), str)
 
 
 def _refers(block: JsonValue) -> TypeGuard[dict[str, str]]:

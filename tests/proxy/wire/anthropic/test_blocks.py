@@ -149,8 +149,8 @@ def change(kind: str, tool: Any) -> dict[str, Any]:
 
 
 def test_a_system_message_brings_tools_by_name_or_as_they_are() -> None:
-    write = {"name": "write", "input_schema": {"type": "object"}}
-    changes = [
+    write: dict[str, Any] = {"name": "write", "input_schema": {"type": "object"}}
+    changes: list[Any] = [
         change("addition", {"type": "tool_reference", "name": "fetch"}),
         change("addition", {"type": "tool_definition", "definition": write}),
         change("addition", {"type": "mcp_toolset_reference", "server_name": "s"}),
