@@ -15,7 +15,7 @@ backend refuses before it answers may be asked again (`prompting`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -71,18 +71,16 @@ class Turn:
         self._reading: Reading
         # Whether the backend holds its model to the format of an answer that leaves while it is written.
         self._held = False
-        self._told_ignored = frozenset[str]()
         report.tools = tuple(tool.name for tool in plan.offered)
         report.counts[Count.PAIRED].update(plan.request.repairs)
-        self._tell_ignored()
 
-    def _tell_ignored(self) -> None:
-        if not (wishes := self._plan.request.wishes):
-            return
-        known = self._told_ignored | self._backend.heeds(self._plan.request.model)
-        if ignored := [name for name in wishes if name not in known]:
+    def _tell_ignored(self, told: Sequence[str] = ()) -> Sequence[str]:
+        """Warns of the wishes that have no effect, but for those that were `told`. Returns what it warned of."""
+        heeded = self._backend.heeds(self._plan.request.model) if self._plan.request.wishes else ()
+        ignored = [name for name in self._plan.request.wishes if name not in heeded and name not in told]
+        if ignored:
             self._report.warn(f"Without effect here: {', '.join(ignored)}.")
-            self._told_ignored |= {*ignored}
+        return ignored
 
     def said(self) -> str | None:
         """The text between the blocks of the newest answer, as it came; None if more did."""
@@ -98,6 +96,7 @@ class Turn:
     async def run(self) -> AsyncGenerator[list[TurnEvent], None]:
         """The batches that are to leave."""
         plan, report = self._plan, self._report
+        ignored = self._tell_ignored()
         # Whoever demands a call gets the one there is, asked before or not.
         keep_for = Reason.ECHO if plan.echoes else plan.keep_for
         attempt: Attempt | None = Attempt(keep_for=keep_for, may_repeat=plan.demands)
@@ -130,10 +129,10 @@ class Turn:
                     yield [AnswerMessageEnded()]
         last = end_of(answer, plan, self._spent.usage)
         report.pass_on(names_of_calls(last))
-        self._warn_of(answer)
+        self._warn_of(answer, ignored)
         yield self._instead_of_nothing([self._without_key(event) for event in last], answer)
 
-    def _warn_of(self, answer: Answer) -> None:
+    def _warn_of(self, answer: Answer, ignored: Sequence[str]) -> None:
         """Of what the client may miss, or would not expect."""
         for name in answer.let_misfits:
             self._report.let_misfit(name)
@@ -141,7 +140,7 @@ class Turn:
             if note.renamed:
                 self._report.warn(f"A call of '{note.renamed}' left as one of '{note.name}', which was meant.")
         # By now the backend has met its models.
-        self._tell_ignored()
+        self._tell_ignored(ignored)
         for sentence in answer.lost:
             self._report.warn(sentence)
         if self._spent.full:
