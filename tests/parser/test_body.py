@@ -129,6 +129,15 @@ def test_the_end_is_the_first_tag_outside_of_strings(
     assert search(text, size) == (end, in_string)
 
 
+@pytest.mark.parametrize("size", [1, 3, 100])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_in_markup_a_block_may_stand_inside_of_a_value(quote: str, size: int) -> None:
+    text = f"<parameter=a>{quote}{TAG}{{}}</tool_call></parameter></function>"
+    block_end = BlockEnd(markup=True)
+    found = [block_end.feed(piece) for piece in cut(f"{text}</tool_call>", size)]
+    assert [end for end in found if end] == [(len(text), len(text) + len("</tool_call>"))]
+
+
 SIZES = pytest.mark.parametrize("size", [1, 3, 0])
 
 
