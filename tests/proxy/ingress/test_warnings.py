@@ -93,7 +93,7 @@ async def test_what_has_no_effect_is_told() -> None:
         body = {"model": "m", "input": "x", "temperature": 0.2, "top_p": 1, "tools": tools}
         async with session.post(f"{url}/responses", json=body) as response:
             assert response.headers["x-tagcall-warning"] == (
-                "Not offered to the model, as nothing here could run it: mcp, web_search.; "
+                "Not offered to the model, because nothing here can run it: mcp, web_search.; "
                 "Without effect here: temperature."
             )
         chat = {"model": "m", "messages": [{"role": "user", "content": "x"}], "seed": 1, "logit_bias": {"1": 2}}
