@@ -57,13 +57,14 @@ from .verdict import Answer, Ending
 class AnswerEnd:
     """How far an answer has come to its end.
 
-    `over`: nothing of what may still come counts, and more than white space came all the same if it `goes_on`. `stop`:
-    no more is wanted. It was cut as `incomplete` says, or its stream failed with `error`. `message`: one is over, but
-    it is not known yet whether it was cut.
+    `over`: nothing of what may still come counts. More than white space came all the same if it `goes_on`, or waited in
+    the parser as a `leftover`. `stop`: no more is wanted. It was cut as `incomplete` says, or its stream failed with
+    `error`. `message`: one is over, but it is not known yet whether it was cut.
     """
 
     over: bool = False
     goes_on: bool = False
+    leftover: bool = False
     stop: Stop | None = None
     incomplete: str | None = None
     error: BackendError | None = None
@@ -107,7 +108,7 @@ class Reading:
     @property
     def said(self) -> str | None:
         """The text between the blocks, as the model wrote it; None where more came behind its end."""
-        return None if self.end.goes_on else self._said.getvalue()
+        return None if self.end.goes_on or self.end.leftover else self._said.getvalue()
 
     def receive(self, batch: Sequence[BackendEvent]) -> list[TurnEvent]:
         """Turn events for a batch of backend events; adjacent text is read in one piece."""
@@ -247,7 +248,8 @@ class Reading:
             self._parser = self._new_parser()
         elif self._calls is not None:
             # What still waits in the parser came behind the end.
-            self._said.write("".join(map(str, self._parser.receive_eof())))
+            rest = "".join(map(str, self._parser.receive_eof()))
+            self.end.leftover = self.end.leftover or bool(rest.strip())
             self._parser = self._new_parser()
         self.text.flush()
         self._look_for_stop()
