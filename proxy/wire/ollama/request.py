@@ -82,7 +82,7 @@ def parse_generate(body: JsonObject) -> OllamaRequest:
     parts = (*([Text(prompt)] if prompt else []), *images_of(request))
     turn = _turn(request, (*([Guidance(system)] if system else []), UserTurn(parts)))
     if vain := [word for word in ("template", "raw", "context") if request.get(word)]:
-        turn = replace(turn, warnings=(f"No effect here: {', '.join(vain)}.",))
+        turn = replace(turn, warnings=(f"Without effect here: {', '.join(vain)}.",))
     return OllamaRequest(turn, ToolSet(), _name(request), thoughts=_thinks(request), chat=False, loads=not parts)
 
 

@@ -85,7 +85,7 @@ def test_another_version_is_refused_with_both_numbers(tmp_path: Path) -> None:
     prepare(path)
     with closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA user_version = 7")
-    with pytest.raises(UsageError, match=r"another version of tagcall \(format 7, this one has 1\)"):
+    with pytest.raises(UsageError, match=r"another version of tagcall \(format 7; this version has 1\)"):
         prepare(path)
 
 
