@@ -58,6 +58,8 @@ async def serving(model: ScriptedModel, codex: TestProgram, folder: Path, *, lan
         port=0, codex=str(codex.path), codex_home=informed_home(folder / "home", codex.path), upstream=model.url,
         base_instructions="none", store="memory", call_key_secret=secret, lanes="on" if lanes else "off",
         lane_limit=LANE_LIMIT,
+        # A lane holds nothing where a client has a sentence of ours, so the two modes would show different things.
+        empty_answers="empty",
     )  # fmt: skip
     async with running_server(settings) as url, aiohttp.ClientSession() as session:
         yield Server(url, session, upstream)
