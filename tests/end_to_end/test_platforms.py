@@ -99,7 +99,7 @@ async def test_recordings_are_played_there_too(tmp_path: Path) -> None:
 
 def test_the_colon_of_a_drive_belongs_to_its_path() -> None:
     folder = r"C:\Users\Ann Smith\fixtures"
-    with pytest.raises(UsageError, match=re.escape(f"{folder} is no folder")):
+    with pytest.raises(UsageError, match=re.escape(f"{folder} is not a folder")):
         make_backend(Settings(backend=f"replay:{folder}"))
     with pytest.raises(UsageError, match=re.escape(f"{folder} is not a program")):
         make_backend(Settings(codex=folder))

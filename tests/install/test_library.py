@@ -17,7 +17,7 @@ SHOWN = (
     "",
     (
         '(Tool(name=\'read_note\', description=None, parameters=\'{"type": "object", "properties": {"path": '
-        '{"type": "string"}}, "required": ["path"]}\', strict=False), {\'path\': \'a.md\'})\n'
+        '{"type": "string"}}, "required": ["path"]}\', strict=False, grammar=None), {\'path\': \'a.md\'})\n'
     ),
 )
 

