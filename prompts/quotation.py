@@ -22,7 +22,7 @@ from .summary import is_summary
 from .transcript import Entry, Guidance, ToolResult, Transcript, UserTurn, texts_of
 
 # The tag's word in an essence, with digits for letters that they look like.
-_TAG_WORD = re.compile("t[o0]{2}[l1]ca[l1]{2}")
+_TAG_WORD = re.compile("t[o0]{2}[l1]c[a4][l1]{2}")
 # What has its letters and is none of it, unless a tag opens there: a tool call in prose, the list in OpenAI's JSON,
 # which stands in many a log, and the id of a result.
 _PROSE = re.compile(

@@ -15,8 +15,9 @@ from urllib.parse import unquote
 
 from .escape import INVISIBLE
 
-# What only looks like it, and what NFKC maps to one ASCII character. A table, since `unicodedata.normalize`
-# takes quadratic time on hostile text. Letters are those of our tags, in Greek, Cyrillic and Armenian.
+# What only looks like it, and what is one ASCII character by NFKD, without its accents. A table, since
+# `unicodedata.normalize` takes quadratic time on hostile text. Letters are those of our tags, in Greek, Cyrillic and
+# Armenian.
 _LOOKALIKES = {
     '"': "\u201c\u201d\u201e\u201f\u2033\u2036\u301d\u301e\u301f\u275d\u275e",
     "'": "\u2018\u2019\u201a\u201b\u2032\u2035\u275b\u275c",
@@ -38,16 +39,16 @@ _LOOKALIKES = {
     "O": "\u039f\u041e\u0555",
     "T": "\u03a4\u0422",
 }
-# Where NFKC is asked, which is done at import and so not of all Unicode: Latin, punctuation, letter-like and enclosed
+# Where NFKD is asked, which is done at import and so not of all Unicode: Latin, punctuation, letter-like and enclosed
 # characters, CJK forms, full width; and the letters of mathematics.
-_COMPATIBLE = (range(0xA0, 0x250), range(0x2000, 0x2500), range(0x3000, 0x3400), range(0xFE10, 0xFFEF))
+_COMPATIBLE = (range(0xA0, 0x250), range(0x1E00, 0x2500), range(0x3000, 0x3400), range(0xFE10, 0xFFEF))
 _MATHEMATICAL = (range(0x1D400, 0x1D800), range(0x1F100, 0x1F200))
 
 
 def _typed_characters() -> dict[int, str]:
     table = {}
     for code in (code for codes in (*_COMPATIBLE, *_MATHEMATICAL) for code in codes):
-        plain = unicodedata.normalize("NFKC", chr(code))
+        plain = "".join(part for part in unicodedata.normalize("NFKD", chr(code)) if not unicodedata.combining(part))
         if len(plain) == 1 and plain.isascii():
             table[code] = plain
     return table | {ord(alike): plain for plain, likes in _LOOKALIKES.items() for alike in likes}
@@ -68,6 +69,9 @@ _NESTED_PERCENT = re.compile(r"%(?:25)+(?=[0-9a-fA-F]{2})")
 # As programs escape a character, and as JSON does. From the beginning of a row of backslashes only: it would be looked
 # along from each of them.
 _CODE_ESCAPE = re.compile(r"(?<!\\)\\++(?:x([0-9a-fA-F]{2})|u\{0*+([0-9a-fA-F]{1,4})\}|(?:u|U0000)([0-9a-fA-F]{4}))")
+_OCTAL_ESCAPE = re.compile(r"(?<!\\)\\++([01][0-7]{2})")
+# As mail does, and as people name a character.
+_MAIL_ESCAPE = re.compile(r"=([0-9A-F]{2})|U\+00([0-9A-F]{2})")
 _SPACE_ESCAPE = re.compile(r"(?<!\\)\\++[bfnrt]")
 # As terminals switch colours.
 _COLOUR = re.compile(r"\x1b\[[\d;]{0,16}+[A-Za-z]")
@@ -99,7 +103,10 @@ def _innermost(text: str) -> str:
             text = html.unescape(_NESTED_HTML.sub("&", text))
         if "%" in text:
             text = unquote(_NESTED_PERCENT.sub("%", text))
+        if "=" in text or "U+" in text:
+            text = _MAIL_ESCAPE.sub(lambda match: chr(int(match[1] or match[2], 16)), text)
         if "\\" in text:
+            text = _OCTAL_ESCAPE.sub(lambda match: chr(int(match[1], 8)), text)
             text = _SPACE_ESCAPE.sub(
                 "\n", _CODE_ESCAPE.sub(lambda match: chr(int(match[match.lastindex or 0], 16)), text)
             )

@@ -25,6 +25,7 @@ LETTERS = st.text(st.sampled_from("abcXYZ019"), min_size=1)
         "t\u03bfol_\u0441all",
         "t o o l _ c a l l", "tool_\ncall", "tool\\n_call", "\x1b[01;31mtool\x1b[m_call", '"tool" + "_call"',
         "\U0001d42dool_call", "\\U0000005ftool\\U0000005fcall", "\u1d1b\u1d0f\u1d0f\u029f_\u1d04\u1d00\u029f\u029f",
+        "tool\\137call", "tool=5Fcall", "toolU+005Fcall", "t\u00f6\u00f2l_c\u00e4ll", "to\u0301ol_call",
     ],
 )  # fmt: skip
 def test_many_spellings_say_the_same(text: str) -> None:
@@ -42,7 +43,7 @@ def test_encodings_on_top_of_one_another_say_what_is_in_them(text: str) -> None:
 @given(st.text(), st.text())
 def test_what_stands_in_a_text_stands_in_its_essence(text: str, rest: str) -> None:
     """So that words are found: but where a text ends in half an escape, or goes on with one."""
-    if not set("\\&%\x1b") & {*text, *rest}:
+    if not set("\\&%=+\x1b") & {*text, *rest}:
         assert essence(text) in essence(f"{rest} {text} {rest}")
 
 
