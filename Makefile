@@ -56,10 +56,13 @@ AGENTS := tests/end_to_end/agents
 PYZ := dist/tagcall.pyz
 EXTRAS := demo,pdf,redis
 
-.PHONY: pyz release-check release-pins demo serve login doctor setup test test-newest test-properties test-codex codex-newest test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench bench-compare soak storm eval-model real-model codex-versions clients agents clean
+.PHONY: help pyz release-check release-pins demo serve login doctor setup test test-newest test-properties test-codex codex-newest test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench bench-compare soak storm eval-model real-model codex-versions clients agents clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(TAGCALL) demo
+
+help:                    ## all of these, a line each
+	@sed -n 's/^\([a-z-]*\):.*  *## /\1 /p' Makefile | while read -r name what; do printf '%-16s %s\n' "$$name" "$$what"; done
 
 serve: .venv/.codex      ## the server
 	@$(TAGCALL) serve
