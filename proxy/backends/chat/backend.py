@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import asdict, replace
+from functools import partial
 from math import inf
 from types import SimpleNamespace
 from typing import Any, Self
@@ -45,6 +46,8 @@ CONNECT = 10.0
 TOTAL = 3600.0
 # For the list of models and the like.
 LOOK = 5.0
+# For what a server may tell beside its list, which nobody is to wait for.
+LOOK_BESIDE = 1.0
 # How much longer than between two words the first one may take: the request may wait for others, or its prompt be
 # read, in silence. 95 s were seen of a small model on a busy machine.
 QUEUE = 6
@@ -294,7 +297,9 @@ class ChatBackend:
 
     async def _sizes_in_use(self) -> Mapping[str, int]:
         # A service has no such paths; a server of one's own has the one or the other.
-        return {} if self.url.startswith("https:") else await sizes_in_use(self.look, self.url)
+        if self.url.startswith("https:"):
+            return {}
+        return await sizes_in_use(partial(self.look, patience=LOOK_BESIDE), self.url)
 
     async def health(self) -> Health:
         try:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
+from proxy.backends.chat import backend as chat_backend
 from proxy.backends.chat.backend import ChatBackend
 from proxy.backends.chat.context_size import size_of
 
@@ -44,6 +46,30 @@ async def test_it_is_listed_with_the_model_that_is_named_as_well(
         async with ChatBackend(str(server.make_url("/v1")), models=named) as backend:
             sizes = {each.id: each.context for each in await backend.models()}
         assert sizes == {"m": size} | dict.fromkeys(set(named) - {"m"})
+
+
+async def test_a_server_that_is_silent_beside_its_list_is_listed_all_the_same(
+    aiohttp_server: AiohttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_backend, "LOOK_BESIDE", 0.05)
+    over = asyncio.Event()
+
+    async def models(_: web.Request) -> web.Response:
+        return web.json_response({"data": [{"id": "m", "max_model_len": 16384}]})
+
+    async def say_nothing(_: web.Request) -> web.Response:
+        await over.wait()
+        raise web.HTTPNotFound
+
+    app = web.Application()
+    app.router.add_get("/v1/models", models)
+    app.router.add_get("/api/{rest:.*}", say_nothing)
+    server = await aiohttp_server(app)
+    try:
+        async with ChatBackend(str(server.make_url("/v1"))) as backend, asyncio.timeout(chat_backend.LOOK):
+            assert [(each.id, each.context) for each in await backend.models()] == [("m", 16384)]
+    finally:
+        over.set()
 
 
 @pytest.mark.parametrize("row", [None, [], {}, {"meta": None}, {"max_model_len": "16384"}, {"max_model_len": 0}])
