@@ -13,7 +13,8 @@ errors      every error and the answer it gives
 settings    one table for flags, environment, help and docs
 sources     where settings come from
 setting_values  the text of a setting as a value
-schema      pure: checks a value against a JSON schema, in bounded steps
+tokens      how many tokens a text is, estimated
+schema      pure: checks a value against a JSON schema, in bounded steps; makes arguments fit where that loses nothing
 wire        pure: reads requests, and makes events and bodies
 turn        pure: one turn, from request to answer; decides what the client sees, and when
 rpc         JSON-RPC lines, over stdio or WebSocket

@@ -29,7 +29,7 @@ from tests.support.scripted_model import ScriptedModel
 
 TESTS = Path(__file__).parent
 # The rooms whose mutants only their own tests are to kill.
-PURE = ("parser/", "proxy/turn/", "proxy/wire/")
+PURE = ("parser/", "proxy/schema/", "proxy/turn/", "proxy/wire/")
 
 # As structlog has it of itself, but for a traceback with the values of each frame, which takes a second to draw.
 LOG = [*structlog.get_config()["processors"][:-1], ConsoleRenderer(colors=False, exception_formatter=plain_traceback)]

@@ -10,10 +10,10 @@ from aiohttp import web
 from prompts import Image, PromptProfile
 
 from ..contracts import TurnRequest
+from ..tokens import IMAGE_TOKENS, TokenMeter
 from ..turn import TurnReport
 from ..turn.plan import Plan
 from ..turn.prompting import Prompts
-from ..turn.tokens import IMAGE_TOKENS, TokenMeter
 from ..wire.json_body import JsonObject
 from ..wire.responses.input_items import History
 from ..wire.responses.request import lookups, parse_responses_request

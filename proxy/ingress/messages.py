@@ -12,7 +12,7 @@ from prompts import AssistantText, Guidance, Image, Part, PastCall, Text, ToolRe
 
 from ..contracts import TurnRequest
 from ..errors import RequestError
-from ..turn.tokens import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
+from ..tokens import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
 from ..wire.anthropic.anthropic_builder import MessagesBuilder, mint_call
 from ..wire.anthropic.errors import anthropic_error
 from ..wire.anthropic.models import anthropic_model, anthropic_models

@@ -24,7 +24,8 @@ from parser import Rule, Tier
 
 from ..contracts import TextBackend, TurnEvent, TurnFailed, TurnFinished, Usage
 from ..quota import MAIN_LIMIT, Quota
-from ..turn import Coercion, Count, TurnReport
+from ..schema.coercion import Coercion
+from ..turn import Count, TurnReport
 from ..wire.pairing import REPAIRS as PAIRING
 from .request_log import RequestLog
 

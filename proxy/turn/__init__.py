@@ -10,21 +10,19 @@ plan           all that is decided before the first word, and what each attempt 
 shown_text     the text of one answer: which of it is shown, and its end, by which the place of a block is told
 verdict        what an answer was, and what follows from that
 calls          which calls may leave: declared, meant, fitting if strict, not going round
-coercion       arguments as a tool's schema wants them
 json_output    an answer that has to be JSON, and what of it may stand beside calls
 json_stream    the same, told while it is written
 outlet         what leaves at once and what is kept back, and why; what of the text has left, and the reasoning
 reason         why something is kept back, taken out or asked for once more, and what becomes of a block
 blocks         what is no whole call, and calls that are text; what a client is told of them
 offload        what of all this is done where it holds up nobody else
-call_schemas   the schema of such calls, what its owner wants of that, and what was refused
+held_calls     which calls a backend is asked to hold its model to
 key_rule       what a call is worth by the key that it carries
 turn_key       the key itself, and what a call carries in its place
 key_habits     which models write it
 read_call      a whole call, where it stands, and whether it is shown
 filters        what of a text is taken out on its way to the client, and restored
-strictness     the schemas of strict tools
-tokens         how many tokens a text is, estimated, and how much of a turn's answers is read
+spent          how much of a turn's answers is read, and what they cost
 truncation     a conversation without its oldest part
 sentence       what came of a turn, in one sentence for people
 block_note     what became of a block, by names, and who hears of it
@@ -32,8 +30,7 @@ report         what happened, for logs: no text of anybody
 """
 
 from .block_note import BlockNote, TurnObserver
-from .call_schemas import HeldCalls, HoldCalls
-from .coercion import Coercion
+from .held_calls import HeldCalls, HoldCalls
 from .json_stream import HeldFormats, StreamJson
 from .key_habits import FixedHabit, Habits, KeyHabit, KeyHabits, Known, Speaker
 from .offload import Offload
@@ -50,7 +47,6 @@ __all__ = [
     "BlockNote",
     "CallKeys",
     "CallRelease",
-    "Coercion",
     "Count",
     "EmptyAnswers",
     "Fate",

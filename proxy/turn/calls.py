@@ -9,7 +9,7 @@ from prompts import Grounds, ModelRule, PastCall, Place, canonical, looping_call
 
 from ..contracts import TurnRequest
 from ..ids import CALL_ID
-from .coercion import Doubtful, read_parameter_types
+from ..schema.coercion import Doubtful, read_parameter_types
 from .filters import masked
 from .key_habits import KeyHabit
 from .key_rule import KeyRule

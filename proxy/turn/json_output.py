@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import orjson
 
 from prompts import unescape_json
 
 from ..contracts import AnswerMessageEnded, AnswerText, OutputFormat, ToolCallStarted, TurnEvent
+from ..schema.declared import declared_schema, misfit
 from .outlet import text_of
 from .reason import Reason
 from .report import Count, TurnReport
-from .strictness import declared_schema, misfit
 
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
@@ -31,7 +32,7 @@ class JsonOutput:
     """What `wanted` asks of an answer's text. Raises `RequestError` when its schema is none."""
 
     def __init__(self, wanted: OutputFormat, report: TurnReport) -> None:
-        self._report = report
+        self._unchecked = partial(report.count, Count.UNCHECKED)
         self._strict = wanted.strict
         self._schema = None
         if wanted.schema is not None:
@@ -65,7 +66,7 @@ class JsonOutput:
             return "it is not a JSON object"
         if self._schema is None:
             return None
-        return misfit(self._schema, value, self._report, strict=self._strict, fit="it fits")
+        return misfit(self._schema, value, self._unchecked, strict=self._strict, fit="it fits")
 
 
 def _candidates(answer: str) -> Iterator[str]:

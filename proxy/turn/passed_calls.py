@@ -15,6 +15,7 @@ from parser import CallCompleted, CallMalformed, CallStarted, Tier
 from prompts import Place
 
 from ..contracts import ToolCallArguments, ToolCallEnded, ToolCallStarted
+from ..schema.coercion import Coerced, Coercion
 from .block_note import BlockNote, name_in, told_name
 from .blocks import (
     QUOTED,
@@ -28,7 +29,6 @@ from .blocks import (
     untagged_call,
 )
 from .calls import CallGate
-from .coercion import Coerced, Coercion
 from .filters import masked
 from .outlet import Outlet
 from .plan import Attempt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 
 from parser import ToolRegistry
 from prompts import (
@@ -23,16 +23,16 @@ from prompts import (
 )
 
 from ..contracts import TurnRequest
-from .call_schemas import HeldCalls
+from ..schema.declared import ToolSchemas
+from .held_calls import HeldCalls
 from .json_output import JsonOutput
 from .json_stream import HeldFormats, StreamJson
 from .key_habits import FixedHabit, Speaker
 from .offload import Offload, in_place
 from .outlet import CallRelease
 from .reason import Reason
-from .report import TurnReport
-from .strictness import ToolSchemas
-from .tokens import MAX_ANSWER
+from .report import Count, TurnReport
+from .spent import MAX_ANSWER
 from .turn_key import CallKeys, KeyMode, TurnKey
 
 # Characters of a result: what is longer may be just what was asked for.
@@ -81,7 +81,8 @@ class Plan:
     def of(cls, request: TurnRequest, options: TurnOptions, report: TurnReport) -> Plan:
         """Raises `RequestError` when the request has a schema that nothing can be checked by."""
         offered = offered_tools(request.registry, request.choice)
-        schemas = ToolSchemas(offered, report)
+        unchecked = partial(report.count, Count.UNCHECKED)
+        schemas = ToolSchemas(offered, unchecked)
         keys, key = options.call_keys, None
         if len(offered) and keys.mode is not KeyMode.OFF:
             profile = options.profile
@@ -96,7 +97,7 @@ class Plan:
     def to_measure(cls, request: TurnRequest, profile: PromptProfile) -> Plan:
         """Enough of a plan to see how long its prompt is."""
         key = TurnKey(KeyMode.OFF, None, Speaker(request.owner, request.model), FixedHabit())
-        offered, unread = offered_tools(request.registry, request.choice), ToolSchemas(ToolRegistry(), TurnReport())
+        offered, unread = offered_tools(request.registry, request.choice), ToolSchemas(ToolRegistry(), lambda why: None)
         return cls(request, TurnOptions(profile=profile), offered, unread, key)
 
     @property

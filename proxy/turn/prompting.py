@@ -26,7 +26,8 @@ from prompts import (
 
 from ..contracts import Prompt, TextBackend
 from ..errors import BackendError
-from .call_schemas import HoldCalls, Unheld, UnheldError, call_schema, calls_form, calls_schema
+from ..schema.call_schemas import Unheld, UnheldError, call_schema, calls_form, calls_schema
+from .held_calls import HoldCalls
 from .plan import Again, Plan
 from .report import TurnReport
 from .truncation import without_oldest

@@ -9,9 +9,9 @@ from functools import cached_property
 from parser import CallCompleted, Tier, Tool
 from prompts import CallWords, Place, essence, unescape_json
 
-from .coercion import Coerced, Doubtful, fit, read_parameter_types
+from ..schema.coercion import Coerced, Doubtful, fit, read_parameter_types
+from ..schema.declared import ToolSchemas
 from .filters import masked
-from .strictness import ToolSchemas
 from .turn_key import Carried
 
 # Characters behind a call in which its own result is looked for.

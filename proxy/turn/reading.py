@@ -49,7 +49,7 @@ from .passed_calls import PassedCalls, Stop
 from .plan import Attempt, Plan
 from .report import TurnReport
 from .shown_text import ShownText
-from .tokens import Spent
+from .spent import Spent
 from .verdict import Answer, Ending
 
 

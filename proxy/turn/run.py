@@ -48,7 +48,7 @@ from .reading import Reading
 from .reason import Reason
 from .report import Count, TurnReport
 from .sentence import calls_left, empty_answer
-from .tokens import Spent
+from .spent import Spent
 from .verdict import Answer, end_of, held_to_format, next_attempt, settled
 
 

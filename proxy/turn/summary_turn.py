@@ -33,11 +33,11 @@ from ..contracts import (
 )
 from ..errors import BackendError, ModelError
 from ..ids import MintId, mint_id
+from ..tokens import IMAGE_TOKENS
 from .plan import Plan, TurnOptions
 from .prompting import Prompts
 from .report import Count, TurnReport
 from .run import run_turn
-from .tokens import IMAGE_TOKENS
 
 # Of UTF-8: about a token of English, of code and of Chinese alike. A meter would look at each word of a long text.
 BYTES_PER_TOKEN = 4

@@ -7,11 +7,11 @@ from itertools import count
 
 from parser import Tool, ToolRegistry
 from proxy.contracts import AnswerText, TextPiece
+from proxy.schema.declared import ToolSchemas
 from proxy.turn import FixedHabit, KeyHabit, KeyMode, Speaker, TurnOptions, TurnReport
 from proxy.turn.calls import CallGate
 from proxy.turn.plan import Attempt, Plan
 from proxy.turn.reading import Reading
-from proxy.turn.strictness import ToolSchemas
 from proxy.turn.turn_key import TurnKey
 from proxy.wire.responses.request import parse_responses_request
 from proxy.wire.responses.responses_builder import ResponsesBuilder
@@ -54,5 +54,5 @@ def _builder() -> ResponsesBuilder:
 def _reading() -> Reading:
     numbers = count()
     request = parse_responses_request({"model": "m", "input": "hi"}).turn
-    plan = Plan(request, TurnOptions(), TOOLS, ToolSchemas(TOOLS, TurnReport()), KEY)
+    plan = Plan(request, TurnOptions(), TOOLS, ToolSchemas(TOOLS, lambda why: None), KEY)
     return Reading(plan, Attempt(), CallGate(plan, lambda prefix: f"{prefix}_{next(numbers)}"), TurnReport())

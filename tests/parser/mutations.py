@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Literal
 
 from parser import CallCompleted, SentinelParser, Tier, Tool, ToolRegistry
-from proxy.turn.coercion import Coerced, fit, read_parameter_types
+from proxy.schema.coercion import Coerced, fit, read_parameter_types
 
 SEARCH = {"query": 'so "it" is\nC:\\dir', "limit": 12, "where": {"tag": "a", "open": True}, "tags": ["x", "y"]}
 NOTE = {"path": "notes/a.md", "content": "Hello world, it is."}

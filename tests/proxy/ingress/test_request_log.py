@@ -7,7 +7,8 @@ from structlog.testing import capture_logs
 
 from proxy.errors import BackendError
 from proxy.ingress.request_log import RequestLog, client_name
-from proxy.turn import Coercion, Reason
+from proxy.schema.coercion import Coercion
+from proxy.turn import Reason
 
 
 @pytest.mark.parametrize(("whole", "outcome", "status"), [(True, "done", 200), (False, "client gone", None)])

@@ -20,12 +20,12 @@ from proxy.contracts import (
     TurnRequest,
 )
 from proxy.errors import ApiError, BackendError
+from proxy.schema.declared import ToolSchemas
 from proxy.turn import CallKeys, CallRelease, FixedHabit, KeyHabit, Reason, TurnOptions, TurnReport, run_turn
 from proxy.turn.calls import CallGate
 from proxy.turn.key_habits import Habits, Speaker
 from proxy.turn.plan import Attempt, Plan, Try
 from proxy.turn.reading import Reading
-from proxy.turn.strictness import ToolSchemas
 from proxy.turn.turn_key import KeyMode, TurnKey
 from tests.support.memory_backend import MemoryBackend, Script
 
@@ -62,7 +62,7 @@ def planned(
 ) -> Plan:
     """The plan for a request that is changed so."""
     request, profile = ask(registry=registry, **changes), replace(PROFILES["frontier"], bare_calls=bare_calls)
-    return Plan(request, TurnOptions(release, profile), registry, ToolSchemas(registry, TurnReport()), key)
+    return Plan(request, TurnOptions(release, profile), registry, ToolSchemas(registry, lambda why: None), key)
 
 
 def reading_of(

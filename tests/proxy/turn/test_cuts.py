@@ -22,7 +22,7 @@ from proxy.contracts import (
     Usage,
 )
 from proxy.turn import CallRelease
-from proxy.turn.tokens import Spent
+from proxy.turn.spent import Spent
 from tests.proxy.turn.playing import (
     BROKEN,
     READ_A,

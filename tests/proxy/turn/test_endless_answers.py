@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from parser import ToolRegistry
 from proxy.contracts import BackendEvent, OutputFormat, ReasoningPiece, TextPiece, TurnFinished
 from proxy.turn import CallRelease
-from proxy.turn.tokens import Spent
+from proxy.turn.spent import Spent
 from tests.proxy.turn.playing import ask, keyless_model, outcome_of
 from tests.support.memory_backend import MemoryBackend
 

@@ -11,8 +11,8 @@ from parser import Tool, ToolRegistry, write_call
 from prompts import ChoiceMode, ToolChoice, call_missing, write_held
 from proxy.contracts import BackendEvent, TextPiece, TurnRequest
 from proxy.errors import BackendError
+from proxy.schema.call_schemas import calls_form
 from proxy.turn import CallKeys, HeldCalls, HoldCalls, KeyMode, TurnOptions
-from proxy.turn.call_schemas import calls_form
 from tests.proxy.turn.playing import keyless_model
 from tests.support.memory_backend import MemoryBackend, Script
 from tests.support.parts import text_of_parts

@@ -30,7 +30,7 @@ from prompts import (
 from prompts.passages import line
 from proxy.contracts import OutputFormat, Prompt, Sampling, TurnRequest, Usage
 from proxy.turn import CallKeys, KeyMode, TurnOptions
-from proxy.turn.tokens import estimated_usage
+from proxy.turn.spent import estimated_usage
 from tests.proxy.turn.playing import READ_A, ask, play
 from tests.support.parts import text_of_parts
 

@@ -28,11 +28,11 @@ from proxy.contracts import (
     TurnEvent,
 )
 from proxy.errors import BackendError
+from proxy.tokens import CHARACTERS_PER_TOKEN
 from proxy.turn import CallRelease, FixedHabit, KeyMode, Reason, Speaker, TurnOptions, TurnReport
 from proxy.turn.blocks import unreadable
 from proxy.turn.outlet import Said
 from proxy.turn.passed_calls import Stop
-from proxy.turn.tokens import CHARACTERS_PER_TOKEN
 from proxy.turn.turn_key import TurnKey
 from proxy.turn.verdict import Answer, Ending
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, TOOLS, planned, read, reading_of

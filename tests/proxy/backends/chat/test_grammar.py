@@ -9,7 +9,7 @@ import pytest
 
 from parser import Tool, write_call
 from proxy.backends.chat.grammar import text_and_calls
-from proxy.turn.call_schemas import call_schema
+from proxy.schema.call_schemas import call_schema
 from tests.support.gbnf import is_of
 
 NODE = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}}}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.turn.tokens import TokenMeter
+from proxy.tokens import TokenMeter
 
 # Text, and what o200k_base makes of it.
 COUNTED = [

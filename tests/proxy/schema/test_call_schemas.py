@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from parser import Tool
-from proxy.turn.call_schemas import MAX_CHARACTERS, MAX_DEPTH, Unheld, UnheldError, calls_schema
+from proxy.schema.call_schemas import MAX_CHARACTERS, MAX_DEPTH, Unheld, UnheldError, calls_schema
 
 PATH = '{"type":"object","properties":{"path":{"type":"string","pattern":"^a"}},"required":["path"]}'
 READ = Tool("read_note", "Read a note.", PATH)

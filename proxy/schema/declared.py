@@ -1,8 +1,8 @@
-"""What declared schemas say of values: a strict tool's call fits, another's is asked for once more."""
+"""Schemas that a request declares, and what they say of values: of a strict tool no doubt is left."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import orjson
 
@@ -10,8 +10,10 @@ from parser import Tool, ToolRegistry
 
 from .. import schema
 from ..errors import RequestError
-from ..schema.lark import grammar_misfit
-from .report import Count, TurnReport
+from .lark import grammar_misfit
+
+# Told why nobody can say whether a value fits.
+Unchecked = Callable[[str], None]
 
 
 def declared_schema(text: str, of: str, *, strict: bool, code: str, param: str) -> schema.Schema:
@@ -26,7 +28,7 @@ def declared_schema(text: str, of: str, *, strict: bool, code: str, param: str) 
     raise RequestError(f"Invalid schema for {of}: {problem}.", code=code, param=param)
 
 
-def misfit(wanted: schema.Schema, value: object, report: TurnReport, *, strict: bool, fit: str) -> str | None:
+def misfit(wanted: schema.Schema, value: object, unchecked: Unchecked, *, strict: bool, fit: str) -> str | None:
     """What is wrong with `value`; None when it fits, or nobody can tell and it may leave. `fit` asks that of it."""
     try:
         return wanted.misfit(value)
@@ -34,7 +36,7 @@ def misfit(wanted: schema.Schema, value: object, report: TurnReport, *, strict: 
         if strict:
             # What was asked to fit and may not is no better than what does not.
             return f"whether {fit} cannot be told, as {error}"
-        report.count(Count.UNCHECKED, str(error))
+        unchecked(str(error))
         return None
 
 
@@ -44,8 +46,8 @@ class ToolSchemas:
     Those of the others are read when a call is checked by them: clients declare many, and none may be used.
     """
 
-    def __init__(self, registry: ToolRegistry, report: TurnReport) -> None:
-        self._report = report
+    def __init__(self, registry: ToolRegistry, unchecked: Unchecked) -> None:
+        self._unchecked = unchecked
         code, param = "invalid_function_parameters", "tools"
         self._strict = {
             tool.name: declared_schema(tool.parameters, f"function '{tool.name}'", strict=True, code=code, param=param)
@@ -65,9 +67,9 @@ class ToolSchemas:
         except orjson.JSONDecodeError:
             return "they are not valid JSON"
         except schema.SchemaError:
-            self._report.count(Count.UNCHECKED, "the schema is none")
+            self._unchecked("the schema is none")
             return None
-        problem = misfit(wanted, value, self._report, strict=tool.strict, fit="they fit")
+        problem = misfit(wanted, value, self._unchecked, strict=tool.strict, fit="they fit")
         return problem or self._grammar_problem(tool, value)
 
     def _grammar_problem(self, tool: Tool, value: Mapping[str, str]) -> str | None:
@@ -77,6 +79,6 @@ class ToolSchemas:
         try:
             problem = grammar_misfit(tool.grammar, value["input"])
         except schema.SchemaUnusable as error:
-            self._report.count(Count.UNCHECKED, str(error))
+            self._unchecked(str(error))
             return None
         return None if problem is None else f"at 'input': {problem}"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parser.json_scan import MAX_DEPTH
-from proxy.turn.coercion import MAX_SCHEMA_DEPTH, Coerced, Coercion, Doubtful, coerce, fit, read_parameter_types
+from proxy.schema.coercion import MAX_SCHEMA_DEPTH, Coerced, Coercion, Doubtful, coerce, fit, read_parameter_types
 from tests.support.cpu_time import any_round, cpu_seconds
 
 SCHEMA = json.dumps(

@@ -14,8 +14,6 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from cachetools import LRUCache
-
 from parser import CALL, CALLS, KEY, Tool
 
 # Characters of a schema that is sent with each request, and levels of it. OpenAI's strict mode takes 120,000
@@ -26,8 +24,6 @@ MAX_DEPTH = 64
 MAX_KEY = 32
 # Tool sets whose schemas are kept.
 MOST_SCHEMAS = 64
-# Refusals that are remembered: models and schemas are the clients'.
-MOST_REFUSALS = 256
 
 _Schema = dict[str, Any]
 
@@ -41,29 +37,6 @@ _DEFINITIONS = ("$defs", "definitions")
 _BY_NAME = frozenset({*_DEFINITIONS, "dependencies", "dependentSchemas", "patternProperties", "properties"})
 # What makes a reference lead by names instead of by place: it would lead elsewhere in another document.
 _NAMED = frozenset({"$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveAnchor", "$recursiveRef", "id"})
-
-
-class HoldCalls(Enum):
-    """`auto`: a demanded call is held where the backend can, as `HeldCalls.schema` says. `all`: any other, too."""
-
-    AUTO = "auto"
-    ALL = "all"
-    OFF = "off"
-
-
-class HeldCalls:
-    """What of calls is held, and which schemas a model's server has refused; it remembers `most` of those."""
-
-    def __init__(self, mode: HoldCalls = HoldCalls.AUTO, most: int = MOST_REFUSALS) -> None:
-        self.mode = mode
-        self._refused: LRUCache[tuple[str, str], None] = LRUCache(most)
-
-    def note_refusal(self, model: str, schema: str) -> None:
-        if self._refused.maxsize:
-            self._refused[model, schema] = None
-
-    def was_refused(self, model: str, schema: str) -> bool:
-        return (model, schema) in self._refused
 
 
 class Unheld(Enum):
