@@ -15,13 +15,14 @@ websocket      ws:// and unix sockets; loaded only when imported
 """
 
 from .child_records import ChildRecords
-from .client import RequestLimit, RpcClient, SkipCounter
+from .client import OVERLOADED, RequestLimit, RpcClient, SkipCounter
 from .connection import Notification, RpcEvent, RpcObject
 from .errors import RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, RpcError, UnknownMethodError
 from .stdio import ChildTransport, Launch
 from .transport import Transport
 
 __all__ = [
+    "OVERLOADED",
     "ChildRecords",
     "ChildTransport",
     "Launch",

@@ -16,7 +16,15 @@ import orjson
 
 from ...advice import command
 from ...errors import TOO_LONG, BackendError
-from ...rpc import RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, RpcError, RpcObject
+from ...rpc import (
+    OVERLOADED,
+    RpcAnswerError,
+    RpcBusyError,
+    RpcClosedError,
+    RpcDeadlineError,
+    RpcError,
+    RpcObject,
+)
 from ..answers import (
     BAD_REQUEST,
     BAD_SCHEMA,
@@ -208,7 +216,7 @@ def rpc_failure(error: RpcError, while_: str) -> BackendError:
     match error:
         case RpcAnswerError(data={"input_error_code": "input_too_large"}):
             return too_long()
-        case RpcAnswerError(code=-32001):
+        case RpcAnswerError(code=code) if code == OVERLOADED:
             return BackendError("codex has too much to do.", retry_after=1, elsewhere=True, **OVERLOAD)
         case RpcAnswerError(message=message):
             return BackendError(f"codex would not {while_}: {message}", **REFUSED)
