@@ -139,7 +139,8 @@ PHASES = ("commentary", "final_answer")
 # What a backend reports of one turn, in order. `TurnEnded` is the last event; failure is a raised `BackendError`.
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: one is made for each delta, and to freeze it takes longer than to make it.
+@dataclass(slots=True)
 class TextPiece:
     text: str
 

@@ -14,7 +14,8 @@ from .backend import Sampling, Usage
 # What a turn tells the wire builder. Calls are whole and checked unless `--calls live` is on.
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: one is made for each delta, and to freeze it takes longer than to make it.
+@dataclass(slots=True)
 class AnswerText:
     """`phase` is that of its message, one of `PHASES`, where it is known already."""
 
@@ -46,7 +47,8 @@ class ToolCallStarted:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: one is made for each delta, and to freeze it takes longer than to make it.
+@dataclass(slots=True)
 class ToolCallArguments:
     """The next piece of the arguments' JSON text of the call that was started last."""
 

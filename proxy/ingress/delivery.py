@@ -199,7 +199,7 @@ async def _send_all_but_the_last(
                         raise error
                     batch[-1] = replace(end, error=error)
                     entry.failed_with(error)
-                events = await _made(builder, batch)
+                events = _made(builder, batch) if len(batch) <= MADE_AT_ONCE else await _made_in_steps(builder, batch)
                 if isinstance(end, TurnFinished):
                     app[READINESS].saw(None)
                     try:
@@ -230,13 +230,18 @@ def _count(app: web.Application, exchange: Exchange, entry: RequestLog, usage: U
     app[METRICS].tokens(usage, model, key)
 
 
-async def _made(builder: AnswerBuilder, batch: Sequence[TurnEvent]) -> list[WireEvent]:
-    """What `builder` makes of `batch`: of a long one in steps, between which others are served."""
+def _made(builder: AnswerBuilder, batch: Sequence[TurnEvent]) -> list[WireEvent]:
+    """What `builder` makes of `batch`."""
+    return [made for event in batch for made in builder.handle(event)]
+
+
+async def _made_in_steps(builder: AnswerBuilder, batch: Sequence[TurnEvent]) -> list[WireEvent]:
+    """The same of a long one, with steps between which others are served."""
     events: list[WireEvent] = []
     for start in range(0, len(batch), MADE_AT_ONCE):
         if start:
             await asyncio.sleep(0)
-        events += [made for event in batch[start : start + MADE_AT_ONCE] for made in builder.handle(event)]
+        events += _made(builder, batch[start : start + MADE_AT_ONCE])
     return events
 
 

@@ -11,7 +11,7 @@ What each number is: docs/reference/metrics.md.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Literal, TypeAlias
 
@@ -86,19 +86,20 @@ class TurnClock:
         self.first: float | None = None
         self.outcome = "left"
 
-    def saw(self, batch: Iterable[TurnEvent]) -> None:
-        for event in batch:
-            match event:
-                case TurnFinished(incomplete=None):
-                    self.outcome = "completed"
-                case TurnFinished():
-                    self.outcome = "incomplete"
-                case TurnFailed():
-                    self.outcome = "failed"
-                case _ if self.first is None:
-                    self.first = time.monotonic()
-                case _:
-                    pass
+    def saw(self, batch: Sequence[TurnEvent]) -> None:
+        """A batch of the turn. Its end is the last event of one."""
+        end = batch[-1]
+        match end:
+            case TurnFinished(incomplete=None):
+                self.outcome = "completed"
+            case TurnFinished():
+                self.outcome = "incomplete"
+            case TurnFailed():
+                self.outcome = "failed"
+            case _:
+                pass
+        if self.first is None and (len(batch) > 1 or self.outcome == "left"):
+            self.first = time.monotonic()
 
 
 class Metrics:

@@ -6,7 +6,6 @@ their requests from 0 or 1 on their own, so an id means nothing without its dire
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +27,8 @@ class Request:
     params: RpcObject
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: one is made for each delta, and to freeze it takes longer than to make it.
+@dataclass(slots=True)
 class Notification:
     method: str
     params: RpcObject
@@ -99,13 +99,20 @@ class LineSplitter:
         self._begun: list[bytes] = []
         self._size = 0
 
-    def split(self, data: bytes) -> Iterator[bytes | LineSkipped]:
+    def split(self, data: bytes) -> list[bytes | LineSkipped]:
         """The lines that `data` completes. Of an overlong one only the length is kept."""
         begun, *more = data.split(b"\n")
         self._begin(begun)
-        for piece in more:
-            yield self._end()
-            self._begin(piece)
+        if not more:
+            return []
+        lines: list[bytes | LineSkipped] = [self._end()]
+        *whole, begun = more
+        if len(data) <= self._max_line:
+            lines += whole
+        else:
+            lines += [LineSkipped("overlong", len(line)) if len(line) > self._max_line else line for line in whole]
+        self._begin(begun)
+        return lines
 
     def _begin(self, piece: bytes) -> None:
         self._size += len(piece)
@@ -134,7 +141,8 @@ def _event(line: bytes) -> RpcEvent:
         return LineSkipped("not JSON", len(line))
     # Nearly every line is a notification, and to match a pattern of members takes its time.
     if isinstance(message, dict) and "id" not in message and isinstance(method := message.get("method"), str):
-        return Notification(method, _params(message))
+        params = message.get("params")
+        return Notification(method, params if isinstance(params, dict) else {})
     match message:
         case {"method": str(method), "id": int() | str() as id}:
             return Request(id, method, _params(message))

@@ -34,6 +34,9 @@ log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 # Bytes. A prompt comes back as lines of its own size, so blocks are large and lines have no limit here.
 READ_SIZE = 2**20
+# Bytes that a child may write before it is read. By itself a pipe of Linux takes 64 KiB: many streams at once are then
+# read, and written on, in four times as many pieces.
+PIPE_SIZE = 2**18
 # Seconds between the end of a child's output and its own, for `describe_end` to know how it ended.
 EXIT_AFTER_LAST_WORD = 0.2
 # Seconds for a child to leave once its stdin is closed; real ones take 0.07 to 0.4.
@@ -43,11 +46,15 @@ EXIT_AFTER_TERM = 2.0
 # Seconds for the kernel to report a killed child.
 EXIT_AFTER_KILL = 2.0
 
-# Asks the kernel for SIGKILL at the parent's death (PR_SET_PDEATHSIG is 1), then becomes the program. A
-# preexec_fn would run Python between fork and exec of a process with threads; this one has none.
-BOUND_TO_PARENT = """\
-import ctypes, os, sys
+# Asks the kernel for SIGKILL at the parent's death (PR_SET_PDEATHSIG is 1) and for a wider stdout, then becomes the
+# program. A preexec_fn would run Python between fork and exec of a process with threads; this one has none.
+BOUND_TO_PARENT = f"""\
+import ctypes, fcntl, os, sys
 ctypes.CDLL(None).prctl(1, 9)
+try:
+    fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, {PIPE_SIZE})
+except OSError:
+    pass  # its user's pipes take all that they may
 if os.getppid() == int(sys.argv[1]):
     os.execv(sys.argv[2], sys.argv[2:])
 """

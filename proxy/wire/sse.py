@@ -30,7 +30,7 @@ Encode = Callable[[Iterable[Mapping[str, object]]], list[bytes]]
 def named(events: Iterable[tuple[str, Mapping[str, object]]]) -> list[bytes]:
     """Events by their names, in one piece."""
     lines = [b"event: %b\ndata: %b\n\n" % (name.encode(), _quiet(orjson.dumps(event))) for name, event in events]
-    return [b"".join(lines)] if lines else []
+    return lines if len(lines) < 2 else [b"".join(lines)]
 
 
 def encode_typed(events: Iterable[Mapping[str, object]]) -> list[bytes]:

@@ -18,29 +18,26 @@ def join_deltas(events: Sequence[RpcEvent]) -> list[RpcEvent]:
     Anything but a notification stands between all that comes before and after it.
     """
     joined: list[RpcEvent] = []
-    runs: list[tuple[RpcObject, list[str]]] = []
+    # The last delta of each thread behind which nothing of it has come, and its texts.
     open_runs: dict[str, tuple[RpcObject, list[str]]] = {}
+    runs: list[tuple[RpcObject, list[str]]] = []
     for event in events:
-        if isinstance(event, Notification):
-            params = event.params
-            thread = params.get("threadId")
-            if isinstance(thread, str):
-                if event.method == TEXT_DELTA and isinstance(text := params.get("delta"), str):
-                    run = open_runs.get(thread)
-                    if run is not None and _same_message(run[0], params):
-                        run[1].append(text)
-                        continue
-                    open_runs[thread] = run = (params, [text])
-                    runs.append(run)
-                else:
-                    open_runs.pop(thread, None)
-        else:
+        if not isinstance(event, Notification):
             open_runs.clear()
+        elif isinstance(thread := (params := event.params).get("threadId"), str):
+            if event.method == TEXT_DELTA and isinstance(text := params.get("delta"), str):
+                if (
+                    (run := open_runs.get(thread))
+                    and (begun := run[0]).get("itemId") == params.get("itemId")
+                    and begun.get("turnId") == params.get("turnId")
+                ):
+                    run[1].append(text)
+                    continue
+                open_runs[thread] = run = (params, [text])
+                runs.append(run)
+            else:
+                open_runs.pop(thread, None)
         joined.append(event)
     for first, texts in runs:
         first["delta"] = "".join(texts)
     return joined
-
-
-def _same_message(one: RpcObject, other: RpcObject) -> bool:
-    return bool(one.get("itemId") == other.get("itemId") and one.get("turnId") == other.get("turnId"))

@@ -86,10 +86,12 @@ class CodexThreads:
             turn.receive(method, params)
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             self.ignored.add(f"{method} of an unknown shape", error=repr(error))
-        for kind in turn.passed_over - self._passed_over:
-            self._passed_over.add(kind)
-            log.info("codex_item_passed_over", kind=kind)
-        self._life.proven = self._life.proven or turn.completed
+        if turn.passed_over:
+            for kind in turn.passed_over - self._passed_over:
+                self._passed_over.add(kind)
+                log.info("codex_item_passed_over", kind=kind)
+        if turn.completed:
+            self._life.proven = True
 
     def refused(self, method: str, params: RpcObject) -> None:
         """A turn asked for something that is not served: it must show soon that it can do without."""

@@ -162,19 +162,18 @@ class TurnRecord:
 
     # What leaves
 
-    def saw(self, batch: Iterable[TurnEvent], now: float) -> None:
-        """Events of the turn, before its API makes its own of them."""
+    def saw(self, batch: Sequence[TurnEvent], now: float) -> None:
+        """Events of the turn, before its API makes its own of them. Its end is the last one of a batch."""
         if self.first is None:
             self.first = now
-        for event in batch:
-            match event:
-                case TurnFinished(usage, incomplete):
-                    self.state = TurnState.DONE if incomplete is None else TurnState.INCOMPLETE
-                    self.usage = usage
-                case TurnFailed(error):
-                    self.state, self.error = TurnState.FAILED, error
-                case _:
-                    pass
+        match batch[-1]:
+            case TurnFinished(usage, incomplete):
+                self.state = TurnState.DONE if incomplete is None else TurnState.INCOMPLETE
+                self.usage = usage
+            case TurnFailed(error):
+                self.state, self.error = TurnState.FAILED, error
+            case _:
+                pass
         if len(self.blocks) != self._told:
             self._told = len(self.blocks)
             self.changed()

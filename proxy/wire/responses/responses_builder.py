@@ -249,8 +249,20 @@ class ResponsesBuilder(OutputBuilder):
         return [self._event(names.added, **_place(item, part), part=names.part(""))]
 
     def _text_grew(self, item: OutputItem, part: int, text: str) -> list[WireEvent]:
-        names = PART_EVENTS[item.type]
-        return [self._event(names.delta, **_place(item, part), delta=text, **names.extra)]
+        # Once a delta, so without calls.
+        names, number = PART_EVENTS[item.type], self._sequence
+        self._sequence += 1
+        return [
+            {
+                "type": names.delta,
+                "sequence_number": number,
+                "item_id": item.id,
+                "output_index": item.index,
+                names.index: part,
+                "delta": text,
+                **names.extra,
+            }
+        ]
 
     def _part_closed(self, item: OutputItem, part: int, text: str) -> list[WireEvent]:
         names, place = PART_EVENTS[item.type], _place(item, part)

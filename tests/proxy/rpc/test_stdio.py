@@ -59,6 +59,16 @@ async def test_a_flood_on_stderr_blocks_nobody() -> None:
     assert transport.describe_end() == "exit status 0: noise"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a pipe is as the system makes it")
+async def test_a_child_need_not_wait_for_its_reader_with_a_quarter_of_a_megabyte() -> None:
+    """Many streams at once come so in fewer pieces."""
+    code = "import os; os.set_blocking(1, False); os.write(1, b'x' * 2**20)"
+    transport = await ChildTransport.start(python(code))
+    written = len(await read_all(transport))
+    await transport.close()
+    assert written >= 2**18
+
+
 # How deaf a child is, and what ends it.
 DEAF = {
     "to its input": ("", "signal 15"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.contracts import TurnFailed, TurnFinished, Usage
+from proxy.contracts import AnswerText, TurnFailed, TurnFinished, Usage
 from proxy.errors import ApiError, BackendError
 from proxy.ingress.inspect.record import MOST_MARKS, TurnRecord, TurnState
 from proxy.ingress.inspect.turn_transcript import KeptWords
@@ -118,10 +118,10 @@ def test_a_request_that_is_refused_has_failed_and_nothing_of_it_left() -> None:
 def test_whoever_follows_hears_of_each_block_once_and_of_the_end() -> None:
     turn, told = record(), list[int]()
     turn.changed = lambda: told.append(len(turn.blocks))
-    turn.saw([], 1.0)
+    turn.saw([AnswerText("Hi")], 1.0)
     turn.judged(note(), "")
-    turn.saw([], 1.0)
-    turn.saw([], 1.0)
+    turn.saw([AnswerText("Hi")], 1.0)
+    turn.saw([AnswerText("Hi")], 1.0)
     turn.close(2.0)
     assert told == [1, 1]
 
