@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from itertools import takewhile
 
 from parser import ToolRegistry
 
@@ -90,6 +91,11 @@ class Transcript:
         return frozenset(
             name for entry in self.entries if isinstance(entry, Guidance | ToolResult) for name in entry.brings
         )
+
+    @property
+    def newest_results(self) -> int:
+        """With how many results of tools it ends."""
+        return sum(1 for _ in takewhile(lambda entry: isinstance(entry, ToolResult), reversed(self.entries)))
 
 
 class ChoiceMode(Enum):

@@ -38,12 +38,14 @@ class LaneReport:
     """How the backend found the conversation, if it keeps any (`lane`), and why it cannot go on there (`spoilt`).
 
     `truncated` entries were left out because it was too long. `rewritten`: a call left otherwise than it was written.
+    It ends with the `results` of so many calls.
     """
 
     lane: Lane | None = None
     spoilt: str | None = None
     truncated: int = 0
     rewritten: bool = False
+    results: int = 0
 
     def go_on(self, lane: Lane | None, spoilt: str | None) -> None:
         """What is told first stays."""

@@ -73,6 +73,7 @@ class Turn:
         self._held = False
         report.tools = tuple(tool.name for tool in plan.offered)
         report.counts[Count.PAIRED].update(plan.request.repairs)
+        report.conversation.results = plan.request.transcript.newest_results
 
     def _tell_ignored(self, told: Sequence[str] = ()) -> Sequence[str]:
         """Warns of the wishes that have no effect, but for those that were `told`. Returns what it warned of."""

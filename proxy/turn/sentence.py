@@ -3,6 +3,7 @@
     called localSearch, renamed from local_search
     no call left: the block of read_note stands in a code fence, so it was shown
     2 tools offered, none asked for
+    answered from the results of 2 calls
     asked again: the arguments did not fit localSearch (query is missing), and the second answer did; called localSearch
 
 It has names of tools and words of ours, none of a prompt or an answer. What logs and metrics count has its own names.
@@ -29,10 +30,15 @@ def sentence_of(report: TurnReport) -> str:
         return called
     lost = _telling(report, report.notes)
     told = f"no call left: {fault_of(lost)}" if lost else ""
-    if not told and not nothing and report.tools:
-        count = len(report.tools)
-        told = f"{count} tool{'' if count == 1 else 's'} offered, none asked for"
-    return "; ".join(filter(None, [told, nothing])) or "answered"
+    if not told and not nothing:
+        told = _plain_answer(len(report.tools), report.conversation.results)
+    return "; ".join(filter(None, [told, nothing]))
+
+
+def _plain_answer(tools: int, results: int) -> str:
+    if results:
+        return "answered from the result of a call" if results == 1 else f"answered from the results of {results} calls"
+    return f"{tools} tool{'' if tools == 1 else 's'} offered, none asked for" if tools else "answered"
 
 
 def _all_called(report: TurnReport, left: Sequence[BlockNote]) -> Iterator[str]:

@@ -57,8 +57,14 @@ class Why(NamedTuple):
     warned: str | None
     marks: Sequence[tuple[str, str | None]]
     text: str | None = None
+    body: dict[str, Any] = BODY
 
 
+LOOP = [
+    {"role": "user", "content": BODY["input"]},
+    *({"type": "function_call", "call_id": f"c{n}", "name": "readNote", "arguments": "{}"} for n in range(2)),
+    *({"type": "function_call_output", "call_id": f"c{n}", "output": "Beans."} for n in range(2)),
+]
 NOT_SHOWN = "The model asked for a tool that was not offered (`delete_everything`), and said nothing else."
 CAUSES: dict[str, Why] = {
     "in a code fence": Why(
@@ -80,6 +86,9 @@ CAUSES: dict[str, Why] = {
         [],
     ),
     "announced and not made": Why(["I will search your notes now."], "2 tools offered, none asked for", None, []),
+    "loop at its end": Why(
+        ["Both notes have them."], "answered from the results of 2 calls", None, [], body={**BODY, "input": LOOP}
+    ),
     "undeclared": Why(
         [RM, RM],
         "asked again: delete_everything is not among the tools that were offered; the second answer left no call: "
@@ -135,7 +144,7 @@ async def test_each_cause_has_its_sentence_wherever_somebody_looks(cause: str) -
     why = CAUSES[cause]
     with structlog.testing.capture_logs() as logged:
         async with client(*why.answers, inspect=True) as (session, url):
-            async with session.post(f"{url}/responses", json=BODY) as response:
+            async with session.post(f"{url}/responses", json=why.body) as response:
                 head, body = response.headers, await response.json()
             (row,) = await turns(session, url)
             shown = await detail(session, url, row["id"])
@@ -224,7 +233,7 @@ def is_said(sentence: str) -> bool:
 def test_the_page_on_the_page_lists_what_is_said() -> None:
     table = (DOCS / "howto" / "inspect.md").read_text("utf-8").partition("| the sentence |")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| ([^|-][^|]*) \|", table, re.MULTILINE)
-    assert len(rows) == 8
+    assert len(rows) == 9
     assert [row for row in rows if not is_said(row)] == []
 
 

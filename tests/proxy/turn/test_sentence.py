@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from prompts import PastCall, Text, ToolResult, Transcript, UserTurn
 from proxy.turn import BlockNote, Fate, Reason, Ruling, TurnReport, fault_of, sentence_of
+
+from .playing import ask, play
 
 
 def note(reason: Reason, name: str = "search", fate: Fate = Fate.GONE, attempt: int = 0) -> BlockNote:
@@ -49,3 +52,14 @@ def test_what_arguments_hold_is_not_in_it() -> None:
 )
 def test_without_a_call_it_counts_the_tools(tools: tuple[str, ...], said: str) -> None:
     assert sentence_of(TurnReport(tools=tools)) == said
+
+
+@pytest.mark.parametrize(
+    ("results", "said"), [(1, "answered from the result of a call"), (3, "answered from the results of 3 calls")]
+)
+async def test_the_end_of_a_tool_loop_does_not_read_as_a_fault(results: int, said: str) -> None:
+    calls = [PastCall(f"call_{number}", "search", "{}") for number in range(results)]
+    found = [ToolResult(call.call_id, (Text("Two notes."),)) for call in calls]
+    conversation = Transcript((UserTurn((Text("How many?"),)), *calls, *found))
+    outcome = await play("There are two.", request=ask(transcript=conversation))
+    assert sentence_of(outcome.report) == said
