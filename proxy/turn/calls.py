@@ -86,13 +86,13 @@ class CallGate:
         if call.problem and call.tool and call.tool.strict:
             return Ruling(Fate.REFUSE, Reason.ARGUMENTS_MISFIT, call.name, call.problem)
         # A tool that is not strict says itself what it cannot use.
-        asks = call.problem and at.first and not at.left
+        asks = call.problem and at.attempt.is_first and not at.left
         return Ruling(Fate.AGAIN, Reason.ARGUMENTS_MISFIT, call.name, call.problem, then=Fate.CALL) if asks else None
 
     def _idle(self, call: ReadCall, at: Standing) -> Ruling | None:
         """A call that gets the conversation no further."""
         # Behind a call that leaves anyway this one repeats nothing any worse, and to keep it would keep both.
-        if at.may_repeat or at.good or at.left or call.tool is None or isinstance(call.fitted, Doubtful):
+        if at.attempt.may_repeat or at.good or at.left or call.tool is None or isinstance(call.fitted, Doubtful):
             return None
         arguments = call.fitted.arguments
         # A call of before was passed on coerced, so it may come again in either form.

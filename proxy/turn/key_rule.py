@@ -59,7 +59,7 @@ class KeyRule:
         if at.quoted and self.results_of(call) is not None:
             return Reason.QUOTED
         # Models imitate the key of the calls that they were shown.
-        if self._is_from_tagged_outputs(call):
+        if self.sent.quote_in_outputs(call.words):
             if at.may_ask:
                 return Reason.IN_OUTPUT
             return None if self._demanded else Reason.QUOTED
@@ -90,11 +90,11 @@ class KeyRule:
     def _learn(self, call: ReadCall, at: Standing, reason: Reason | None, *, asks: bool) -> None:
         """What this call shows of its model."""
         match call.carried:
-            case Carried.RIGHT if at.first and reason is None:
+            case Carried.RIGHT if at.attempt.is_first and reason is None:
                 self._key.note_key()
-            case Carried.NOTHING if at.first and asks and reason is Reason.NO_KEY:
+            case Carried.NOTHING if at.attempt.is_first and asks and reason is Reason.NO_KEY:
                 self._lacked = self._lacked or self._is_own(call, at)
-            case Carried.NOTHING if self._lacked and not at.first and self._is_own(call, at):
+            case Carried.NOTHING if self._lacked and not at.attempt.is_first and self._is_own(call, at):
                 self._key.note_lack()
             case _:
                 pass
@@ -143,10 +143,7 @@ class KeyRule:
 
     def _is_from_outputs(self, call: ReadCall) -> bool:
         # JSON without tags is told by all of it, wherever it stands, so there is no need to be as careful.
-        return self.is_copied(call) if call.without_tags else self._is_from_tagged_outputs(call)
-
-    def _is_from_tagged_outputs(self, call: ReadCall) -> bool:
-        return self.sent.outputs_hold_tag and self.sent.quote_in_outputs(call.words)
+        return self.is_copied(call) if call.without_tags else self.sent.quote_in_outputs(call.words)
 
     def _is_copied_key(self, call: ReadCall) -> bool:
         """Whether its key stands in the request, as the whole block may. Any other is ours, copied wrong."""

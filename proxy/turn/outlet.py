@@ -37,12 +37,6 @@ class CallRelease(Enum):
     LIVE = "live"
 
 
-class _State(Enum):
-    THROUGH = "what comes leaves"
-    KEPT = "what comes is kept"
-    OVER = "a call has left, so all does"
-
-
 class _Row(NamedTuple):
     """What frees an answer that is kept for a reason."""
 
@@ -55,7 +49,7 @@ class _Row(NamedTuple):
 
 
 _USUAL = _Row()
-_ROWS: Mapping[Reason, _Row] = {
+_ROWS: Mapping[Reason | None, _Row] = {
     Reason.ARGUMENTS_MISFIT: _Row(call=False),
     Reason.JOINED: _Row(call=False, end=True),
     Reason.SAID: _Row(repeats=True),
@@ -124,19 +118,20 @@ class LeftText:
 
 
 class Outlet:
-    """Put in what is to leave, and take out what may. `reason` is why it is kept from the beginning, if it is.
+    """Put in what is to leave, and take out what may. `reason` is why it is kept, from the beginning or by now.
 
     A call that is `leaving` goes while it is written, its arguments with `key` masked; reasoning, which is never kept,
     waits for its end: no API has items that lie in one another.
     """
 
-    __slots__ = ("_behind", "_kept", "_mask", "_out", "_report", "_state", "leaving", "left", "reason")
+    __slots__ = ("_behind", "_kept", "_mask", "_out", "_report", "is_over", "leaving", "left", "reason")
 
     def __init__(self, report: TurnReport, reason: Reason | None = None, key: str | None = None) -> None:
         self._report = report
-        self._state = _State.THROUGH if reason is None else _State.KEPT
         self.reason = reason
-        self._mask = None if key is None else Mask(key)
+        self.is_over = False
+        """A call has left, so all does."""
+        self._mask = Mask(key)
         self._out: list[TurnEvent] = []
         self._kept: list[TurnEvent] = []
         self._behind: list[TurnEvent] = []
@@ -146,16 +141,16 @@ class Outlet:
         """The parser's number of the call that leaves while it is written."""
 
     @property
-    def keeps(self) -> bool:
-        return self._state is _State.KEPT
-
-    @property
-    def is_over(self) -> bool:
-        return self._state is _State.OVER
-
-    @property
     def kept(self) -> tuple[TurnEvent, ...]:
         return tuple(self._kept)
+
+    @property
+    def kept_text(self) -> str:
+        return text_of(self._kept)
+
+    @property
+    def _row(self) -> _Row:
+        return _ROWS.get(self.reason, _USUAL)
 
     def take(self) -> list[TurnEvent]:
         """What has left since the last time."""
@@ -163,56 +158,54 @@ class Outlet:
         return out
 
     def put(self, event: AnswerText | AnswerMessageEnded) -> None:
-        if self._state is not _State.KEPT:
+        if self.reason is None:
             self._out.append(event)
             self.left.note(event)
         # The end of a message of which nothing is here is none.
         elif self._kept or isinstance(event, AnswerText):
             self._kept.append(event)
 
-    @property
-    def kept_text(self) -> str:
-        return text_of(self._kept)
-
-    def let(self, event: TurnEvent) -> None:
-        """It leaves, whatever is kept."""
+    def let(self, event: AnswerText) -> None:
+        """A piece of the answer itself leaves, whatever is kept."""
         self._out.append(event)
+        self.left.note(event)
+        self.left.is_answer = True
 
     def keep(self, reason: Reason, events: Sequence[TurnEvent] = ()) -> None:
         """From here on all is kept, and so are `events`, a call that no other frees.
 
         The first reason stays the reason, but for one that no call can free.
         """
-        outweighs = reason is Reason.ARGUMENTS_MISFIT and self.keeps and self.reason is not Reason.SAID
-        if self._state is _State.THROUGH or outweighs:
-            self._state, self.reason = _State.KEPT, reason
+        outweighs = reason is Reason.ARGUMENTS_MISFIT and self.reason is not Reason.SAID
+        if not self.is_over and (self.reason is None or outweighs):
+            self.reason = reason
         self._kept += events
 
     def pass_call(self, events: Sequence[TurnEvent] = (), *, joined: bool = False) -> None:
         """A good call leaves; one that is `joined` with the others of its answer leaves with these."""
-        row = _ROWS.get(self.reason, _USUAL) if self.reason else _USUAL
+        row = self._row
         if row.repeats:
             self._kept.clear()
         self._kept += events
         if joined and row.call and not self.is_over:
-            self._state, self.reason = _State.KEPT, Reason.JOINED
+            self.reason = Reason.JOINED
         elif row.call:
-            self._free(_State.OVER)
+            self._free(is_over=True)
 
     def speak(self) -> None:
         """What was kept as a possible echo is none."""
         if self.reason is Reason.ECHO:
             for event in self._kept:
                 self.left.note(event)
-            self._free(_State.THROUGH)
+            self._free(is_over=False)
 
     def end(self) -> None:
         """The answer is over, and nothing is wrong with its calls."""
-        if self.reason and _ROWS.get(self.reason, _USUAL).end:
-            self._free(_State.OVER)
+        if self._row.end:
+            self._free(is_over=True)
 
-    def _free(self, state: _State) -> None:
-        self._state, self.reason = state, None
+    def _free(self, *, is_over: bool) -> None:
+        self.is_over, self.reason = is_over, None
         self._report.pass_on(names_of_calls(self._kept))
         self._out += self._kept
         self._kept.clear()
@@ -220,19 +213,17 @@ class Outlet:
     def begin_call(self, index: int, start: ToolCallStarted) -> None:
         """A call leaves from here on while it is written. It is counted when it is whole."""
         self.pass_call()
-        self.let(start)
+        self._out.append(start)
         self.leaving = index
 
     def feed_call(self, text: str) -> None:
-        if self._mask is not None:
-            text = self._mask.feed(text)
-        if text:
+        if text := self._mask.feed(text):
             self._out.append(ToolCallArguments(text))
 
     def end_call(self, end: ToolCallEnded) -> None:
         self.leaving = None
-        if self._mask is not None and (text := self._mask.flush()):
-            self.let(ToolCallArguments(text))
+        if text := self._mask.flush():
+            self._out.append(ToolCallArguments(text))
         self._out += [end, *self._behind]
         self._behind.clear()
 
@@ -247,19 +238,18 @@ class Thoughts:
 
     def __init__(self, outlet: Outlet, key: str | None) -> None:
         self._outlet = outlet
-        self._mask = None if key is None else Mask(key)
+        self._mask = Mask(key)
         self._part = 0
 
     def feed(self, part: int, text: str) -> None:
-        if self._mask is not None:
-            if part != self._part:
-                self.end()
-            self._part, text = part, self._mask.feed(text)
-        if text:
+        if part != self._part:
+            self.end()
+        self._part = part
+        if text := self._mask.feed(text):
             self._outlet.think(Reasoning(part, text))
 
     def end(self) -> None:
-        if self._mask is not None and (text := self._mask.flush()):
+        if text := self._mask.flush():
             self._outlet.think(Reasoning(self._part, text))
 
     def end_item(self) -> None:

@@ -8,7 +8,6 @@ a broken one --------> what there is of it, text, or taken out
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from parser import CallCompleted, CallMalformed, CallStarted, Tier
@@ -33,7 +32,7 @@ from .filters import masked
 from .outlet import Outlet
 from .plan import Attempt
 from .read_call import ReadCall, Standing, Waiting
-from .reason import Fate, Reason, Ruling
+from .reason import DOUBTS, Fate, Reason, Ruling
 from .report import Count, TurnReport
 from .shown_text import ShownText
 from .turn_key import Carried
@@ -47,18 +46,32 @@ class Stop(NamedTuple):
 
 
 class PassedCalls:
-    """Tell it of each block. `cut`, with a block: the answer was cut, and it may be in this block."""
+    """Tell it of each block. `cut`, with a block: the answer was cut, and it may be in this block.
 
-    def __init__(self, gate: CallGate, attempt: Attempt, report: TurnReport, outlet: Outlet, text: ShownText) -> None:
+    `held`: the model could write nothing but calls, because the request demands one.
+    """
+
+    def __init__(
+        self,
+        gate: CallGate,
+        attempt: Attempt,
+        report: TurnReport,
+        outlet: Outlet,
+        text: ShownText,
+        *,
+        held: bool,
+    ) -> None:
         self._gate = gate
+        self._attempt = attempt
+        self._held = held
         self._report = report
         self._outlet = outlet
         self._text = text
         self._begun: BegunCall | None = None
         self.waiting = Waiting()
         """Of the text behind these calls `hear` is to be told first."""
-        # Where the next call stands.
-        self._standing = Standing(first=attempt.is_first, may_repeat=attempt.may_repeat)
+        # A call that carried the key leaves, or may leave.
+        self._keyed = False
         self.rulings: list[Ruling] = []
         self.lost: list[str] = []
         """What a client is told of blocks that were taken out."""
@@ -70,6 +83,16 @@ class PassedCalls:
         idle = (Reason.REPEATED, Reason.NOTHING_NEW)
         return any(each.is_good or each.reason is Reason.UNDECLARED or each.is_again(*idle) for each in self.rulings)
 
+    @property
+    def _good(self) -> bool:
+        """A good call came."""
+        return any(each.is_good for each in self.rulings)
+
+    @property
+    def _doubted(self) -> bool:
+        """A call came that may not be meant: the whole answer is asked for once more."""
+        return any(each.is_again(*DOUBTS) for each in self.rulings)
+
     def start(self, call: CallStarted) -> None:
         plan = self._gate.plan
         # Without its tags a call is known when it is whole, and may be copied JSON.
@@ -77,7 +100,7 @@ class PassedCalls:
             return
         # Once it has begun it can only end or break the turn, so it must be one that nothing later can refuse.
         before = self._text.before
-        is_first = not (self.waiting.calls or self._standing.doubted)
+        is_first = not (self.waiting.calls or self._doubted)
         if plan.live and is_first and self._gate.may_leave_unfinished(call, before):
             self._text.flush()
             self._outlet.speak()
@@ -85,8 +108,7 @@ class PassedCalls:
         elif carried := self._gate.is_certain(call, before):
             self._begun = BegunCall(call.index, tool.name, call.id, carried is Carried.RIGHT)
 
-    def complete(self, call: CallCompleted, *, cut: bool, held: bool) -> None:
-        """`held`: the model could write nothing but a call, because the request demands one."""
+    def complete(self, call: CallCompleted, *, cut: bool) -> None:
         if cut and call.tier is Tier.BARE:
             # What was cut may be the beginning of more than this call.
             raw, self._begun = call.before + call.raw, None
@@ -99,9 +121,9 @@ class PassedCalls:
         shown = showing.is_shown() if showing else False
         if showing is not None and shown is None:
             self.waiting.calls.append((read, showing))
-            self.waiting.cut, self.waiting.held = cut, held
+            self.waiting.cut = cut
         else:
-            self._judge(read, quoted=bool(shown), cut=cut, held=held)
+            self._judge(read, quoted=bool(shown), cut=cut)
 
     def hear(self, text: str) -> str:
         """What follows a call that waits for it. Returns the text that is not needed for that any more."""
@@ -112,8 +134,8 @@ class PassedCalls:
         waiting, self.waiting = self.waiting, Waiting()
         for call, showing in waiting.calls:
             # A call that has its result is shown with it.
-            shown = bool(showing.is_shown(ended=True)) or (result and showing.awaits_result)
-            self._judge(call, quoted=shown, cut=waiting.cut, held=waiting.held)
+            shown = bool(showing.is_shown(waiting.behind, ended=True)) or (result and showing.results is not None)
+            self._judge(call, quoted=shown, cut=waiting.cut)
         self.close(waiting.closer)
         return waiting.behind
 
@@ -168,7 +190,7 @@ class PassedCalls:
         self.rulings.append(ruling)
         self._note(ruling, written, block, rules)
 
-    def _judge(self, read: ReadCall, *, quoted: bool, cut: bool, held: bool) -> None:
+    def _judge(self, read: ReadCall, *, quoted: bool, cut: bool) -> None:
         call = read.call
         # Text before it leaves before it.
         self._text.flush(ends=False)
@@ -176,21 +198,28 @@ class PassedCalls:
         if self._begun is not None and self._begun.index == call.index:
             # Another one may have begun while this one waited.
             self._begun = None
-        if self._standing.doubted:
-            # The whole answer is asked for once more: none of its calls leaves, or it would come twice.
+        if self._doubted:
+            # None of the calls of such an answer leaves, or it would come twice.
             self._rule(Ruling(Fate.GONE, Reason.JOINED, read.name), call.name, call.raw)
             self._text.pass_call(call.name, read.raw)
             return
-        at = replace(self._standing, quoted=quoted, held=held, left=self._outlet.is_over)
+        at = Standing(
+            attempt=self._attempt,
+            quoted=quoted,
+            held=self._held,
+            good=self._good,
+            left=self._outlet.is_over,
+            behind_keyed=self._keyed,
+        )
         ruling = self._gate.judge(read, at)
         if ruling.reason is Reason.MALFORMED:
             self.fail(CallMalformed(ruling.problem, read.raw, call.index), cut=cut)
         elif isinstance(read.fitted, Coerced) and Fate.CALL in {ruling.fate, ruling.then}:
-            self._accept(ruling, read, read.fitted, cut=cut, held=held)
+            self._accept(ruling, read, read.fitted, cut=cut)
         else:
             self._refuse(ruling, read, cut=cut)
 
-    def _accept(self, ruling: Ruling, read: ReadCall, fitted: Coerced, *, cut: bool, held: bool) -> None:
+    def _accept(self, ruling: Ruling, read: ReadCall, fitted: Coerced, *, cut: bool) -> None:
         """A whole call leaves, or is kept with the others or on suspicion."""
         call, live = read.call, self._outlet.leaving == read.call.index
         if live and Coercion.LIFTED in fitted.coercions:
@@ -204,8 +233,7 @@ class PassedCalls:
         self._report.count(Count.TIERS, call.tier.value)
         self._report.count(Count.REPAIRED, *rules)
         self._rule(ruling, call.name, call.raw, rules or (() if call.tier is Tier.VALID else (call.tier.value,)))
-        keyed = self._standing.behind_keyed or read.carried is Carried.RIGHT
-        self._standing = replace(self._standing, good=self._standing.good or ruling.is_good, behind_keyed=keyed)
+        self._keyed = self._keyed or read.carried is Carried.RIGHT
         if ruling.problem and not ruling.is_again(Reason.ARGUMENTS_MISFIT):
             self._report.let_misfit(ruling.name)
         call_id = None
@@ -223,7 +251,7 @@ class PassedCalls:
         # A call that leaves live may have left before its id came.
         named = call.name == ruling.name and call.id in {None, call_id}
         as_written = named and (live or fitted.arguments == read.arguments)
-        if not as_written or call.tier is not (Tier.HELD if held else Tier.VALID):
+        if not as_written or call.tier is not (Tier.HELD if self._held else Tier.VALID):
             self._report.conversation.rewritten = True
         self._text.pass_call(call.name)
         if not self._gate.plan.request.parallel:
@@ -236,7 +264,6 @@ class PassedCalls:
         if ruling.fate is Fate.AGAIN:
             # Counted by what comes of it.
             self._outlet.keep(reason)
-            self._standing = replace(self._standing, doubted=True)
         else:
             self._report.count(Count.REFUSED, reason)
         if self._outlet.leaving == read.call.index:
@@ -268,7 +295,7 @@ class PassedCalls:
         self._outlet.speak()
         begun, self._begun = self._begun, None
         # A call that has no key goes behind no other: it would be run as one that is whole.
-        if cut and begun is not None and (begun.keyed or not self._standing.good):
+        if cut and begun is not None and (begun.keyed or not self._good):
             # Cut off, but meant: it leaves as far as it has come, as one whose arguments nobody can read.
             self._rule(Ruling(Fate.CALL, Reason.CUT, begun.name), begun.name, block.raw)
             self._text.flush()
@@ -292,9 +319,10 @@ class PassedCalls:
             self._report.count(Count.MARKUP, "quotation" if quoted else "mention")
             self._text.show_block(raw)
             return
-        fate = Fate.AGAIN if self._standing.first and not self._standing.good else Fate.GONE
+        good = self._good
+        fate = Fate.AGAIN if self._attempt.is_first and not good else Fate.GONE
         self._rule(Ruling(fate, Reason.MALFORMED, problem=block.reason), name, block.raw)
-        if not self._standing.good:
+        if not good:
             self._outlet.keep(Reason.MALFORMED)
         self._lose(raw, unreadable(name))
 

@@ -62,8 +62,8 @@ class Prompts:
         """
         plan, request = self._plan, self._plan.request
         plain = again is not None and again.plain
-        held = None if plain or self._backend is None else self._held_to(self._backend, again)
-        held_call = None if plain or held or self._backend is None else self._held_call()
+        held = None if plain else self._held_to(again)
+        held_call = None if plain or held else self._held_call()
         # Without the block a model has nothing to imitate a call of.
         registry = ToolRegistry() if plain else plan.offered
         wanted = request.output_format
@@ -105,15 +105,15 @@ class Prompts:
             toolless=again is None and not len(request.registry),
         )
 
-    def _held_to(self, backend: TextBackend, again: Again | None) -> str | None:
+    def _held_to(self, again: Again | None) -> str | None:
         """The schema of an answer that has to be calls: one is demanded, or the model wants to make one.
 
         A backend that keeps conversations goes on behind such an answer with such answers alone, since its notation is
         not the prompt's. There it is for strict tools, and for when the model is asked `again`.
         """
-        plan, options = self._plan, self._plan.options.held_calls
+        plan, options, backend = self._plan, self._plan.options.held_calls, self._backend
         wanted = plan.demands or (again is not None and again.to_call)
-        if self._calls_refused or not wanted or options.mode is HoldCalls.OFF:
+        if backend is None or self._calls_refused or not wanted or options.mode is HoldCalls.OFF:
             return None
         if backend.keeps_conversations and not (again or any(tool.strict for tool in plan.offered)):
             return None
@@ -150,8 +150,8 @@ class Prompts:
                 line = answer_unless_open(self._transcript)
             case _:
                 line = again.line
-        told = write_held(calls_form(parallel=self._plan.request.parallel)) if held else None
-        return " ".join(filter(None, [line, told])) or None
+        form = write_held(calls_form(parallel=self._plan.request.parallel)) if held else None
+        return " ".join(filter(None, [line, form])) or None
 
     def ease(self, refused: Prompt, error: BackendError) -> bool:
         """Makes the next prompt one that may be taken where this one was refused. False: there is none."""

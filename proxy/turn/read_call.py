@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from parser import CallCompleted, Tier, Tool
@@ -12,6 +12,7 @@ from prompts import CallWords, Place, essence, unescape_json
 from ..schema.coercion import Coerced, Doubtful, fit, read_parameter_types
 from ..schema.declared import ToolSchemas
 from .filters import masked
+from .plan import Attempt
 from .turn_key import Carried
 
 # Characters behind a call in which its own result is looked for.
@@ -22,27 +23,23 @@ _ANNOUNCED = re.compile(rf"(?=[^\n]{{0,{_MOST_BEHIND - 1}}}\n)[^\n]*:[ \t]*\n\s*
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where in which answer a call stands.
+    """Where in the answer to an `attempt` a call stands.
 
-    `quoted`: where a call is shown. `held`: in an answer that could be nothing but calls. `first`: in the first answer
-    of its turn. `good`: behind a good call, which may have `left`, as may this one while it was written.
-    `behind_keyed`: behind one with the key. `doubted`: behind one that may not be meant. `may_repeat`: one that was
-    made before, or adds nothing, is as good as any.
+    `quoted`: where a call is shown. `held`: in an answer that could be nothing but calls. `good`: behind a good call,
+    which may have `left`, as may this one while it was written. `behind_keyed`: behind one with the key.
     """
 
-    quoted: bool = False
-    held: bool = False
-    first: bool = True
-    good: bool = False
-    left: bool = False
-    behind_keyed: bool = False
-    doubted: bool = False
-    may_repeat: bool = False
+    attempt: Attempt
+    quoted: bool
+    held: bool
+    good: bool
+    left: bool
+    behind_keyed: bool
 
     @property
     def may_ask(self) -> bool:
         """Whether the model can be asked for it once more. Not behind a call that leaves: that one would come twice."""
-        return self.first and not (self.good or self.left)
+        return self.attempt.is_first and not (self.good or self.left)
 
 
 @dataclass(frozen=True)
@@ -106,63 +103,50 @@ class ReadCall:
         return at.held and self.call.tier is Tier.HELD
 
 
+@dataclass(frozen=True, slots=True)
 class Showing:
-    """Whether a call is shown: by its place, and for one that has `results` by whether one of them follows it.
+    """Whether a call is shown: by its `place`, and for one that has `results` by whether one of them follows it.
 
-    Hear the text behind it as it comes; how it is cut does not count.
+    `behind` is the text behind it, as far as it came; how that is cut does not count. It has `ended` where nothing more
+    follows, or another block.
     """
 
-    def __init__(self, place: Place, results: frozenset[str] | None = None) -> None:
-        self._place = place
-        self._results = results
-        self.behind = ""
-        """What was heard."""
+    place: Place
+    results: frozenset[str] | None = None
 
-    @property
-    def awaits_result(self) -> bool:
-        """Whether it is a call that has its result already."""
-        return self._results is not None
-
-    def is_shown(self, *, ended: bool = False) -> bool | None:
-        """None: not known yet. `ended`: nothing more follows, or another block does."""
-        if self._place.is_quoted or (self._results is not None and self._place.is_listed):
+    def is_shown(self, behind: str = "", *, ended: bool = False) -> bool | None:
+        """None: not known yet."""
+        if self.place.is_quoted or (self.results is not None and self.place.is_listed):
             return True
         # All that is asked is asked: neither may be known before the other because of how the text came.
-        quoted = self._place.is_quoted_by(self.behind, ended=ended) if self._place.may_be_quoted else False
-        told = self._tells_result(ended=ended)
-        if quoted or told:
+        quoted = self.place.is_quoted_by(behind, ended=ended) if self.place.may_be_quoted else False
+        result = self._has_result(behind, ended=ended)
+        if quoted or result:
             return True
-        return None if quoted is None or told is None else False
+        return None if quoted is None or result is None else False
 
-    def _tells_result(self, *, ended: bool) -> bool | None:
-        if not self._results:
+    def _has_result(self, behind: str, *, ended: bool) -> bool | None:
+        if not self.results:
             return False
-        said = self.behind.lstrip()
+        said = behind.lstrip()
         announced = _ANNOUNCED.match(said)
         line, found, _ = said[announced.end() if announced else 0 :].partition("\n")
         if not (found or ended or len(line) >= _MOST_BEHIND):
             return None
-        told = essence(line[:_MOST_BEHIND])
-        return any(result in told for result in self._results)
+        letters = essence(line[:_MOST_BEHIND])
+        return any(result in letters for result in self.results)
 
 
+@dataclass(slots=True)
 class Waiting:
-    """Calls that wait, all of one block, and a second close tag of it. `cut`, `held`: as of the last that came."""
+    """Calls of one block, the text behind it so far, and a second close tag of it. `cut`: as of the last that came."""
 
-    __slots__ = ("calls", "closer", "cut", "held")
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[ReadCall, Showing]] = []
-        self.closer = ""
-        self.cut = self.held = False
+    calls: list[tuple[ReadCall, Showing]] = field(default_factory=list)
+    behind: str = ""
+    closer: str = ""
+    cut: bool = False
 
     def hear(self, text: str) -> bool:
         """Hears what follows. Returns whether that is enough to tell."""
-        for _, showing in self.calls:
-            showing.behind += text
-        return all(showing.is_shown() is not None for _, showing in self.calls)
-
-    @property
-    def behind(self) -> str:
-        """What was heard."""
-        return self.calls[0][1].behind if self.calls else ""
+        self.behind += text
+        return all(showing.is_shown(self.behind) is not None for _, showing in self.calls)

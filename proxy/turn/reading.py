@@ -74,16 +74,16 @@ class AnswerEnd:
 class Reading:
     """Feed it the backend's batches, then `finish`; what these return may leave at once.
 
-    Without a `gate` no call is read. No more is read than may be `spent`. The model was shown these `lines` of ours:
-    one that it repeats is taken out. `held`: the backend is asked to hold its model to a schema of calls. `early`: what
-    must be JSON leaves as it comes, where it is JSON.
+    No more is read than may be `spent`. The model was shown these `lines` of ours: one that it repeats is taken out.
+    `held`: the backend is asked to hold its model to a schema of calls. `early`: what must be JSON leaves as it comes,
+    where it is JSON.
     """
 
     def __init__(
         self,
         plan: Plan,
         attempt: Attempt,
-        gate: CallGate | None,
+        gate: CallGate,
         report: TurnReport,
         *,
         spent: Spent | None = None,
@@ -97,7 +97,7 @@ class Reading:
         self._outlet = outlet = Outlet(report, attempt.keep_for, plan.key.key)
         self._thoughts = Thoughts(outlet, plan.key.key)
         self.text = shown = ShownText(plan, attempt, outlet, report, lines, early=early)
-        self._calls = None if gate is None else PassedCalls(gate, attempt, report, outlet, shown)
+        self._calls = PassedCalls(gate, attempt, report, outlet, shown, held=held)
         self._parser = self._new_parser()
         # The text between the blocks, as the model wrote it.
         self._said = StringIO()
@@ -134,7 +134,7 @@ class Reading:
         self._thoughts.end()
         if not self.text.is_echo:
             self._outlet.speak()
-        if self._calls is not None and not error:
+        if not error:
             self._calls.finish()
             if self._plan.offers and not self._plan.demands:
                 self._calls.look_for_text(self._said.getvalue()[:LOOKED_AT])
@@ -147,8 +147,8 @@ class Reading:
             kept_for=self._outlet.reason,
             kept=self._outlet.kept,
             said=self._outlet.left.said,
-            rulings=() if self._calls is None else tuple(self._calls.rulings),
-            lost=() if self._calls is None else tuple(self._calls.lost),
+            rulings=tuple(self._calls.rulings),
+            lost=tuple(self._calls.lost),
             written=masked(self.text.written, self._plan.key.key),
             repeats_line=self.text.repeats_line,
             ending=Ending(
@@ -200,57 +200,55 @@ class Reading:
         if self.end.over:
             self._pass_over(text)
             return
-        if self._calls is None:
-            self._show(text)
+        if self._plan.reads_calls:
+            self._parse(text)
         else:
-            self._parse(self._calls, text)
+            self._show(text)
         if self.spent.exhausted:
             self._cut("max_output_tokens")
-        if self.spent.full:
-            self._look_at_room()
+        self._look_at_room()
 
     def _look_at_room(self) -> None:
         if self.spent.full:
-            # The API has no other word for it. One that was to end by itself does not.
-            self._cut("max_output_tokens", why="--max-answer")
+            self._cut("--max-answer")
+            # One that was to end by itself does not.
             self.end.goes_on = True
 
-    def _cut(self, reason: str, *, why: str | None = None) -> None:
+    def _cut(self, limit: str) -> None:
         """The answer ends here, unless it had ended before."""
         if not self.end.over:
-            # Before the end of the message: a call that is cut in two is then not asked for anew.
-            self.end.incomplete = reason
+            # The API has no other word for any limit. It is set before the end of the message: a call that is cut in
+            # two is then not asked for anew.
+            self.end.incomplete = "max_output_tokens"
             self._end_message()
-            self._close(Stop(why or reason))
+            self._close(Stop(limit))
 
     def _close(self, stop: Stop) -> None:
         self.end.over = True
         if stop.reason:
             self.end.stop = stop
 
-    def _parse(self, calls: PassedCalls, text: str) -> None:
-        rest = self._obey(calls, self._parser.receive_text(text))
+    def _parse(self, text: str) -> None:
+        rest: str | None = text
         while rest is not None:
-            rest = self._obey(calls, self._parser.receive_text(rest))
+            rest = self._obey(self._parser.receive_text(rest))
 
     def _end_message(self) -> None:
         """A call does not reach over the end of a message: each is read by itself."""
         # What waits in the parser, for it might have become a tag, is decided here: a tag cut in two is none.
-        if self._calls is not None and not self.end.over:
-            events = self._parser.receive_eof()
+        events = self._parser.receive_eof()
+        if not self.end.over:
             if (self.end.incomplete or self.end.error) and (begun := half_a_block(events)):
                 self._calls.take_out_half("".join(map(str, events[-begun:])))
                 del events[-begun:]
-            while (rest := self._obey(self._calls, events)) is not None:
-                self._parse(self._calls, rest)
+            while (rest := self._obey(events)) is not None:
+                self._parse(rest)
                 events = self._parser.receive_eof()
-            self._settle(self._calls)
-            self._parser = self._new_parser()
-        elif self._calls is not None:
+            self._settle()
+        else:
             # What still waits in the parser came behind the end.
-            rest = "".join(map(str, self._parser.receive_eof()))
-            self.end.leftover = self.end.leftover or bool(rest.strip())
-            self._parser = self._new_parser()
+            self.end.leftover = self.end.leftover or bool("".join(map(str, events)).strip())
+        self._parser = self._new_parser()
         self.text.flush()
         self._look_for_stop()
 
@@ -264,11 +262,11 @@ class Reading:
         elif plan.has_headers:
             # Without the header, which is taken out, a person would be shown the JSON.
             openers = HEADED_ANSWERS
-        if not openers or self._calls is None:
+        if not openers:
             return SentinelParser(arguments=plan.live)
         return AnswerParser(plan.request.registry, openers, arguments=plan.live)
 
-    def _obey(self, calls: PassedCalls, events: Sequence[ParserEvent]) -> str | None:
+    def _obey(self, events: Sequence[ParserEvent]) -> str | None:
         """Acts on events of the parser. Returns text that is to be read on with the parser that is there then."""
         for event in events:
             if self.end.over:
@@ -277,38 +275,38 @@ class Reading:
             match event:
                 case str(text):
                     if not self._in_call:
-                        self._show(self._heard(calls, text) if calls.waiting.calls else text)
+                        self._show(self._heard(text) if self._calls.waiting.calls else text)
                     elif self._outlet.leaving is not None:
                         self._outlet.feed_call(text)
                 case ReadingEnded(reason, rest):
                     # The model goes on with a result. Behind a call of its own it made that up; without one it is
                     # part of something that the model quotes, and is text.
-                    self._settle(calls, result=True)
-                    if not calls.came:
+                    self._settle(result=True)
+                    if not self._calls.came:
                         self._parser = SentinelParser(arguments=self._plan.live)
                         return rest
                     self._close(Stop(reason))
                 case _:
-                    self._pass(calls, event)
+                    self._pass(event)
         return None
 
-    def _heard(self, calls: PassedCalls, text: str) -> str:
+    def _heard(self, text: str) -> str:
         """What of the text behind a call that waits for it is to be said now."""
-        text = calls.hear(text)
-        self._look_for_end(calls)
+        text = self._calls.hear(text)
+        self._look_for_end()
         return text
 
-    def _settle(self, calls: PassedCalls, *, result: bool = False) -> None:
+    def _settle(self, *, result: bool = False) -> None:
         """Nothing more is to be heard of what waits."""
-        if calls.waiting.calls:
-            text = calls.settle(result=result)
-            self._look_for_end(calls)
+        if self._calls.waiting.calls:
+            text = self._calls.settle(result=result)
+            self._look_for_end()
             self._show(text)
 
-    def _pass(self, calls: PassedCalls, event: CallStarted | CallCompleted | CallMalformed | StrayCloser) -> None:
+    def _pass(self, event: CallStarted | CallCompleted | CallMalformed | StrayCloser) -> None:
         # Several calls of one block wait together.
         if isinstance(event, CallMalformed) or (isinstance(event, CallCompleted) and event.raw):
-            self._settle(calls)
+            self._settle()
             if self.end.over:
                 self.end.goes_on = True
                 return
@@ -316,21 +314,21 @@ class Reading:
         match event:
             case CallStarted():
                 self._in_call = True
-                calls.start(event)
+                self._calls.start(event)
             case CallCompleted():
                 self._in_call = False
-                calls.complete(event, cut=cut, held=self._held)
+                self._calls.complete(event, cut=cut)
             case CallMalformed():
                 self._in_call = False
-                calls.fail(event, cut=cut)
+                self._calls.fail(event, cut=cut)
             case StrayCloser(raw):
-                calls.close(raw)
-        self._look_for_end(calls)
+                self._calls.close(raw)
+        self._look_for_end()
 
-    def _look_for_end(self, calls: PassedCalls) -> None:
+    def _look_for_end(self) -> None:
         self._look_for_stop()
-        if calls.stop is not None:
-            self._close(calls.stop)
+        if self._calls.stop is not None:
+            self._close(self._calls.stop)
 
     def _pass_over(self, text: str) -> None:
         """It came behind the end."""
@@ -349,6 +347,6 @@ class Reading:
         if not self.text.stopped:
             return
         # A demanded call is all that is wanted: at OpenAI there is no word in front of one that could end it.
-        waits = self._plan.demands and self._calls is not None and (self._in_call or not self._calls.came)
+        waits = self._plan.demands and (self._in_call or not self._calls.came)
         if not waits:
             self._close(Stop("a stop string came", winds_down=True))

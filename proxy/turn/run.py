@@ -59,7 +59,7 @@ class Turn:
         self._plan = plan
         self._backend = backend
         self._report = report
-        self._gate = CallGate(plan, mint) if plan.reads_calls else None
+        self._gate = CallGate(plan, mint)
         self._prompts = Prompts(plan, report, backend)
         self._offload = OffloadIfLong(
             plan.request, plan.options.offload,

@@ -22,17 +22,13 @@ from .report import TurnReport
 def sentence_of(report: TurnReport) -> str:
     """What came of the turn, without what failed outside of it. No stop, and no capital at its beginning."""
     left = calls_left(report)
+    again = _asked_again(report, left) if report.again else ""
     called = "; ".join(_all_called(report, left))
+    lost = None if again or called else _last_lost(report)
+    why_none = f"no call left: {fault_of(lost)}" if lost else ""
     nothing = "answered with nothing" if report.answered_nothing else ""
-    if report.again:
-        return "; ".join(filter(None, [_asked_again(report, left), called, nothing]))
-    if called:
-        return called
-    lost = _telling(report, report.notes)
-    told = f"no call left: {fault_of(lost)}" if lost else ""
-    if not told and not nothing:
-        told = _plain_answer(len(report.tools), report.conversation.results)
-    return "; ".join(filter(None, [told, nothing]))
+    parts = [*filter(None, [again, called, why_none, nothing])]
+    return "; ".join(parts) or _plain_answer(len(report.tools), report.conversation.results)
 
 
 def _plain_answer(tools: int, results: int) -> str:
@@ -62,14 +58,10 @@ def calls_left(report: TurnReport) -> list[BlockNote]:
 
 
 def _called(note: BlockNote) -> str:
-    told = note.name
-    if note.renamed:
-        told += f", renamed from {note.renamed}"
-    if note.rules:
-        told += f" (mended: {', '.join(map(in_words, note.rules))})"
-    if note.reason is Reason.ARGUMENTS_MISFIT:
-        told += f" although its arguments do not fit{_lacking(note)}"
-    return told
+    renamed = f", renamed from {note.renamed}" if note.renamed else ""
+    mended = f" (mended: {', '.join(map(in_words, note.rules))})" if note.rules else ""
+    misfit = f" although its arguments do not fit{_lacking(note)}" if note.reason is Reason.ARGUMENTS_MISFIT else ""
+    return note.name + renamed + mended + misfit
 
 
 def in_words(rule: str) -> str:
@@ -82,7 +74,7 @@ def _asked_again(report: TurnReport, left: Sequence[BlockNote]) -> str:
     again = f"asked again: {faults[0]}"
     if len(faults) > 1:
         return f"{again}; and once more, without tools: {', '.join(faults[1:])}"
-    last = _telling(report, [note for note in report.notes if note.attempt == len(report.again)])
+    last = _last_lost(report, since=report.attempt)
     nothing_wrong = last is None and not left and not report.answered_nothing
     if nothing_wrong or any(note.attempt and note.reason is not report.again[0] for note in left):
         return f"{again}, and the second answer {_mended(report.again[0])}"
@@ -95,32 +87,28 @@ def _faults(report: TurnReport) -> Iterator[str]:
     """Why each further answer was asked for."""
     for attempt, reason in enumerate(report.again):
         notes = [note for note in report.notes if note.reason is reason and note.attempt <= attempt]
-        yield fault_of(notes[-1]) if notes else _fault(reason)
+        yield fault_of(notes[-1]) if notes else reason_in_words(reason)
 
 
-def _telling(report: TurnReport, notes: Sequence[BlockNote]) -> BlockNote | None:
-    """The last block that left as no call."""
+def _last_lost(report: TurnReport, *, since: int = 0) -> BlockNote | None:
+    """The last block that left as no call, of the answers from that one on."""
     left = calls_left(report)
-    lost = [note for note in notes if note not in left and note.reason not in {Reason.GOOD, Reason.JOINED}]
-    return lost[-1] if lost else None
-
-
-def reason_in_words(reason: Reason) -> str:
-    """Of no block in particular."""
-    return _fault(reason, "", "", fenced=False)
+    lost = (note for note in reversed(report.notes) if note not in left and note.attempt >= since)
+    return next((note for note in lost if note.reason not in {Reason.GOOD, Reason.JOINED}), None)
 
 
 def fault_of(note: BlockNote) -> str:
     """Why it did not leave as it was written, as a part of a sentence."""
     also = ", so it was shown" if note.reason is Reason.MALFORMED and note.ruling.fate is Fate.TEXT else ""
-    return _fault(note.reason, note.name, _lacking(note), fenced=note.fenced) + also
+    return reason_in_words(note.reason, note.name, _lacking(note), fenced=note.fenced) + also
 
 
 def _lacking(note: BlockNote) -> str:
     return f" ({note.lacking} is missing)" if note.lacking else ""
 
 
-def _fault(reason: Reason, name: str = "", lacking: str = "", *, fenced: bool = False) -> str:
+def reason_in_words(reason: Reason, name: str = "", lacking: str = "", *, fenced: bool = False) -> str:
+    """Of a block of the tool `name`, or of none in particular."""
     where = "stands in a code fence" if fenced else "is a quotation"
     return reason.words.format(tool=name or "a tool", of=f" of {name}" if name else "", lacking=lacking, where=where)
 
@@ -138,7 +126,7 @@ def _mended(reason: Reason) -> str:
 
 def empty_answer(report: TurnReport) -> str:
     """What a client gets in place of nothing. A whole sentence."""
-    lost = _telling(report, report.notes)
+    lost = _last_lost(report)
     if lost is None:
         return "The model answered with nothing."
     match lost.reason:

@@ -20,28 +20,6 @@ from .plan import Attempt, Plan
 from .reason import Reason
 from .report import Count, TurnReport
 
-# Pieces of text that are kept before they are joined and cut.
-_JOINED = 512
-
-
-class TextBefore:
-    """The end of an answer so far, by which the place of a block is told: feed it text, and a `BLOCK` for each."""
-
-    __slots__ = ("_pieces",)
-
-    def __init__(self) -> None:
-        self._pieces: list[str] = []
-
-    def feed(self, text: str = BLOCK) -> None:
-        self._pieces.append(text)
-        if len(self._pieces) > _JOINED:
-            self._pieces[:] = [self.text]
-
-    @property
-    def text(self) -> str:
-        """Up to `CONTEXT` characters."""
-        return "".join(self._pieces)[-CONTEXT:]
-
 
 class ShownText:
     """Feed it the answer's text, and tell it of blocks.
@@ -56,23 +34,19 @@ class ShownText:
         key = plan.key.key
         self._outlet = outlet
         self._notation = OwnNotation([*_line_rules(plan, attempt, lines)], partial(report.count, Count.TAKEN_OUT))
-        self._stop_strings = StopStrings(plan.request.stop) if plan.request.stop else None
-        filters = (None if key is None else Mask(key), Unescaper(), self._stop_strings)
+        self._stop_strings = StopStrings(plan.request.stop)
+        filters = (Mask(key) if key else None, Unescaper(), self._stop_strings if plan.request.stop else None)
         self._visible = Chain([each for each in filters if each is not None])
         # What it may be instead of an answer.
         self._echoes = {*map(_on_one_line, plan.echoes if attempt.keep_for is Reason.ECHO else ())}
-        self._before = TextBefore()
+        self.before = ""
+        """The end of the answer so far, by which the place of a block is told, with a `BLOCK` for each other one."""
         self._written: list[str] = []
         self._json = JsonStream(key) if early and attempt.keep_for is Reason.OUTPUT_INVALID else None
         self.block_is_text = False
         """The last block was text: then so is what closes it once more."""
         self.phase: str | None = None
         """Of the message that is being written."""
-
-    @property
-    def before(self) -> str:
-        """The end of the answer so far."""
-        return self._before.text
 
     @property
     def written(self) -> str:
@@ -97,7 +71,7 @@ class ShownText:
     @property
     def stopped(self) -> str | None:
         """The stop string that came."""
-        return None if self._stop_strings is None else self._stop_strings.reached
+        return self._stop_strings.reached
 
     @property
     def repeats_line(self) -> bool:
@@ -105,7 +79,7 @@ class ShownText:
         return Reason.OWN_LINE in self._notation.took
 
     def feed(self, text: str) -> None:
-        self._before.feed(text)
+        self._go_on(text)
         if text := self._notation.feed(text):
             self._say(text)
 
@@ -115,10 +89,7 @@ class ShownText:
             self._say(text)
         if ends and self._json is not None:
             self._let(self._json.flush())
-        if text := self._visible.flush():
-            self._outlet.put(AnswerText(text, self.phase))
-            if self._outlet.reason is Reason.ECHO:
-                self._speak()
+        self._put(self._visible.flush())
 
     def end_message(self) -> None:
         # The end of JSON that is told is that of the answer.
@@ -130,7 +101,7 @@ class ShownText:
     def show_block(self, raw: str) -> None:
         """A block that is no call is shown as it is. Flushed, for a tag in it ends with it."""
         self.flush(ends=False)
-        self._before.feed()
+        self._go_on()
         self.block_is_text = True
         self._notation.pass_by(raw)
         self._say(raw)
@@ -140,7 +111,7 @@ class ShownText:
         """A block that is no call and no quotation: nobody is shown markup. Whether it was taken out."""
         if self._is_told:
             # It may be in a string of the JSON that is asked for, and if that is leaving it is.
-            self._before.feed()
+            self._go_on()
             self._say(raw)
             return False
         self._write(raw)
@@ -157,10 +128,13 @@ class ShownText:
 
     def pass_blank(self, blank: str) -> None:
         """White space stood here that is no text."""
-        self._before.feed(blank)
+        self._go_on(blank)
+
+    def _go_on(self, text: str = BLOCK) -> None:
+        self.before = (self.before + text)[-CONTEXT:]
 
     def _pass(self) -> None:
-        self._before.feed()
+        self._go_on()
         self._outlet.left.pass_block()
         self.block_is_text = False
 
@@ -169,34 +143,31 @@ class ShownText:
         return self._outlet.reason is Reason.OUTPUT_INVALID and self.tells_json
 
     def _say(self, text: str) -> None:
-        if self._outlet.reason is Reason.OUTPUT_INVALID:
-            self._written.append(text)
-            if self._json is not None and self.tells_json:
-                self._let(self._json.feed(text))
-                if not self.left_json:
-                    return
-                text = self.written
-        if text := self._visible.feed(text):
-            self._outlet.put(AnswerText(text, self.phase))
-            if self._outlet.reason is Reason.ECHO:
-                self._speak()
+        self._write(text)
+        if self._json is not None and self._is_told:
+            self._let(self._json.feed(text))
+            if not self.left_json:
+                return
+            text = self.written
+        self._put(self._visible.feed(text))
 
     def _let(self, text: str) -> None:
         if text:
-            event = AnswerText(text, self.phase)
-            self._outlet.let(event)
-            self._outlet.left.note(event)
-            self._outlet.left.is_answer = True
+            self._outlet.let(AnswerText(text, self.phase))
 
     def _write(self, text: str) -> None:
         if self._outlet.reason is Reason.OUTPUT_INVALID:
             self._written.append(text)
 
-    def _speak(self) -> None:
-        """What is kept leaves, if it is no beginning of an echo."""
-        said = _on_one_line(self._outlet.kept_text)
-        if not any(echo.startswith(said) for echo in self._echoes):
-            self._outlet.speak()
+    def _put(self, text: str) -> None:
+        if not text:
+            return
+        self._outlet.put(AnswerText(text, self.phase))
+        if self._outlet.reason is Reason.ECHO:
+            said = _on_one_line(self._outlet.kept_text)
+            # What is kept leaves, if it is no beginning of an echo.
+            if not any(echo.startswith(said) for echo in self._echoes):
+                self._outlet.speak()
 
 
 def _on_one_line(text: str) -> str:

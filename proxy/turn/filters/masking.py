@@ -51,20 +51,20 @@ def places(key: str, text: str) -> Iterator[tuple[int, int, bool]]:
 
 
 class Mask:
-    """`MASK` for each `key` in text that arrives in pieces; how it is cut does not show.
+    """`MASK` for each `key`, if there is one, in text that arrives in pieces; how it is cut does not show.
 
     What may be the beginning of a key waits, a bounded piece.
     """
 
     __slots__ = ("_begun", "_key")
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str | None) -> None:
         self._key = key
         self._begun = ""
 
     def feed(self, text: str) -> str:
         """The text that may leave now."""
-        if not self._begun and self._key[0] not in text and "\\" not in text:
+        if self._key is None or not (self._begun or self._key[0] in text or "\\" in text):
             return text
         text, self._begun = self._begun + text, ""
         shown: list[str] = []
@@ -81,12 +81,10 @@ class Mask:
     def flush(self) -> str:
         """What waited, at the end of the text; the next `feed` begins a new one."""
         begun, self._begun = self._begun, ""
-        return MASK if _stands(self._key, begun, 0)[0] >= _TELLING else begun
+        return MASK if self._key and _stands(self._key, begun, 0)[0] >= _TELLING else begun
 
 
 def masked(text: str, key: str | None) -> str:
-    """`text` as it leaves in one piece: as it is where there is no key."""
-    if key is None:
-        return text
+    """`text` as it leaves in one piece."""
     mask = Mask(key)
     return mask.feed(text) + mask.flush()

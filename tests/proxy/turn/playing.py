@@ -75,7 +75,7 @@ def reading_of(
     **how: Any,
 ) -> Reading:
     plan, numbers = plan or planned(), iter(range(1, 100))
-    gate = CallGate(plan, lambda prefix: f"{prefix}_{next(numbers)}") if plan.reads_calls else None
+    gate = CallGate(plan, lambda prefix: f"{prefix}_{next(numbers)}")
     attempt = Attempt(number, keep_for=keep_for, may_repeat=may_repeat)
     return Reading(plan, attempt, gate, report or TurnReport(), **how)
 

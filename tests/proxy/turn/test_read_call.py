@@ -103,5 +103,4 @@ def test_a_call_with_a_result_is_shown_with_it_in_a_list_or_in_a_sentence(
     before: str, behind: str, shown: bool
 ) -> None:
     showing = Showing(Place(before), frozenset({"beansandpeas"}))
-    showing.behind += behind
-    assert bool(showing.is_shown(ended=True)) is shown
+    assert bool(showing.is_shown(behind, ended=True)) is shown
