@@ -18,7 +18,6 @@ from .body import (
     Body,
     Collected,
     NoCall,
-    NoOpening,
     TooLong,
     opening_of,
 )
@@ -26,6 +25,7 @@ from .call_shape import Call
 from .events import CallCompleted, CallMalformed, CallStarted, ParserEvent, StrayCloser, Tier
 from .grammar import CLOSE_BEHIND, CLOSE_BEHIND_BEGUN, CLOSE_TAG, OPEN, OPEN_TAG
 from .json_scan import BLANKS
+from .json_text import ambiguity
 from .live_call import LiveCall
 from .prose import Prose
 from .read_block import Calls, Malformed, read_block
@@ -39,32 +39,6 @@ MAX_RESUMES = 8
 _VALID = Tier.VALID  # looking it up in its class is a Python call on 3.11
 
 
-def continuing(live: LiveCall, reading: Calls | Malformed) -> Calls | Malformed:
-    """The reading, if it takes back nothing of what `live` told."""
-    if live.started is None or isinstance(reading, Malformed):
-        return reading
-    first = reading.calls[0]
-    if first.name == live.started.name and first.arguments.startswith("".join(live.arguments)):
-        return reading
-    return Malformed("the repaired call is not the one that was begun")
-
-
-def events_left(live: LiveCall, calls: Sequence[Call], raw: str, before: str) -> list[ParserEvent]:
-    """The events that are left to tell of `calls`, which go on from `live`; the first carries the text."""
-    events: list[ParserEvent] = []
-    for index, call in enumerate(calls, live.index):
-        begun = index == live.index and live.started is not None
-        told = sum(map(len, live.arguments)) if begun else 0
-        if not begun:
-            events.append(CallStarted(index, call.name, call.id, call.extra))
-        if live.tells and told < len(call.arguments):
-            events.append(call.arguments[told:])
-        tier, repairs = Tier.REPAIRED if call.rules else Tier.VALID, tuple(rule.value for rule in call.rules)
-        events.append(CallCompleted(index, call.name, call.arguments, call.id, raw, tier, repairs, call.extra, before))
-        raw = before = ""
-    return events
-
-
 # What is being read:
 #
 # PROSE ---- a made-up result --> ENDED
@@ -73,60 +47,54 @@ def events_left(live: LiveCall, calls: Sequence[Call], raw: str, before: str) ->
 #  | open tag                                        |
 #  v                                                 |
 # OPENED --- what follows is no call --------------->|
-#  | "{"                                             |
+#  | "{" behind a tag as it is taught                |
 #  v                                                 |
 # LIVE                                               |
-#  | "}" of the call                                 |
-#  v                                                 |
-# WHOLE ---- another open tag ---------------------->|
-#  | close tag                                       |
+#  | the call and its close tag, as they are taught  |
 #  v                                                 |
 # CLOSED --- a second close tag, anything else ----->|
 #  ^                                                 |
 #  | close tag                                       |
 # BODY ----- another open tag, too long, no call --->+
 #  ^
-#  | what is not well-formed, from OPENED, LIVE or WHOLE
+#  | anything else, from OPENED or LIVE
 #
 # Plain numbers, since members of an Enum are slow to look up on 3.11.
-PROSE, OPENED, LIVE, WHOLE, BODY, CLOSED, ENDED = range(7)
+PROSE, OPENED, LIVE, BODY, CLOSED, ENDED = range(6)
 
 
 class Frame(NamedTuple):
-    """What stands before the body of a block: the open tag, or two, and what else `head` is made of."""
+    """What stands before the body of a block: `head`, the open tag or two, and where."""
 
     head: str = ""
-    openers: int = 1
     in_sentence: bool = False  # words stand before it on its line
 
     def spelling(self, close_tag: str = CLOSE_TAG) -> tuple[Rule, ...]:
         """The rules that it took unless both tags are as taught, and there is one of each."""
-        doubled = (Rule.DOUBLED_OPENER,) if self.openers > 1 else ()
+        doubled = (Rule.DOUBLED_OPENER,) if len(OPEN.findall(self.head)) > 1 else ()
         taught = close_tag == CLOSE_TAG and self.head.startswith(OPEN_TAG)
         return doubled if taught else (*doubled, Rule.TAG_SPELLING)
 
 
 @dataclass(slots=True)
 class Written:
-    """The text of a block in the taught form, behind its open tag. `room`: for so many more characters.
+    """The text of a block in the taught form, behind its open tag.
 
     More characters of a string may be added to `told`, as long as there is room; then comes `join_told`.
     """
 
-    room: int
     pieces: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     header: str = ""  # what the call holds, and what follows it
     begun: str = ""  # the beginning of an escape that follows there
 
     def join_told(self, call: LiveCall) -> None:
-        """Add what was `told` to the call, in one piece: many short strings take many times the memory."""
-        if self.told:
-            text = "".join(self.told)
-            self.told.clear()
-            self.pieces.append(text)
-            self.room -= len(text)
-            call.arguments.append(text)
+        """Add what was `told` to the text, in one piece: many short strings take many times the memory."""
+        text = "".join(self.told)
+        self.told.clear()
+        self.pieces.append(text)
+        call.size += len(text)
+        call.told_to += len(text)
 
 
 @dataclass(slots=True)
@@ -147,17 +115,15 @@ class Block:
 
     def __init__(self, prose: Prose, max_chars: int, *, tells: bool = True) -> None:
         self._prose = prose
-        self._max_chars = max_chars
+        self.max_chars = max_chars
         self.state = PROSE
         self._past = Past()
         self._held = ""  # what may be the beginning of a tag
         self._frame = Frame()
         # What follows: in the taught form, and in any other.
         self.call = LiveCall(0, tells=tells)
-        self.written = Written(max_chars)
+        self.written = Written()
         self._body = Body(max_chars)
-        # Read, but a second close tag may still belong to them: the calls, and their text.
-        self._read: tuple[tuple[Call, ...], str] = ((), "")
 
     def take_header(self) -> str:
         """What was read into `header` alone."""
@@ -170,8 +136,7 @@ class Block:
         found = OPEN_OBJECT.match(text)
         if found and (start := found.end()) <= MAX_OPENING_CHARS:
             self._begin(LIVE, text[:start])
-            # All else in it is empty again.
-            self.written.pieces, self.written.room = ["{"], self._max_chars - 1
+            self.written.pieces.append("{")
             return text[start + 1 :]
         match opening_of(text, first_on_line=self._prose.first_on_line):
             case None:
@@ -179,87 +144,63 @@ class Block:
                 return ""
             case NoCall() as block:
                 return self._end_without_call(block, text, events)
-            case NoOpening(end):
-                return self._end_opened(text, end, events)
-            case BlockOpening(start, openers, markup):
-                self._begin(BODY, text[:start], openers)
-                self._body = Body(self._max_chars, markup=markup)
+            case BlockOpening(start, markup):
+                self._begin(BODY, text[:start])
+                self._body = Body(self.max_chars, markup=markup)
                 return text[start:]
 
-    def _begin(self, state: int, head: str, openers: int = 1) -> None:
+    def _begin(self, state: int, head: str) -> None:
         self.state = state
-        self._frame = Frame(head, openers, self._prose.in_sentence)
+        self._frame = Frame(head, self._prose.in_sentence)
         self._past.unclosed = False
         self.call = LiveCall(self._past.index, tells=self.call.tells, in_sentence=self._frame.in_sentence)
 
-    def _end_opened(self, text: str, end: int, events: list[ParserEvent]) -> str:
-        """No block begins there: the tag up to `end` is text, or in place of the close tag of the call before."""
+    def _end_without_call(self, block: NoCall, text: str, events: list[ParserEvent]) -> str:
+        if block.reason:
+            self._begin(CLOSED, text[: block.end])
+            self._malformed(block.reason, text[: block.end], events)
+            self.state = CLOSED
+            return text[block.end :]
+        # The tag is text, or in place of the close tag of the call before.
         self.state = PROSE
         if not (self._past.unclosed and self._prose.blank):
             return self._prose.say_open_tag(text, events)
         self._past.unclosed = False
-        events.append(StrayCloser(self._prose.take_blank() + text[:end]))
-        return text[end:]
-
-    def _end_without_call(self, block: NoCall, text: str, events: list[ParserEvent]) -> str:
-        self._begin(CLOSED, text[: block.end])
-        self._malformed(block.reason, text[: block.end], events)
-        self.state = CLOSED
+        events.append(StrayCloser(self._prose.take_blank() + text[: block.end]))
         return text[block.end :]
 
     def read_live(self, text: str, events: list[ParserEvent]) -> str:
         # Cut where the limit is and not where the delta ends, so that how the text was cut does not show.
-        written, call = self.written, self.call
-        over = ""
-        written.room -= len(text)
-        if written.room < 0:
-            text, over, written.room = text[: written.room], text[written.room :], 0
-        written.pieces.append(text)
+        call, pieces, over = self.call, self.written.pieces, ""
+        if len(text) > (room := self.max_chars - call.size):
+            text, over = text[:room], text[room:]
+        pieces.append(text)
         rest = call.feed(text, events)
-        if rest is None:
-            if call.broken:
-                # Again from the start of the block, for the tolerant reader. What was told stays told: `continuing`
-                # refuses a reading that would be another call.
-                return self._collect() + over
-            return self._too_long("".join(written.pieces), over, events) if over else ""
-        self.state = WHOLE
-        if not (behind := rest + over):
+        if rest is not None:
+            pieces[-1] = text[: len(text) - len(rest)]
+            taught = self._frame.head.startswith(OPEN_TAG) and call.started
+            # What was told of arguments with two readings stays told; `read_block` refuses the block.
+            if taught and not ambiguity(arguments := self._told):
+                self._complete_live(taught, arguments, events)
+                return rest + over
+        elif not (over or call.broken):
             return ""
-        written.pieces[-1] = text[: len(text) - len(rest)]
-        return self.read_whole(behind, events)
+        return self._collect() + (rest or "") + over
 
-    def _collect(self) -> str:
-        """Go on with the block as a whole, from the start of its body. Returns what there is of it."""
-        self._body = Body(self._max_chars)
-        self.state = BODY
-        return "".join(self.written.pieces)
-
-    def read_whole(self, text: str, events: list[ParserEvent]) -> str:
-        if self._held:
-            text, self._held = self._held + text, ""
-        # The end of nearly every call, a few characters at a time: while the tag is only begun, nothing else is tried.
-        if len(text) < len(CLOSE_TAG) and CLOSE_TAG.startswith(text):
-            self._held = text
-            return ""
-        at = len(text) - len(text.lstrip(BLANKS))
-        if at <= MAX_TAIL_CHARS and self._frame.head.startswith(OPEN_TAG) and (call := self.call.started):
-            if text.startswith(CLOSE_TAG, at):
-                self._complete_live(call, text[: at + len(CLOSE_TAG)], events)
-                return text[at + len(CLOSE_TAG) :]
-            if CLOSE_TAG.startswith(text[at:]):
-                self._held = text
-                return ""
-        # A whole call, and something else behind it: the block goes on with a fence, a bracket, another object or a
-        # remark, it has tags in another spelling, or none in the end. What follows tells, for `MAX_TAIL_CHARS` at most.
-        return self._collect() + text
-
-    def _complete_live(self, call: CallStarted, tail: str, events: list[ParserEvent]) -> None:
-        """The call was told as it came, and its block ends with `tail`."""
-        raw = self._frame.head + "".join(self.written.pieces) + tail
-        before, arguments = self._prose.end_with_call(), "".join(self.call.arguments)
+    def _complete_live(self, call: CallStarted, arguments: str, events: list[ParserEvent]) -> None:
+        """The call was told as it came."""
+        raw, before = self._frame.head + "".join(self.written.pieces), self._prose.end_with_call()
         events.append(CallCompleted(call.index, call.name, arguments, call.id, raw, _VALID, (), call.extra, before))
         self._past.index = call.index + 1
         self._leave(CLOSED)
+
+    def _collect(self) -> str:
+        """Go on with the block as a whole, from the start of its body. Returns what there is of it."""
+        # What was told stays told: `_continuing` refuses a reading that would be another call.
+        self._body = Body(self.max_chars)
+        self.state = BODY
+        self.call.stop()
+        return "".join(self.written.pieces)
 
     def read_body(self, text: str, events: list[ParserEvent]) -> str:
         match self._body.feed(text):
@@ -275,7 +216,7 @@ class Block:
         body, tag, rest, closed = collected.text, collected.tag, collected.rest, collected.closed
         frame, past = self._frame, self._past
         found = read_block(body, closed=closed, tag=frame.head, in_sentence=frame.in_sentence)
-        reading = continuing(self.call, found)
+        reading = self._continuing(found)
         # Where a block broke, what follows may stand inside of one of its strings: a note's text, say. Well-formed
         # calls are read there, as a lost quote must not cost all calls behind it; to repair one would be a guess upon a
         # guess.
@@ -285,10 +226,7 @@ class Block:
             rules = frame.spelling(tag) if closed else (*frame.spelling(), Rule.UNCLOSED)
             remark = body[reading.end :]
             raw = frame.head + body[: reading.end] + ("" if remark else tag)
-            self._read = tuple(call.after(rules) for call in reading.calls), raw
-            # Two open tags explain a second close tag: then the block may go on to there.
-            if remark or not closed or frame.openers == 1:
-                self._complete(events)
+            self._complete([call.after(rules) for call in reading.calls], raw, events)
             if not closed:
                 return remark + tag + rest if remark else rest
             if remark:
@@ -315,7 +253,39 @@ class Block:
     def _is_guess(self, reading: Calls, body: str) -> bool:
         """Whether the block is anything else than well-formed calls between its tags."""
         more = body[reading.end :].strip(BLANKS)
-        return self._frame.openers > 1 or bool(more) or any(call.rules for call in reading.calls)
+        doubled = Rule.DOUBLED_OPENER in self._frame.spelling()
+        return doubled or bool(more) or any(call.rules for call in reading.calls)
+
+    @property
+    def _told(self) -> str:
+        """What was told of the arguments while they were written."""
+        return "".join(self.written.pieces)[self.call.begins : self.call.told_to]
+
+    def _continuing(self, reading: Calls | Malformed) -> Calls | Malformed:
+        """The reading, if it takes back nothing of what was told."""
+        if self.call.started is None or isinstance(reading, Malformed):
+            return reading
+        first = reading.calls[0]
+        if first.name == self.call.started.name and first.arguments.startswith(self._told):
+            return reading
+        return Malformed("the repaired call is not the one that was begun")
+
+    def _complete(self, calls: Sequence[Call], raw: str, events: list[ParserEvent]) -> None:
+        """Tell what is left to tell of the calls of a block, of which the first carries the text."""
+        before, told, started = self._prose.end_with_call(), len(self._told), self.call.started
+        for index, call in enumerate(calls, self.call.index):
+            if started is None:
+                events.append(CallStarted(index, call.name, call.id, call.extra))
+            if self.call.tells and told < len(call.arguments):
+                events.append(call.arguments[told:])
+            tier, rules = Tier.REPAIRED if call.rules else Tier.VALID, tuple(rule.value for rule in call.rules)
+            events.append(
+                CallCompleted(index, call.name, call.arguments, call.id, raw, tier, rules, call.extra, before)
+            )
+            raw, before, told, started = "", "", 0, None
+        self._past.index = self.call.index + len(calls)
+        self._past.unclosed = Rule.UNCLOSED in calls[-1].rules
+        self._leave()
 
     def read_closed(self, text: str, events: list[ParserEvent]) -> str:
         if self._held:
@@ -330,30 +300,14 @@ class Block:
                 return ""
             if close := CLOSE_BEHIND.match(tag):
                 end = len(text) - len(tag) + close.end()
-        self._close_again(text[:end], events)
-        return text[end:]
-
-    def _close_again(self, tail: str, events: list[ParserEvent]) -> None:
-        """`tail` is a second close tag, or nothing."""
+                events.append(StrayCloser(text[:end]))
         self.state = PROSE
-        calls, raw = self._read
-        if calls:
-            self._read = calls, raw + tail
-            self._complete(events)
-        elif tail:
-            events.append(StrayCloser(tail))
-
-    def _complete(self, events: list[ParserEvent]) -> None:
-        calls, raw = self._read
-        events += events_left(self.call, calls, raw, self._prose.end_with_call())
-        self._past.index = self.call.index + len(calls)
-        self._past.unclosed = Rule.UNCLOSED in calls[-1].rules
-        self._leave()
+        return text[end:]
 
     def _too_long(self, body: str, rest: str, events: list[ParserEvent]) -> str:
         # What is left begins in the middle of the block, perhaps in one of its strings.
         self._past.wary = True
-        self._malformed(f"more than {self._max_chars} characters", self._frame.head + body, events)
+        self._malformed(f"more than {self.max_chars} characters", self._frame.head + body, events)
         return rest
 
     def _malformed(self, reason: str, raw: str, events: list[ParserEvent], *, meant: bool = True) -> None:
@@ -363,13 +317,12 @@ class Block:
         if self.call.started is not None:
             index = self.call.index
             self._past.index = index + 1
-        self.call.in_string = False
         events.append(CallMalformed(reason, raw, index, meant, before))
         self._leave()
 
     def _leave(self, state: int = PROSE) -> None:
         self.state = state
-        self.written.pieces, self._read = [], ((), "")
+        self.written.pieces = []
 
     def end(self, events: list[ParserEvent]) -> str:
         """The answer ends here. Returns text that is still to be read, but not what ends it again."""
@@ -380,33 +333,32 @@ class Block:
             return self._end_held_opening(held, events)
         if self.state == LIVE:
             self.call.end(events)
-            if self.call.broken:
+            # Only its close tag is missing or cut in half: that is no reason to lose it.
+            if self.call.broken or self.call.held.lstrip(BLANKS).startswith("}"):
                 return self._collect()
             # Never completed, even if only brackets seem to be missing: more members may have been on their way.
             self._malformed("the call is cut off", self._frame.head + "".join(self.written.pieces), events)
-        elif self.state == WHOLE:
-            # Only its close tag is missing or cut in half: that is no reason to lose it.
-            return self._collect() + held
         elif self.state == CLOSED:
-            half = held if held.strip() else ""
-            self._close_again(half, events)
-            return held[len(half) :]
+            self.state = PROSE
+            if held.strip():
+                events.append(StrayCloser(held))
+                return ""
         elif self.state == BODY:
             return self._end_body(self._body.end(), events)
-        return ""
+        return held
 
     def _end_held_opening(self, text: str, events: list[ParserEvent]) -> str:
-        tag, first_on_line = OPEN.match(text), self._prose.first_on_line
-        end = tag.end() if tag else 0
+        first_on_line = self._prose.first_on_line
         # As if a line ended here: what may go on behind an empty block goes on no more.
         block = opening_of(f"{text}\n", first_on_line=first_on_line)
-        if isinstance(block, NoCall) and block.end <= len(text):
-            return self._end_without_call(block, text, events)
-        if text[end:].strip(BLANKS):
-            return self._end_opened(text, end, events)
-        if first_on_line and not (self._past.unclosed and self._prose.blank):
-            return self._end_without_call(NoCall(len(text), "nothing follows its tag"), text, events)
-        return self._end_opened(text, len(text), events)
+        if not (isinstance(block, NoCall) and block.end <= len(text)):
+            tag = OPEN.match(text)
+            end = tag.end() if tag else 0
+            block = NoCall(end, "")
+            if not text[end:].strip(BLANKS):
+                alone = first_on_line and not (self._past.unclosed and self._prose.blank)
+                block = NoCall(len(text), "nothing follows its tag" if alone else "")
+        return self._end_without_call(block, text, events)
 
     def read_nothing(self, text: str, events: list[ParserEvent]) -> str:
         return ""
@@ -417,7 +369,6 @@ READERS: tuple[Callable[[Block, str, list[ParserEvent]], str], ...] = (
     Block.read_nothing,
     Block.read_opened,
     Block.read_live,
-    Block.read_whole,
     Block.read_body,
     Block.read_closed,
     Block.read_nothing,

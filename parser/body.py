@@ -53,30 +53,25 @@ _GOES_ON = ("{", "[", ",", ";", "`", '"')
 
 
 class BlockOpening(NamedTuple):
-    """A block begins that is no well-formed call. Its body starts at `end`, after `openers` open tags.
+    """A block begins that is no well-formed call. Its body starts at `end`, after one open tag or two.
 
     `markup` says that it is made of elements, in which quotes mean nothing.
     """
 
     end: int
-    openers: int
     markup: bool
 
 
 class NoCall(NamedTuple):
-    """A block that holds no call, with its close tag: it ends at `end`."""
+    """A block that holds no call for this `reason`, with its close tag: it ends at `end`. Without one it is a tag alone
+    that is text.
+    """
 
     end: int
-    reason: str
+    reason: str = ""
 
 
-class NoOpening(NamedTuple):
-    """The tag, which ends at `end`, is text."""
-
-    end: int
-
-
-def opening_of(text: str, *, first_on_line: bool) -> BlockOpening | NoCall | NoOpening | None:
+def opening_of(text: str, *, first_on_line: bool) -> BlockOpening | NoCall | None:
     """What the open tag at the start of `text` is, if not an `OPEN_OBJECT`; None if that is not decided yet.
 
     `first_on_line`: nothing but blanks stands before it on its line.
@@ -85,19 +80,17 @@ def opening_of(text: str, *, first_on_line: bool) -> BlockOpening | NoCall | NoO
     if first is None:
         raise ValueError("the text does not start with an open tag")
     body = after_space(text, first.end())
-    openers = 1
     if second := OPEN.match(text, body):
         body = after_space(text, second.end())
-        openers = 2
     at = _after(_SPACE, text, body)
     # What is not there yet where the limit is does not count, or it would show how the text was cut.
     head = text[:MAX_OPENING_CHARS]
     start = _after(_FENCE, text, _after(KEY_IN_FRONT, head, at))
     if start > MAX_OPENING_CHARS:
-        return NoOpening(first.end())
+        return NoCall(first.end())
     char = text[start : start + 1]
     if char in ("{", "[") or text.startswith('"{', start):
-        return BlockOpening(body, openers, markup=False)
+        return BlockOpening(body, markup=False)
     if (
         start == len(text)
         or text[start:] in ('"', "\\")
@@ -107,26 +100,26 @@ def opening_of(text: str, *, first_on_line: bool) -> BlockOpening | NoCall | NoO
         return None
     match begins_foreign(head, start):
         case True:
-            return BlockOpening(body, openers, markup=is_markup(text, start))
+            return BlockOpening(body, markup=is_markup(text, start))
         case found if len(text) < MAX_OPENING_CHARS and (found is None or KEY_IN_FRONT_BEGUN.match(head, at)):
             return None
         case _:
             return _without_call(text, first.end(), body, first_on_line=first_on_line)
 
 
-def _without_call(text: str, tag_end: int, body: int, *, first_on_line: bool) -> NoCall | NoOpening | None:
+def _without_call(text: str, tag_end: int, body: int, *, first_on_line: bool) -> NoCall | None:
     """What an open tag is that ends at `tag_end`, where no call begins at `body`: a block all the same, or text."""
     # Whoever mentions a tag in a sentence goes on in its line, and seldom closes it.
     in_line = not first_on_line and "\n" not in text[tag_end:body]
     tag = _TAG.search(text, body, MAX_WORDS_CHARS)
     may_come = len(text) < MAX_WORDS_CHARS
     if tag is None:
-        return None if may_come and (not in_line or CLOSE_BEGUN.match(text, body)) else NoOpening(tag_end)
+        return None if may_come and (not in_line or CLOSE_BEGUN.match(text, body)) else NoCall(tag_end)
     if not tag["close"] or text.count("`", body, tag.start()) % 2 or (in_line and tag.start() > body):
-        return NoOpening(tag_end)
+        return NoCall(tag_end)
     behind = text[tag.end() : MAX_WORDS_CHARS].lstrip(" \t")[:1]
     if in_line and behind not in ("\r", "\n", "<"):
-        return None if may_come and not behind else NoOpening(tag_end)
+        return None if may_come and not behind else NoCall(tag_end)
     return NoCall(
         tag.end(), "no JSON stands between its tags" if tag.start() > body else "nothing stands between its tags"
     )

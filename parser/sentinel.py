@@ -96,14 +96,12 @@ def _reading(prose: Prose, block: Block) -> Generator[list[ParserEvent], str, No
                 text = yield [text]
         elif block.call.in_string and '"' not in text:
             text = yield from _telling(block, text)
-        elif (quotes := block.call.quotes) and block.state == LIVE:
-            # The beginning of a member says nothing before it is whole, and most of a short call is such beginnings.
-            # What cannot wait is asked for as by `live_call`, but without a pattern, in a third of the time.
-            held = block.call.held
+        elif (part := block.call.part) and block.state == LIVE:
+            # The beginning of a part says nothing before it is whole, and most of a short call is such beginnings.
+            # What cannot wait is asked for as by `live_call`, but here that takes no call.
+            held, char, least, urgent = block.call.held, part.char, part.least, part.urgent
             header = held + text
-            while (
-                len(header) < SHORT and header.count('"') < quotes and not ("{" in text or "}" in text or "<" in text)
-            ):
+            while len(header) < SHORT and header.count(char) < least and urgent.isdisjoint(text):
                 block.written.header = header
                 text = yield []
                 header += text
@@ -129,26 +127,25 @@ def _after_call(prose: Prose, text: str) -> Generator[list[ParserEvent], str, st
     return text
 
 
-@lru_cache(maxsize=1024)
-def _end_of_short_run(text: str) -> int:
+def _end_of_run(text: str) -> int:
+    """Where the first character of a string's text stands that is none of it, or not yet."""
     run = STRING_RUN.match(text)
     return run.end() if run else 0
 
 
-def _end_of_run(text: str) -> int:
-    """Where the first character of a string's text stands that is none of it, or not yet."""
-    # Deltas are tokens, and few tokens have an escape in them: to know them takes a third of the pattern's time.
-    return _end_of_short_run(text) if len(text) < SHORT else _end_of_short_run.__wrapped__(text)
+# Deltas are tokens, and few tokens have an escape in them: to know them takes a third of the pattern's time.
+_end_of_short_run = lru_cache(maxsize=1024)(_end_of_run)
 
 
 def _telling(block: Block, text: str) -> Generator[list[ParserEvent], str, str]:
     """Tell a string of the arguments. Returns the text that brings more than characters and escapes of it."""
     written, tells = block.written, block.call.tells
-    told, room = written.told.append, written.room
+    told, room = written.told.append, block.max_chars - block.call.size
     for _ in repeat(None, _MOST_TOLD):
         if not text or len(text) > room:
             break
-        if ("\\" in text or '"' in text or not text.isprintable()) and (end := _end_of_run(text)) < len(text):
+        special = "\\" in text or '"' in text or not text.isprintable()
+        if special and (end := (_end_of_short_run if len(text) < SHORT else _end_of_run)(text)) < len(text):
             if not ESCAPE_BEGUN.match(text, end):
                 break
             written.begun = text[end:]

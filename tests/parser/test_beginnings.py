@@ -11,11 +11,11 @@ from parser.beginnings import beginnings
 from parser.body import _FENCE
 from parser.foreign import _opening
 from parser.grammar import CLOSE, CLOSE_BEHIND, OPEN
-from parser.live_call import _PARTS
+from parser.live_call import PARTS
 from parser.openers import HELD_ANSWERS, MEMBER
 
 USED = {"open": OPEN, "close": CLOSE, "escaped close": CLOSE_BEHIND, "member": MEMBER, "fence": _FENCE,
-        **{f"part {at} of a call": whole for at, (whole, _) in enumerate(_PARTS)},
+        **{f"part {at} of a call": part.whole for at, part in enumerate(PARTS)},
         **{f"opener {at}": re.compile(opener.pattern) for at, opener in enumerate(HELD_ANSWERS)},
         "other notations": _opening()}  # fmt: skip
 

@@ -1,64 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from parser import CallCompleted, CallMalformed, CallStarted, ParserEvent, Tier
-from parser.block import ENDED, LIVE, OPENED, PROSE, READERS, Block, continuing, events_left
-from parser.call_shape import Call
-from parser.live_call import LiveCall
+from parser.block import ENDED, LIVE, OPENED, PROSE, READERS, Block
 from parser.prose import Prose
-from parser.read_block import Calls, Malformed
-from parser.rules import Rule
-
-
-def call_begun(text: str) -> LiveCall:
-    """A call of which so much was told while it was written."""
-    live = LiveCall(3)
-    events: list[ParserEvent] = []
-    live.feed(text, events)
-    return live
-
-
-NAMED = call_begun('"name": "r", "arguments": {"p": "a')
-
-
-@pytest.mark.parametrize(
-    "call", [Call("r", '{"p": "ab"}', None, ()), Call("r", '{"p": "a', None, ()), Call("r", '{"p": "a"}', "c", ())]
-)
-def test_a_reading_that_goes_on_from_what_was_told_stands(call: Call) -> None:
-    reading = Calls((call,), 9)
-    assert continuing(NAMED, reading) is reading
-
-
-@pytest.mark.parametrize("call", [Call("w", '{"p": "ab"}', None, ()), Call("r", '{"p":"ab"}', None, ())])
-def test_a_reading_that_takes_something_back_is_none(call: Call) -> None:
-    assert isinstance(continuing(NAMED, Calls((call,), 9)), Malformed)
-    assert isinstance(continuing(call_begun(""), Calls((call,), 9)), Calls)
-
-
-def test_a_reason_stays_that_reason() -> None:
-    assert continuing(NAMED, Malformed("no")) == Malformed("no")
-
-
-def test_only_the_rest_of_a_call_is_told() -> None:
-    call = Call("r", '{"p": "ab"}', "c1", (("x", "1"),), (Rule.UNCLOSED,))
-    assert events_left(NAMED, [call], "raw", " ") == [
-        'b"}',
-        CallCompleted(3, "r", '{"p": "ab"}', "c1", "raw", Tier.REPAIRED, ("unclosed",), (("x", "1"),), " "),
-    ]
-
-
-def test_of_several_calls_the_first_carries_the_text_and_each_is_told_whole() -> None:
-    calls = [Call("r", "{}", "c1", (("x", "1"),)), Call("w", '{"q": 1}', None, (), (Rule.SEVERAL_OBJECTS,))]
-    assert events_left(call_begun(""), calls, "raw", "\n") == [
-        CallStarted(3, "r", "c1", (("x", "1"),)),
-        "{}",
-        CallCompleted(3, "r", "{}", "c1", "raw", Tier.VALID, (), (("x", "1"),), "\n"),
-        CallStarted(4, "w", None),
-        '{"q": 1}',
-        CallCompleted(4, "w", '{"q": 1}', None, "", Tier.REPAIRED, ("several-objects",)),
-    ]
-
+from tests.parser.reading import merged
 
 BEGUN = '<tool_call>{"name": "r", "arguments": {"p": "a'
 
@@ -102,7 +51,7 @@ def test_what_was_told_counts_for_the_length() -> None:
     block = begun(inside + 3)
     block.written.told.append("cd")
     block.written.join_told(block.call)
-    assert block.written.room == 1
+    assert block.call.size == inside + 2
     events, rest = read(block, "efg")
     assert events[-1] == CallMalformed(f"more than {inside + 3} characters", f"{BEGUN}bcde", 0)
     assert (rest, block.call.in_string) == ("fg", False)
@@ -116,6 +65,34 @@ def test_half_an_escape_at_the_end_is_not_lost(more: str) -> None:
     events: list[ParserEvent] = []
     assert block.end(events) == ""
     assert events == [CallMalformed("the call is cut off", f"{BEGUN}bc{more}", 0)]
+
+
+@pytest.mark.parametrize(
+    ("rest", "left"),
+    [
+        (
+            'b",}}</tool_call>',
+            ['b"}', CallCompleted(0, "r", '{"p": "ab"}', None, "", Tier.REPAIRED, ("trailing-comma",))],
+        ),
+        ('b"}, "id": "c"}</tool_call>', ['b"}', CallCompleted(0, "r", '{"p": "ab"}', "c", "")]),
+    ],
+)
+def test_of_a_repaired_call_only_the_rest_is_told(rest: str, left: list[ParserEvent]) -> None:
+    block = Block(Prose(()), 1000)
+    block.state = OPENED
+    read(block, BEGUN)
+    events, _ = read(block, rest)
+    assert isinstance(completed := events.pop(), CallCompleted)
+    assert merged([*events, replace(completed, raw="")]) == left
+    assert completed.raw == BEGUN + rest
+
+
+def test_a_repair_that_takes_something_back_is_none() -> None:
+    block = Block(Prose(()), 1000)
+    block.state = OPENED
+    read(block, '<tool_call>{"name": "r", "arguments": {"p": 1}')
+    events, _ = read(block, ', "name": "w"}</tool_call>')
+    assert [type(event) for event in events] == [CallMalformed]
 
 
 def test_calls_are_counted_over_blocks() -> None:

@@ -12,7 +12,6 @@ from parser.body import (
     Body,
     Collected,
     NoCall,
-    NoOpening,
     TooLong,
     opening_of,
 )
@@ -39,26 +38,18 @@ def test_a_tag_that_names_the_call_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "body", "openers"),
-    [
-        ("[", "[", 1),
-        (' "{', '"{', 1),
-        (f"\n{TAG}\n{{", "{", 2),
-        ("```json\n{", "```json\n{", 1),
-        (f"{TAG} ~~~\n[", "~~~\n[", 2),
-    ],
+    ("text", "body"),
+    [("[", "["), (' "{', '"{'), (f"\n{TAG}\n{{", "{"), ("```json\n{", "```json\n{"), (f"{TAG} ~~~\n[", "~~~\n[")],
 )
-def test_other_json_may_be_a_call_too(text: str, body: str, openers: int) -> None:
-    assert opening_of(TAG + text, first_on_line=False) == BlockOpening(
-        len(TAG + text) - len(body), openers, markup=False
-    )
+def test_other_json_may_be_a_call_too(text: str, body: str) -> None:
+    assert opening_of(TAG + text, first_on_line=False) == BlockOpening(len(TAG + text) - len(body), markup=False)
 
 
 @pytest.mark.parametrize(
     "text", [" tag is", "1 ", "0123456 {", '"a', "``x", f"{TAG}</tool_call> x", "</tool_call>.", ")", "a</tool_call>"]
 )
 def test_a_tag_without_json_is_text(text: str) -> None:
-    assert opening_of(TAG + text, first_on_line=False) == NoOpening(len(TAG))
+    assert opening_of(TAG + text, first_on_line=False) == NoCall(len(TAG))
 
 
 @pytest.mark.parametrize(
@@ -83,13 +74,13 @@ def test_a_block_without_a_call_is_no_mention_of_its_tags(text: str, behind: str
     "text", [" and `</tool_call>` stand round a call", f" x {TAG}{{", " x" * MAX_WORDS_CHARS + "</tool_call>"]
 )
 def test_tags_at_the_beginning_of_a_line_may_be_a_mention(text: str) -> None:
-    assert opening_of(TAG + text, first_on_line=True) == NoOpening(len(TAG))
+    assert opening_of(TAG + text, first_on_line=True) == NoCall(len(TAG))
     assert opening_of(f"{TAG} and so on", first_on_line=True) is None
 
 
 @pytest.mark.parametrize("text", [" " * MAX_OPENING_CHARS, "```" + " " * MAX_OPENING_CHARS, " " * 300 + "{"])
 def test_it_is_decided_within_a_limit(text: str) -> None:
-    assert opening_of(TAG + text, first_on_line=False) == NoOpening(len(TAG))
+    assert opening_of(TAG + text, first_on_line=False) == NoCall(len(TAG))
 
 
 def test_it_is_asked_where_a_tag_stands() -> None:

@@ -6,15 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parser import CallStarted, ParserEvent
+from parser import CLOSE_TAG, CallStarted, ParserEvent
+from parser.body import MAX_TAIL_CHARS
 from parser.json_scan import MAX_HELD
 from parser.live_call import LiveCall
 from tests.parser.reading import cut, merged
 
 
 def follow(text: str, size: int) -> tuple[list[ParserEvent], LiveCall, str | None]:
-    """What is reported of a call, given all of it behind its first brace, and what stands behind it if it is whole."""
+    """What is reported of a call, given its text behind its first brace, and what stands behind its close tag."""
     call, events = LiveCall(0), list[ParserEvent]()
+    text = text if CLOSE_TAG in text else text + CLOSE_TAG
     rest = next((rest for piece in cut(text, size) if (rest := call.feed(piece, events)) is not None), None)
     return merged(events), call, rest
 
@@ -38,7 +40,7 @@ def test_the_name_is_told_then_the_arguments(text: str, size: int) -> None:
     call_id, extra = ("c", (("x", "1"), ("y", "null"))) if '"id"' in text else (None, ())
     assert events == [CallStarted(0, "r", call_id, extra), '{"p": 1}']
     assert rest == ""
-    assert "".join(call.arguments) == '{"p": 1}'
+    assert f"{{{text}"[call.begins : call.told_to] == '{"p": 1}'
 
 
 @pytest.mark.parametrize("key", ["k", "a b", "", "\\u0061"])
@@ -50,9 +52,8 @@ def test_a_key_in_front_is_told_with_the_name(size: int, key: str) -> None:
 
 
 @SIZES
-def test_what_follows_the_object_is_left(size: int) -> None:
-    text = '"name": "r", "arguments": {}}'
-    _, _, rest = follow(f"{text} and more", size)
+def test_what_follows_the_close_tag_is_left(size: int) -> None:
+    _, _, rest = follow('"name": "r", "arguments": {}} </tool_call> and more', size)
     assert rest is not None
     assert " and more".startswith(rest)
 
@@ -92,6 +93,8 @@ def test_other_members_are_kept_as_they_were_written(size: int) -> None:
         '"name": "r" "arguments": {}}',
         ', "name": "r", "arguments": {}}',
         '"name": "r", "arguments": {},}',
+        '"name": "r", "arguments": {}},',
+        '"name": "r", "arguments": {}}' + " " * (MAX_TAIL_CHARS + 1),
         "'name': 'r', 'arguments': {}}",
         'name: "r", "arguments": {}}',
         '"name": "r\n", "arguments": {}}',
