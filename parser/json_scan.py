@@ -20,12 +20,12 @@ MAX_HELD = 4096
 # The white space of JSON (RFC 8259, section 2).
 BLANKS = " \t\r\n"
 SPACE = re.compile(f"[{BLANKS}]*")
-_ESCAPE = r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
+ESCAPE = r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
 # Every character of a string that stands for itself, and every whole escape. Possessive, as there is nothing to go back
 # for and a string may be as long as an answer.
-STRING_RUN = re.compile(rf'[^"\\\x00-\x1f]*+(?:{_ESCAPE}[^"\\\x00-\x1f]*+)*+')
+STRING_RUN = re.compile(rf'[^"\\\x00-\x1f]*+(?:{ESCAPE}[^"\\\x00-\x1f]*+)*+')
 # All that is held back within a string: half an escape may yet be a fault, and nothing of a fault is released.
-ESCAPE_BEGUN = re.compile(beginnings(_ESCAPE))
+ESCAPE_BEGUN = re.compile(beginnings(ESCAPE))
 SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
 _HELD_SPACE = f"[{BLANKS}]{{0,{MAX_HELD - 1}}}"
 # Wider than a scalar, so that `01` or `truex` is one word that is wrong, and not a right one with something behind it

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .grammar import CLOSE, OPEN
-from .json_scan import MAX_DEPTH, SCALAR, SPACE, STRING_RUN, after_space
+from .json_scan import ESCAPE, MAX_DEPTH, SCALAR, SPACE, STRING_RUN, after_space
 from .rules import Rule
 
 # Space that JSON does not know: no-break, typographic and ideographic spaces, line separators, zero width marks.
@@ -33,13 +33,16 @@ _QUOTES = f"\"'{_CURLY}"
 _OTHER_STRINGS = [
     (re.compile(rf"{opener}((?:{inside})*+){closer}"), rule)
     for opener, inside, closer, rule in (
-        ('"""', r'(?!""")[\s\S]', '"""', Rule.TRIPLE_QUOTES),
-        ("'''", r"(?!''')[\s\S]", "'''", Rule.TRIPLE_QUOTES),
+        ('"""', r'\\[\s\S]|(?!""")[^\\]', '"""', Rule.TRIPLE_QUOTES),
+        ("'''", r"\\[\s\S]|(?!''')[^\\]", "'''", Rule.TRIPLE_QUOTES),
         ("'(?!'')", r"\\[\s\S]|[^'\\]", "'", Rule.SINGLE_QUOTES),
         ("[\u201c\u201d\u201e]", r"\\[\s\S]|[^\u201c\u201d\\]", "[\u201c\u201d]", Rule.CURLY_QUOTES),
         ("[\u2018\u2019]", r"\\[\s\S]|[^\u2018\u2019\\]", "[\u2018\u2019]", Rule.CURLY_QUOTES),
     )
 ]
+_QUOTE = re.compile(r'(?:[^"\\]++|\\[\s\S])*+"')
+# In a string, escapes and what JSON does not have there.
+_FAULT = re.compile(rf'{ESCAPE}|(?P<backslash>\\)(?=(?P<escaped>[\s\S]?))|(?P<quote>")|(?P<control>[\x00-\x1f])')
 _DOUBLE_QUOTED = {'"': '\\"', "\\'": "'"}
 _BLANK = re.compile(WS)
 
@@ -70,8 +73,6 @@ _LITERALS = {
 _COMMENT = re.compile(r"(?://|#)[^\n]*|/\*.*?\*/", re.DOTALL)
 _NO_COMMENT = re.compile(r'["{}\[\]]|,[ \t\r]*(?:\*/)?\Z')
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$-]*")
-# The languages that have strings in single quotes write characters so that one does not see, as `\xa0`.
-_LATIN_1 = re.compile(r"\\x([0-9a-fA-F]{2})")
 # In prose and code a quotation opens behind one of these, close to what it quotes, and closes before one of those.
 _QUOTATION = re.compile(r"""(?:(?<=[\s(\[{<=>;/'-])|(?<=\A))"(?=\S)[^"]*(?<=\S)"(?=[\s)\]}>.,;:!?/'-]|\Z)""")
 # Quotes beside these may be the ends of strings after all.
@@ -79,8 +80,10 @@ _STRUCTURE = re.compile(r'"[ \t\r\n]*[:{\[]|[,{\[:][ \t\r\n]*"')
 # What makes a string look like a Windows path: a drive, or names alone, of which the last has an ending if there are
 # blanks. And an escape of JSON that would be a folder's first letter in it.
 _DRIVE = re.compile(r"[A-Za-z]:\\")
-_NAMES = re.compile(r'(?=[^ ]+\Z|.*\.\w{1,5}"\Z)"[\w .-]*(?:\\{1,2}\.?[^\W_][\w .-]*)+"')
+_NAMES = re.compile(r"(?=[^ ]+\Z|.*\.\w{1,5}\Z)[\w .-]*(?:\\{1,2}\.?[^\W_][\w .-]*)+")
 _ESCAPE = r"(?<!\\)(?:\\\\)*\\"
+# The languages that have strings in single quotes write characters so that one does not see, as `\xa0`.
+_LATIN_1 = re.compile(rf"({_ESCAPE})x([0-9a-fA-F]{{2}})")
 _ESCAPED_LETTER = re.compile(f"{_ESCAPE}[bfnrtu]")
 # A backspace or a form feed is hardly meant: they are the `\b` of a pattern, or begin `\beta` and `\frac`. A line end
 # or a tab may be meant before any word, so of the commands of TeX that begin like one those count that leave none.
@@ -320,82 +323,54 @@ class _Writer:
         return True
 
     def _string(self, ends: re.Pattern[str]) -> None:
-        start = self.pos
-        self.pos += 1
-        self.out.append('"')
-        inner_quotes = False
-        bad_escapes: list[int] = []  # where in `out` their backslashes are
-        while True:
-            self.out.append(self._take(STRING_RUN))
-            char = self._peek()
-            if not char:
-                raise UnreadableError("a string does not end")
-            if char == '"':
-                # A quote ends the string if what follows may follow a string. In well-formed text the first one always
-                # does.
-                if self._may_end(self.pos + 1, ends):
-                    break
-                # `live_call` has told keys as soon as their quote came, so no key may turn out to be longer.
-                if ends is ENDS_KEY:
-                    raise UnreadableError("a key without a colon")
-                inner_quotes = True
-                self.out.append('\\"')
-            elif char == "\\" and Rule.SINGLE_QUOTES in self.rules and (code := _LATIN_1.match(self.text, self.pos)):
-                self.out.append(f"\\u00{code[1]}")
-                self.pos = code.end() - 1
-            elif char == "\\" and ends is ENDS_KEY:
-                # As Markdown writes the `_` of a name. Before a letter it may be anything.
-                if self.text[self.pos + 1 : self.pos + 2].isalnum():
-                    raise UnreadableError("an escape in a key that is none")
-                self._use(Rule.INVALID_ESCAPES)
-            elif char == "\\":
-                # JSON knows no such escape, so the backslash is one that its author saw: `\d` of a pattern, `\$` of a
-                # shell.
-                bad_escapes.append(len(self.out))
-                self.out.append("\\\\")
-            else:
-                self._use(Rule.CONTROL_CHARACTERS)
-                self.out.append(json.dumps(char)[1:-1])
-            self.pos += 1
-        self.pos += 1
-        self.out.append('"')
-        if inner_quotes:
-            self._check_inner_quotes(start)
-        if bad_escapes:
-            self._check_escapes(start, bad_escapes)
+        start, end = self.pos + 1, self._string_end(ends)
+        inside, self.pos = self.text[start:end], end + 1
+        if STRING_RUN.fullmatch(inside) is None:
+            inside = self._mended(inside, is_key=ends is ENDS_KEY)
+        self.out.append(f'"{inside}"')
 
-    def _may_end(self, pos: int, ends: re.Pattern[str]) -> bool:
-        if ends.match(self.text, pos):
-            return True
-        # Else such a line end behind a quote rather stands in the string.
-        ahead = self.text[pos : pos + _AHEAD] if self.escaped_space else ""
-        return bool(ahead and ends.match(ESCAPED_SPACE.sub(" ", ahead)))
+    def _string_end(self, ends: re.Pattern[str]) -> int:
+        """Where the quote stands that ends it: the first that what follows may follow. Of well-formed text it does."""
+        pos = self.pos + 1
+        while quote := _QUOTE.match(self.text, pos):
+            pos = quote.end()
+            # Else a line end that is written as in a string rather stands in this one.
+            ahead = self.text[pos : pos + _AHEAD] if self.escaped_space else ""
+            if ends.match(self.text, pos) or (ahead and ends.match(ESCAPED_SPACE.sub(" ", ahead))):
+                return pos - 1
+            # `live_call` has told keys as soon as their quote came, so no key may turn out to be longer.
+            if ends is ENDS_KEY:
+                raise UnreadableError("a key without a colon")
+        raise UnreadableError("a string does not end")
 
-    def _check_inner_quotes(self, start: int) -> None:
-        """Quotes that quote something may stay; any other may be the end of one string or the start of the next."""
-        inside = self.text[start + 1 : self.pos - 1]
-        # Of the same length, without what is escaped: an escaped quote is none, an escaped line break is a blank.
-        plain = re.sub(r"\\.", lambda escape: "  " if escape[0][1] in "nrt" else "__", inside, flags=re.DOTALL)
-        unpaired = '"' in _QUOTATION.sub("", plain)
-        # A tag between quotes: the string may have ended before it, and with it the block.
-        if unpaired or _STRUCTURE.search(inside) or OPEN.search(inside) or CLOSE.search(inside):
-            raise UnreadableError("a quote inside a string is not escaped")
-        self._use(Rule.INNER_QUOTES)
-
-    def _check_escapes(self, start: int, backslashes: Sequence[int]) -> None:
-        """Doubling the backslash of `C:\\dir\\new` would keep the line break in it: that is a guess."""
-        written = self.text[start : self.pos]
+    def _mended(self, inside: str, *, is_key: bool) -> str:
+        """What stands between the quotes of a string, as JSON has it."""
+        if Rule.SINGLE_QUOTES in self.rules:
+            inside = _LATIN_1.sub(r"\1u00\2", inside)
+        faults = [fault for fault in _FAULT.finditer(inside) if fault.lastgroup]
+        # JSON knows no such escape, so the backslash is one that its author saw: `\d` of a pattern, `\$` of a shell.
+        backslash, escaped = "\\\\", [fault["escaped"] for fault in faults if fault["backslash"]]
+        if any(fault["control"] for fault in faults):
+            self._use(Rule.CONTROL_CHARACTERS)
+        if any(fault["quote"] for fault in faults):
+            _check_inner_quotes(inside)
+            self._use(Rule.INNER_QUOTES)
         # Of all that JSON does not know, other languages know this one.
-        if all(self.out[at + 1].startswith("'") for at in backslashes) and _is_escaped_for_json(written[1:-1]):
+        if set(escaped) == {"'"} and not is_key and _is_escaped_for_json(inside):
             self._use(Rule.ESCAPED_APOSTROPHE)
-            for at in backslashes:
-                self.out[at] = ""
-            return
-        if (_DRIVE.search(written) or _NAMES.fullmatch(written)) and _ESCAPED_LETTER.search(written):
-            raise UnreadableError("backslashes in a path are not escaped")
-        if _COMMAND.search(written) or _SIDE_BY_SIDE.search(written):
-            raise UnreadableError("some backslashes are escaped and others are not")
-        self._use(Rule.INVALID_ESCAPES)
+            backslash = ""
+        elif escaped:
+            if is_key:
+                # As Markdown writes the `_` of a name. Before a letter it may be anything.
+                if any(map(str.isalnum, escaped)):
+                    raise UnreadableError("an escape in a key that is none")
+                backslash = ""
+            else:
+                _check_escapes(inside)
+            self._use(Rule.INVALID_ESCAPES)
+        return _FAULT.sub(
+            lambda at: backslash if at["backslash"] else json.dumps(at[0])[1:-1] if at.lastgroup else at[0], inside
+        )
 
     def _other_quotes(self, ends: re.Pattern[str]) -> None:
         """A string in any but plain double quotes. It ends with the first that closes it, where a string may end."""
@@ -410,13 +385,26 @@ class _Writer:
         if OPEN.search(found[1]) or CLOSE.search(found[1]):
             raise UnreadableError("a tag in a string in other quotes")
         inner = re.sub(r'\\.|"', lambda each: _DOUBLE_QUOTED.get(each[0], each[0]), found[1], flags=re.DOTALL)
-        # Read again as what it now is, so that control characters and escapes in it are judged as everywhere.
-        strict = _Writer(f'"{inner}"', 0, closed=self.closed)
-        strict.rules |= self.rules
-        strict.value(ENDS_ANYWHERE)
-        self.rules |= strict.rules
-        self.out += strict.out
+        self.out.append(f'"{self._mended(inner, is_key=False)}"')
         self.pos = found.end()
+
+
+def _check_inner_quotes(inside: str) -> None:
+    """Quotes that quote something may stay; any other may be the end of one string or the start of the next."""
+    # Of the same length, without what is escaped: an escaped quote is none, an escaped line break is a blank.
+    plain = re.sub(r"\\.", lambda escape: "  " if escape[0][1] in "nrt" else "__", inside, flags=re.DOTALL)
+    unpaired = '"' in _QUOTATION.sub("", plain)
+    # A tag between quotes: the string may have ended before it, and with it the block.
+    if unpaired or _STRUCTURE.search(inside) or OPEN.search(inside) or CLOSE.search(inside):
+        raise UnreadableError("a quote inside a string is not escaped")
+
+
+def _check_escapes(inside: str) -> None:
+    """Doubling the backslash of `C:\\dir\\new` would keep the line break in it: that is a guess."""
+    if (_DRIVE.search(inside) or _NAMES.fullmatch(inside)) and _ESCAPED_LETTER.search(inside):
+        raise UnreadableError("backslashes in a path are not escaped")
+    if _COMMAND.search(inside) or _SIDE_BY_SIDE.search(inside):
+        raise UnreadableError("some backslashes are escaped and others are not")
 
 
 def _is_escaped_for_json(inside: str) -> bool:
