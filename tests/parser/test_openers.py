@@ -22,7 +22,6 @@ from parser import (
     ToolRegistry,
     write_call,
 )
-from parser.json_scan import MAX_HELD
 from tests.parser.reading import Answer, answer_of, arguments_told, completed, cut, merged, outside, read, received
 
 SCHEMA = '{"type":"object","properties":{"path":{"type":"string"},"line":{"type":"integer"}},"required":["path"]}'
@@ -187,12 +186,3 @@ def test_more_than_a_held_call_may_be_is_text() -> None:
 def test_held_arguments_are_the_models_own_characters(arguments: dict[str, str]) -> None:
     text = json.dumps(arguments)
     assert held_calls(held([f'{{"calls":[{{"name":"search","arguments":{text}}}]}}'])) == [("search", text, Tier.HELD)]
-
-
-@pytest.mark.parametrize(("blanks", "calls"), [(MAX_HELD - len('"name": '), [NOTE]), (MAX_HELD, [])])
-def test_what_stands_in_front_of_a_value_may_be_as_long_as_is_waited_for(
-    blanks: int, calls: list[tuple[str, str]]
-) -> None:
-    for size in (1, 7, 0):
-        assert answer_of(headed(cut(f"[tool_call] {{{' ' * blanks}{BODY[1:]}", size))).calls == calls
-        assert answer_of(headed(cut(f"[tool_call] {BODY[:-1]}{' ' * blanks}}}", size))).calls == calls

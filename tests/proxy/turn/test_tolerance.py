@@ -37,7 +37,7 @@ SMALL = keyless_model(profile=PROFILES["small"])
     ],
     ids=["a call is required", "a call of this tool is required", "the model is small"],
 )
-@pytest.mark.parametrize("answer", [BARE, f"```json\n{BARE}\n```", f"```\n<tool_call>{BARE}</tool_call>\n```"])
+@pytest.mark.parametrize("answer", [BARE, f"```json\n{BARE}\n```"])
 async def test_an_answer_that_is_nothing_but_a_call_is_that_call(
     answer: str, request_: TurnRequest, options: TurnOptions
 ) -> None:
