@@ -27,6 +27,7 @@ GOALS: Mapping[str, float] = {
     "proxy/cli/record": 0.85,
     "proxy/cli/replay": 0.85,
     "proxy/ingress": 0.85,
+    "proxy/replay": 0.85,
     "proxy/rpc": 0.85,
     "proxy/stores": 0.85,
 }

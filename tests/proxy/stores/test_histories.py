@@ -223,6 +223,16 @@ async def test_of_a_history_whose_items_are_forgotten_nothing_is_left_and_nothin
     assert keys.keys("history") == keys.keys("tail") == []
 
 
+async def test_the_last_response_takes_the_history_with_it() -> None:
+    keys = Counted()
+    store = KeyedStore(keys)
+    for name in "123":
+        await store.save(stored(name, loop(2)))
+    for name in "123":
+        assert await store.delete(f"resp_{name}", "me")
+    assert keys.keys("history") == keys.keys("tail") == []
+
+
 async def test_what_others_write_meanwhile_costs_a_copy_and_no_item(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = Counted()
     store = KeyedStore(keys)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxy.contracts import StoredResponse
+from proxy.contracts import Claim, StoredResponse
 from proxy.stores.key_value import Append, Put
 from proxy.stores.keyed import KeyedStore
 from proxy.stores.memory import MemoryKeyValue
@@ -60,6 +60,23 @@ async def test_a_response_is_read_once_for_all_the_items_that_stand_in_it(monkey
     found = await store.find_items([*(str(item["id"]) for item in items), "fc_2", "msg_2", "msg_3"], "me")
     assert found == {item["id"]: item for item in (*items, *RESPONSE.output)}
     assert loaded == [RESPONSE.id]
+
+
+async def test_a_conversation_that_is_released_while_it_is_looked_at_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = MemoryKeyValue()
+    store = KeyedStore(keys)
+    mine, yours = (Claim("conv_1", "me", token) for token in "ab")
+    assert await store.claim(mine, 60)
+    read = keys.read
+
+    async def read_late(key: str) -> bytes | None:
+        await store.release(mine)
+        return await read(key)
+
+    monkeypatch.setattr(keys, "read", read_late)
+    assert await store.claim(yours, 60)
+    assert not await store.renew_claim(mine, 60)
+    assert await store.renew_claim(yours, 60)
 
 
 async def test_a_conversation_goes_on_without_the_item_that_cannot_be_read() -> None:

@@ -7,6 +7,7 @@ import sys
 from contextlib import nullcontext
 
 import pytest
+from structlog.testing import capture_logs
 
 from proxy.errors import StoreError, UsageError
 from proxy.stores import make_store
@@ -59,7 +60,9 @@ async def test_a_conversation_whose_items_the_server_has_forgotten_is_not_there(
             assert await store.update_conversation("conv_1", "me", {"topic": "peas"})
             assert await store.items("conv_1", "me") == before
             redis.run(b"DEL", [b"tagcall:conversation:conv_1:list"])
-            assert await store.items("conv_1", "me") is None
+            with capture_logs() as logs:
+                assert await store.items("conv_1", "me") is None
+            assert [(log["event"], log["kind"]) for log in logs] == [("record_unreadable", "items")]
             await store.add_items("conv_1", "me", ITEMS)
             assert await store.items("conv_1", "me") is None
             assert await store.delete_conversation("conv_1", "me")
@@ -116,17 +119,34 @@ async def test_a_server_that_will_not_do_is_told_at_the_start(info: bytes, said:
                 pass
 
 
-async def test_a_server_that_wants_tls_is_told_at_the_start() -> None:
-    async def alert(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "answer", "said"),
+    [
+        # What OpenSSL answers to text.
+        (
+            "redis",
+            b"\x15\x03\x01\x00\x02\x02\x46\r\n",
+            "it does not speak Redis on this port: write rediss:// if it wants TLS, or another port.",
+        ),
+        (
+            "rediss",
+            b"HTTP/1.1 400 Bad Request\r\n",
+            "it does not speak TLS on this port: write redis:// for rediss://, or another port.",
+        ),
+    ],
+)
+async def test_a_port_where_something_else_listens_is_told_at_the_start(scheme: str, answer: bytes, said: str) -> None:
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
-        writer.write(b"\x15\x03\x01\x00\x02\x02\x46\r\n")  # what OpenSSL answers to text
+        writer.write(answer)
         writer.close()
 
-    async with await asyncio.start_server(alert, "127.0.0.1", 0) as server:
+    async with await asyncio.start_server(speak, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(UsageError, match="rediss://"):
-            async with make_store(f"redis://127.0.0.1:{port}"):
+        with pytest.raises(UsageError) as caught:
+            async with make_store(f"{scheme}://127.0.0.1:{port}"):
                 pass
+    assert str(caught.value) == f"The Redis server of --store cannot be used, because {said}"
 
 
 @pytest.mark.parametrize(
