@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 from structlog.testing import capture_logs
 
+from proxy.contracts import TextPiece
 from proxy.errors import BackendError
-from proxy.ingress.request_log import RequestLog, client_name
+from proxy.ingress.request_log import RequestLog
 from proxy.schema.coercion import Coercion
 from proxy.turn import Reason
+from tests.support.http_client import client
+from tests.support.memory_backend import Script
 
 
 @pytest.mark.parametrize(("whole", "outcome", "status"), [(True, "done", 200), (False, "client gone", None)])
@@ -41,20 +47,46 @@ def test_rules_and_reasons_are_named_in_words() -> None:
     assert repr(lines[0]["repaired"]) == "{'coerced_number': 1}"
 
 
-@pytest.mark.parametrize(
-    ("status", "failed", "outcome"),
-    [
-        (200, None, "done"),
-        (401, None, "refused"),
-        (500, None, "failed"),
-        (200, BackendError("x", status=503), "failed"),
-    ],
-)
-def test_what_was_refused_or_failed_is_not_done(status: int, failed: BackendError | None, outcome: str) -> None:
-    entry = RequestLog("req_1", "POST", "/responses", failed=failed)
+async def line_of(method: str, path: str, *answers: Script, headers: Mapping[str, str] = {}, **body: Any) -> Any:
+    """What a request to a server with these answers leaves in the log."""
     with capture_logs() as lines:
-        entry.write(status)
-    assert lines[0]["outcome"] == outcome
+        async with client(*answers, api_key=("k",)) as (session, url):
+            headers = {"Authorization": "Bearer k", **headers}
+            async with session.request(method, url + path, headers=headers, json=body or None) as response:
+                await response.read()
+    (line,) = (line for line in lines if line["event"] == "request")
+    return line
+
+
+BROKEN = [TextPiece("Hel"), BackendError("x", status=503)]
+DOWN = BackendError("Down.", status=503, code="overloaded")
+
+
+@pytest.mark.parametrize(
+    ("answers", "headers", "body", "told"),
+    [
+        (["Hello"], {}, {"input": "hi"}, (200, "done", None, None)),
+        ([], {}, {"input": 5}, (400, "refused", "invalid_type", 400)),
+        ([], {"Authorization": "Bearer x"}, {"input": "hi"}, (401, "refused", "invalid_api_key", 401)),
+        ([DOWN], {}, {"input": "hi"}, (503, "failed", "overloaded", 503)),
+        ([BROKEN], {}, {"input": "hi", "stream": True}, (200, "failed", "server_error", 503)),
+    ],
+    ids=["done", "not understood", "not let in", "failed at once", "failed in the middle"],
+)
+async def test_what_was_refused_or_failed_is_not_done(
+    answers: list[Script], headers: dict[str, str], body: dict[str, Any], told: tuple[int, str, str | None, int | None]
+) -> None:
+    line = await line_of("POST", "/responses", *answers, headers=headers, model="m", **body)
+    assert (line["status"], line["outcome"], line.get("error"), line.get("error_status")) == told
+
+
+async def test_a_line_says_what_was_asked_of_which_model_and_what_it_took() -> None:
+    line = await line_of("POST", "/responses", "Hello", model="m", input="hi", stream=True)
+    told = ("method", "path", "model", "stream", "input_tokens", "cached_tokens", "output_tokens")
+    assert [line[name] for name in told] == ["POST", "/responses", "m", True, 100, 40, 20]
+    assert line["response"].startswith("resp_")
+    assert 0 <= line["first_event_ms"] <= line["duration_ms"]
+    assert "origin" not in line
 
 
 @pytest.mark.parametrize(
@@ -64,8 +96,10 @@ def test_what_was_refused_or_failed_is_not_done(status: int, failed: BackendErro
         ("capacitor://localhost", "", "Obsidian"),
         ("", "OpenAI/Python 2.9.0", "OpenAI"),
         ("", "curl/8.1", "curl"),
-        ("", "", ""),
+        ("", "agent" * 9, "agent" * 8),
+        ("", "", None),
     ],
 )
-def test_a_client_is_named_in_a_word(origin: str, agent: str, name: str) -> None:
-    assert client_name(origin, agent) == name
+async def test_a_client_is_named_in_a_word(origin: str, agent: str, name: str | None) -> None:
+    line = await line_of("GET", "/models", headers={"Origin": origin, "User-Agent": agent})
+    assert line.get("client") == name
