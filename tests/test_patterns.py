@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,10 @@ from .support.cpu_time import any_round, cpu_seconds
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("parser", "prompts", "proxy")
-SOURCES = {
-    path: ast.parse(path.read_text("utf-8"))
-    for package in PACKAGES
-    for path in sorted((ROOT / package).rglob("*.py"))
-}  # fmt: skip
-"""The project's modules."""
+# Each folder of the project's modules. To read them all takes a second or two, so nobody does who only looks for tests.
+ROOMS = sorted({
+    path.parent.relative_to(ROOT).as_posix() for package in PACKAGES for path in (ROOT / package).rglob("*.py")
+})  # fmt: skip
 
 # Patterns that are only tried where a caller stands, or on text that is whole at both ends: never searched for.
 AT_A_PLACE = {
@@ -80,6 +79,14 @@ EXPLODED = 0.25
 Use = Callable[[re.Pattern[Any], Any], object]
 
 
+@cache
+def _sources() -> dict[Path, ast.Module]:
+    """The project's modules."""
+    return {
+        path: ast.parse(path.read_text("utf-8")) for room in ROOMS for path in sorted((ROOT / room).glob("*.py"))
+    }  # fmt: skip
+
+
 def _searched(pattern: re.Pattern[Any], text: Any) -> object:
     return sum(1 for _ in pattern.finditer(text))
 
@@ -92,10 +99,11 @@ def _whole(pattern: re.Pattern[Any], text: Any) -> object:
     return pattern.fullmatch(text)
 
 
-def _methods(tree: ast.AST) -> Mapping[str, set[str]]:
+@cache
+def _methods(path: Path) -> Mapping[str, set[str]]:
     """Of each name in a file, on its own or behind a dot or called: which attributes of it are asked for."""
     methods: defaultdict[str, set[str]] = defaultdict(set)
-    for node in ast.walk(tree):
+    for node in ast.walk(_sources()[path]):
         match node:
             case ast.Attribute(value=ast.Name(id=name) | ast.Attribute(attr=name) | ast.Call(func=ast.Name(id=name))):
                 methods[name].add(node.attr)
@@ -104,14 +112,11 @@ def _methods(tree: ast.AST) -> Mapping[str, set[str]]:
     return methods
 
 
-METHODS = {path: _methods(tree) for path, tree in SOURCES.items()}
-
-
 def _uses(name: str, module: str) -> set[str]:
     """The methods by which the project uses the pattern with this name."""
     own = ROOT / (module.replace(".", "/") + ".py")
-    read = [METHODS[own]] if name.startswith("_") and own in METHODS else METHODS.values()
-    return {method for methods in read for method in methods.get(name, ())}
+    read = [own] if name.startswith("_") and own in _sources() else _sources()
+    return {method for path in read for method in _methods(path).get(name, ())}
 
 
 def _use_of(name: str, module: str) -> Use:
@@ -153,7 +158,7 @@ def _calls_of_re(tree: ast.AST, function: str | None = None) -> Iterator[tuple[s
 
 def _in_functions() -> Iterator[tuple[str, Use, re.Pattern[Any]]]:
     """The patterns that are not made at import: those that are literal, and examples of the others."""
-    for path, tree in SOURCES.items():
+    for path, tree in _sources().items():
         place = path.relative_to(ROOT).as_posix()
         for function, call in _calls_of_re(tree):
             if function is None:
@@ -179,7 +184,9 @@ def _at_import() -> Iterator[tuple[str, Use, re.Pattern[Any]]]:
                         yield f"{info.name}.{name}[{number}]", _use_of(name, info.name), pattern
 
 
-def _all() -> dict[re.Pattern[Any], tuple[str, Use]]:
+@cache
+def _patterns() -> dict[re.Pattern[Any], tuple[str, Use]]:
+    """All of the project, each with its place and its use."""
     found: dict[re.Pattern[Any], tuple[str, Use]] = {}
     for place, use, pattern in _at_import():
         # A pattern that is imported is found again: what it is used for there counts as well.
@@ -190,7 +197,12 @@ def _all() -> dict[re.Pattern[Any], tuple[str, Use]]:
     return found
 
 
-PATTERNS = _all()
+def _room_of(place: str) -> str:
+    """The folder in which stands a module, by a place in it: `parser.tags.NAME[0]` or `parser/tags.py:12`."""
+    if ".py:" in place:
+        return place.rpartition("/")[0]
+    path = place.rpartition(".")[0].replace(".", "/")
+    return path if (ROOT / path).is_dir() else path.rpartition("/")[0]
 
 
 def _too_steep(use: Use, pattern: re.Pattern[Any], adversary: Adversary) -> str | None:
@@ -210,17 +222,16 @@ def _too_steep(use: Use, pattern: re.Pattern[Any], adversary: Adversary) -> str 
     return None
 
 
-REACHED = {pattern: place for pattern, (place, _) in PATTERNS.items() if place not in OUT_OF_REACH}
-
-
 @pytest.mark.growth
-@pytest.mark.parametrize("pattern", REACHED, ids=REACHED.values())
-def test_time_grows_no_faster_than_the_text(pattern: re.Pattern[Any]) -> None:
-    _, use = PATTERNS[pattern]
-    for adversary in adversaries(pattern):
-        for each in any_round():
-            with each:
-                assert not _too_steep(use, pattern, adversary)
+@pytest.mark.parametrize("room", ROOMS)
+def test_time_grows_no_faster_than_the_text(room: str) -> None:
+    for pattern, (place, use) in _patterns().items():
+        if _room_of(place) != room or place in OUT_OF_REACH:
+            continue
+        for adversary in adversaries(pattern):
+            for each in any_round():
+                with each:
+                    assert not _too_steep(use, pattern, adversary), place
 
 
 @pytest.mark.growth
@@ -238,11 +249,13 @@ def test_every_place_that_makes_a_pattern_is_known() -> None:
     """At import each makes one that is found on its module; in functions those that are not literal are in `MADE`."""
     made = {
         (path.relative_to(ROOT).as_posix(), function)
-        for path, tree in SOURCES.items()
+        for path, tree in _sources().items()
         for function, call in _calls_of_re(tree)
         if function is not None and not isinstance(call.args[0], ast.Constant)
     }
     assert made == MADE.keys()
-    at_import = sum(function is None for tree in SOURCES.values() for function, _ in _calls_of_re(tree))
-    assert len(PATTERNS) > 0.9 * at_import
-    assert OUT_OF_REACH.keys() <= {place for place, _ in PATTERNS.values()}
+    at_import = sum(function is None for tree in _sources().values() for function, _ in _calls_of_re(tree))
+    places = {place for place, _ in _patterns().values()}
+    assert len(places) > 0.9 * at_import
+    assert OUT_OF_REACH.keys() <= places
+    assert set(map(_room_of, places)) <= set(ROOMS)
