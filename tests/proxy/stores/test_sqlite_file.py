@@ -36,11 +36,12 @@ def test_a_new_file_and_an_empty_one_are_made_into_stores(tmp_path: Path) -> Non
     assert prepare(tmp_path / "empty.db") is None
 
 
-def test_servers_that_start_at_the_same_moment_make_one_store(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [10, pytest.param(150, marks=pytest.mark.whole)])
+def test_servers_that_start_at_the_same_moment_make_one_store(times: int, tmp_path: Path) -> None:
     """Each of some hundred times, as one in thirty was refused: SQLite does not wait for who switches to its log."""
     servers = 6
     with ThreadPoolExecutor(servers) as pool:
-        for number in range(150):
+        for number in range(times):
             together = Barrier(servers)
 
             def start(path: Path = tmp_path / f"{number}.db", together: Barrier = together) -> Path | None:
