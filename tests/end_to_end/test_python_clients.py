@@ -14,8 +14,8 @@ from tests.support.scripted_model import ScriptedModel
 from tests.support.tagcall_server import tagcall_server
 from tests.support.vault import ANSWER, CALLS, ROUNDS, SAID, Session, Way, librarian
 
-# By the module in `clients`, each with the ways that it knows of its APIs. A module loads its SDK, which takes seconds in
-# all, so only its own tests do so.
+# By the module in `clients`, each with the ways that it knows of its APIs. A module loads its SDK, which takes long, so
+# only its own tests load it.
 CLIENTS = {
     "anthropic_python": {"messages": ["create", "streamed", "helper", "tool_runner"]},
     "openai_python": {"responses": ["create", "streamed", "helper"], "chat": ["create", "streamed", "helper"]},
