@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from parser import HELD_ANSWERS, json_scan, openers
+from parser import HELD_ANSWERS, json_scan, live_call, openers
 from parser.foreign import _begun, _opening
 from parser.prose import tags
 from proxy.turn.filters.masking import _begins
@@ -54,6 +54,9 @@ MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
         if name in ("_KEY", "_FIRST_KEY", "_COLON", "_VALUE", "_FIRST_VALUE", "_STRING", "_NEXT")
         for state in (states.values() if isinstance(states, dict) else [states])
         for pattern in (state.released, state.begun)
+    ],
+    ("parser/live_call.py", "_part"): lambda: [
+        pattern for part in live_call.PARTS for pattern in part if isinstance(pattern, re.Pattern)
     ],
     ("parser/openers.py", "_begun"): lambda: [openers._begun(opener.pattern) for opener in HELD_ANSWERS],
     ("parser/openers.py", "_opening"): lambda: [openers._opening(opener.pattern) for opener in HELD_ANSWERS],
