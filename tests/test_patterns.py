@@ -33,7 +33,7 @@ ROOMS = sorted({
 # Patterns that are only tried where a caller stands, or on text that is whole at both ends: never searched for.
 AT_A_PLACE = {
     *("ENDS_ANYWHERE", "ENDS_ELEMENT", "ENDS_KEY", "ENDS_MEMBER", "_ATOM", "_COMMENT", "_ESCAPINGS", "_OTHER_STRINGS"),
-    *("_PAIR", "_PARTS"),
+    *("PARTS", "_ARGUED", "_CLOSED", "_KEYED", "_NAMED", "_PAIR", "_PARTS"),
     "__init__",  # of a state of `parser.json_scan`
 }
 
