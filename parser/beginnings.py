@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # Strategy: of `abc`, the text may end before `a`, or `a` stands there and it ends before `b`, and so on; within a
 # repetition, after some whole rounds and the beginning of one more. Only the part of the syntax is known that is used.
@@ -20,8 +21,7 @@ _ATOM = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\(?P<number>[1-9])|\\.|[^|()\[?
 _TIMES = re.compile(r"(?:[*+?]|\{(?:\d*,)?(?P<most>\d*)\})(?P<kind>[+?]?)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """`whole` matches it; `begun` what it begins with, up to the end of the text, but not all of it."""
 
     whole: str

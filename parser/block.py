@@ -7,8 +7,9 @@ is none.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from .body import (
     MAX_OPENING_CHARS,
@@ -76,8 +77,7 @@ class Frame(NamedTuple):
         return doubled if taught else (*doubled, Rule.TAG_SPELLING)
 
 
-@dataclass(slots=True)
-class Written:
+class Written(Struct):
     """The text of a block in the taught form, behind its open tag.
 
     More characters of a string may be added to `told`, as long as there is room; then comes `join_told`.
@@ -97,8 +97,7 @@ class Written:
         call.told_to += len(text)
 
 
-@dataclass(slots=True)
-class Past:
+class Past(Struct):
     """What earlier blocks of the answer mean for the next one."""
 
     index: int = 0  # its number

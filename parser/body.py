@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from .beginnings import beginnings
 from .foreign import begins_foreign, is_markup
@@ -219,8 +220,7 @@ class BlockEnd:
         return token.end() if token.lastgroup in ("close", "escape") else token.start() + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
+class Collected(Struct, frozen=True):
     """The block ends after `text` and, if it is `closed`, its close `tag`. `rest` was not looked at.
 
     `in_string` is the end of the first close tag in `text + tag + rest` that seemed to stand in a string.
@@ -233,8 +233,7 @@ class Collected:
     in_string: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class TooLong:
+class TooLong(Struct, frozen=True):
     text: str
     rest: str
 

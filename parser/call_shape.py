@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .json_scan import BLANKS
 from .json_text import ambiguity, decode_string, elements_of, members_of
@@ -35,8 +37,7 @@ _MESSAGE_MEMBERS = (("role", '"assistant"'), ("content", "null"), ("content", '"
 _EMPTY = (Rule.NULL_ARGUMENTS, Rule.EMPTY_ARGUMENTS)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One call. `arguments` is the JSON text of an object, `extra` the other members as JSON text."""
 
     name: str

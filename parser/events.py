@@ -10,23 +10,13 @@ parser's work on it. It continues whatever is open, which is
 Nothing here is ever taken back. Joining, in order, the text of the answer, `before` and `raw` of `CallCompleted` and
 `CallMalformed`, `StrayCloser.raw` and `ReadingEnded.rest` gives the text that was received, less the white space
 between the last call and the end of the answer and less what came after a `ReadingEnded`.
-
-Events are immutable, which mypy enforces. At run time they are plain slotted dataclasses: the frozen check of the
-standard library costs as much as the parser's work on them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
-from typing import TypeVar, dataclass_transform
 
-_T = TypeVar("_T")
-
-
-@dataclass_transform(frozen_default=True)
-def _event(cls: type[_T]) -> type[_T]:
-    return dataclass(slots=True, unsafe_hash=True)(cls)
+from msgspec import Struct
 
 
 class Tier(Enum):
@@ -38,8 +28,7 @@ class Tier(Enum):
     HELD = "D"
 
 
-@_event
-class CallStarted:
+class CallStarted(Struct, frozen=True):
     """A call's name is known; its arguments may still be on their way.
 
     `index` counts the calls of one answer from 0 and ties the events of a call together.
@@ -54,8 +43,7 @@ class CallStarted:
     bare: bool = False
 
 
-@_event
-class CallCompleted:
+class CallCompleted(Struct, frozen=True):
     """A whole call.
 
     `arguments` is the raw JSON text of an object: the model's own characters when they were
@@ -78,8 +66,7 @@ class CallCompleted:
     before: str = ""
 
 
-@_event
-class StrayCloser:
+class StrayCloser(Struct, frozen=True):
     """A second close tag right behind a call's own, half of one where the answer ends, an open tag in place of a close
     tag, or the end of a fence round the whole answer. It is nobody's text.
 
@@ -89,8 +76,7 @@ class StrayCloser:
     raw: str
 
 
-@_event
-class CallMalformed:
+class CallMalformed(Struct, frozen=True):
     """A block that cannot be read as a call. `raw` is its text, verbatim, and `before` the white space that was held
     back in front of it: both belong to the answer.
 
@@ -105,8 +91,7 @@ class CallMalformed:
     before: str = ""
 
 
-@_event
-class ReadingEnded:
+class ReadingEnded(Struct, frozen=True):
     """The model began to invent the result of its own call: nothing after this point is read.
 
     `reason` names what was seen. `rest` is the text from there on as far as it was received, with the

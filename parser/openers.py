@@ -13,8 +13,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .beginnings import beginnings
 from .call_shape import Call, calls_of, check_arguments
@@ -87,8 +89,7 @@ def _names(tool: Tool, where: str) -> set[str]:
     return {name for name in names if isinstance(name, str)} if isinstance(names, list | dict) else set()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opener:
+class Opener(Struct, frozen=True, kw_only=True):
     """What stands in front of a call, and what has to follow for the whole answer to be one.
 
     `pattern` ends in front of an object. Its group `fence` has to come again behind it, its group `named` may be the

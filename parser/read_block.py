@@ -12,9 +12,11 @@ import html
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from html.entities import html5
 from typing import NoReturn
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .call_shape import Call, calls_of, check_arguments, is_another_shape, unpacked
 from .foreign import begins_foreign, is_markup, read_foreign
@@ -72,8 +74,7 @@ def attributes_of(tag: str) -> dict[str, str] | None:
 # plain words that leave as text: anything else may be the part of the call that fell out of it.
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(Struct, frozen=True):
     """The calls of a block, at least one. Each carries all rules that it took, in order.
 
     They end at `end`: what follows there is text. In a block that was closed that is a remark, or nothing.
@@ -83,8 +84,7 @@ class Calls:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Malformed:
+class Malformed(Struct, frozen=True):
     """No reading. With an `end`, what follows there is text. If it is not `meant`, what stands before it only mentions
     a call.
     """
@@ -297,8 +297,7 @@ def _read_decoded(decoded: str, end: int, *, closed: bool, rules: Sequence[Rule]
     return Calls(tuple(call.after(rules) for call in inner.calls), end)
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
+class _Value(Struct, frozen=True):
     """A value in the body: the calls that it is, its text as JSON, and where it ends."""
 
     calls: tuple[Call, ...]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # Where models are seen to file a tool that was declared without a prefix, and the number of the call behind it.
 KNOWN_PREFIXES = ("functions", "function", "tools", "tool", "default_api", "multi_tool_use")
@@ -14,8 +15,7 @@ _FOLDED_AWAY = str.maketrans("", "", "-_. \\")
 _ROUND = " \t\r\n\"'`"
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """One declared tool. `parameters` is the client's JSON Schema as compact JSON text, or None.
 
     `grammar`: the Lark grammar that `input`, the one argument of a tool of free text, is held to.

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from .grammar import CLOSE, OPEN
 from .json_scan import ESCAPE, MAX_DEPTH, SCALAR, SPACE, STRING_RUN, after_space
@@ -115,8 +116,7 @@ class UnreadableError(Exception):
     """The text has no reading, or more than one. The message is the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
+class Rewritten(Struct, frozen=True):
     """One value as strict JSON text, where it ended, and the rules that were used in order."""
 
     text: str

@@ -15,12 +15,13 @@ item without something to see: blank texts and messages are left out, and a resu
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from hashlib import blake2b
 from itertools import groupby
 from typing import Literal
+
+from msgspec import Struct
 
 from parser.headers import named_result_header, result_header
 
@@ -47,16 +48,14 @@ class OwnLine(Enum):
     NO_MESSAGE = "no_message"
 
 
-@dataclass(frozen=True, slots=True)
-class Phased:
+class Phased(Struct, frozen=True):
     """A message of an answer, with the phase that it had."""
 
     text: str
     phase: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One message. `parts` is what the model is shown, made when it is looked at: a backend that holds the message
     already only asks for its meaning. `ours` is None where somebody else said it.
 

@@ -5,9 +5,11 @@ docs/reference/prompts.md and docs/reference/measurements.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 
 class ModelRule(StrEnum):
@@ -35,8 +37,7 @@ class ModelRule(StrEnum):
 _FOR_ALL = frozenset({ModelRule.HEADER, ModelRule.OWN_LINE, ModelRule.INVENTED_RESULT})
 
 
-@dataclass(frozen=True, slots=True)
-class PromptProfile:
+class PromptProfile(Struct, frozen=True):
     """Switches of the prompt.
 
     `remind_after` is the length of the conversation, in characters, from which its end repeats how a tool is called;

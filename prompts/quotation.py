@@ -12,9 +12,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
+
+from msgspec import Struct
 
 from .canonical import Number, leaves
 from .spelling import essence, typed
@@ -32,8 +33,7 @@ _PROSE = re.compile(
 _TELLING = 10
 
 
-@dataclass(frozen=True, slots=True)
-class CallWords:
+class CallWords(Struct, frozen=True):
     """The words of one call: its names, any of which will do, and each line of its values, as essences."""
 
     names: frozenset[str]
@@ -204,8 +204,7 @@ CONTEXT = 2000
 BLOCK = "\0"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a block stands: behind the text `before`, the end of the answer so far, with a `BLOCK` for each other one.
 
     What stands behind it may have to come yet.

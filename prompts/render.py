@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from math import inf
+
+from msgspec import Struct
 
 from parser import ToolRegistry
 
@@ -32,8 +33,7 @@ from .transcript import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedTurn:
+class RenderedTurn(Struct, frozen=True):
     """One turn in two forms: `developer` with `parts`, or `head` with `items`.
 
     `developer` and `head` are for the backend's developer or system text. `parts` are the conversation as the

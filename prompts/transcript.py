@@ -7,23 +7,22 @@ here is untrusted: it is escaped where it is rendered, not before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from itertools import takewhile
+
+from msgspec import Struct
 
 from parser import ToolRegistry
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     text: str
 
 
 DETAILS = ("low", "high", "original")
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Struct, frozen=True):
     """`url` is a data URL. `detail` is how closely it is looked at, one of `DETAILS`; None leaves that to the model."""
 
     url: str
@@ -33,29 +32,25 @@ class Image:
 Part = Text | Image
 
 
-@dataclass(frozen=True, slots=True)
-class Guidance:
+class Guidance(Struct, frozen=True):
     """A `system` or `developer` message, wherever it stood. `brings` as of a result."""
 
     text: str
     brings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class UserTurn:
+class UserTurn(Struct, frozen=True):
     parts: tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AssistantText:
+class AssistantText(Struct, frozen=True):
     """`phase` is the Responses API's, `commentary` or `final_answer`, where its message had one."""
 
     text: str
     phase: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PastCall:
+class PastCall(Struct, frozen=True):
     """A call that the assistant made. `arguments` is the client's text, usually but not always JSON."""
 
     call_id: str
@@ -63,8 +58,7 @@ class PastCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """`call_id` matches `^[A-Za-z0-9_.:-]{1,128}$`: the request parser has checked it.
 
     `brings` are the names of tools that it shows, as `show_tools` does: they are on offer from here on.
@@ -78,8 +72,7 @@ class ToolResult:
 Entry = Guidance | UserTurn | AssistantText | PastCall | ToolResult
 
 
-@dataclass(frozen=True, slots=True)
-class Transcript:
+class Transcript(Struct, frozen=True):
     """`instructions` are the client's, for this request only; `entries` are in order of time."""
 
     entries: tuple[Entry, ...]
@@ -104,8 +97,7 @@ class ChoiceMode(Enum):
     REQUIRED = "required"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolChoice:
+class ToolChoice(Struct, frozen=True):
     """What the client demands. `names` limits the choice to these tools; None means all of them.
 
     A single named tool is `ToolChoice(ChoiceMode.REQUIRED, ("name",))`.
@@ -115,8 +107,7 @@ class ToolChoice:
     names: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JsonAnswer:
+class JsonAnswer(Struct, frozen=True):
     """The answer's text must be JSON: an object, or what fits `schema` (JSON text)."""
 
     schema: str | None = None

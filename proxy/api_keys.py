@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # What a name is made of. A key of base64 may end with `=`, and has no name for that.
 NAMED = re.compile(r"(?P<name>[A-Za-z0-9][\w.@-]{0,39})=(?P<key>[^=].*)", re.ASCII)
 LIMIT = re.compile(r"(?P<what>requests|tokens)=(?P<most>[1-9]\d{0,11})", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class ApiKey:
+class ApiKey(Struct, frozen=True):
     """`requests` and `tokens` are so many a minute at most, None for no limit."""
 
     key: str

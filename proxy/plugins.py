@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 # ChatGPT MD lists a name that has one of the first in it and none of the second, and by default gives tools to the
 # third, a date behind them or not.
@@ -39,8 +40,7 @@ def chatgpt_md_lacks(model: str) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Plugin:
+class Plugin(Struct, frozen=True):
     """`fields` are names and values as the plugin shows them; `{url}`, `{root}`, `{host}`, `{port}`, `{path}`, `{key}`
     and `{model}` are filled in. `page` is its file in docs/howto/obsidian. `lacks` says what it keeps from a model of
     some name, as the end of a sentence.

@@ -7,8 +7,10 @@ unless there are credits. Nothing is inferred from the time that has passed sinc
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 # The short window, the long one, and a member's share of what a workspace may spend.
 WindowName: TypeAlias = Literal["primary", "secondary", "individual"]
@@ -17,8 +19,7 @@ WindowName: TypeAlias = Literal["primary", "secondary", "individual"]
 MAIN_LIMIT = "codex"
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaWindow:
+class QuotaWindow(Struct, frozen=True):
     """`used_percent` from 0 to 100. `minutes` is its length and `resets_at` its end, in seconds since 1970."""
 
     name: WindowName
@@ -31,8 +32,7 @@ class QuotaWindow:
         return 100 - self.used_percent
 
 
-@dataclass(frozen=True, slots=True)
-class Quota:
+class Quota(Struct, frozen=True):
     """One limit. `credits` is the balance in the service's own words, None where there is none.
 
     `reached` is the service's word for what ends the account's turns. `told_at` is in seconds since 1970.

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from .errors import UsageError
 from .folders import config_folder, moved
@@ -29,8 +30,7 @@ _NOT_OURS = re.compile(
 _KUBERNETES_PORT = re.compile(r"(tcp|udp|sctp)://\S+")
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(Struct, frozen=True):
     """`origins` by the name of the setting: a flag, a variable, a file's path, or `DEFAULT`."""
 
     settings: Settings

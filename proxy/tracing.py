@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # W3C Trace Context, version 00 and those to come; and OpenAI's header for a name that the client chooses.
 TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?P<trace>[0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-\S{0,200})?")
@@ -16,8 +17,7 @@ CLIENT_ID = re.compile(r"[\x21-\x7e]{1,512}")
 PARENT, CLIENT_REQUEST = "traceparent", "x-client-request-id"
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(Struct, frozen=True):
     """`""` for what did not come."""
 
     parent: str = ""

@@ -6,11 +6,11 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict
 from openai.types.responses.response_create_params import ResponseCreateParamsBase
 
 from proxy.cli.commands import build_parser
@@ -117,7 +117,7 @@ VALUES: dict[str, Any] = {
 def effect_and_echo(ignored: set[str], **members: Any) -> tuple[object, object]:
     """What a request asks of the turn and of the answer, and what the answer repeats of it."""
     request = parse_responses_request({"model": "m", "input": "hi", **members})
-    turn = {slot.name: getattr(request.turn, slot.name) for slot in fields(request.turn) if slot.name not in ignored}
+    turn = {name: value for name, value in asdict(request.turn).items() if name not in ignored}
     effect = {**turn, "registry": list(request.turn.registry)}, request.stream, request.include
     return effect, (request.echo, request.service_tier)
 

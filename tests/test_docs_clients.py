@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from msgspec.structs import asdict
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 
 from proxy.cli.commands import build_parser
@@ -92,8 +92,8 @@ def read(members: dict[str, Any]) -> dict[str, object]:
     request = parse_chat_request(body)
     # As codex has it: what is there only to be told does nothing.
     told = {"sampling", "wishes", "warnings"}
-    turn = {field.name: getattr(request.turn, field.name) for field in fields(request.turn) if field.name not in told}
-    chat = {field.name: getattr(request, field.name) for field in fields(request)}
+    turn = {name: value for name, value in asdict(request.turn).items() if name not in told}
+    chat = asdict(request)
     return {**chat, "turn": {**turn, "registry": [tool.name for tool in request.turn.registry]}, "tools": None}
 
 

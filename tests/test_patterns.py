@@ -8,12 +8,13 @@ import pkgutil
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from parser import HELD_ANSWERS, json_scan, live_call, openers
 from parser.foreign import _begun, _opening
@@ -140,9 +141,9 @@ def _held(value: object, depth: int = 3) -> Iterator[re.Pattern[Any]]:
         case dict() if depth:
             for member in (*value.keys(), *value.values()):
                 yield from _held(member, depth - 1)
-        case _ if depth and is_dataclass(value):
-            for member in fields(value):
-                yield from _held(getattr(value, member.name, None), depth - 1)
+        case Struct() if depth:
+            for member in asdict(value).values():
+                yield from _held(member, depth - 1)
         case _:
             pass
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct
 
 from ..contracts import TextBackend
 from ..errors import UsageError
@@ -58,8 +59,7 @@ class BackendSettings(Protocol):
     def chat_roles(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One line of `tagcall doctor`. `good` None: not checked, or worth knowing. `remedy` says what to do."""
 
     name: str
@@ -90,8 +90,7 @@ def no_login(_: BackendSettings) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackendKind:
+class BackendKind(Struct, frozen=True, kw_only=True):
     """One row. Every command loads all rows, so what only the backend takes is loaded when it is made or checked."""
 
     help: str

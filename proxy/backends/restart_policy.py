@@ -15,11 +15,11 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestartPolicy:
+class RestartPolicy(Struct, frozen=True, kw_only=True):
     """Seconds and counts."""
 
     backoff: Sequence[float] = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
@@ -35,8 +35,7 @@ class RestartPolicy:
     """Without any start."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(Struct, frozen=True):
     """Before the next start. `broken`: the breaker is open."""
 
     seconds: float

@@ -20,10 +20,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import structlog
+from msgspec import Struct
 from structlog.typing import FilteringBoundLogger
 
 from ..errors import TagcallError, reason_of
@@ -50,31 +50,26 @@ class Session(Protocol):
 S = TypeVar("S", bound=Session)
 
 
-@dataclass(frozen=True, slots=True)
-class Starting:
+class Starting(Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Ready(Generic[S]):
+class Ready(Struct, Generic[S], frozen=True):
     session: S
 
 
-@dataclass(frozen=True, slots=True)
-class Recycling:
+class Recycling(Struct, frozen=True):
     """The last one is worn out, the next is starting."""
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(Struct, frozen=True):
     """There is none until a moment in the loop's time. `problem` is one sentence for a person."""
 
     problem: str
     until: float
 
 
-@dataclass(frozen=True, slots=True)
-class Draining:
+class Draining(Struct, frozen=True):
     pass
 
 

@@ -7,9 +7,10 @@ import asyncio
 import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from ..advice import command as advised
 from .command_line import CommandLine, one_of
@@ -41,8 +42,7 @@ def _no_flags(parser: argparse.ArgumentParser) -> None:
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """One row. `settings`: whose flags it has in the table of settings; `flags` adds those besides, and operands.
 
     `operands` stand behind the flags in its usage, `usage` in place of all that. `says_all`: it says itself what

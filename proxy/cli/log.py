@@ -6,11 +6,11 @@ import argparse
 import json
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import aiohttp
+from msgspec import Struct
 
 from ..advice import command
 from ..errors import UsageError
@@ -21,8 +21,7 @@ from ..settings import Settings
 LINE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class LogOptions:
+class LogOptions(Struct, frozen=True):
     """`full`: with the words. `as_json`: an object a line."""
 
     full: bool = False

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from operator import add, attrgetter, sub
 from typing import Any, Protocol, Self
+
+from msgspec import Struct
 
 from prompts import Item, Part
 
@@ -14,8 +16,7 @@ from ..errors import TagcallError
 from ..quota import Quota
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Tokens, as the backend counts them. `input_tokens` includes those that were read from the provider's cache and
     those that were written to it, `output_tokens` the reasoning ones.
     """
@@ -42,12 +43,10 @@ def token_count(told: float | str) -> int:
     return min(max(0, int(told)), _MOST_TOKENS)
 
 
-# `dataclasses.astuple` copies what it finds, which takes eight times as long.
-_counts = attrgetter(*(field.name for field in fields(Usage)))
+_counts = attrgetter(*Usage.__struct_fields__)
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(Struct, frozen=True):
     """How a turn found the conversation at its backend: `continued`, or made anew, and why."""
 
     continued: bool
@@ -78,8 +77,7 @@ class Continuation:
             resume(meaning)
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling:
+class Sampling(Struct, frozen=True):
     """How the next token is chosen, for backends that let themselves be told; None leaves it to them."""
 
     temperature: float | None = None
@@ -117,7 +115,7 @@ class Prompt:
     items: Sequence[Item] = ()
     owner: str = ""
     names: frozenset[str] = frozenset()
-    sampling: Sampling = Sampling()
+    sampling: Sampling = field(default_factory=Sampling)
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     tier: str | None = None
@@ -139,26 +137,21 @@ PHASES = ("commentary", "final_answer")
 # What a backend reports of one turn, in order. `TurnEnded` is the last event; failure is a raised `BackendError`.
 
 
-# Not frozen: one is made for each delta, and to freeze it takes longer than to make it.
-@dataclass(slots=True)
-class TextPiece:
+class TextPiece(Struct, frozen=True):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class MessagePhase:
+class MessagePhase(Struct, frozen=True):
     """One of `PHASES`: that of the open message, or of the one that begins now."""
 
     phase: str
 
 
-@dataclass(frozen=True, slots=True)
-class MessageEnded:
+class MessageEnded(Struct, frozen=True):
     """One message of the model is whole; a turn may hold several."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningPiece:
+class ReasoningPiece(Struct, frozen=True):
     """Text of the reasoning summary. `part` counts the summary's parts from 0. What nobody `asked` for only counts."""
 
     part: int
@@ -166,13 +159,11 @@ class ReasoningPiece:
     asked: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningEnded:
+class ReasoningEnded(Struct, frozen=True):
     """One reasoning item is whole (it may have had no text)."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnded:
+class TurnEnded(Struct, frozen=True):
     """`incomplete` is `max_output_tokens` or `content_filter` when the model was cut, else None."""
 
     usage: Usage | None
@@ -182,8 +173,7 @@ class TurnEnded:
 BackendEvent = TextPiece | MessagePhase | MessageEnded | ReasoningPiece | ReasoningEnded | TurnEnded
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Struct, frozen=True):
     """`listed`: the backend itself tells of it. Another was named by whoever started the proxy. `context` is how many
     tokens it reads, as its server tells, if any does.
     """
@@ -195,8 +185,7 @@ class Model:
     context: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(Struct, frozen=True):
     """`trouble` is why the backend can take no turn, None when it can."""
 
     trouble: TagcallError | None
@@ -208,8 +197,7 @@ class Health:
         return None if self.trouble is None else str(self.trouble)
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Struct, frozen=True):
     """What a backend has to do now, and what it has done since it was entered.
 
     `open_turns` have not ended at the backend; `backlog` are characters that wait for their consumers. `starts` are

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Any, Protocol, Self
+
+from msgspec import Struct
 
 # A JSON object as it stands on the wire.
 WireObject = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredResponse:
+class StoredResponse(Struct, frozen=True):
     """A Response, with what it answered.
 
     `input` are the items of its own request, each with an id; what stood before them is found through
@@ -31,8 +31,7 @@ class StoredResponse:
         return tuple(self.response["output"])
 
 
-@dataclass(frozen=True, slots=True)
-class StoredConversation:
+class StoredConversation(Struct, frozen=True):
     """A conversation without its items."""
 
     id: str
@@ -41,8 +40,7 @@ class StoredConversation:
     metadata: WireObject
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """That a request has a conversation to itself. `token` is nobody else's.
 
     It ends with its time, or as soon as its `process` gives no sign of life any more, if it names one. `request` is
@@ -56,8 +54,7 @@ class Claim:
     request: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One attempt at a background Response. `token` is nobody else's: what another run has taken over, this one does
     not write any more.
     """
@@ -66,8 +63,7 @@ class Run:
     token: str
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRequest:
+class StoredRequest(Struct, frozen=True):
     """What a background Response is made from, so that another process can make it: the request's body, and who
     asked. No key is in it.
     """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from parser import ToolRegistry
 from prompts import ToolChoice, Transcript
@@ -14,64 +15,53 @@ from .backend import Sampling, Usage
 # What a turn tells the wire builder. Calls are whole and checked unless `--calls live` is on.
 
 
-# Not frozen: one is made for each delta, and to freeze it takes longer than to make it.
-@dataclass(slots=True)
-class AnswerText:
+class AnswerText(Struct, frozen=True):
     """`phase` is that of its message, one of `PHASES`, where it is known already."""
 
     text: str
     phase: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerMessageEnded:
+class AnswerMessageEnded(Struct, frozen=True):
     """What comes next, if it is text, is another message. `phase` is that of the one that ended."""
 
     phase: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reasoning:
+class Reasoning(Struct, frozen=True):
     part: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningItemEnded:
+class ReasoningItemEnded(Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallStarted:
+class ToolCallStarted(Struct, frozen=True):
     call_id: str
     name: str
 
 
-# Not frozen: one is made for each delta, and to freeze it takes longer than to make it.
-@dataclass(slots=True)
-class ToolCallArguments:
+class ToolCallArguments(Struct, frozen=True):
     """The next piece of the arguments' JSON text of the call that was started last."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallEnded:
+class ToolCallEnded(Struct, frozen=True):
     """`complete` False: the call broke off (only with `--calls live`); the turn is about to fail, or to end cut."""
 
     complete: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
+class Compacted(Struct, frozen=True):
     """`summary` stands for the conversation up to here. `whole`: for the user's older messages too."""
 
     summary: str
     whole: bool
 
 
-@dataclass(frozen=True, slots=True)
-class TurnFinished:
+class TurnFinished(Struct, frozen=True):
     """`stop` is the stop string that ended the answer, where one did and it is known which."""
 
     usage: Usage
@@ -79,8 +69,7 @@ class TurnFinished:
     stop: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TurnFailed:
+class TurnFailed(Struct, frozen=True):
     """`usage` is that of the answers which ended before it failed, None for none."""
 
     error: ApiError
@@ -101,8 +90,7 @@ TurnEvent = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OutputFormat:
+class OutputFormat(Struct, frozen=True):
     """What the answer's text must be: a JSON object, or JSON that fits `schema` (JSON text).
 
     `strict`: what cannot be held against the schema does not leave.
@@ -113,8 +101,7 @@ class OutputFormat:
     strict: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Compaction:
+class Compaction(Struct, frozen=True):
     """A conversation is to be made short: before the answer when it is longer than `threshold` tokens, by estimate;
     without a threshold at once, and that is all of the answer.
     """
@@ -122,8 +109,7 @@ class Compaction:
     threshold: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TurnRequest:
+class TurnRequest(Struct, frozen=True):
     """What a client wants of one turn, free of its wire format.
 
     `max_output_tokens` cuts the answer, `stop` ends it before the first of these strings, `truncate`
@@ -145,7 +131,7 @@ class TurnRequest:
     output_format: OutputFormat | None = None
     max_output_tokens: int | None = None
     stop: tuple[str, ...] = ()
-    sampling: Sampling = Sampling()  # noqa: RUF009 -- frozen
+    sampling: Sampling = Sampling()
     truncate: bool = False
     repairs: Mapping[str, int] = field(default_factory=dict)
     compaction: Compaction | None = None

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 from aiohttp import web
+from msgspec import Struct
 
 from ..wire.anthropic.errors import ANTHROPIC
 from ..wire.chat.chat_builder import CHAT
@@ -50,8 +50,7 @@ Begin = Callable[[web.Request, JsonObject, ExitStack], Awaitable[Exchange]]
 Routes = Mapping[str, Mapping[str, Handler]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Api:
+class Api(Struct, frozen=True, kw_only=True):
     """One API. A path that a POST to answers with a turn is in `turns`, with how that begins; the rest is in `routes`.
 
     A path in both is served by its route, which does more than to begin a turn.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from ..ids import mint_id
 from ..wire.chat.chat_builder import ChatBuilder, chat_error

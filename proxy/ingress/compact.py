@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from ..contracts import Compacted, Compaction, TurnEvent, TurnFinished, TurnRequest, Usage, WireObject
 from ..ids import mint_id

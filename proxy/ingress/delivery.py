@@ -22,11 +22,12 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 import structlog
 from aiohttp import web
+from msgspec import Struct
+from msgspec.structs import replace
 from structlog.typing import FilteringBoundLogger
 
 from ..contracts import TurnEvent, TurnFailed, TurnFinished, TurnRequest, Usage
@@ -96,8 +97,7 @@ def _as_it_is(error: ApiError) -> ApiError:
     return error
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(Struct, frozen=True):
     """What a request asks of the turn, and who makes its answer."""
 
     turn: TurnRequest

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass
 
 from aiohttp import web
+from msgspec import Struct
 
 from ..contracts import ResponseStore, Run, StoredResponse
 from ..errors import ApiError, StoreError
@@ -59,8 +59,7 @@ async def follow(app: web.Application, owner: str, response_id: str, after: int)
                 yield pieces
 
 
-@dataclass(slots=True)
-class _Way:
+class _Way(Struct):
     """How far somebody has come in the events of a response."""
 
     owner: str

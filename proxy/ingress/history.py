@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 import structlog
 from aiohttp import web
+from msgspec import Struct
 from structlog.typing import FilteringBoundLogger
 
 from prompts import Deferred
@@ -127,8 +127,7 @@ async def _history(app: web.Application, owner: str, wanted: Lookups, store: Lib
     return History(said(chain), referred, strict)
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """A Response that is being made. `input` are the request's own items, as they are kept, and `claim` is what it has
     on its conversation.
     """

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from prompts import AssistantText, Guidance, Image, Part, PastCall, Text, ToolResult, UserTurn
 

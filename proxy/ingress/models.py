@@ -6,9 +6,9 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from ..contracts import Model, TextBackend
 from ..errors import BackendError

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from aiohttp import web
+from msgspec import Struct
 
 from ..contracts import Usage
 from ..errors import RequestError
@@ -29,8 +29,7 @@ IN_WORDS = {"requests": "requests per min (RPM)", "tokens": "tokens per min (TPM
 MINUTE = 60.0
 
 
-@dataclass(slots=True)
-class Bucket:
+class Bucket(Struct):
     """`left` of `most`, as it was `at` a moment."""
 
     most: int

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 
 import structlog
+from msgspec import Struct, field
 from structlog.typing import FilteringBoundLogger
 
 from parser import Tier
@@ -21,8 +21,7 @@ TOKENS = ("input_tokens", "cached_tokens", "output_tokens")
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True)
-class RequestLog:
+class RequestLog(Struct):
     """Gathers what the line will say; `write` it once the request is over. Durations are in milliseconds.
 
     Its fields are for reading; what happens is told by its methods.

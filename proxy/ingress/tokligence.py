@@ -10,10 +10,11 @@ A response waits in this process. Outputs that are sent again change nothing: th
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
 
 import orjson
 from aiohttp import web
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..errors import RequestError
 from ..wire.json_body import JsonObject, JsonValue
@@ -36,8 +37,7 @@ MAX_KEPT = 500
 MAX_KEPT_BYTES = 64 << 20
 
 
-@dataclass(slots=True)
-class WaitingResponse:
+class WaitingResponse(Struct):
     """A response as it waits: `body` is its request without `input`, `items` the conversation up to its calls.
 
     `last` is the answer that was given last, `outputs` have come for it and were not used yet.

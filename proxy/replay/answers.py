@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import orjson
+from msgspec import Struct
 
 from .fixture import FixtureError, check_conflict, read_file, read_json_object
 
@@ -25,8 +25,7 @@ KEPT_HEADERS = ("retry-after", "x-should-retry")
 ReplayJson: TypeAlias = object
 
 
-@dataclass(frozen=True, slots=True)
-class FixtureEvent:
+class FixtureEvent(Struct, frozen=True):
     """`name` is None where the stream names none. `data` that is no JSON is its text."""
 
     name: str | None
@@ -37,16 +36,14 @@ class FixtureEvent:
         return self.name or "data"
 
 
-@dataclass(frozen=True, slots=True)
-class FixtureStream:
+class FixtureStream(Struct, frozen=True):
     events: tuple[FixtureEvent, ...]
 
     def encode(self) -> bytes:
         return b"".join(_encode_event(event) for event in self.events)
 
 
-@dataclass(frozen=True, slots=True)
-class FixtureBody:
+class FixtureBody(Struct, frozen=True):
     """`headers` are those of `KEPT_HEADERS` that were there."""
 
     status: int

@@ -23,9 +23,10 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from .conversation import Asking, Conversation, ThreadMessage, common_end, folded_lines, read_conversation
 from .placeholders import stands_for
@@ -43,8 +44,7 @@ _Rank: TypeAlias = tuple[bool, int, int, bool, bool, bool, bool, bool, int]
 _Key = TypeVar("_Key")
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(Struct, frozen=True, dict=True):
     """A turn: all messages of its thread, its own input among them, and what is known beside it. None: it is not."""
 
     messages: tuple[ThreadMessage, ...]
@@ -56,8 +56,7 @@ class Seen:
         return read_conversation(self.messages)
 
 
-@dataclass(frozen=True)
-class Ask:
+class Ask(Struct, frozen=True, dict=True):
     """What a recorded turn answers; `seen` is that turn, None when it was written by hand."""
 
     last_user: str

@@ -19,8 +19,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 _HEADER = re.compile(r"^\[(user|assistant)\]|^\[(tool):[^\]\s]*\]", re.MULTILINE)
 _RESULT = re.compile(r"\[tool:[^\]\s]*\]")
@@ -31,16 +32,14 @@ _CLOSE = "</tool_call>"
 _INDENT = "  "
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadMessage:
+class ThreadMessage(Struct, frozen=True):
     """One message of a thread, with the texts of its parts. Roles but `user` and `assistant` say nothing here."""
 
     role: str
     texts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SaidItem:
+class SaidItem(Struct, frozen=True):
     """One message. `by` is `user`, `assistant`, `tool`, `call` for a call of the assistant, `own` for a line of ours.
 
     `open_end`: lines of the proxy's own may stand at the end of this text; `doubtful`: all of it may be such lines.
@@ -55,8 +54,7 @@ class SaidItem:
     """Those of a text that may be several messages, each but the first as well the beginning of the newest."""
 
 
-@dataclass(frozen=True)
-class Asking:
+class Asking(Struct, frozen=True, dict=True):
     """What is asked if the newest user message is the one at `place`; -1 if there is none."""
 
     place: int
@@ -70,8 +68,7 @@ class Asking:
         return folded_lines(self.last_user)
 
 
-@dataclass(frozen=True)
-class Conversation:
+class Conversation(Struct, frozen=True, dict=True):
     said: tuple[SaidItem, ...]
 
     @cached_property

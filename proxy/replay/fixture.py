@@ -24,11 +24,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
 import orjson
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..errors import UsageError
 from .asks import Ask, Seen, asked_by
@@ -55,16 +56,14 @@ class FixtureError(UsageError):
     """A fixture that cannot be played; the sentence names the file and what is wrong with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One message of the server, `at` seconds after the turn began."""
 
     at: float
     message: ReplayMessage
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedTurn:
+class RecordedTurn(Struct, frozen=True):
     """The last of `steps` is its `turn/completed`. `interrupted`: the proxy had read enough before that."""
 
     ask: Ask
@@ -74,8 +73,7 @@ class RecordedTurn:
     interrupted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Fixture:
+class Fixture(Struct, frozen=True):
     """The turns of one request, at least one. `settings` are those that its answer depends on, `key_habit` what was
     known of the model: whether it writes the key into its calls; None where nobody asked.
     """
@@ -92,8 +90,7 @@ class Fixture:
         return _model_of(self.meta)
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(Struct, frozen=True):
     at: float
     from_client: bool
     message: ReplayMessage

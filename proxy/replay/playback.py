@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from .fixture import RecordedTurn, ReplayMessage, Step
 from .key_placeholder import with_key
@@ -97,8 +98,7 @@ def _with_ids(key: str, value: object, fresh: Mapping[str, str]) -> object:
             return value
 
 
-@dataclass(frozen=True, slots=True)
-class _Delta:
+class _Delta(Struct, frozen=True):
     """A step that brings text of a message."""
 
     step: Step

@@ -14,10 +14,10 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 import orjson
+from msgspec import Struct, field
 
 from .asks import BY_NAME, Seen, choose, explain
 from .fixture import Fixture, RecordedTurn, ReplayMessage
@@ -46,8 +46,7 @@ class _RefusedError(Exception):
     """The request gets an error with this message."""
 
 
-@dataclass(slots=True)
-class _Thread:
+class _Thread(Struct):
     """`model` is the one of its newest turn. `log` has the placeholder wherever calls show their `key`."""
 
     ephemeral: bool
@@ -57,8 +56,7 @@ class _Thread:
     log: ThreadLog
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
+class _Turn(Struct, frozen=True):
     """A turn that is being played. `stop` is set once, by whoever ends it early."""
 
     id: str

@@ -11,12 +11,13 @@ import asyncio
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import orjson
 import structlog
+from msgspec import Struct
+from msgspec.structs import asdict
 from structlog.typing import FilteringBoundLogger
 
 from .group import group_of
@@ -28,8 +29,7 @@ log: FilteringBoundLogger = structlog.get_logger(__name__)
 LEAVES_WITHIN = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Record:
+class _Record(Struct, frozen=True):
     pid: int
     started: float
     command: str
@@ -81,7 +81,7 @@ class ChildRecords:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             draft = self._folder / f"{pid}.new"
-            draft.write_bytes(orjson.dumps(record))
+            draft.write_bytes(orjson.dumps(asdict(record)))
             draft.chmod(0o600)
             draft.replace(self._file(pid))
         except OSError as error:

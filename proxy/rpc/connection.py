@@ -6,10 +6,10 @@ their requests from 0 or 1 on their own, so an id means nothing without its dire
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 # Bytes. The longest line seen of a real program is 60 MB: a prompt's echo.
 MAX_LINE = 64 * 2**20
@@ -18,8 +18,7 @@ RpcObject = dict[str, Any]
 RequestId = int | str
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """The other side asks and waits for an answer under this id."""
 
     id: RequestId
@@ -27,31 +26,26 @@ class Request:
     params: RpcObject
 
 
-# Not frozen: one is made for each delta, and to freeze it takes longer than to make it.
-@dataclass(slots=True)
-class Notification:
+class Notification(Struct, frozen=True):
     method: str
     params: RpcObject
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """`result` is empty when the other side answered with something else than an object."""
 
     id: RequestId
     result: RpcObject
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorResponse:
+class ErrorResponse(Struct, frozen=True):
     id: RequestId | None
     code: int
     message: str
     data: object
 
 
-@dataclass(frozen=True, slots=True)
-class LineSkipped:
+class LineSkipped(Struct, frozen=True):
     """A line that carries no message. `size` is its length in bytes without the LF."""
 
     reason: str

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import psutil
+from msgspec import Struct
 
 # Seconds between two looks at a process whose end nobody reports.
 POLL_INTERVAL = 0.02
@@ -12,8 +11,7 @@ POLL_INTERVAL = 0.02
 SAME_START = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(Struct, frozen=True):
     """As it was found. `started` is in seconds since the system came up, whose clock may be set meanwhile."""
 
     pid: int

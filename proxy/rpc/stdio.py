@@ -18,11 +18,11 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import structlog
+from msgspec import Struct
 from structlog.typing import FilteringBoundLogger
 
 from .child_records import ChildRecords
@@ -60,8 +60,7 @@ if os.getppid() == int(sys.argv[1]):
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """What to start: `argv[0]` is a path or a name on PATH, `env` the whole environment.
 
     `records` is where a child is written down that must not outlive a killed tagcall.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from itertools import islice
 
 from jsonschema.exceptions import ValidationError, best_match
+from msgspec import Struct
 from referencing.exceptions import Unresolvable
 
 from .check_budget import CheckBudget, SchemaUnusable
@@ -25,8 +25,7 @@ LONGEST_PLACE = 120
 LONGEST_PROBLEM = 240
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(Struct, frozen=True):
     """Of a value: how many are in it, at least how long its text is, and the names of all members."""
 
     values: int

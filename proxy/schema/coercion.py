@@ -14,10 +14,12 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from parser import BLANKS, end_of_value, members_of
 from parser.json_scan import after_space
@@ -84,8 +86,7 @@ class Coercion(StrEnum):
 _CONTAINERS = {"{": ("object", Coercion.OBJECT), "[": ("array", Coercion.ARRAY)}
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterTypes:
+class ParameterTypes(Struct, frozen=True):
     """The part of a JSON Schema that says which types are allowed where. No `types`: any."""
 
     types: frozenset[str] = frozenset()
@@ -106,8 +107,7 @@ class ParameterTypes:
 _ANY = ParameterTypes()
 
 
-@dataclass(frozen=True, slots=True)
-class Coerced:
+class Coerced(Struct, frozen=True):
     """The JSON text of the arguments, and what was done to them, once for each value."""
 
     arguments: str
@@ -263,8 +263,7 @@ def _without_blanks(value: str) -> str:
     return value[0] + value[-1] if value[0] in "{[" and not value[1:-1].strip(BLANKS) else value
 
 
-@dataclass(frozen=True, slots=True)
-class Doubtful:
+class Doubtful(Struct, frozen=True):
     """The call is hardly the one that was meant: the model is told the `reason` and asked again."""
 
     reason: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from urllib.parse import urljoin
 
 import orjson
@@ -12,6 +11,7 @@ from jsonschema import Draft4Validator, Draft6Validator, Draft7Validator, Draft2
 from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 from jsonschema_specifications import REGISTRY
+from msgspec import Struct
 from referencing.jsonschema import EMPTY_REGISTRY, SchemaRegistry, SchemaResource, specification_with
 
 from .check_budget import CheckBudget
@@ -19,8 +19,7 @@ from .keywords import KEYWORDS
 from .validator import CountingValidator, Json, RunningCheck, Vocabulary
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A schema whose references lead within it or nowhere. Its name is its own `$id`, or empty."""
 
     vocabulary: Vocabulary

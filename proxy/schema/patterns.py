@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
 import re2
+from msgspec import Struct
 
 from .check_budget import CheckBudget, SchemaUnusable
 
@@ -72,8 +72,7 @@ class _Compiled(Protocol):
     def search(self, text: bytes) -> object: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Condition:
+class _Condition(Struct, frozen=True):
     """A pattern that must be found, or must not be."""
 
     compiled: _Compiled

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from jsonschema import TypeChecker
 from jsonschema.exceptions import UndefinedTypeCheck, UnknownType, ValidationError
+from msgspec import Struct
 from referencing import Specification
 from referencing.jsonschema import Schema as SchemaContents
 from referencing.jsonschema import lookup_recursive_ref
@@ -44,8 +44,7 @@ Path = str | int | None
 Keyword = Callable[["CountingValidator", Json, Json, Mapping[str, Json]], Iterable[ValidationError]]
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
+class Vocabulary(Struct, frozen=True):
     """What a draft says. In those before 2019-09 nothing counts beside a `$ref`."""
 
     keywords: Mapping[str, Keyword]

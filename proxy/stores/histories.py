@@ -13,9 +13,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate, pairwise
+
+from msgspec import Struct
 
 from ..contracts import StoredResponse, WireObject
 from .key_value import HEAD, Append, Change, Drop, KeyValue, Put
@@ -29,16 +30,14 @@ FEWEST = 3
 PLACES = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """The first `count` items of a history."""
 
     history: str
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class _History:
+class _History(Struct, frozen=True):
     """`users` are the Responses that refer to it, each with its count. `written` is how it stands in the store."""
 
     count: int
@@ -50,8 +49,7 @@ class _History:
         return encode({"count": self.count, "digest": self.digest, "users": self.users})
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryStep:
+class HistoryStep(Struct, frozen=True):
     """What is to be committed, if the store still holds what is expected. `reference` is to what it is for."""
 
     changes: Sequence[Change]

@@ -9,9 +9,10 @@ Every change goes through `commit`, which is the one place where a store must be
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol, Self
+
+from msgspec import Struct
 
 # Seconds. What is kept for less says that somebody is at work now: it is not forgotten for want of room.
 MOMENT = 40.0
@@ -21,8 +22,7 @@ MOMENT = 40.0
 HEAD = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(Struct, frozen=True):
     """`value` in place of the key's; its list stays. It is kept for `ttl` seconds from now."""
 
     key: str
@@ -30,8 +30,7 @@ class Put:
     ttl: float
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(Struct, frozen=True):
     """`values` at the end of the list of a key that is there, which is kept for `ttl` seconds from now."""
 
     key: str
@@ -39,16 +38,14 @@ class Append:
     ttl: float
 
 
-@dataclass(frozen=True, slots=True)
-class Take:
+class Take(Struct, frozen=True):
     """The first of these values leaves the list."""
 
     key: str
     value: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(Struct, frozen=True):
     key: str
 
 

@@ -19,11 +19,11 @@ import asyncio
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
 from typing import Self
 
 import orjson
 import structlog
+from msgspec.structs import asdict, replace
 from structlog.typing import FilteringBoundLogger
 
 from ..contracts import Claim, Journal, Run, StoredConversation, StoredRequest, StoredResponse, WireObject

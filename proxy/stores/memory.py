@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Self
+
+from msgspec import Struct, field
 
 from .key_value import MOMENT, NOTHING, Append, Change, Drop, Put, Take
 
@@ -17,8 +18,7 @@ MAX_BYTES = 64 << 20
 OVERHEAD = 400
 
 
-@dataclass(slots=True)
-class _Kept:
+class _Kept(Struct):
     expires_at: float
     value: bytes = b""
     values: list[bytes] = field(default_factory=list)

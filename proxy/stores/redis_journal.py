@@ -17,10 +17,10 @@ import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from itertools import islice
 
 import structlog
+from msgspec import Struct
 from structlog.typing import FilteringBoundLogger
 
 from ..contracts import Run
@@ -272,8 +272,7 @@ class RedisJournal:
         await self._keys.run([("XGROUP", "CREATE", QUEUE, GROUP, 0, "MKSTREAM"), self._delivery])
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Struct, frozen=True):
     """An entry of a stream of ours."""
 
     id: bytes

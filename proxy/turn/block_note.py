@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from .reason import Fate, Reason, Ruling
 
@@ -29,8 +30,7 @@ def name_in(block: str) -> str:
     return told_name(found[1]) if found else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockNote:
+class BlockNote(Struct, frozen=True, kw_only=True):
     """`attempt` counts the turn's answers from 0. `name` is that of its tool, `written` the one that it had.
 
     Both may be told to anybody, and `problem` to those who may see the model's words. `rules` are those that helped to

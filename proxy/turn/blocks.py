@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
+
+from msgspec import Struct
 
 from parser import (
     BARE_ANSWERS,
@@ -54,8 +55,7 @@ _OBJECT = re.compile(r"^\[(?:tool|tool_call|function)\]\s*\{", re.MULTILINE | re
 _TAGGED = re.compile(r'<tool_call>\s{0,9}\{[^<]{0,400}?"name"\s{0,9}:\s{0,9}"([\w.:-]{1,128})"', re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class BegunCall:
+class BegunCall(Struct, frozen=True):
     """A call that is one whatever comes, while it is written: also should the answer be cut in it."""
 
     index: int

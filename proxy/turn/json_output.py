@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import orjson
+from msgspec import Struct
 
 from prompts import unescape_json
 
@@ -21,8 +21,7 @@ _FENCED = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
 
 
-@dataclass(frozen=True, slots=True)
-class Unfit:
+class Unfit(Struct, frozen=True):
     """`problem` is a short sentence without its stop."""
 
     problem: str

@@ -12,12 +12,13 @@ has shown such calls the model is taken for one that never writes the key, so th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from enum import Enum
 from hashlib import blake2b
 from typing import Protocol
 
 from cachetools import LRUCache
+from msgspec import Struct
+from msgspec.structs import replace
 
 from prompts import Text, UserTurn
 
@@ -43,8 +44,7 @@ class KeyHabit(Enum):
     """To ask for it again is worth nothing: its calls are judged by their place and their words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Speaker:
+class Speaker(Struct, frozen=True):
     """Which model speaks, for whom, and in which conversation."""
 
     owner: str
@@ -60,8 +60,7 @@ class Speaker:
         return cls(request.owner, request.model, digest.hexdigest())
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """What is known of one owner's model. `lacking`: conversations that have shown calls without the key.
 
     `turns` have passed since the last proof of anything.
@@ -133,8 +132,7 @@ class Habits:
         self._known[speaker.owner, speaker.model] = known
 
 
-@dataclass(frozen=True, slots=True)
-class FixedHabit:
+class FixedHabit(Struct, frozen=True):
     """`KeyHabits` that know one habit of all models and learn nothing: what becomes of a turn depends on it alone."""
 
     habit: KeyHabit = KeyHabit.UNKNOWN

@@ -11,9 +11,10 @@ more: asked for anew, the call would come twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from ..contracts import (
     AnswerMessageEnded,
@@ -70,8 +71,7 @@ def names_of_calls(events: Iterable[TurnEvent]) -> list[str]:
     return [event.name for event in events if isinstance(event, ToolCallStarted)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Said(Struct, frozen=True, kw_only=True):
     """What the client has of an answer's text: whether any (`shown`), the `beginning` of its first message, and all of
     it where that is no more than some words in front of calls (`preface`).
     """

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property, partial
+
+from msgspec import Struct, field
 
 from parser import ToolRegistry
 from prompts import (
@@ -46,8 +47,7 @@ class EmptyAnswers(Enum):
     EMPTY = "empty"
 
 
-@dataclass(frozen=True, slots=True)
-class TurnOptions:
+class TurnOptions(Struct, frozen=True):
     """What the owner of the proxy chose for every turn."""
 
     release: CallRelease = CallRelease.WHOLE
@@ -62,8 +62,7 @@ class TurnOptions:
     empty_answers: EmptyAnswers = EmptyAnswers.SENTENCE
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Struct, frozen=True, dict=True):
     """What a request and its owner's options make of a turn.
 
     `offered` are the tools that may be called, `schemas` theirs, and `key` is what their calls carry. `output` is what
@@ -166,8 +165,7 @@ class Plan:
         return [result for result in newest_results(self.request.transcript) if len(result) <= LONGEST_ECHO]
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
+class Again(Struct, frozen=True):
     """Why one more answer is worth asking for, and the line that asks for it.
 
     `plain`: one without tools; `unless_open`: one from the results, unless a call is due; `to_call`: one that calls.
@@ -188,8 +186,7 @@ class Try(Enum):
     PLAIN = "plain"
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One answer that is asked for: the first, a second one that mends it, a plain one if nothing is left of both.
 
     It is asked for `again`, and kept from the beginning because of `keep_for`. `may_repeat`: a call that was made

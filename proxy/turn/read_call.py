@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import cached_property
+
+from msgspec import Struct, field
 
 from parser import CallCompleted, Tier, Tool
 from prompts import CallWords, Place, essence, unescape_json
@@ -21,8 +22,7 @@ _MOST_BEHIND = 200
 _ANNOUNCED = re.compile(rf"(?=[^\n]{{0,{_MOST_BEHIND - 1}}}\n)[^\n]*:[ \t]*\n\s*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(Struct, frozen=True, kw_only=True):
     """Where in the answer to an `attempt` a call stands.
 
     `quoted`: where a call is shown. `held`: in an answer that could be nothing but calls. `good`: behind a good call,
@@ -42,8 +42,7 @@ class Standing:
         return self.attempt.is_first and not (self.good or self.left)
 
 
-@dataclass(frozen=True)
-class ReadCall:
+class ReadCall(Struct, frozen=True, dict=True):
     """A call of `tool` (None: of one that is not on offer), the `key` where it belongs."""
 
     call: CallCompleted
@@ -103,8 +102,7 @@ class ReadCall:
         return at.held and self.call.tier is Tier.HELD
 
 
-@dataclass(frozen=True, slots=True)
-class Showing:
+class Showing(Struct, frozen=True):
     """Whether a call is shown: by its `place`, and for one that has `results` by whether one of them follows it.
 
     `behind` is the text behind it, as far as it came; how that is cut does not count. It has `ended` where nothing more
@@ -137,8 +135,7 @@ class Showing:
         return any(result in letters for result in self.results)
 
 
-@dataclass(slots=True)
-class Waiting:
+class Waiting(Struct):
     """Calls of one block, the text behind it so far, and a second close tag of it. `cut`: as of the last that came."""
 
     calls: list[tuple[ReadCall, Showing]] = field(default_factory=list)

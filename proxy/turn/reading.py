@@ -12,8 +12,9 @@ is an `Answer`, a plain value that `verdict` judges.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from io import StringIO
+
+from msgspec import Struct
 
 from parser import (
     BARE_ANSWERS,
@@ -53,8 +54,7 @@ from .spent import Spent
 from .verdict import Answer, Ending
 
 
-@dataclass(slots=True)
-class AnswerEnd:
+class AnswerEnd(Struct):
     """How far an answer has come to its end.
 
     `over`: nothing of what may still come counts. More than white space came all the same if it `goes_on`, or waited in

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Self
+
+from msgspec import Struct
 
 
 class Reason(StrEnum):
@@ -66,8 +67,7 @@ class Fate(Enum):
     REFUSE = "it never leaves, and no other call of its answer does"
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(Struct, frozen=True):
     """What becomes of a block, and why; of a call that leaves all the same, what is wrong with it.
 
     `name` is that of its tool, `problem` says what is wrong, for the model's eyes. `then`: what becomes of one that is

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from ..contracts import Lane
 from .block_note import BlockNote, TurnObserver
@@ -33,8 +34,7 @@ class Count(StrEnum):
     """What was done so that each past call has a result."""
 
 
-@dataclass(slots=True)
-class LaneReport:
+class LaneReport(Struct):
     """How the backend found the conversation, if it keeps any (`lane`), and why it cannot go on there (`spoilt`).
 
     `truncated` entries were left out because it was too long. `rewritten`: a call left otherwise than it was written.
@@ -53,8 +53,7 @@ class LaneReport:
         self.spoilt = self.spoilt or spoilt
 
 
-@dataclass(slots=True)
-class TurnReport:
+class TurnReport(Struct):
     """Filled while the turn runs; read once it is over.
 
     `tools` are those on offer, and `calls` those that left. `again` says why each further answer was asked for,

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from prompts import untrusted_strings
 

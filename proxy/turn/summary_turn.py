@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from parser import ToolRegistry
 from prompts import Guidance, Image, ToolChoice, Transcript, compacted, offered_tools, to_sum_up
@@ -97,8 +99,7 @@ async def _summed_up(request: TurnRequest, report: TurnReport, run: Run, *, alon
             yield batch
 
 
-@dataclass(frozen=True, slots=True)
-class _Summary:
+class _Summary(Struct, frozen=True):
     """What the model wrote for one. `usage` is that of all attempts, `report` that of the last."""
 
     text: str

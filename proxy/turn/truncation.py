@@ -10,7 +10,8 @@ newest message of the user and what came last. Guidance stays too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from prompts import AssistantText, Entry, Guidance, Image, PastCall, ToolResult, Transcript, UserTurn
 

@@ -12,12 +12,13 @@ import hmac
 import json
 import secrets
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from string import ascii_lowercase
 
 import orjson
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from parser import KEY, CallCompleted, members_of, without_member
 from prompts import KEY_LENGTH, holds_word
@@ -39,13 +40,16 @@ class KeyMode(Enum):
     """There is none: calls are judged as those of a model that never writes it."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallKeys:
+class CallKeys(Struct, frozen=True):
     """What the keys of one server are made from. `secret` is that of an installation; replicas share it."""
 
     mode: KeyMode = KeyMode.AUTO
-    secret: bytes = field(default_factory=partial(secrets.token_bytes, SECRET_BYTES), repr=False)
+    secret: bytes = field(default_factory=partial(secrets.token_bytes, SECRET_BYTES))
     habits: KeyHabits = field(default_factory=Habits)
+
+    def __repr__(self) -> str:
+        """Without the secret."""
+        return f"CallKeys({self.mode})"
 
     def key(self, owner: str, before: str, sent: Sequence[str]) -> str:
         """The key for `owner` behind the developer text `before`: another one if it stands in what was `sent`."""

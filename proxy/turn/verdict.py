@@ -9,8 +9,10 @@ last --end_of--> its last events
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import takewhile
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from prompts import (
     ModelRule,
@@ -36,8 +38,7 @@ from .reason import DOUBTS, Fate, Reason, Ruling
 FAILED_CODE = "backend_error"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class Ending(Struct, frozen=True, kw_only=True):
     """How an answer ended: it was cut as `incomplete` says, by the string `stop`, or its stream failed with `error`.
 
     `constrained`: that was in an answer that is held to calls.
@@ -49,8 +50,7 @@ class Ending:
     constrained: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """One answer of the model, once it is over.
 
     `kept` has not left, because of `kept_for`. `rulings` say what became of its blocks, in order, and `lost` what the
@@ -60,7 +60,7 @@ class Answer:
 
     kept_for: Reason | None = None
     kept: tuple[TurnEvent, ...] = ()
-    said: Said = Said()  # noqa: RUF009 -- frozen
+    said: Said = Said()
     rulings: tuple[Ruling, ...] = ()
     lost: tuple[str, ...] = ()
     written: str = ""

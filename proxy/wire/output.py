@@ -20,8 +20,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from ..contracts import (
     AnswerMessageEnded,
@@ -56,8 +57,7 @@ CALL_ITEMS: Mapping[CallKind, ItemType] = {
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
 
 
-@dataclass(slots=True)
-class OutputItem:
+class OutputItem(Struct):
     """An item of an answer. `index` is its place among all; a call has a `number`, its place among the calls.
 
     `name` and `namespace` are those that the client knows. `parts` are in pieces; a call's arguments are its only one.

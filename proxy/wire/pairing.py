@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from prompts import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, UserTurn, no_result
 
@@ -28,16 +29,14 @@ def missing_result(call_id: str) -> ToolResult:
     return ToolResult(call_id, (Text(no_result()),))
 
 
-@dataclass(frozen=True, slots=True)
-class Paired:
+class Paired(Struct, frozen=True):
     """A conversation in which each call has a result, and how often what was done for that."""
 
     entries: tuple[Entry, ...]
     repairs: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Calls:
+class _Calls(Struct):
     """The places of the calls of one id in one answer, the newest that has some: those without a result are waiting."""
 
     answer: int

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
 import orjson
+from msgspec import Struct, field
 
 from parser import Tool, ToolRegistry
 from prompts import ChoiceMode, ToolChoice
@@ -54,8 +54,7 @@ CallKind = Literal["function", "custom", "tool_search"]
 ECHOED_MEMBERS = ("allowed_callers", "async", "defer_loading", "output_schema")
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredName:
+class DeclaredName(Struct, frozen=True):
     """How the client knows a tool that the model knows by a flat name."""
 
     name: str
@@ -63,8 +62,7 @@ class DeclaredName:
     kind: CallKind = "function"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSet:
+class ToolSet(Struct, frozen=True):
     """The tools of a request: what the model is offered, what the client is told, and the way back."""
 
     registry: ToolRegistry = field(default_factory=ToolRegistry)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..errors import ApiError
 from .sse import DONE, EVENT_STREAM, KEEP_ALIVE, Encode, encode_typed
@@ -14,8 +15,7 @@ def openai_error(error: ApiError, request_id: str) -> Mapping[str, object]:
     return {"error": error.error_object()}
 
 
-@dataclass(frozen=True, slots=True)
-class WireFormat:
+class WireFormat(Struct, frozen=True):
     """How one API writes. `encode` makes bytes of events, which are of `content_type`."""
 
     encode: Encode

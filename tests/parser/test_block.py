@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from parser import CallCompleted, CallMalformed, CallStarted, ParserEvent, Tier
 from parser.block import ENDED, LIVE, OPENED, PROSE, READERS, Block

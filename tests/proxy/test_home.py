@@ -4,10 +4,10 @@ import os
 import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from proxy.errors import UsageError
 from proxy.home import TURNS_NOTED, KeptHabits, forget_habits, habits_file, read_habits, read_secret

@@ -6,9 +6,11 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+from msgspec.structs import replace
 
 from parser import Tool, ToolRegistry
 from prompts import AssistantText, Guidance, Image, PastCall, Text, ToolResult, UserTurn, compacted, summarised

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from parser import Tool, ToolRegistry, write_call
 from prompts import AssistantText, ChoiceMode, Guidance, PastCall, Text, ToolChoice, ToolResult, Transcript

@@ -6,6 +6,7 @@ event should: with `no_deadlines` it does neither. A test about a deadline sets 
 
 from __future__ import annotations
 
+from functools import partial
 from pkgutil import resolve_name
 
 import pytest
@@ -85,6 +86,5 @@ def wait_for_codex(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("proxy.backends.codex.backend.MODELS_WAIT", NEVER)
     patch.setattr("proxy.backends.supervision.START_WAIT", NEVER)
     patient = Deadlines(greeting=NEVER, request=NEVER, models=NEVER, quiet=NEVER, probe=NEVER)
-    defaults = SessionOptions.__init__.__kwdefaults__ or {}
-    assert "deadlines" in defaults
-    patch.setitem(defaults, "deadlines", patient)
+    for module in ("backend", "options"):
+        patch.setattr(f"proxy.backends.codex.{module}.SessionOptions", partial(SessionOptions, deadlines=patient))

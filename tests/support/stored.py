@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from proxy.contracts import StoredConversation, StoredResponse, WireObject
 from proxy.ingress.history import Library

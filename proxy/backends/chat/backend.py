@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import asdict, replace
 from functools import partial
 from math import inf
 from types import SimpleNamespace
@@ -24,6 +23,7 @@ import aiohttp
 import orjson
 import structlog
 from cachetools import LRUCache
+from msgspec.structs import asdict, replace
 from structlog.typing import FilteringBoundLogger
 
 from ...contracts import BackendEvent, Health, Load, Model, Prompt

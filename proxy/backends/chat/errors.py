@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import isnan
 from typing import Any
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...contracts import Prompt
 from ...errors import TOO_LONG, BackendError
@@ -94,8 +95,7 @@ _BY_STATUS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(Struct, frozen=True):
     """What a server answered instead of an answer. `said` is its own sentence, None when it sent no JSON."""
 
     status: int

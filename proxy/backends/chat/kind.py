@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ...errors import UsageError, reason_of
 from ..kind import BackendKind, BackendSettings, Finding, takes_results_as_users_only

@@ -7,10 +7,10 @@ flat    user: all of that as one text, for templates that know no such roles, or
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from prompts import Image, Item, Part, Text
 
@@ -23,8 +23,7 @@ _ROLES: Mapping[str, str] = {"developer": "system"}
 _Message = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Manner:
+class Manner(Struct, frozen=True):
     """How a server takes requests, as far as it has said.
 
     `flat`: the conversation as one text. `efforts`: those that it has refused. `grammar`: it holds its model to

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from parser import CLOSE_TAG, OPEN_TAG
 
@@ -64,8 +65,7 @@ def calls_at_end(thought: str) -> str:
     return thought[start:]
 
 
-@dataclass(frozen=True, slots=True)
-class Thought:
+class Thought(Struct, frozen=True):
     """A piece of reasoning."""
 
     text: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 PROVIDER = "tagcall"
 # Seconds that codex waits for a mute model longer than the proxy does, so that one of them decides.
@@ -76,8 +77,7 @@ enabled = false
 SKILLS_OF_089 = ("skill-creator", "skill-installer")
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(Struct, frozen=True):
     """Where codex sends its requests.
 
     With an `upstream` URL it goes there without any login; without one to codex's own service with the login

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from ...advice import command
 from ...errors import TOO_LONG, BackendError
@@ -111,8 +111,7 @@ def _log_in_here() -> str:
     return f"run {command('login')}"
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """The answer was cut by the model's side, which is no error: `max_output_tokens` or `content_filter`."""
 
     reason: str

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from prompts import Item, OwnLine, Part, Text, chain
 
@@ -33,8 +35,7 @@ _TOKEN = 4
 Identity = tuple[str, str, str | None, str | None, bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Unsaid:
+class Unsaid(Struct, frozen=True):
     """What a thread does not hold yet: messages that stand there when its turn begins, and the turn's own input."""
 
     older: Sequence[Item]
@@ -45,8 +46,7 @@ class Unsaid:
     """Results go out as outputs of tools, and stand among `older`."""
 
 
-@dataclass(slots=True, eq=False)
-class HeldThread:
+class HeldThread(Struct, eq=False):
     """A thread, and what it holds: `count` items, whose rolling digest is `held`, in so many `characters`.
 
     `effort`: one was sent once, and codex keeps the last until it is told another; none is no other. `tiered`: so was a
@@ -148,8 +148,7 @@ def beginnings(items: Sequence[Item], digest: bytes = NOTHING) -> Iterator[bytes
         yield digest
 
 
-@dataclass(slots=True)
-class Lanes:
+class Lanes(Struct):
     """The idle lanes of one session. `reason` is why the last request got the one that it got, or none."""
 
     bounds: LaneBounds

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ...errors import UsageError, reason_of
 from ..kind import BackendSettings
@@ -13,8 +14,7 @@ from .item_kinds import HARMLESS
 INTERRUPTS = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deadlines:
+class Deadlines(Struct, frozen=True, kw_only=True):
     """Seconds."""
 
     greeting: float = 10.0
@@ -35,8 +35,7 @@ class Deadlines:
     """For any answer at all from an app-server that is doubted; then it is killed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneBounds:
+class LaneBounds(Struct, frozen=True, kw_only=True):
     """Of idle lanes: how many, for how many seconds, and how many `characters` they hold at codex together."""
 
     lanes: int = 64
@@ -44,8 +43,7 @@ class LaneBounds:
     characters: int = 64 * 2**20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionOptions:
+class SessionOptions(Struct, frozen=True, kw_only=True):
     """`cwd` is where threads run, in the app-server's eyes; None leaves that to it.
 
     `login_file` is codex's own, of which only the time is looked at; None where the login is somebody else's. `log_in`

@@ -13,9 +13,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+
+from msgspec import Struct
 
 from ...advice import addition
 from ...errors import UsageError
@@ -37,8 +38,7 @@ TARGETS: Mapping[tuple[str, str], str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CodexProgram:
+class CodexProgram(Struct, frozen=True):
     """A program that was found. `version` is None when it did not say one, as a stand-in need not."""
 
     path: Path

@@ -9,8 +9,9 @@ An update leaves out what the answer's headers did not have, and that goes on as
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from ...quota import MAIN_LIMIT, Quota, QuotaWindow, WindowName
 from ...rpc import RpcObject

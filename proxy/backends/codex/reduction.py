@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import ClassVar
+
+from msgspec import Struct, field
 
 from ...contracts import (
     PHASES,
@@ -40,13 +41,11 @@ from .item_kinds import ACTING, HARMLESS
 MOST_PARTS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptFailed:
+class AttemptFailed(Struct, frozen=True):
     error: BackendError
 
 
-@dataclass(slots=True)
-class _Message:
+class _Message(Struct):
     first: str
     """The text it started with, which is all of it when no delta follows."""
     phase: str | None = None
@@ -54,8 +53,7 @@ class _Message:
     told: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Reasoning:
+class _Reasoning(Struct):
     told: dict[int, list[str]] = field(default_factory=dict)
     """By part of the summary."""
 

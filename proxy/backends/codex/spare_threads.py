@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 
 from cachetools import TTLCache
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...contracts import Prompt
 from ...errors import BackendError
@@ -24,8 +25,7 @@ GOOD_FOR = 600.0
 Key = tuple[str, str | None, str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Struct, frozen=True):
     """A thread. One that is not `ephemeral` leaves a trace; one that `waited` may be gone."""
 
     id: str

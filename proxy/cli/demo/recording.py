@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from prompts import Image, Part, Text
 
@@ -12,8 +13,7 @@ from ...backends.wrapped import WrappedBackend
 from ...contracts import BackendEvent, Prompt, TextBackend, TextPiece
 
 
-@dataclass(slots=True)
-class ModelTurn:
+class ModelTurn(Struct):
     """One turn of the model: its prompt, and its text in the pieces in which it came."""
 
     prompt: Prompt

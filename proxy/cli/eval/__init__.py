@@ -17,11 +17,12 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import fields, replace
 
 from prompts import PROFILES, ModelRule
 
@@ -39,8 +40,7 @@ from .results import CaseResult, EvalRun
 from .run import model_of, run_eval_cases
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvalOptions:
+class EvalOptions(Struct, frozen=True, kw_only=True):
     """`compare` are profiles and models, `without` rules; no `half` or `category`: all of them."""
 
     compare: Sequence[str] = ()

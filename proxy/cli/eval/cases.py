@@ -8,12 +8,12 @@ second, which has as many cases of a category; after results half as many, since
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
 import orjson
+from msgspec import Struct, field
 
 from ...contracts import TurnRequest
 from ...wire.responses.request import parse_responses_request
@@ -38,8 +38,7 @@ AFTER_RESULTS = frozenset({"answer", "second_call"})
 _FOLDER = files(__package__)
 
 
-@dataclass(frozen=True, slots=True)
-class WantedCall:
+class WantedCall(Struct, frozen=True):
     """A call of the tool `name`, with these arguments and no other but those that it `may` have.
 
     One in `exact` equals one of the values there; one in `holds` is a text with one of the words there in it, which
@@ -58,8 +57,7 @@ class WantedCall:
         return exact | {name: words.partition("|")[0] for name, words in self.holds.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class EvalCase:
+class EvalCase(Struct, frozen=True):
     """`tools` names its tools; `says` are words as in `WantedCall.holds`, each of which the answer has."""
 
     id: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from parser import ToolRegistry
 
@@ -31,8 +32,7 @@ class Mistake(StrEnum):
     """There was no answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class MadeCall:
+class MadeCall(Struct, frozen=True):
     """A call as the client got it. `arguments` is JSON text."""
 
     name: str

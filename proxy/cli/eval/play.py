@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import replace
 
 from parser import KEY, CallCompleted, SentinelParser
 from prompts import Text
@@ -32,8 +33,7 @@ from .grade import MadeCall
 _KEY = re.compile(rf'"{KEY}": "([^"]+)"')
 
 
-@dataclass(frozen=True, slots=True)
-class PlayedTurn:
+class PlayedTurn(Struct, frozen=True):
     """What the client got (`failed` is an error's sentence), and the turns at the backend that it took.
 
     `usage` is that of all of these, and so are `seconds`.

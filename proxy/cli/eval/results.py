@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import reduce
 from math import comb
 from operator import attrgetter
+
+from msgspec import Struct, field
 
 from prompts import ModelRule
 
@@ -23,8 +24,7 @@ _MARKUP = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CaseResult:
+class CaseResult(Struct, frozen=True):
     case: EvalCase
     mistakes: Sequence[Mistake]
     played: PlayedTurn
@@ -74,8 +74,7 @@ def judged(case: EvalCase, played: PlayedTurn) -> CaseResult:
     return CaseResult(case, found, played)
 
 
-@dataclass(frozen=True, slots=True)
-class EvalRun:
+class EvalRun(Struct, frozen=True):
     """One way through the set, with a profile and `without` a rule of it. `results` grow while it goes on."""
 
     model: str
@@ -89,8 +88,7 @@ class EvalRun:
         return f"--profile {self.profile}" + (f" --without {self.without}" if self.without else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(Struct, frozen=True):
     """Of some cases: how many there are and how many were answered rightly; the others count what was not good.
 
     `seconds` and tokens are those of all of them together, second tries included.
@@ -137,8 +135,7 @@ def rows(results: Sequence[CaseResult]) -> dict[str, Figures]:
     return {name: figures(found) for name, found in named.items() if found}
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """Two runs on the cases that both have: how many are right in each, in it `alone`, and whether that is chance.
 
     `chance` is the probability of a split at least as uneven if both were equally good (sign test, two-sided).

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import orjson
+from msgspec import Struct, field
 
 from ...backends.codex.expansion import TurnExpansion
 from ...contracts import TurnEnded
@@ -24,8 +24,7 @@ from .scrub import Scrubber, scrub_messages, with_names
 _OPEN_TAG = "<tool_call>"
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """`last_user` is the newest user message as its client wrote it, `turns` is what became of it, at least one.
 
     `settings` are those that differ from the default and change the answer; `key_habit` is what was known of the model.
@@ -41,8 +40,7 @@ class Recording:
     key_habit: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TimedMessage:
+class TimedMessage(Struct, frozen=True):
     """One line of the proxy or of its app-server, `at` seconds on the monotonic clock."""
 
     at: float

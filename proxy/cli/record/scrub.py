@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...replay.key_placeholder import PLACEHOLDER
 from ...replay.placeholders import HOME, KEY, PERSON, REDACTED, WINDOWS_HOME, mail_address
@@ -40,15 +42,13 @@ _PERSONAL = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Cut:
+class _Cut(Struct, frozen=True):
     start: int
     end: int
     instead: str
 
 
-@dataclass(slots=True)
-class Scrubber:
+class Scrubber(Struct):
     """`keys` and `folders` are known ones, whatever they look like; `call_keys` are those of the turns.
 
     Of what fits one of `patterns` its first group goes, or all of it where there is none. `names` are those that ids

@@ -6,15 +6,15 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ...backends.wrapped import WrappedBackend
 from ...contracts import BackendEvent, Prompt, TextBackend
 from ...ingress.inspect.turn_transcript import HeardTurn
 
 
-@dataclass(slots=True)
-class RecordedRequest:
+class RecordedRequest(Struct):
     """One request while it is served. `turns` are in the order in which they began."""
 
     turns: list[HeardTurn] = field(default_factory=list)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import fields
 
 from ...errors import UsageError
 from ...logs import configure
@@ -27,8 +29,7 @@ from .run import Outcome, load_cases, run_cases
 JOBS = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayOptions:
+class ReplayOptions(Struct, frozen=True, kw_only=True):
     """`only` are patterns of names, of which one has to fit; none: all do."""
 
     update: bool = False

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import aiohttp
 import orjson
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...backends.replay import replay_backend
 from ...replay.answers import (
@@ -52,8 +53,7 @@ AS_RECORDED = 0
 ANSWER_TIMEOUT = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """A fixture that can be run. `promised` is None as long as it promises nothing.
 
     `transcript` is what its lines say, `stale` that its file has something else.
@@ -72,8 +72,7 @@ class Case:
         return any(turn.interrupted for turn in self.fixture.turns)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """`got` is the answer at the recorded cuts; the lines say how it differs from what was promised, and from the
     answers at other cuts.
     """

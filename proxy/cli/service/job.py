@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 # What it is called wherever one has to find it.
 NAME = "tagcall"
@@ -13,8 +14,7 @@ DESCRIPTION = "tagcall: OpenAI tool calling for text-only LLM backends"
 STOP_TIMEOUT = 45
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceJob:
+class ServiceJob(Struct, frozen=True):
     """`argv[0]` is an absolute path. `folder` is where relative paths among the arguments begin."""
 
     argv: Sequence[str]
@@ -22,8 +22,7 @@ class ServiceJob:
     folder: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(Struct, frozen=True):
     """What `file` holds, and the commands that put it in force, ask for it and take it out of force."""
 
     file: Path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ...contracts import ResponseStore, Run, StoredResponse, WireObject
 from ...errors import ApiError

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from ...contracts import Run, StoredResponse, TurnFailed, TurnFinished, Usage
 from ...errors import ApiError
@@ -102,8 +103,7 @@ class Job:
             await self._news.wait()
 
 
-@dataclass(frozen=True, slots=True)
-class JobSink:
+class JobSink(Struct, frozen=True):
     """The sink of a background response: it was begun when it was queued, and has no client that could leave.
 
     Its subscribers hear of its last events once `store` has them.

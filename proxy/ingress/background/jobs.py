@@ -7,11 +7,11 @@ import secrets
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 
 import structlog
 from aiohttp import web
+from msgspec.structs import replace
 from structlog.typing import FilteringBoundLogger
 
 from ...contracts import ResponseStore, Run, StoredRequest, StoredResponse

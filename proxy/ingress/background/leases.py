@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 from contextlib import ExitStack
-from dataclasses import replace
 
 import structlog
+from msgspec.structs import replace
 from structlog.typing import FilteringBoundLogger
 
 from ...contracts import ResponseStore, Run, StoredRequest, StoredResponse

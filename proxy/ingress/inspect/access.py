@@ -12,7 +12,8 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...api_keys import ApiKey
 from ...errors import RequestError
@@ -24,8 +25,7 @@ COOKIE = "tagcall_page"
 SESSIONS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Viewer:
+class Viewer(Struct, frozen=True):
     """Who looks: the `owner` of all that is shown, or None who sees all."""
 
     owner: str | None = None

@@ -9,10 +9,11 @@ import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
 
 import orjson
 from aiohttp import web
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from ...backends import Finding
 from ...errors import ApiError, RequestError
@@ -33,8 +34,7 @@ from .page import quiet_reply, record_of
 CLIENT = "this page"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """`turn` names its record, if it came to that. There is an `answer`, or else an `error`."""
 
     turn: str

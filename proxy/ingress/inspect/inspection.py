@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from aiohttp import web
+from msgspec import Struct
 
 from ...contracts import TextBackend, TurnRequest
 from ...wire.builder import AnswerBuilder
@@ -22,8 +22,7 @@ from .turn_log import TurnLog
 SaveTurn = Callable[[web.Request, TurnRecord], Awaitable[tuple[str, Mapping[str, bytes]]]]
 
 
-@dataclass(frozen=True, slots=True)
-class PageOptions:
+class PageOptions(Struct, frozen=True):
     """What the page is told by who starts the server: `link` opens it once where a key is set, and shows all."""
 
     link: str | None = None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...contracts import BackendEvent, Prompt, TurnEvent, TurnFailed, TurnFinished, Usage
 from ...errors import ApiError
@@ -33,16 +35,14 @@ class Mark(StrEnum):
     """It did not leave as a call."""
 
 
-@dataclass(frozen=True, slots=True)
-class NotedBlock:
+class NotedBlock(Struct, frozen=True):
     """A block that a model wrote, as it wrote it where words are kept."""
 
     note: BlockNote
     block: str
 
 
-@dataclass(frozen=True, slots=True)
-class MarkedBlock:
+class MarkedBlock(Struct, frozen=True):
     """`why` says in words what helped, or why it is no call."""
 
     mark: Mark

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from sys import getsizeof
 from typing import Any
 
 import orjson
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from prompts import Image, Text
 
@@ -28,8 +29,7 @@ ENTRY = 200
 MESSAGE = 400
 
 
-@dataclass(slots=True)
-class HeardLine:
+class HeardLine(Struct):
     """A JSON-RPC message as JSON. One that brings a text of several says all of it in `texts`."""
 
     at: float
@@ -39,8 +39,7 @@ class HeardLine:
     texts: list[str] | None
 
 
-@dataclass(slots=True, eq=False)
-class HeardTurn:
+class HeardTurn(Struct, eq=False):
     """One turn of a backend. Times are in seconds on the monotonic clock.
 
     It was `read_to_its_end`, or ended with an `error`, or else it was left early. `stopped`: it ended because the
@@ -72,8 +71,7 @@ class HeardTurn:
             self.over = time.monotonic()
 
 
-@dataclass(slots=True)
-class LeftEvents:
+class LeftEvents(Struct):
     """Events of one kind that left one after the other. `data` is the JSON of the first; where they are deltas, `texts`
     together are what all of them brought.
     """

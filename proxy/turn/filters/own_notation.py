@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from parser.beginnings import beginnings
 from parser.headers import HEADER, NAMED_RESULT, RESULT_OPENER
@@ -39,8 +40,7 @@ _TELLS = re.compile(_BEHIND_NAME, re.IGNORECASE)
 _TELLS_BEGUN = re.compile(beginnings(_BEHIND_NAME), re.IGNORECASE)
 
 
-@dataclass(slots=True)
-class Position:
+class Position(Struct):
     """Where a line begins, by what stands in front of it.
 
     `begins`: nothing but white space of the message. `headed`: a header, with which it began. `code` says whether a

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TypeGuard
 
 import orjson
+from msgspec import Struct
 
 from prompts import (
     AssistantText,
@@ -50,8 +50,7 @@ REFERENCE = "tool_reference"
 NO_TOOLS = ToolSet()
 
 
-@dataclass(frozen=True, slots=True)
-class BroughtTools:
+class BroughtTools(Struct, frozen=True):
     """What `messages` say of tools: the `names` of those that come there, and the `definitions` that come with some."""
 
     names: frozenset[str] = frozenset()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import orjson
+from msgspec import Struct
 
 from prompts import Transcript
 
@@ -46,8 +46,7 @@ _VERDICT = "</block>"
 UNANSWERED = "A tool_use had no tool_result: the model was shown that."
 
 
-@dataclass(frozen=True, slots=True)
-class MessagesRequest:
+class MessagesRequest(Struct, frozen=True):
     """`model` is the name that the client knows. `thoughts`: the model's are told, where there are any. `warms`:
     nothing is wanted but that the backend has read the request.
     """

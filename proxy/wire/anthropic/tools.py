@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from prompts import ChoiceMode, ToolChoice
 
@@ -88,8 +90,7 @@ _CLIENTS: Mapping[str, tuple[str, JsonObject]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class MessagesTools:
+class MessagesTools(Struct, frozen=True):
     """The tools of a request, and what it demands of the answer."""
 
     tools: ToolSet

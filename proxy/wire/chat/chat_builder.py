@@ -16,7 +16,8 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ...contracts import (
     AnswerMessageEnded,
@@ -91,8 +92,7 @@ def completion_usage(usage: Usage) -> WireEvent:
     }
 
 
-@dataclass(slots=True)
-class _Passage:
+class _Passage(Struct):
     """Text that leaves in pieces; `broken` when what comes next is another paragraph."""
 
     pieces: list[str] = field(default_factory=list)
@@ -110,8 +110,7 @@ class _Passage:
         return "".join(self.pieces)
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(Struct):
     id: str
     name: str
     custom: bool

@@ -6,7 +6,7 @@ allows it too. What it refuses is refused in its words, but for results that do 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from prompts import AssistantText, Entry, Guidance, PastCall, ToolResult, UserTurn
 

@@ -6,9 +6,9 @@ docs/reference/chat-parameters.md says for each parameter whether it is honoured
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import orjson
+from msgspec import Struct
 
 from prompts import Transcript
 
@@ -29,8 +29,7 @@ MAX_STOPS = 4
 FORMATS = ("text", "json_object", "json_schema")
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRequest:
+class ChatRequest(Struct, frozen=True):
     """`model` is the name the client knows. `legacy`: calls are answered as `function_call`, without their id.
 
     `function_id` is the one that such a call will have when it comes back.

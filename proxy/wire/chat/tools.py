@@ -5,7 +5,7 @@ What differs from the Responses API is where names stand; the rules are those of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from prompts import ChoiceMode, ToolChoice
 
@@ -18,8 +18,7 @@ from ..tools import MAX_TOOLS, ToolSet, collect_tools, parse_tool_choice, parse_
 NESTED = frozenset({"allowed_tools", "custom", "function"})
 
 
-@dataclass(frozen=True, slots=True)
-class ChatTools:
+class ChatTools(Struct, frozen=True):
     """`legacy`: the client speaks of functions, and is answered with `function_call`."""
 
     tools: ToolSet

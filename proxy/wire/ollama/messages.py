@@ -12,9 +12,9 @@ each later request, and the one that the answer itself had: a lane is found by i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import orjson
+from msgspec import Struct, field
 
 from prompts import AssistantText, Entry, Guidance, Image, Part, PastCall, Text, ToolResult, UserTurn
 
@@ -36,16 +36,14 @@ def call_id(answers: int, calls: int) -> str:
     return f"call_{answers}_{calls}"
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """A call that has no result yet."""
 
     id: str
     name: str
 
 
-@dataclass(slots=True)
-class _Messages:
+class _Messages(Struct):
     """Reads messages one after the other."""
 
     entries: list[Entry] = field(default_factory=list)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import replace
 
 from parser import ToolRegistry
 from prompts import ChoiceMode, Entry, Guidance, Text, ToolChoice, Transcript, UserTurn
@@ -30,8 +31,7 @@ _NO_THOUGHT = "low"
 _USE_TOOL = re.compile(r'Use the "([^"]+)" tool\.?\s*$')
 
 
-@dataclass(frozen=True, slots=True)
-class OllamaRequest:
+class OllamaRequest(Struct, frozen=True):
     """`model` is the name that the client knows. `answers` stand in the conversation already; `chat` is false for a
     prompt alone. `loads`: nothing is asked, the model is to be ready.
     """

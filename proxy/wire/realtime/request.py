@@ -6,7 +6,8 @@ them always, and mean nothing; an answer in audio is refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from prompts import ChoiceMode, ToolChoice, Transcript
 
@@ -24,8 +25,7 @@ from .versions import Words
 NO_LIMIT = "inf"
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSettings:
+class SessionSettings(Struct, frozen=True):
     """`tools` are offered, `tools_echo` is what the client said of them; None of the rest means the default."""
 
     instructions: str = ""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import orjson
+from msgspec import Struct
 
 from ...contracts import WireObject
 from ...ids import MintId, mint_id
@@ -21,8 +21,7 @@ from ..json_body import JsonObject
 MARK = "tagcall.summary.1"
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """`whole`: it stands for the user's older messages too, which the client may send or leave out."""
 
     text: str

@@ -10,9 +10,9 @@ result. Nobody wrote them for us: what is missing or of another shape is left ou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 import orjson
+from msgspec import Struct
 
 from prompts import Image, Part, Text
 
@@ -34,8 +34,7 @@ CLIENT_OUTPUTS = frozenset(f"{kind}_output" for kind in CLIENT_CALLS)
 NO_IMAGE = Text("(an image that is not here)")
 
 
-@dataclass(frozen=True, slots=True)
-class HostedCall:
+class HostedCall(Struct, frozen=True):
     """A call with its result, which is empty where the item has none."""
 
     name: str

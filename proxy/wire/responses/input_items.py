@@ -7,7 +7,8 @@ accepted, also without ids, with nulls and with members we do not know.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from prompts import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, UserTurn, compacted
 
@@ -58,8 +59,7 @@ ITEM_KINDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """What was stored before: the items that stand before the request's own, and those it refers to by id.
 
     `strict`: outputs that do not pair with their calls are refused, as OpenAI does.

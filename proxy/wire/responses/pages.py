@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...contracts import WireObject
 from ...errors import RequestError
@@ -17,8 +18,7 @@ DEFAULT_LIMIT = 20
 MAX_LIMIT = 100
 
 
-@dataclass(frozen=True, slots=True)
-class PageQuery:
+class PageQuery(Struct, frozen=True):
     """`after` and `before` are ids of items; both are meant in the order that is asked for."""
 
     limit: int = DEFAULT_LIMIT

@@ -5,11 +5,11 @@ docs/reference/parameters.md says for each parameter whether it is honoured, ech
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import NotRequired, TypedDict
 
 import orjson
+from msgspec import Struct
 
 from prompts import AssistantText, Deferred, Transcript
 
@@ -77,8 +77,7 @@ class Echo(TypedDict):
     user: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ResponsesRequest:
+class ResponsesRequest(Struct, frozen=True):
     turn: TurnRequest
     tools: ToolSet
     echo: Echo
@@ -93,8 +92,7 @@ class ResponsesRequest:
         return self.turn.compaction == Compaction()
 
 
-@dataclass(frozen=True, slots=True)
-class Lookups:
+class Lookups(Struct, frozen=True):
     """What has to be found in the store before a request can be read."""
 
     previous_response_id: str | None

@@ -19,7 +19,8 @@ from __future__ import annotations
 import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...contracts import Compacted, StoredResponse, TurnEvent, Usage
 from ...errors import ApiError
@@ -61,8 +62,7 @@ def _summary_part(text: str) -> WireEvent:
     return {"type": "summary_text", "text": text}
 
 
-@dataclass(frozen=True, slots=True)
-class PartEvents:
+class PartEvents(Struct, frozen=True):
     """The types of a part's events, in the order in which they come, and what stands in them."""
 
     added: str

@@ -9,11 +9,11 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 from openai.types.responses import ResponseFunctionToolCall
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 
 from proxy.contracts import AnswerText, TurnEvent, TurnFailed, TurnFinished
 from proxy.errors import ApiError, BackendError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from proxy.stores.journal import LEASE
 from proxy.stores.key_value import Append, Drop, Put, Take

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from parser import Tool, ToolRegistry, write_call
 from prompts import PROFILES, PromptProfile, Text, ToolChoice, Transcript, UserTurn

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from prompts import AssistantText, Text, Transcript, UserTurn
 from proxy.turn import Habits, KeyHabit, Known, Speaker

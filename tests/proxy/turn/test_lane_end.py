@@ -3,11 +3,11 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import hypothesis
 import pytest
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from parser import ToolRegistry, write_call
 from prompts import AssistantText, ChoiceMode, PastCall, Text, ToolChoice, Transcript, UserTurn, meaning_of_answer

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from parser import Tool, ToolRegistry
 from prompts import Deferred, PastCall, Text, ToolResult, Transcript, UserTurn, untrusted_strings

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from parser import write_call
 from prompts.profiles import PROFILES

@@ -6,10 +6,10 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from proxy.cli.replay import run
 from proxy.cli.replay.run import AS_RECORDED, CHUNKS, Case, Outcome, load_cases, run_cases

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import aiohttp
 import pytest
+from msgspec.structs import replace
 from openai import AsyncOpenAI
 from openai.types.responses import ResponsesServerEvent
 from pydantic import TypeAdapter

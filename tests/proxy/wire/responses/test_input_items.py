@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from openai.types.responses.response_input_item_param import ResponseInputItemParam
 
 from prompts import AssistantText, Entry, PastCall, Text, ToolResult, UserTurn
