@@ -16,6 +16,7 @@ from proxy.cli.doctor import examine
 from proxy.replay.key_placeholder import key_of
 from proxy.settings import Settings
 from tests.support.backends import BACKENDS_UNDER_TEST, TestBackend
+from tests.support.remembered_tools import remember_tools
 from tests.support.scripted_model import Message, Refusal, Reply, ScriptedModel
 from tests.support.tagcall_server import tagcall_server
 
@@ -36,6 +37,11 @@ USED_UP = Refusal(
     {"type": "usage_limit_reached", "message": "The usage limit has been reached"},
     {**HEADERS, **NO_CREDITS, "x-codex-primary-used-percent": "100"},
 )
+
+
+@pytest.fixture(autouse=True)
+def _known_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    remember_tools(monkeypatch)
 
 
 @pytest.fixture

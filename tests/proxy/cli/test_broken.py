@@ -26,6 +26,7 @@ from proxy.settings import Settings
 from tests.support.codex_homes import informed_home
 from tests.support.codex_programs import child_environment, installed_programs
 from tests.support.patience import PATIENCE
+from tests.support.remembered_tools import remember_tools
 from tests.support.scripted_chat import ScriptedChat
 from tests.support.scripted_model import Message, Refusal, Reply, ScriptedModel
 
@@ -55,6 +56,7 @@ def _closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name, value in child_environment(tmp_path).items():
         monkeypatch.setenv(name, value)
         monkeypatch.setenv(name.lower(), value)
+    remember_tools(monkeypatch)
 
 
 def settings(folder: Path, **changes: Any) -> Settings:
