@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from proxy.backends.codex.backend import CodexBackend, codex_backend
+from proxy.backends.codex.backend import codex_backend
+from proxy.contracts import TextBackend
 from tests.support.codex_homes import informed_home
 from tests.support.codex_programs import TestProgram, child_environment, installed_programs
 from tests.support.scripted_model import ScriptedModel
@@ -25,6 +26,6 @@ def home(tmp_path: Path, program: TestProgram) -> Path:
 
 
 @pytest.fixture
-def backend(home: Path, program: TestProgram, model: ScriptedModel) -> CodexBackend:
+def backend(home: Path, program: TestProgram, model: ScriptedModel) -> TextBackend:
     """In front of the scripted model; to be entered by the test."""
     return codex_backend(home=home, program=str(program.path), upstream=model.url, env=child_environment(home))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from proxy.backends.codex.backend import CodexBackend
 from proxy.backends.restart_policy import RestartPolicy
+from proxy.contracts import TextBackend
 from proxy.errors import BackendError
 from proxy.rpc import RpcObject
 from tests.support.backend_events import prompt
@@ -93,7 +93,7 @@ async def test_what_never_starts_is_tried_a_few_times_and_says_when_it_will_be_a
     assert server.lives == 3
 
 
-async def refusal(backend: CodexBackend) -> BackendError:
+async def refusal(backend: TextBackend) -> BackendError:
     with pytest.raises(BackendError) as failed:
         async with backend.stream(prompt()) as batches:
             await anext(batches)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from prompts import DETAILS, Image, Item, Text
-from proxy.backends.codex.backend import CodexBackend, codex_backend, codex_environment
+from proxy.backends.codex.backend import codex_backend, codex_environment
 from proxy.backends.codex.config import PROVIDER
 from proxy.backends.codex.options import LaneBounds
 from proxy.contracts import (
@@ -24,6 +24,7 @@ from proxy.contracts import (
     Prompt,
     ReasoningEnded,
     ReasoningPiece,
+    TextBackend,
     TextPiece,
     TurnEnded,
     Usage,
@@ -49,7 +50,7 @@ from tests.support.scripted_model import (
 USAGE = Usage(input_tokens=100, cached_tokens=40, output_tokens=20, reasoning_tokens=5)
 
 
-async def test_text_comes_as_the_model_wrote_it(backend: CodexBackend, model: ScriptedModel) -> None:
+async def test_text_comes_as_the_model_wrote_it(backend: TextBackend, model: ScriptedModel) -> None:
     model.push(Reply([Message("Hello there")], chunk=1))
     async with backend:
         events = await read_turn(backend, prompt())
@@ -57,7 +58,7 @@ async def test_text_comes_as_the_model_wrote_it(backend: CodexBackend, model: Sc
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 1000])
-async def test_markup_comes_unchanged(chunk: int, backend: CodexBackend, model: ScriptedModel) -> None:
+async def test_markup_comes_unchanged(chunk: int, backend: TextBackend, model: ScriptedModel) -> None:
     text = (
         'I look.\n<tool_call>{"name": "a", "arguments": {"b": "</c> <oai-mem> <"}}</tool_call>\n<<< \\u00e4 \r\n end <'
     )
@@ -67,14 +68,14 @@ async def test_markup_comes_unchanged(chunk: int, backend: CodexBackend, model: 
     assert merged(events)[0] == TextPiece(text)
 
 
-async def test_a_message_without_deltas_comes_whole(backend: CodexBackend, model: ScriptedModel) -> None:
+async def test_a_message_without_deltas_comes_whole(backend: TextBackend, model: ScriptedModel) -> None:
     model.push(Reply([Message("all at once", deltas=False)]))
     async with backend:
         events = await read_turn(backend, prompt())
     assert events == [TextPiece("all at once"), MessageEnded(), TurnEnded(USAGE)]
 
 
-async def test_reasoning_comes_by_its_parts_before_the_message(backend: CodexBackend, model: ScriptedModel) -> None:
+async def test_reasoning_comes_by_its_parts_before_the_message(backend: TextBackend, model: ScriptedModel) -> None:
     model.push(Reply([Reasoning(["**Looking**", "Found it"], raw="private"), Message("Done.")]))
     async with backend:
         events = await read_turn(backend, Prompt("m", None, (Text("hi"),), effort="high", summary="auto"))
@@ -89,7 +90,7 @@ async def test_reasoning_comes_by_its_parts_before_the_message(backend: CodexBac
 
 
 async def test_the_service_tier_reaches_the_model(
-    backend: CodexBackend, model: ScriptedModel, program: TestProgram
+    backend: TextBackend, model: ScriptedModel, program: TestProgram
 ) -> None:
     """codex sends `flex` for every model, and `priority` for those that its table says it of."""
     if program.release < (0, 160):
@@ -100,7 +101,7 @@ async def test_the_service_tier_reaches_the_model(
     assert [request.body.get("service_tier") for request in model.requests] == ["priority", None, "flex", None]
 
 
-async def test_the_verbosity_reaches_the_models_that_have_one(backend: CodexBackend, model: ScriptedModel) -> None:
+async def test_the_verbosity_reaches_the_models_that_have_one(backend: TextBackend, model: ScriptedModel) -> None:
     async with backend:
         for name, verbosity in (("gpt-5.5", "high"), ("gpt-5.5", "medium"), ("any", "high")):
             await read_turn(backend, Prompt(name, None, (Text("hi"),), verbosity=verbosity))
@@ -109,7 +110,7 @@ async def test_the_verbosity_reaches_the_models_that_have_one(backend: CodexBack
 
 
 async def test_what_is_said_of_a_models_verbosity_is_what_reaches_it(
-    backend: CodexBackend, model: ScriptedModel, program: TestProgram
+    backend: TextBackend, model: ScriptedModel, program: TestProgram
 ) -> None:
     if program.release < (0, 133):
         pytest.skip("this version shows no table of its models")
@@ -123,7 +124,7 @@ async def test_what_is_said_of_a_models_verbosity_is_what_reaches_it(
 
 
 async def test_effort_and_summary_reach_the_model(
-    backend: CodexBackend, model: ScriptedModel, program: TestProgram
+    backend: TextBackend, model: ScriptedModel, program: TestProgram
 ) -> None:
     async with backend:
         await read_turn(backend, Prompt("gpt-5.2", None, (Text("hi"),), effort="high", summary="detailed"))
@@ -142,7 +143,7 @@ POINT = """{
 }"""
 
 
-async def test_a_schema_for_the_answer_reaches_the_model_as_it_is(backend: CodexBackend, model: ScriptedModel) -> None:
+async def test_a_schema_for_the_answer_reaches_the_model_as_it_is(backend: TextBackend, model: ScriptedModel) -> None:
     async with backend:
         await read_turn(backend, Prompt("gpt-5.2", None, (Text("hi"),), output_schema=POINT))
         await read_turn(backend, prompt())
@@ -156,13 +157,13 @@ async def test_a_schema_for_the_answer_reaches_the_model_as_it_is(backend: Codex
     assert free is None
 
 
-async def test_a_schema_that_strict_mode_would_refuse_is_not_sent(backend: CodexBackend, model: ScriptedModel) -> None:
+async def test_a_schema_that_strict_mode_would_refuse_is_not_sent(backend: TextBackend, model: ScriptedModel) -> None:
     async with backend:
         await read_turn(backend, Prompt("gpt-5.2", None, (Text("hi"),), output_schema='{"type": "object"}'))
     assert "format" not in model.requests[0].body.get("text", {})
 
 
-async def test_a_schema_that_the_service_refuses_is_told_apart(backend: CodexBackend, model: ScriptedModel) -> None:
+async def test_a_schema_that_the_service_refuses_is_told_apart(backend: TextBackend, model: ScriptedModel) -> None:
     message = "Invalid schema for response_format 'codex_output_schema': In context=(), 'x' is not permitted."
     error = {
         "message": message,
@@ -178,7 +179,7 @@ async def test_a_schema_that_the_service_refuses_is_told_apart(backend: CodexBac
 
 
 async def test_an_input_that_is_too_long_for_the_model_says_so_in_openais_words(
-    backend: CodexBackend, model: ScriptedModel
+    backend: TextBackend, model: ScriptedModel
 ) -> None:
     message = "Your input exceeds the context window of this model. Please adjust your input and try again."
     error = {"message": message, "type": "invalid_request_error", "param": "input", "code": "context_length_exceeded"}
@@ -192,7 +193,7 @@ async def test_an_input_that_is_too_long_for_the_model_says_so_in_openais_words(
 
 
 async def test_instructions_and_conversation_reach_the_model_unchanged(
-    backend: CodexBackend, model: ScriptedModel
+    backend: TextBackend, model: ScriptedModel
 ) -> None:
     async with backend:
         await read_turn(backend, prompt("line one\n\n<b>ä \N{PARTY POPPER}</b>", developer="Be brief.\n"))
@@ -201,7 +202,7 @@ async def test_instructions_and_conversation_reach_the_model_unchanged(
     assert ("developer", "Be brief.\n") in texts
 
 
-async def test_an_image_reaches_the_model(backend: CodexBackend, model: ScriptedModel) -> None:
+async def test_an_image_reaches_the_model(backend: TextBackend, model: ScriptedModel) -> None:
     url = "data:image/png;base64," + base64.b64encode(png()).decode()
     async with backend:
         await read_turn(backend, Prompt("m", None, (Text("what is this?"), Image(url))))
@@ -234,7 +235,7 @@ async def test_an_image_is_shown_as_closely_as_codex_can(
         assert details in ([["original"] * 2] if asked == "original" else [["high"] * 2, ["original"] * 2])
 
 
-async def test_leaving_the_stream_closes_the_models_stream(backend: CodexBackend, model: ScriptedModel) -> None:
+async def test_leaving_the_stream_closes_the_models_stream(backend: TextBackend, model: ScriptedModel) -> None:
     # 0.89 looks whether anybody still listens when the model says its next word.
     model.push(Reply([Message("word " * 10_000)], chunk=5, pace=0.01))
     async with backend:
@@ -244,7 +245,7 @@ async def test_leaving_the_stream_closes_the_models_stream(backend: CodexBackend
             await model.stream_closed.wait()
 
 
-async def test_leaving_before_the_turn_began_leaves_nothing_behind(backend: CodexBackend, model: ScriptedModel) -> None:
+async def test_leaving_before_the_turn_began_leaves_nothing_behind(backend: TextBackend, model: ScriptedModel) -> None:
     model.default = Reply([Message("never read")], gate=asyncio.Event())
     async with backend:
         await backend.health()
@@ -255,7 +256,7 @@ async def test_leaving_before_the_turn_began_leaves_nothing_behind(backend: Code
         assert merged(await read_turn(backend, prompt()))[0] == TextPiece("next")
 
 
-async def test_turns_run_beside_each_other(backend: CodexBackend, model: ScriptedModel) -> None:
+async def test_turns_run_beside_each_other(backend: TextBackend, model: ScriptedModel) -> None:
     def echo(body: Mapping[str, Any]) -> Reply:
         return Reply([Message(f"to {body['input'][-1]['content'][-1]['text']}")], chunk=1)
 
@@ -266,7 +267,7 @@ async def test_turns_run_beside_each_other(backend: CodexBackend, model: Scripte
 
 
 async def test_a_killed_child_fails_its_turn_and_the_next_turn_works(
-    backend: CodexBackend, model: ScriptedModel, children: Children
+    backend: TextBackend, model: ScriptedModel, children: Children
 ) -> None:
     model.push(Reply([Message("half an answer")], chunk=4, hold_after=1, gate=asyncio.Event()))
     async with backend:
@@ -280,7 +281,7 @@ async def test_a_killed_child_fails_its_turn_and_the_next_turn_works(
 
 
 async def test_a_turn_that_told_nothing_is_started_again_on_the_next_child(
-    backend: CodexBackend, model: ScriptedModel, children: Children
+    backend: TextBackend, model: ScriptedModel, children: Children
 ) -> None:
     model.push(Reply([], gate=asyncio.Event()))
     async with backend, asyncio.TaskGroup() as group:
@@ -290,7 +291,7 @@ async def test_a_turn_that_told_nothing_is_started_again_on_the_next_child(
     assert merged(turn.result())[0] == TextPiece("Hello from the scripted model.")
 
 
-async def test_no_child_is_left_after_the_end(backend: CodexBackend, model: ScriptedModel, children: Children) -> None:
+async def test_no_child_is_left_after_the_end(backend: TextBackend, model: ScriptedModel, children: Children) -> None:
     model.push(Reply([Message("never whole")], hold_after=1, gate=asyncio.Event()))
     async with backend:
         async with backend.stream(prompt()) as batches:
@@ -330,7 +331,7 @@ ERRORS: Mapping[str, tuple[Reply | Refusal, tuple[int, str]]] = {
 
 @pytest.mark.parametrize("case", ERRORS)
 async def test_the_upstreams_failure_becomes_the_clients_error(
-    case: str, backend: CodexBackend, model: ScriptedModel
+    case: str, backend: TextBackend, model: ScriptedModel
 ) -> None:
     reply, expected = ERRORS[case]
     model.push(reply)
@@ -344,7 +345,7 @@ async def test_the_upstreams_failure_becomes_the_clients_error(
 
 
 async def test_a_cut_answer_is_incomplete_and_no_error(
-    backend: CodexBackend, model: ScriptedModel, program: TestProgram
+    backend: TextBackend, model: ScriptedModel, program: TestProgram
 ) -> None:
     model.push(Reply([Message("cut of")], end=Incomplete("max_output_tokens")))
     async with backend:
@@ -358,7 +359,7 @@ async def test_a_cut_answer_is_incomplete_and_no_error(
 
 
 async def test_a_prompt_beyond_the_limit_is_refused_before_it_is_sent(
-    backend: CodexBackend, model: ScriptedModel
+    backend: TextBackend, model: ScriptedModel
 ) -> None:
     async with backend:
         with pytest.raises(BackendError) as failed:
@@ -435,7 +436,7 @@ TOOLS_OF_089 = {
 
 @pytest.mark.parametrize("name", ["some-model", "gpt-5.5", "gpt-6.1-sol", "gpt-5.6-luna", "vendor/other"])
 async def test_the_model_is_offered_no_tool_of_codexs_own(
-    name: str, backend: CodexBackend, model: ScriptedModel, program: TestProgram
+    name: str, backend: TextBackend, model: ScriptedModel, program: TestProgram
 ) -> None:
     async with backend:
         await read_turn(backend, prompt(model=name))
@@ -448,7 +449,7 @@ async def test_the_model_is_offered_no_tool_of_codexs_own(
 
 @pytest.mark.parametrize("name", ["some-model", "gpt-5.5", "gpt-6.1-sol", "vendor/other"])
 async def test_the_base_instructions_are_codexs_own(
-    name: str, tmp_path: Path, backend: CodexBackend, model: ScriptedModel, program: TestProgram
+    name: str, tmp_path: Path, backend: TextBackend, model: ScriptedModel, program: TestProgram
 ) -> None:
     async with backend:
         await read_turn(backend, prompt(model=name, developer="OURS"))
@@ -471,7 +472,7 @@ async def test_base_instructions_are_replaced_on_request(
 
 
 async def test_a_model_that_calls_a_tool_all_the_same_gets_no_second_word(
-    backend: CodexBackend, model: ScriptedModel, program: TestProgram, tmp_path: Path
+    backend: TextBackend, model: ScriptedModel, program: TestProgram, tmp_path: Path
 ) -> None:
     secret = tmp_path / "secret.png"
     secret.write_bytes(png())
@@ -500,7 +501,7 @@ async def test_the_configured_models_are_named_first(home: Path, model: Scripted
     assert "" not in names
 
 
-async def test_health_tells_the_version(backend: CodexBackend, program: TestProgram) -> None:
+async def test_health_tells_the_version(backend: TextBackend, program: TestProgram) -> None:
     async with backend:
         health = await backend.health()
     assert (health.problem, health.version) == (None, program.version)

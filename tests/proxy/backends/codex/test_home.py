@@ -7,9 +7,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from proxy.backends.codex.backend import CodexBackend
 from proxy.backends.codex.config import Provider
 from proxy.backends.codex.home import prepare_home
+from proxy.contracts import TextBackend
 from tests.support.backend_events import prompt, read_turn
 from tests.support.codex_programs import TestProgram, child_environment
 from tests.support.scripted_model import Message, Reply, ScriptedModel
@@ -128,7 +128,7 @@ async def test_conversations_that_old_versions_wrote_down_are_removed(tmp_path: 
 
 
 async def test_what_was_said_does_not_stay_in_the_home(
-    home: Path, program: TestProgram, backend: CodexBackend, model: ScriptedModel
+    home: Path, program: TestProgram, backend: TextBackend, model: ScriptedModel
 ) -> None:
     model.push(Reply([Message("the answer's mark")]))
     async with backend:

@@ -10,10 +10,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from prompts import Item, Text
-from proxy.backends.codex.backend import CodexBackend
 from proxy.backends.codex.options import LaneBounds
 from proxy.backends.event_queue import MAX_BACKLOG
-from proxy.contracts import MessageEnded, Prompt, TextPiece, TurnEnded
+from proxy.contracts import MessageEnded, Prompt, TextBackend, TextPiece, TurnEnded
 from proxy.errors import BackendError
 from proxy.rpc import RpcObject
 from proxy.tracing import CURRENT, NO_TRACE, Trace
@@ -242,7 +241,7 @@ def conversation(name: str, *answers: str) -> Prompt:
     return replace(prompt(), items=items)
 
 
-async def answered(it: CodexBackend, server: Server, asked: Prompt, answer: str, turns: int) -> None:
+async def answered(it: TextBackend, server: Server, asked: Prompt, answer: str, turns: int) -> None:
     """Its turn is the server's `turns`th, and its conversation may go on from it."""
     async with it.stream(asked) as batches:
         await server.wait_for("turn/start", turns)
