@@ -13,6 +13,7 @@ from pathlib import Path
 from shutil import copyfile
 
 import pytest
+from structlog.testing import capture_logs
 
 from proxy.errors import StoreError
 from proxy.stores import make_store
@@ -164,10 +165,12 @@ async def test_a_file_that_breaks_while_it_is_used_is_a_store_error_and_begun_an
     with path.open("r+b") as file:
         file.seek(4096)
         file.write(b"damaged" * 4_000)
-    async with make_store(f"sqlite:{path}") as store:
-        assert await store.load("resp_1", "me") is None
-        assert await store.save(RESPONSE)
-    assert [file.name.startswith("r.db.damaged-") for file in sorted(tmp_path.iterdir())].count(True) == 1
+    with capture_logs() as logs:
+        async with make_store(f"sqlite:{path}") as store:
+            assert await store.load("resp_1", "me") is None
+            assert await store.save(RESPONSE)
+    (aside,) = (file for file in tmp_path.iterdir() if file.name.startswith("r.db.damaged-"))
+    assert [(log["event"], log["moved_to"]) for log in logs] == [("damaged_store_set_aside", str(aside))]
 
 
 async def test_a_cancelled_write_is_whole_or_not_there(tmp_path: Path) -> None:
