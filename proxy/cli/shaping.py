@@ -53,10 +53,10 @@ def habit_of(fixture: Fixture) -> KeyHabit:
 
 def habit_as_recorded(settings: Settings) -> FixedHabit | None:
     """What a server that plays fixtures takes for known of all models; None of one that has a model of its own."""
-    from ..replay.fixture import load_fixtures  # noqa: PLC0415 -- other kinds do without
-
     if find_kind(settings.backend).has_model:
         return None
+    from ..replay.fixture import load_fixtures  # noqa: PLC0415 -- other kinds do without
+
     _, _, address = settings.backend.partition(":")
     folder = Path(address).expanduser()
     if not address or not folder.is_dir():  # the backend says what is wrong

@@ -11,7 +11,7 @@ Of every request
     bodies        its body, and JSON and errors as HTTP answers
     apis          a row an API: its paths, how a turn begins there, how it writes
     routes        which handler serves a path and a method, and what is not served
-    request_log   its line in the log; metrics: what the server does, as numbers
+    request_log   its line in the log; metrics: what the server does, in counts; exposition: as text for Prometheus
     spans         a span a turn for OpenTelemetry, where the environment asks for it
     loop_lag      how late the event loop is
     activity      how many are being served; state: what handlers find on the application

@@ -1,7 +1,7 @@
 """GET /metrics: what the server does, as numbers for Prometheus.
 
     requests --RequestLog--.                        one line each in the log, and counted here
-    turns ----TurnReport---+--> a registry per app --> text
+    turns ----TurnReport---+--> numbers --exposition--> text
     backend ----Load-------'                        looked at when somebody asks
 
 Every label has few values that are known beforehand: nothing that a client or a model wrote becomes one.
@@ -10,23 +10,21 @@ What each number is: docs/reference/metrics.md.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Literal, TypeAlias
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.registry import Collector
 
 from parser import Rule, Tier
 
 from ..contracts import TextBackend, TurnEvent, TurnFailed, TurnFinished, Usage
-from ..quota import MAIN_LIMIT, Quota
 from ..schema.coercion import Coercion
 from ..turn import Count, TurnReport
 from ..wire.pairing import REPAIRS as PAIRING
+from .counts import Counts, Durations, Gauge
 from .request_log import RequestLog
 
 # What a value is counted as that is none of those known beforehand.
@@ -106,10 +104,17 @@ class Metrics:
     """The numbers of one server."""
 
     def __init__(self, backend: TextBackend) -> None:
-        self.registry = registry = CollectorRegistry()
+        self.counters: list[Counts] = []
+        self.histograms: list[Durations] = []
+        self.gauges: list[Gauge] = []
 
-        def counter(name: str, what: str, *labels: str) -> Counter:
-            return Counter(f"tagcall_{name}", what, labels, registry=registry)
+        def counter(name: str, what: str, *labels: str) -> Counts:
+            self.counters.append(made := Counts(f"tagcall_{name}", what, labels))
+            return made
+
+        def histogram(name: str, what: str, buckets: Sequence[float]) -> Durations:
+            self.histograms.append(made := Durations(f"tagcall_{name}_seconds", what, buckets))
+            return made
 
         self._requests = counter(
             "requests", "Requests that were answered, or whose client left.", "route", "method", "status"
@@ -133,59 +138,46 @@ class Metrics:
         self._tokens = counter(
             "tokens", "Tokens that the backend told, those of failed turns included.", "kind", "model", "key"
         )
+        self._first_event = histogram(
+            "first_event", "Seconds from the beginning of a turn to its first event.", FIRST_EVENT_BUCKETS
+        )
+        self._duration = histogram("turn_duration", "Seconds from the beginning of a turn to its end.", TURN_BUCKETS)
+        self.loop_lag = histogram(
+            "loop_lag", "Seconds by which the event loop was late, measured ten times a second.", LAG_BUCKETS
+        )
+        self.load = backend.load
         self._running = 0
-        running = Gauge("tagcall_turns_running", "Turns that are running.", registry=registry)
-        running.set_function(lambda: self._running)
-        self._first_event = Histogram(
-            "tagcall_first_event_seconds",
-            "Seconds from the beginning of a turn to its first event.",
-            buckets=FIRST_EVENT_BUCKETS,
-            registry=registry,
-        )
-        self._duration = Histogram(
-            "tagcall_turn_duration_seconds",
-            "Seconds from the beginning of a turn to its end.",
-            buckets=TURN_BUCKETS,
-            registry=registry,
-        )
-        self.loop_lag = Histogram(
-            "tagcall_loop_lag_seconds",
-            "Seconds by which the event loop was late, measured ten times a second.",
-            buckets=LAG_BUCKETS,
-            registry=registry,
-        )
-        registry.register(BackendCollector(backend))
-        self._upstream_up = Gauge(
-            "tagcall_upstream_up",
-            "0 when three turns in a row failed at the provider, the last of them in the last 30 s, else 1.",
-            registry=registry,
-        )
-        self._store_up = Gauge(
-            "tagcall_store_up", "1 when the last attempt to reach the store succeeded, else 0.", registry=registry
-        )
+        self._gauge("turns_running", "Turns that are running.", lambda: self._running)
+
+    def _gauge(self, name: str, what: str, value: Callable[[], float]) -> None:
+        self.gauges.append(Gauge(f"tagcall_{name}", what, value))
 
     def watch(self, upstream: Callable[[], bool], store: Callable[[], bool]) -> None:
         """Who is asked whether they are there, when somebody wants to know."""
-        self._upstream_up.set_function(upstream)
-        self._store_up.set_function(store)
+        self._gauge(
+            "upstream_up",
+            "0 when three turns in a row failed at the provider, the last of them in the last 30 s, else 1.",
+            upstream,
+        )
+        self._gauge("store_up", "1 when the last attempt to reach the store succeeded, else 0.", store)
 
     def request(self, entry: RequestLog, status: int | None) -> None:
         """Counts one request, when its line is written. `status` as there."""
         answered = f"{(status or 200) // 100}xx" if entry.was_told(status) else "gone"
-        self._requests.labels(entry.route, _known(entry.method, METHODS), answered).inc()
+        self._requests.add(entry.route, _known(entry.method, METHODS), answered)
 
     def not_stored(self, what: Loss) -> None:
         """Counts a loss, once it is one."""
-        self._not_stored.labels(what).inc()
+        self._not_stored.add(what)
 
     def taken_over(self, outcome: TakenOver) -> None:
         """Counts a background response of a process that has gone."""
-        self._taken_over.labels(outcome).inc()
+        self._taken_over.add(outcome)
 
     def tokens(self, usage: Usage, model: str, key: str) -> None:
         """Counts what a turn took. `model` and `key` are names that the owner knows, `key` perhaps ""."""
         for kind in TOKEN_KINDS:
-            self._tokens.labels(kind, model, key or OTHER).inc(getattr(usage, f"{kind}_tokens"))
+            self._tokens.add(kind, model, key or OTHER, by=getattr(usage, f"{kind}_tokens"))
 
     @contextmanager
     def turn(self, report: TurnReport) -> Iterator[TurnClock]:
@@ -199,92 +191,54 @@ class Metrics:
             self._count(clock, report)
 
     def _count(self, clock: TurnClock, report: TurnReport) -> None:
-        self._turns.labels(clock.outcome).inc()
+        self._turns.add(clock.outcome)
         self._duration.observe(time.monotonic() - clock.began)
         if clock.first is not None:
             self._first_event.observe(clock.first - clock.began)
         for tier, count in report.counts[Count.TIERS].items():
-            self._calls.labels(TIERS.get(tier, OTHER)).inc(count)
+            self._calls.add(TIERS.get(tier, OTHER), by=count)
         for rule, count in report.counts[Count.REPAIRED].items():
-            self._repairs.labels(_known(rule, REPAIRS)).inc(count)
+            self._repairs.add(_known(rule, REPAIRS), by=count)
         for reason, count in report.counts[Count.REFUSED].items():
-            self._refusals.labels(reason if reason in REFUSALS else MALFORMED).inc(count)
+            self._refusals.add(reason if reason in REFUSALS else MALFORMED, by=count)
         for kind, count in report.counts[Count.PAIRED].items():
-            self._paired.labels(_known(kind, PAIRING)).inc(count)
+            self._paired.add(_known(kind, PAIRING), by=count)
         for reason, count in (
             ("misfit", report.counts[Count.MISFITS].total()),
             ("unchecked", report.counts[Count.UNCHECKED].total()),
         ):
             if count:
-                self._unheld.labels(reason).inc(count)
+                self._unheld.add(reason, by=count)
         self._count_shown(report)
         for reason in report.again:
-            self._again.labels(reason.value).inc()
+            self._again.add(reason.value)
         lane, spoilt = report.conversation.lane, report.conversation.spoilt
         if lane is not None:
-            self._lanes.labels("continued" if lane.continued else "fresh", _known(lane.why, LANE_REASONS)).inc()
+            self._lanes.add("continued" if lane.continued else "fresh", _known(lane.why, LANE_REASONS))
             if spoilt is not None:
-                self._spoilt.labels(_known(spoilt, SPOILING)).inc()
+                self._spoilt.add(_known(spoilt, SPOILING))
         if report.interrupted is not None:
-            self._interrupts.labels(INTERRUPTIONS.get(report.interrupted, OTHER)).inc()
+            self._interrupts.add(INTERRUPTIONS.get(report.interrupted, OTHER))
 
     def _count_shown(self, report: TurnReport) -> None:
         for what, count in report.counts[Count.TAKEN_OUT].items():
-            self._taken_out.labels(what).inc(count)
+            self._taken_out.add(what, by=count)
         for why, count in report.counts[Count.MARKUP].items():
-            self._markup.labels(why).inc(count)
-
-    def text(self) -> bytes:
-        return generate_latest(self.registry)
-
-
-class BackendCollector(Collector):
-    """The backend's load, as it is when somebody asks."""
-
-    def __init__(self, backend: TextBackend) -> None:
-        self._backend = backend
-
-    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
-        load = self._backend.load()
-        yield GaugeMetricFamily("tagcall_backend_open_turns", "Turns that the backend has not ended.", load.open_turns)
-        yield GaugeMetricFamily("tagcall_backend_backlog", "Characters that wait for their client.", load.backlog)
-        yield CounterMetricFamily("tagcall_backend_starts", "Starts of the backend.", load.starts)
-        yield CounterMetricFamily(
-            "tagcall_backend_interrupts", "Turns that were left before their end.", load.interrupts
-        )
-        yield from _quota(load.quota)
-
-
-def _quota(quota: Collection[Quota]) -> Iterator[GaugeMetricFamily]:
-    """No sample of what nobody was told. Of the limits that have a name of their own only what is worst."""
-    exhausted = GaugeMetricFamily("tagcall_quota_exhausted", "Whether a limit is used up: 1 or 0.", labels=["limit"])
-    told = GaugeMetricFamily(
-        "tagcall_quota_told_timestamp_seconds", "When the backend last told of the limit.", labels=["limit"]
-    )
-    left = GaugeMetricFamily(
-        "tagcall_quota_left_ratio", "The part of the limit that is left, from 0 to 1.", labels=["limit", "window"]
-    )
-    resets = GaugeMetricFamily(
-        "tagcall_quota_resets_timestamp_seconds", "When the whole limit is available again.", labels=["limit", "window"]
-    )
-    for label in (MAIN_LIMIT, OTHER):
-        limits = [each for each in quota if _known(each.limit, {MAIN_LIMIT}) == label]
-        if not limits:
-            continue
-        exhausted.add_metric([label], max(each.exhausted for each in limits))
-        told.add_metric([label], max(each.told_at for each in limits))
-        windows = sorted((window for each in limits for window in each.windows), key=lambda each: -each.left_percent)
-        for name, window in {window.name: window for window in windows}.items():
-            left.add_metric([label, name], window.left_percent / 100)
-            if window.resets_at is not None:
-                resets.add_metric([label, name], window.resets_at)
-    yield from (exhausted, told, left, resets)
+            self._markup.add(why, by=count)
 
 
 METRICS = web.AppKey("metrics", Metrics)
 
 
 async def metrics(request: web.Request) -> web.StreamResponse:
+    write = await asyncio.to_thread(_writer)
     return web.Response(
-        body=request.app[METRICS].text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+        body=write(request.app[METRICS]), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
     )
+
+
+def _writer() -> Callable[[Metrics], bytes]:
+    """Takes 20 ms the first time, and 1 MB, which a server does without that nobody asks."""
+    from .exposition import text  # noqa: PLC0415 -- as it says above
+
+    return text

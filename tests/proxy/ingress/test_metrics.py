@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import orjson
 import pytest
+from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
 from parser import write_call
 from proxy.contracts import Load, Prompt, TextPiece
 from proxy.errors import BackendError
-from proxy.ingress import metrics
+from proxy.ingress import exposition, metrics
 from proxy.ingress.routes import ROUTES
 from proxy.quota import Quota, QuotaWindow
 from proxy.replay.key_placeholder import key_of
@@ -44,6 +46,12 @@ async def samples(session: aiohttp.ClientSession, url: str) -> Samples:
         for sample in family.samples
         if not sample.name.endswith("_created")
     }
+
+
+def collected() -> Iterator[Metric]:
+    numbers = metrics.Metrics(MemoryBackend([]))
+    numbers.watch(lambda: True, lambda: True)
+    return exposition.MetricsCollector(numbers).collect()
 
 
 def value(found: Samples, name: str, **labels: str) -> float:
@@ -205,7 +213,7 @@ async def test_nothing_that_a_client_sent_becomes_a_label() -> None:
 
 def test_the_dashboard_asks_for_what_there_is() -> None:
     dashboard = orjson.loads((ROOT / "docs/howto/many-machines/grafana.json").read_bytes())
-    families = {family.name: family for family in metrics.Metrics(MemoryBackend([])).registry.collect()}
+    families = {family.name: family for family in collected()}
     named: dict[str, set[str]] = {}
     for name, family in families.items():
         labels = set(
@@ -247,10 +255,7 @@ def rows(heading: str) -> dict[str, str]:
 
 
 def test_every_metric_is_documented_with_its_type_and_labels() -> None:
-    families = {
-        family.name + ("_total" if family.type == "counter" else ""): family
-        for family in metrics.Metrics(MemoryBackend([])).registry.collect()
-    }
+    families = {family.name + ("_total" if family.type == "counter" else ""): family for family in collected()}
     documented = rows("| metric |")
     assert set(documented) == set(families)
     for name, row in documented.items():
@@ -299,7 +304,7 @@ def metrics_of(load: Load) -> str:
         def load(self) -> Load:
             return load
 
-    return metrics.Metrics(Loaded([])).text().decode()
+    return exposition.text(metrics.Metrics(Loaded([]))).decode()
 
 
 @pytest.mark.parametrize("load", [Load(3, 20, 2, 7)])
