@@ -163,9 +163,10 @@ class Block:
         # The tag is text, or in place of the close tag of the call before.
         self.state = PROSE
         if not (self._past.unclosed and self._prose.blank):
-            return self._prose.say_open_tag(text, events)
-        self._past.unclosed = False
-        events.append(StrayCloser(self._prose.take_blank() + text[: block.end]))
+            self._prose.say(text[: block.end], events)
+        else:
+            self._past.unclosed = False
+            events.append(StrayCloser(self._prose.take_blank() + text[: block.end]))
         return text[block.end :]
 
     def read_live(self, text: str, events: list[ParserEvent]) -> str:
@@ -229,7 +230,7 @@ class Block:
             if not closed:
                 return remark + tag + rest if remark else rest
             if remark:
-                self._prose.say_remark(remark, events)
+                self._prose.say(remark, events)
                 events.append(StrayCloser(tag))
             self.state = CLOSED
             return rest

@@ -8,12 +8,11 @@ only remembered; `CodeState` reads it in one go when there is a tag, or when the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
 from functools import cache
 
 from .beginnings import beginnings
 from .events import ParserEvent
-from .grammar import OPEN, OPEN_TAG, THINK_TAGS
+from .grammar import OPEN, OPEN_TAG, RESULT_OPENERS, THINK_TAGS
 from .json_scan import BLANKS
 from .markdown import CodeState
 
@@ -41,51 +40,31 @@ TEXT, CALL, THINK, THINK_END = "text", "call", "think", "think_end"
 BEGUN, RESULT, RESULT_BEGUN = "begun", "result", "result_begun"
 
 
-# Strategy: the pattern starts with the one or two characters that the search can skip to. What follows is compared with
-# all tags at once, so that nearly every `<` is settled before the first tag is tried.
+# Strategy: the pattern starts with the characters that the search can skip to, and with what tells nearly every `<` of
+# a text from the first tag.
 
 
 @cache
-def tags(result_openers: tuple[str, ...] = ()) -> re.Pattern[str]:
-    """Finds call and think tags, and made-up results; `lastgroup` says which."""
-    for opener in result_openers:
-        if opener[:1] not in ("<", "[") or len(opener) < 2:
-            raise ValueError("the opener of a result starts with < or [ and goes on")
-        if OPEN_TAG.startswith(opener.lower()) or opener.lower().startswith(OPEN_TAG):
-            raise ValueError("the opener of a result cannot be that of a call")
-    rests: dict[str, list[str]] = {}
-    for literal in (OPEN_TAG[:-1], *THINK_TAGS, *result_openers):
-        rests.setdefault(literal[0], []).append(literal[1:])
-    if not result_openers:
-        return re.compile(f"<(?=(?i:{_any_of(rests['<'])}))(?:{_TAGS})")
-    guards = "|".join(rf"(?<=\{first}){_any_of(literals)}" for first, literals in rests.items())
-    results = [(rf"(?<=\{opener[0]})", re.escape(opener[1:])) for opener in result_openers]
+def tags(*, after_call: bool = False) -> re.Pattern[str]:
+    """Finds call and think tags, and made-up results after a call; `lastgroup` says which."""
+    if not after_call:
+        return re.compile(rf"<(?=(?i:t(?:[oh]|{_END})|{_END}))(?:{_TAGS})")
+    results = [(rf"(?<=\{opener[0]})", re.escape(opener[1:])) for opener in RESULT_OPENERS]
     whole = "|".join(behind + rest for behind, rest in results)
     begun = "|".join(behind + beginnings(rest) for behind, rest in results)
+    first = "".join({opener[1] for opener in (OPEN_TAG, *RESULT_OPENERS)})
     return re.compile(
-        rf"[<\[](?=(?i:{guards}))(?:(?P<result>(?i:{whole}))|(?<=<)(?:{_TAGS})|(?P<result_begun>(?i:{begun})))"
+        rf"[<\[](?=(?i:[{first}]|{_END}))(?:(?P<result>(?i:{whole}))|(?<=<)(?:{_TAGS})|(?P<result_begun>(?i:{begun})))"
     )
-
-
-def _any_of(literals: Iterable[str]) -> str:
-    """A pattern for one of these, or for the end of the text in the middle of one."""
-    rests: dict[str, list[str]] = {}
-    for literal in literals:
-        if not literal:
-            return ""
-        rests.setdefault(literal[0].lower(), []).append(literal[1:])
-    branches = [re.escape(first) + _any_of(rest) for first, rest in rests.items()]
-    return f"(?:{'|'.join([*branches, _END])})"
 
 
 class Segment:
     """The stretch of text since the last call. White space at its start waits for what comes."""
 
-    __slots__ = ("_after_call", "_held", "_length", "blank")
+    __slots__ = ("_held", "_length", "blank")
 
     def __init__(self) -> None:
         self.blank = True  # nothing was said yet
-        self._after_call = False
         self._held: list[str] = []
         self._length = 0
 
@@ -123,14 +102,9 @@ class Segment:
     def end_with_call(self) -> str:
         """A call ends this segment, the next one starts. Gives what is held: it only separates."""
         held = self.take()
-        self.blank = self._after_call = True
+        self.blank = True
         self._length = 0
         return held
-
-    def end(self, events: list[ParserEvent]) -> None:
-        """The answer ends here."""
-        if not self._after_call:
-            self.release(events)
 
 
 _ALL_READ = (TEXT, "")
@@ -146,7 +120,6 @@ class Prose:
 
     __slots__ = (
         "_code",
-        "_result_openers",
         "_segment",
         "_tags",
         "after_call",
@@ -156,12 +129,10 @@ class Prose:
         "unread",
     )
 
-    def __init__(self, result_openers: Sequence[str]) -> None:
+    def __init__(self) -> None:
         self.passing = False
         self.unread: list[str] = []
         self.held = ""  # may be the beginning of a tag
-        self._result_openers = tuple(result_openers)
-        tags(self._result_openers)  # refuses what it cannot find, now rather than after a call
         self._tags = tags()
         self.search = self._tags.search
         self._segment = Segment()
@@ -242,16 +213,8 @@ class Prose:
         self._segment.say(text[:at], events)
         return kind, text[at:]
 
-    def say_open_tag(self, text: str, events: list[ParserEvent]) -> str:
-        """Say the open tag at the start of `text`; what follows it is still to be read."""
-        match = OPEN.match(text)
-        end = 0 if match is None else match.end()
-        self._segment.say(text[:end], events)
-        self._pass(text[:end])
-        return text[end:]
-
-    def say_remark(self, text: str, events: list[ParserEvent]) -> None:
-        """Say text without any tag that stood between a call and its close tag."""
+    def say(self, text: str, events: list[ParserEvent]) -> None:
+        """Say text in which nothing is to be found: a tag that is none, or a remark in front of a close tag."""
         self._segment.say(text, events)
         self._pass(text)
 
@@ -278,7 +241,7 @@ class Prose:
         """A call stood here, and a new stretch of text starts. Gives the white space before it."""
         if not self.after_call:
             self.after_call = True
-            self._tags = tags(self._result_openers)
+            self._tags = tags(after_call=True)
             self.search = self._tags.search
         # White space alone leaves nothing behind, but for one that is none to JSON: Markdown takes it for text.
         if self.unread or not (self._segment.blank and self._code.blank):
@@ -295,4 +258,5 @@ class Prose:
 
     def end(self, events: list[ParserEvent]) -> None:
         self._segment.say(self.held, events)
-        self._segment.end(events)
+        if not self.after_call:
+            self._segment.release(events)

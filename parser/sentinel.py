@@ -11,14 +11,13 @@ and else only hands it on. That costs less than to find no `<` and append to a l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from functools import lru_cache
 from itertools import repeat
 from typing import NoReturn
 
 from .block import ENDED, LIVE, MAX_CALL_CHARS, OPENED, READERS, Block
 from .events import ParserEvent, ReadingEnded
-from .grammar import RESULT_OPENERS
 from .json_scan import ESCAPE_BEGUN, STRING_RUN
 from .live_call import SHORT
 from .prose import BEGUN, CALL, MAX_UNREAD, RESULT, Prose
@@ -36,20 +35,13 @@ class SentinelParser:
 
     `arguments`: those of a call are told piece by piece; a `CallCompleted` has them whole in any case.
     `max_call_chars` bounds what one block may hold between its tags; a longer one is malformed.
-    `result_openers` end the reading at the start of a line after a call; each starts with `<` or `[`.
     """
 
     receive_text: Callable[[str], list[ParserEvent]]
     """The events that this piece of the answer brings."""
 
-    def __init__(
-        self,
-        *,
-        arguments: bool = True,
-        max_call_chars: int = MAX_CALL_CHARS,
-        result_openers: Sequence[str] = RESULT_OPENERS,
-    ) -> None:
-        self._prose = Prose(result_openers)
+    def __init__(self, *, arguments: bool = True, max_call_chars: int = MAX_CALL_CHARS) -> None:
+        self._prose = Prose()
         self._block = Block(self._prose, max_call_chars, tells=arguments)
         reading = _reading(self._prose, self._block)
         next(reading)

@@ -21,7 +21,7 @@ def read(block: Block, text: str) -> tuple[list[ParserEvent], str]:
 
 def begun(max_chars: int = 1000) -> Block:
     """A block in the middle of a string of its arguments."""
-    block = Block(Prose(()), max_chars)
+    block = Block(Prose(), max_chars)
     block.state = OPENED
     read(block, BEGUN)
     read(block, "b")
@@ -77,7 +77,7 @@ def test_half_an_escape_at_the_end_is_not_lost(more: str) -> None:
     ],
 )
 def test_of_a_repaired_call_only_the_rest_is_told(rest: str, left: list[ParserEvent]) -> None:
-    block = Block(Prose(()), 1000)
+    block = Block(Prose(), 1000)
     block.state = OPENED
     read(block, BEGUN)
     events, _ = read(block, rest)
@@ -87,7 +87,7 @@ def test_of_a_repaired_call_only_the_rest_is_told(rest: str, left: list[ParserEv
 
 
 def test_a_repair_that_takes_something_back_is_none() -> None:
-    block = Block(Prose(()), 1000)
+    block = Block(Prose(), 1000)
     block.state = OPENED
     read(block, '<tool_call>{"name": "r", "arguments": {"p": 1}')
     events, _ = read(block, ', "name": "w"}</tool_call>')
@@ -95,7 +95,7 @@ def test_a_repair_that_takes_something_back_is_none() -> None:
 
 
 def test_calls_are_counted_over_blocks() -> None:
-    block = Block(Prose(()), 1000)
+    block = Block(Prose(), 1000)
     whole = f'{BEGUN}"}}}}</tool_call>'
     numbers = []
     for text in (whole, f'{BEGUN}"]</tool_call>', "<tool_call>{}</tool_call>", whole):

@@ -22,7 +22,7 @@ from parser.prose import (
 )
 from tests.parser.reading import cut, received
 
-AFTER = tags(RESULT_OPENERS)
+AFTER = tags(after_call=True)
 
 
 def tag_in(pattern: re.Pattern[str], text: str) -> tuple[str, str] | None:
@@ -83,14 +83,6 @@ def test_no_tag_is_passed_because_it_is_cut(parts: list[str]) -> None:
             assert begun.start() == match.start()
 
 
-@pytest.mark.parametrize("openers", [(), ("<x",), ("[x",)])
-def test_results_may_have_openers_of_one_kind_or_none(openers: tuple[str, ...]) -> None:
-    pattern = tags(openers)
-    assert tag_in(pattern, "a <tool_call>") == (CALL, "<tool_call>")
-    for text in ("a [x]", "a <x>"):
-        assert (tag_in(pattern, text) is not None) == (text[2:4] in openers)
-
-
 def said(segment: Segment, *texts: str) -> str:
     events: list[ParserEvent] = []
     for text in texts:
@@ -122,12 +114,11 @@ def test_white_space_between_calls_is_handed_to_the_second() -> None:
 
 @pytest.mark.parametrize(("after_call", "told"), [(False, "\n"), (True, "")])
 def test_white_space_at_the_end_is_only_dropped_after_a_call(after_call: bool, told: str) -> None:
-    segment = Segment()
+    prose, events = Prose(), list[ParserEvent]()
     if after_call:
-        segment.end_with_call()
-    events: list[ParserEvent] = []
-    segment.say("\n", events)
-    segment.end(events)
+        prose.end_with_call()
+    prose.read("\n", events)
+    prose.end(events)
     assert received(events) == told
 
 
@@ -153,7 +144,7 @@ TAG = "<tool_call>"
 
 def after(*texts: str, result: bool = False) -> tuple[Prose, str]:
     """Prose that has read these texts, behind a call if a result may come, and what was said."""
-    prose, events = Prose(RESULT_OPENERS), list[ParserEvent]()
+    prose, events = Prose(), list[ParserEvent]()
     if result:
         prose.end_with_call()
     for text in texts:
@@ -176,7 +167,7 @@ SIZES = pytest.mark.parametrize("size", [1, 4, 0])
 
 @SIZES
 def test_text_is_said_up_to_the_tag_of_a_call(size: int) -> None:
-    kind, rest, said = found(Prose(()), f"Hi <b> {TAG}", size)
+    kind, rest, said = found(Prose(), f"Hi <b> {TAG}", size)
     assert (kind, rest, said) == (CALL, TAG, "Hi <b> ")
 
 
@@ -190,7 +181,7 @@ def test_the_beginning_of_a_tag_is_held(text: str) -> None:
 
 @SIZES
 def test_white_space_before_a_call_is_not_said_but_handed_over(size: int) -> None:
-    prose = Prose(())
+    prose = Prose()
     assert found(prose, f" \n{TAG}", size) == (CALL, TAG, "")
     assert prose.end_with_call() == " \n"
 
@@ -198,13 +189,13 @@ def test_white_space_before_a_call_is_not_said_but_handed_over(size: int) -> Non
 @SIZES
 @pytest.mark.parametrize("before", ["`", "``a`", "```\n", "~~~\nx\n", "<think>", "<thinking> a"])
 def test_quoted_and_thought_tags_are_text(before: str, size: int) -> None:
-    assert found(Prose(()), f"{before}{TAG} x", size) == (TEXT, "", f"{before}{TAG} x")
+    assert found(Prose(), f"{before}{TAG} x", size) == (TEXT, "", f"{before}{TAG} x")
 
 
 @SIZES
 @pytest.mark.parametrize("before", ["a `b` ", "a `b\n", "```\nx\n```\n", "<think>`</think>", "<think>a<b</think>"])
 def test_behind_a_quotation_or_a_thought_they_count_again(before: str, size: int) -> None:
-    assert found(Prose(()), before + TAG, size) == (CALL, TAG, before)
+    assert found(Prose(), before + TAG, size) == (CALL, TAG, before)
 
 
 @SIZES
@@ -214,7 +205,7 @@ def test_a_result_at_the_start_of_a_line_counts_after_a_call(before: str, size: 
     kind, rest, said = found(prose, f"{before}[tool:", size)
     assert (kind, rest) == (RESULT, "[tool:")
     assert said + prose.take_blank() == before
-    assert found(Prose(RESULT_OPENERS), f"{before}[tool:", size)[0] == TEXT
+    assert found(Prose(), f"{before}[tool:", size)[0] == TEXT
 
 
 @SIZES
@@ -230,7 +221,7 @@ def test_a_call_ends_what_was_quoted() -> None:
 
 
 def test_a_block_that_is_text_leaves_no_white_space_behind() -> None:
-    prose, events = Prose(()), list[ParserEvent]()
+    prose, events = Prose(), list[ParserEvent]()
     prose.read(f"\n{TAG}", events)
     assert (events, prose.pass_text_block()) == ([], "\n")
 
@@ -244,10 +235,10 @@ def test_behind_a_block_that_is_text_no_line_begins() -> None:
 
 
 def test_a_tag_that_is_text_may_stand_in_code() -> None:
-    prose, events = Prose(()), list[ParserEvent]()
+    prose, events = Prose(), list[ParserEvent]()
     assert prose.read(f"a {TAG}` b", events) == (CALL, f"{TAG}` b")
-    rest = prose.say_open_tag(f"{TAG}` b", events)
-    assert found(prose, f"{rest}{TAG}")[0] == TEXT
+    prose.say(TAG, events)
+    assert found(prose, f"` b{TAG}")[0] == TEXT
 
 
 PARTS = st.sampled_from(["a", " ", "\n", "`", "```", "~~~", "<b", "[x", "<think>", "</think>", "word `code` "])
@@ -268,7 +259,7 @@ def test_what_passes_unread_is_as_good_as_read(texts: list[str], result: bool) -
 
 @given(st.integers(1, 9), st.sampled_from(["word ", "a <b ", "`a` ", "<think>x", "<tool_"]))
 def test_what_is_unread_has_a_limit(size: int, text: str) -> None:
-    prose = Prose(())
+    prose = Prose()
     for piece in cut(text * 500, size):
         prose.read(piece, [])
         assert sum(map(len, prose.unread)) <= MAX_UNREAD

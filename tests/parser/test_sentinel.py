@@ -148,19 +148,6 @@ def test_code_that_has_ended_quotes_nothing(before: str) -> None:
         assert answer_of(read(cut(before + CALL, size))) == Answer(before, [R], "ok")
 
 
-def test_openers_of_results_can_be_chosen() -> None:
-    for size in (1, 7, 0):
-        parser = SentinelParser(result_openers=("[user]",))
-        answer = answer_of(read(cut(f"{CALL}\n[tool:x]\n[User] hi", size), parser))
-        assert answer == Answer("\n[tool:x]\n", [R], "repaired")
-
-
-@pytest.mark.parametrize("opener", ["", "<", "(result", "<tool", "<tool_call>x", "<TOOL_CALL>"])
-def test_an_opener_of_results_is_none_of_calls(opener: str) -> None:
-    with pytest.raises(ValueError, match="opener"):
-        SentinelParser(result_openers=(opener,))
-
-
 def test_an_answer_may_come_without_any_text() -> None:
     parser = SentinelParser()
     assert parser.receive_text("") == []
