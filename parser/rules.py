@@ -5,66 +5,54 @@ A rule applies only where there is one reading. Its name is what `CallCompleted.
 
 from __future__ import annotations
 
-from enum import Enum, StrEnum
-from typing import Self
-
-
-class Stage(Enum):
-    FRAME = "What stands round the JSON."
-    TOKENS = "How the JSON is written."
-    SHAPE = "Which members the object has."
+from enum import StrEnum
 
 
 class Rule(StrEnum):
-    """The value is the name; `stage` says where it belongs."""
+    """The value is the name."""
 
-    stage: Stage
+    # What stands round the JSON.
+    BARE_ANSWER = "bare-answer"
+    FENCED_ANSWER = "fenced-answer"
+    HEADED_ANSWER = "headed-answer"
+    TAG_SPELLING = "tag-spelling"
+    DOUBLED_OPENER = "doubled-opener"
+    UNCLOSED = "unclosed"
+    FENCE = "fence"
+    FOREIGN_NOTATION = "foreign-notation"
+    NAME_IN_TAG = "name-in-tag"
+    KEY_IN_FRONT = "key-in-front"
+    CALL_AS_STRING = "call-as-string"
+    ESCAPED_JSON = "escaped-json"
+    SEVERAL_OBJECTS = "several-objects"
+    EXTRA_CLOSERS = "extra-closers"
+    OTHER_CLOSE_TAG = "other-close-tag"
+    TRAILING_TEXT = "trailing-text"
 
-    def __new__(cls, name: str, stage: Stage) -> Self:
-        rule = str.__new__(cls, name)
-        rule._value_ = name
-        rule.stage = stage
-        return rule
+    # How the JSON is written.
+    DOUBLED_BRACES = "doubled-braces"
+    TRAILING_COMMA = "trailing-comma"
+    MISSING_COMMA = "missing-comma"
+    MISSING_CLOSERS = "missing-closers"
+    COMMENTS = "comments"
+    OTHER_SPACES = "other-spaces"
+    PYTHON_LITERALS = "python-literals"
+    SINGLE_QUOTES = "single-quotes"
+    CURLY_QUOTES = "curly-quotes"
+    TRIPLE_QUOTES = "triple-quotes"
+    UNQUOTED_KEYS = "unquoted-keys"
+    CONTROL_CHARACTERS = "control-characters"
+    ESCAPED_APOSTROPHE = "escaped-apostrophe"
+    INVALID_ESCAPES = "invalid-escapes"
+    INNER_QUOTES = "inner-quotes"
+    UNESCAPED_OBJECT = "unescaped-object"
 
-    BARE_ANSWER = "bare-answer", Stage.FRAME
-    FENCED_ANSWER = "fenced-answer", Stage.FRAME
-    HEADED_ANSWER = "headed-answer", Stage.FRAME
-    TAG_SPELLING = "tag-spelling", Stage.FRAME
-    DOUBLED_OPENER = "doubled-opener", Stage.FRAME
-    UNCLOSED = "unclosed", Stage.FRAME
-    FENCE = "fence", Stage.FRAME
-    FOREIGN_NOTATION = "foreign-notation", Stage.FRAME
-    NAME_IN_TAG = "name-in-tag", Stage.FRAME
-    KEY_IN_FRONT = "key-in-front", Stage.FRAME
-    CALL_AS_STRING = "call-as-string", Stage.FRAME
-    ESCAPED_JSON = "escaped-json", Stage.FRAME
-    SEVERAL_OBJECTS = "several-objects", Stage.FRAME
-    EXTRA_CLOSERS = "extra-closers", Stage.FRAME
-    OTHER_CLOSE_TAG = "other-close-tag", Stage.FRAME
-    TRAILING_TEXT = "trailing-text", Stage.FRAME
-
-    DOUBLED_BRACES = "doubled-braces", Stage.TOKENS
-    TRAILING_COMMA = "trailing-comma", Stage.TOKENS
-    MISSING_COMMA = "missing-comma", Stage.TOKENS
-    MISSING_CLOSERS = "missing-closers", Stage.TOKENS
-    COMMENTS = "comments", Stage.TOKENS
-    OTHER_SPACES = "other-spaces", Stage.TOKENS
-    PYTHON_LITERALS = "python-literals", Stage.TOKENS
-    SINGLE_QUOTES = "single-quotes", Stage.TOKENS
-    CURLY_QUOTES = "curly-quotes", Stage.TOKENS
-    TRIPLE_QUOTES = "triple-quotes", Stage.TOKENS
-    UNQUOTED_KEYS = "unquoted-keys", Stage.TOKENS
-    CONTROL_CHARACTERS = "control-characters", Stage.TOKENS
-    ESCAPED_APOSTROPHE = "escaped-apostrophe", Stage.TOKENS
-    INVALID_ESCAPES = "invalid-escapes", Stage.TOKENS
-    INNER_QUOTES = "inner-quotes", Stage.TOKENS
-    UNESCAPED_OBJECT = "unescaped-object", Stage.TOKENS
-
-    ARRAY_OF_CALLS = "array-of-calls", Stage.SHAPE
-    WRAPPER_OBJECT = "wrapper-object", Stage.SHAPE
-    NESTED_CALL = "nested-call", Stage.SHAPE
-    ALIAS_KEYS = "alias-keys", Stage.SHAPE
-    MISSING_ARGUMENTS = "missing-arguments", Stage.SHAPE
-    NULL_ARGUMENTS = "null-arguments", Stage.SHAPE
-    EMPTY_ARGUMENTS = "empty-arguments", Stage.SHAPE
-    DOUBLE_ENCODED = "double-encoded", Stage.SHAPE
+    # Which members the object has.
+    ARRAY_OF_CALLS = "array-of-calls"
+    WRAPPER_OBJECT = "wrapper-object"
+    NESTED_CALL = "nested-call"
+    ALIAS_KEYS = "alias-keys"
+    MISSING_ARGUMENTS = "missing-arguments"
+    NULL_ARGUMENTS = "null-arguments"
+    EMPTY_ARGUMENTS = "empty-arguments"
+    DOUBLE_ENCODED = "double-encoded"

@@ -7,20 +7,15 @@ from pathlib import Path
 import pytest
 
 from parser import BARE_ANSWERS, AnswerParser, SentinelParser, Tier, Tool, ToolRegistry
-from parser.rules import Rule, Stage
+from parser.rules import Rule
 from tests.parser.reading import completed, cut, read
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "sentinel.md").read_text("utf-8")
 
 
-def test_every_rule_is_documented_in_its_stage_and_in_order() -> None:
+def test_every_rule_is_documented_in_order() -> None:
     listed = re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.MULTILINE)
     assert listed == [rule.value for rule in Rule]
-
-
-def test_the_rules_stand_by_stage() -> None:
-    stages = [rule.stage for rule in Rule]
-    assert stages == sorted(stages, key=list(Stage).index)
 
 
 def test_every_tier_is_documented() -> None:
