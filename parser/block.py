@@ -29,7 +29,8 @@ from .json_scan import BLANKS
 from .json_text import ambiguity
 from .live_call import LiveCall
 from .prose import Prose
-from .read_block import Calls, Malformed, read_block
+from .read_block import Calls, read_block
+from .relaxed_json import UnreadableError
 from .rules import Rule
 
 # Characters between the tags of a block. A model that never ends a string must not fill the memory.
@@ -196,7 +197,7 @@ class Block:
 
     def _collect(self) -> str:
         """Go on with the block as a whole, from the start of its body. Returns what there is of it."""
-        # What was told stays told: `_continuing` refuses a reading that would be another call.
+        # What was told stays told: `_check` refuses a reading that would be another call.
         self._body = Body(self.max_chars)
         self.state = BODY
         self.call.stop()
@@ -214,61 +215,54 @@ class Block:
     def _end_body(self, collected: Collected, events: list[ParserEvent]) -> str:
         """Read the block as a whole. Returns the text that is still to be read."""
         body, tag, rest, closed = collected.text, collected.tag, collected.rest, collected.closed
-        frame, past = self._frame, self._past
-        found = read_block(body, closed=closed, tag=frame.head, in_sentence=frame.in_sentence)
-        reading = self._continuing(found)
+        frame = self._frame
+        try:
+            found = read_block(body, closed=closed, tag=frame.head, in_sentence=frame.in_sentence)
+            self._check(found, body)
+        except UnreadableError as error:
+            return self._end_unread(error, collected, events)
+        rules = frame.spelling(tag) if closed else (*frame.spelling(), Rule.UNCLOSED)
+        remark = body[found.end :]
+        raw = frame.head + body[: found.end] + ("" if remark else tag)
+        self._complete([call.after(rules) for call in found.calls], raw, events)
+        if not closed:
+            return remark + tag + rest if remark else rest
+        if remark:
+            self._prose.say(remark, events)
+            events.append(StrayCloser(tag))
+        self.state = CLOSED
+        return rest
+
+    def _check(self, found: Calls, body: str) -> None:
+        """Raises UnreadableError if the calls take back something that was told, or if they would be a guess."""
+        first, started = found.calls[0], self.call.started
+        if started and not (first.name == started.name and first.arguments.startswith(self._told)):
+            raise UnreadableError("the repaired call is not the one that was begun")
         # Where a block broke, what follows may stand inside of one of its strings: a note's text, say. Well-formed
         # calls are read there, as a lost quote must not cost all calls behind it; to repair one would be a guess upon a
         # guess.
-        if past.wary and isinstance(reading, Calls) and self._is_guess(reading, body):
-            reading = Malformed("a repair after a broken block would be a guess")
-        if isinstance(reading, Calls):
-            rules = frame.spelling(tag) if closed else (*frame.spelling(), Rule.UNCLOSED)
-            remark = body[reading.end :]
-            raw = frame.head + body[: reading.end] + ("" if remark else tag)
-            self._complete([call.after(rules) for call in reading.calls], raw, events)
-            if not closed:
-                return remark + tag + rest if remark else rest
-            if remark:
-                self._prose.say(remark, events)
-                events.append(StrayCloser(tag))
-            self.state = CLOSED
-            return rest
-        if reading.end is not None:
-            self._malformed(reading.reason, frame.head + body[: reading.end], events, meant=reading.meant)
-            return body[reading.end :] + tag + rest
-        whole, cut = body + tag + rest, collected.in_string
-        # No reading. If a close tag stood in what looked like a string, the string may not have been meant as one (its
-        # quote got lost), and the block ended there: so the answer is read on from that tag.
-        if cut is None or past.resumes == MAX_RESUMES:
-            cut = len(body + tag)
-            # An open tag that ended it may stand in a string, too.
-            past.wary = past.wary or not closed
-        else:
-            past.resumes += 1
-            past.wary = True
-        self._malformed(reading.reason, frame.head + whole[:cut], events, meant=reading.meant)
-        return whole[cut:]
+        rules = (*self._frame.spelling(), *(rule for call in found.calls for rule in call.rules))
+        if self._past.wary and ({*rules} - {Rule.TAG_SPELLING} or body[found.end :].strip(BLANKS)):
+            raise UnreadableError("a repair after a broken block would be a guess")
 
-    def _is_guess(self, reading: Calls, body: str) -> bool:
-        """Whether the block is anything else than well-formed calls between its tags."""
-        more = body[reading.end :].strip(BLANKS)
-        doubled = Rule.DOUBLED_OPENER in self._frame.spelling()
-        return doubled or bool(more) or any(call.rules for call in reading.calls)
+    def _end_unread(self, error: UnreadableError, collected: Collected, events: list[ParserEvent]) -> str:
+        past, whole, cut = self._past, collected.text + collected.tag + collected.rest, error.end
+        if cut is None:
+            # If a close tag stood in what looked like a string, the string may not have been meant as one (its quote
+            # got lost), and the block ended there: so the answer is read on from that tag.
+            cut = collected.in_string if past.resumes < MAX_RESUMES else None
+            past.resumes += cut is not None
+            # An open tag that ended it may stand in a string, too.
+            past.wary = past.wary or cut is not None or not collected.closed
+        if cut is None:
+            cut = len(whole) - len(collected.rest)
+        self._malformed(str(error), self._frame.head + whole[:cut], events, meant=error.meant)
+        return whole[cut:]
 
     @property
     def _told(self) -> str:
         """What was told of the arguments while they were written."""
         return "".join(self.written.pieces)[self.call.begins : self.call.told_to]
-
-    def _continuing(self, reading: Calls | Malformed) -> Calls | Malformed:
-        """The reading, if it takes back nothing of what was told."""
-        if self.call.started is None or isinstance(reading, Malformed):
-            return reading
-        first = reading.calls[0]
-        if first.name == self.call.started.name and first.arguments.startswith(self._told):
-            return reading
-        return Malformed("the repaired call is not the one that was begun")
 
     def _complete(self, calls: Sequence[Call], raw: str, events: list[ParserEvent]) -> None:
         """Tell what is left to tell of the calls of a block, of which the first carries the text."""
@@ -278,10 +272,8 @@ class Block:
                 events.append(CallStarted(index, call.name, call.id, call.extra))
             if self.call.tells and told < len(call.arguments):
                 events.append(call.arguments[told:])
-            tier, rules = Tier.REPAIRED if call.rules else Tier.VALID, tuple(rule.value for rule in call.rules)
-            events.append(
-                CallCompleted(index, call.name, call.arguments, call.id, raw, tier, rules, call.extra, before)
-            )
+            tier = Tier.REPAIRED if call.rules else Tier.VALID
+            events.append(call.completed(index, raw, tier, before))
             raw, before, told, started = "", "", 0, None
         self._past.index = self.call.index + len(calls)
         self._past.unclosed = Rule.UNCLOSED in calls[-1].rules

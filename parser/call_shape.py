@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .events import CallCompleted, Tier
 from .json_scan import BLANKS
 from .json_text import ambiguity, decode_string, elements_of, members_of
 from .members import (
@@ -49,6 +50,11 @@ class Call(Struct, frozen=True):
     def after(self, rules: Sequence[Rule]) -> Call:
         """The same call, which took these rules first. Each rule is named once."""
         return replace(self, rules=tuple(dict.fromkeys((*rules, *self.rules))))
+
+    def completed(self, index: int, raw: str, tier: Tier, before: str = "") -> CallCompleted:
+        """The event for it."""
+        rules = tuple(rule.value for rule in self.rules)
+        return CallCompleted(index, self.name, self.arguments, self.id, raw, tier, rules, self.extra, before)
 
     def beside(self, members: Sequence[tuple[str, str]]) -> Call:
         """The same call as one of several that these stand beside: what says that those are meant says it of each."""

@@ -68,12 +68,12 @@ def ambiguity(text: str) -> str | None:
 
 def elements_of(text: str) -> list[str]:
     """The elements of a well-formed JSON array, each as it was written."""
-    return [text[start:end] for start, end in _values(text, keyed=False)]
+    return [text[start:end] for start, end in _values(text)]
 
 
 def members_of(text: str) -> list[tuple[str, str]]:
     """The members of a well-formed JSON object in order, duplicates included, values as they were written."""
-    spans = _values(text, keyed=True)
+    spans = _values(text)
     return [
         (decode_string(text[key_start + 1 : key_end - 1]), text[start:end])
         for (key_start, key_end), (start, end) in zip(spans[::2], spans[1::2], strict=True)
@@ -87,7 +87,7 @@ def edited(text: str, change: Callable[[str, str], str | None]) -> str:
     None takes the member out, with the comma behind it; of the last one, the comma in front.
     """
     keyed = text[0] == "{"
-    spans = _values(text, keyed=keyed)
+    spans = _values(text)
     keys, values = (spans[::2], spans[1::2]) if keyed else (spans, spans)
     if not spans:
         return text
@@ -120,12 +120,11 @@ def nested_objects(text: str) -> Iterator[tuple[int, bool]]:
             todo += value
 
 
-def _values(text: str, *, keyed: bool) -> list[tuple[int, int]]:
-    """Where each element stands, or each key and each value in turn."""
+def _values(text: str) -> list[tuple[int, int]]:
+    """Where each element of an array stands, or each key and each value of an object in turn."""
     spans: list[tuple[int, int]] = []
     pos = after_space(text, 1)
-    closer = "}" if keyed else "]"
-    while text[pos] != closer:
+    while text[pos] not in "]}":
         _, end = _DECODER.raw_decode(text, pos)
         spans.append((pos, end))
         pos = after_space(text, end)

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from .beginnings import beginnings
 from .call_shape import Call, calls_of, check_arguments
-from .events import CallCompleted, CallMalformed, CallStarted, ParserEvent, Tier
+from .events import CallMalformed, CallStarted, ParserEvent, Tier
 from .json_scan import BLANKS, ValueScanner
 from .json_text import members_of
 from .members import ARGUMENTS_ALIASES, NAME_ALIASES, NESTINGS, NEUTRAL, folded_key
@@ -230,9 +230,6 @@ class Candidate:
             events.append(CallStarted(index, call.name, call.id, call.extra, bare=True))
             if self._tells:
                 events.append(call.arguments)
-            repairs = tuple(rule.value for rule in call.rules)
-            events.append(
-                CallCompleted(index, call.name, call.arguments, call.id, raw, self._opener.tier, repairs, call.extra)
-            )
+            events.append(call.completed(index, raw, self._opener.tier))
             raw = ""  # the first carries the whole answer
         return events

@@ -154,34 +154,38 @@ class Prose:
                     return CALL, tag
                 self.held = tag
                 return _ALL_READ
-        kind = TEXT
-        while text:
-            kind, text = self._prose(text, events)
-            if kind not in (THINK, THINK_END):
-                break
-        if text:
-            self.passing = False
-            return kind, text
-        self.passing = not (self.held or self._segment.blank)
-        return _ALL_READ
+        kind, text = self._find(text, events)
+        self.passing = not (text or self.held or self._segment.blank)
+        return kind, text
 
-    def _prose(self, text: str, events: list[ParserEvent]) -> tuple[str, str]:
+    def _find(self, text: str, events: list[ParserEvent]) -> tuple[str, str]:
         unread = pos = 0
         while found := self.search(text, pos):
-            kind = found.lastgroup or ""
-            pos = found.start()
+            kind, pos = found.lastgroup or "", found.start()
             self._pass(text[unread:pos])
-            if kind == BEGUN:
-                return self._hold(text, pos, events)
             unread = pos
+            if kind == BEGUN:
+                break
             self._catch_up()
             code = self._code
             code.end_run()
-            counts = not code.quoted and (code.blank or kind not in (RESULT, RESULT_BEGUN))
-            if counts or kind == THINK_END:
-                return self._tag(kind, found, text, events)
-            pos += 1
-        self._pass(text[unread:])
+            if kind == THINK_END:
+                self.search, self._code = self._tags.search, CodeState()  # in there it did not matter
+                unread = pos = found.end()
+            elif code.quoted or (kind in (RESULT, RESULT_BEGUN) and not code.blank):
+                pos += 1
+            elif kind == THINK:
+                self.search = _THOUGHT[found.group()].search
+                unread = pos = found.end()
+            elif kind == RESULT_BEGUN:
+                break
+            else:
+                self._segment.say(text[:pos], events)
+                return kind, text[pos:]
+        if found:
+            text, self.held = text[:pos], text[pos:]
+        else:
+            self._pass(text[unread:])
         self._segment.say(text, events)
         return _ALL_READ
 
@@ -195,23 +199,6 @@ class Prose:
         text = "".join(self.unread)
         self.unread.clear()
         self._code.feed(text)
-
-    def _hold(self, text: str, at: int, events: list[ParserEvent]) -> tuple[str, str]:
-        self._segment.say(text[:at], events)
-        self.held = text[at:]
-        return _ALL_READ
-
-    def _tag(self, kind: str, found: re.Match[str], text: str, events: list[ParserEvent]) -> tuple[str, str]:
-        if kind == RESULT_BEGUN:
-            return self._hold(text, found.start(), events)
-        at = found.start()
-        if kind == THINK:
-            self.search, at = _THOUGHT[found.group()].search, found.end()
-        elif kind == THINK_END:
-            self.search, at = self._tags.search, found.end()
-            self._code = CodeState()  # in there it did not matter
-        self._segment.say(text[:at], events)
-        return kind, text[at:]
 
     def say(self, text: str, events: list[ParserEvent]) -> None:
         """Say text in which nothing is to be found: a tag that is none, or a remark in front of a close tag."""

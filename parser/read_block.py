@@ -84,25 +84,8 @@ class Calls(Struct, frozen=True):
     end: int
 
 
-class Malformed(Struct, frozen=True):
-    """No reading. With an `end`, what follows there is text. If it is not `meant`, what stands before it only mentions
-    a call.
-    """
-
-    reason: str
-    end: int | None = None
-    meant: bool = True
-
-
-class _EndedError(UnreadableError):
-    def __init__(self, reason: str, end: int, *, meant: bool) -> None:
-        super().__init__(reason)
-        self.end = end
-        self.meant = meant
-
-
-def read_block(body: str, *, closed: bool, tag: str = "", in_sentence: bool = False) -> Calls | Malformed:
-    """The reading of what stands between two tags, or of what follows an opener that was never closed.
+def read_block(body: str, *, closed: bool, tag: str = "", in_sentence: bool = False) -> Calls:
+    """The calls that stand between two tags, or behind an opener that was never closed. Raises UnreadableError.
 
     Without a close tag nothing that is cut off is completed, and text may follow the calls. `tag` is the
     open tag, which may name the call. `in_sentence`: words stand in front of the block on its line.
@@ -111,25 +94,24 @@ def read_block(body: str, *, closed: bool, tag: str = "", in_sentence: bool = Fa
         calls = _read_named(body, tag, closed=closed) if "=" in tag else _read_keyed(body, closed=closed)
         for call in calls.calls:
             check_arguments(call)
-    except _EndedError as error:
-        return Malformed(str(error), error.end, error.meant)
     except UnreadableError as error:
-        return _unread(str(error), body, closed=closed, in_sentence=in_sentence)
+        if error.end is None:
+            _refuse_mention(str(error), body, closed=closed, in_sentence=in_sentence)
+        raise
     if in_sentence and any(is_placeholder(call.name) for call in calls.calls):
-        return Malformed("the name is a placeholder", None if closed else calls.end, meant=False)
+        raise UnreadableError("the name is a placeholder", None if closed else calls.end, meant=False)
     return calls
 
 
-def _unread(reason: str, body: str, *, closed: bool, in_sentence: bool) -> Malformed:
-    """What a block without a reading is: a call that was meant, or the mention of one."""
+def _refuse_mention(reason: str, body: str, *, closed: bool, in_sentence: bool) -> None:
+    """Raises UnreadableError for a block without a reading if that only mentions a call."""
     if not closed and (mention := _MENTION.match(body)):
-        return Malformed(reason, mention.end(), meant=False)
+        raise UnreadableError(reason, mention.end(), meant=False)
     # Words behind the block would tell as much as those in front of it, but come when it is over: its end would have to
     # wait for them. So a block that begins its line is one that was meant, as it is where it holds no JSON.
     # A tag in the block stands in a string, as in a note that is to be written: no form has that.
     if in_sentence and not OPEN.search(body) and (end := end_of_placeholder(body if closed else _first_line(body))):
-        return Malformed(reason, None if closed else end, meant=False)
-    return Malformed(reason)
+        raise UnreadableError(reason, None if closed else end, meant=False)
 
 
 def _first_line(body: str) -> str:
@@ -147,7 +129,7 @@ def _read_named(body: str, tag: str, *, closed: bool) -> Calls:
         calls = _read_keyed(body, closed=closed)
     except UnreadableError as error:
         name = said.get(NAME)
-        if name is None or (isinstance(error, _EndedError) and not error.meant):
+        if name is None or not error.meant:
             raise
         # Only now: a body that is a call by itself is that call, and the tag has just said its name, too.
         calls = _read_arguments(body, name, closed=closed)
@@ -201,12 +183,11 @@ def _read(body: str, start: int = 0, *, closed: bool, fence: str = "") -> Calls:
     if match := _FENCE.match(body, start):
         start, fence = match.end(), match.group(1)
         rules.append(Rule.FENCE)
-    if body.startswith('"', after_space(body, start)):
-        return _read_string(body, start, closed=closed, rules=rules)
-    for escaped, unescaped in _ESCAPINGS:
-        if escaped.match(body, start):
-            rules.append(Rule.ESCAPED_JSON)
-            return _read_decoded(unescaped(body[start:]), len(body), closed=closed, fence=fence, rules=rules)
+    for encoded, decode, rule in _ENCODINGS:
+        if encoded.match(body, start):
+            text, used = decode(body[start:])
+            decoded = _read_decoded(text, closed=closed, fence=fence)
+            return Calls(tuple(call.after((*rules, rule, *used)) for call in decoded), len(body))
     values = _values(body, start, closed=closed)
     if len(values) > 1:
         rules.append(Rule.SEVERAL_OBJECTS)
@@ -231,7 +212,7 @@ def _check_default(body: str, end: int, *, closed: bool, alone: bool) -> None:
     if after == len(body) or (not closed and OPEN.match(body, after)):
         after = end = len(body)
     if not closed and _SENTENCE.match(body, end):
-        raise _EndedError("a call without arguments in the middle of a sentence", end, meant=False)
+        raise UnreadableError("a call without arguments in the middle of a sentence", end, meant=False)
     if not alone or after < len(body):
         raise UnreadableError("the call has no arguments, and more stands in the block")
 
@@ -257,44 +238,49 @@ def _check_brackets(text: str, call: Call, *, spare: bool) -> None:
         raise UnreadableError("a bracket too many or too few")
 
 
-def _read_string(body: str, start: int, *, closed: bool, rules: Sequence[Rule]) -> Calls:
-    written = rewrite(body, start)
+# Each gives the text of a block that is encoded as a whole, and the rules that it took.
+
+
+def _in_string(text: str) -> tuple[str, Sequence[Rule]]:
+    written = rewrite(text)
+    inside = written.text.strip(BLANKS)
     # A string of anything else than an object is a remark, a name or a path.
-    if body[written.end :].strip(BLANKS) or not written.text.strip(BLANKS).startswith('"{'):
+    if text[written.end :].strip(BLANKS) or not inside.startswith('"{'):
         raise UnreadableError("a string that is no call")
-    decoded = decode_string(written.text.strip(BLANKS)[1:-1])
-    return _read_decoded(decoded, len(body), closed=closed, rules=(*rules, Rule.CALL_AS_STRING, *written.rules))
+    return decode_string(inside[1:-1]), written.rules
 
 
-def _unescaped(text: str) -> str:
+def _escaped(text: str) -> tuple[str, Sequence[Rule]]:
     written = rewrite(f'"{text}"')
     # Put in quotes, text that is escaped throughout is one string to its end. A quote in it that is not escaped ends
     # that string, and then the backslashes mean something else.
     if written.end < len(text) + 2:
         raise UnreadableError("some quotes are escaped and others are not")
-    return decode_string(written.text[1:-1])
+    return decode_string(written.text[1:-1]), ()
 
 
-def _unescaped_html(text: str) -> str:
-    return _ENTITY.sub(lambda found: html5.get(found[1], found[0]) if found[1] else html.unescape(found[0]), text)
+def _in_page(text: str) -> tuple[str, Sequence[Rule]]:
+    return _ENTITY.sub(lambda at: html5.get(at[1], at[0]) if at[1] else html.unescape(at[0]), text), ()
 
 
-# The first quote of the block tells how all of it is escaped: as inside of a string, or as in a page.
-_ESCAPINGS = (
-    (re.compile(r"[\[{ \t\r\n]+(?:\\[nrt][\[{ \t\r\n]*)*\\\""), _unescaped),
-    (re.compile(r"[\[{ \t\r\n]+&(?:quot|#34|#x22);"), _unescaped_html),
+# The first quote of the block tells how all of it is written: as a string, as inside of one, or as in a page.
+_ENCODINGS = (
+    (re.compile(r'[ \t\r\n]*+"'), _in_string, Rule.CALL_AS_STRING),
+    (re.compile(r"[\[{ \t\r\n]+(?:\\[nrt][\[{ \t\r\n]*)*\\\""), _escaped, Rule.ESCAPED_JSON),
+    (re.compile(r"[\[{ \t\r\n]+&(?:quot|#34|#x22);"), _in_page, Rule.ESCAPED_JSON),
 )
 
 
-def _read_decoded(decoded: str, end: int, *, closed: bool, rules: Sequence[Rule], fence: str = "") -> Calls:
-    """The call that `decoded` is, which took `rules` to get at; its block ends at `end`."""
+def _read_decoded(text: str, *, closed: bool, fence: str) -> Sequence[Call]:
     try:
-        inner = _read(decoded, closed=closed, fence=fence)
-    except _EndedError:
-        inner = None
-    if inner is None or inner.end < len(decoded):
-        raise UnreadableError("more than a call stands in the block")
-    return Calls(tuple(call.after(rules) for call in inner.calls), end)
+        calls = _read(text, closed=closed, fence=fence)
+    except UnreadableError as error:
+        if error.end is None:
+            raise
+    else:
+        if calls.end == len(text):
+            return calls.calls
+    raise UnreadableError("more than a call stands in the block")
 
 
 class _Value(Struct, frozen=True):
@@ -335,7 +321,7 @@ def _refuse_open(body: str, end: int) -> NoReturn:
     # The rest of an answer may follow: only what looks like more of the call is taken with it.
     if after_space(body, end) == len(body) or _GOES_ON.match(body, end):
         raise UnreadableError(reason)
-    raise _EndedError(reason, end, meant=True)
+    raise UnreadableError(reason, end)
 
 
 def _begins_value(body: str, pos: int) -> bool:

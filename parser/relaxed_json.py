@@ -113,7 +113,15 @@ _OBJECT_IN_QUOTES = re.compile(rf'"\{{{WS}"{STRING_RUN.pattern}"{WS}:')
 
 
 class UnreadableError(Exception):
-    """The text has no reading, or more than one. The message is the reason."""
+    """The text has no reading, or more than one. The message is the reason.
+
+    With an `end`, what follows there is text all the same. If it is not `meant`, it only mentions a call.
+    """
+
+    def __init__(self, reason: str, end: int | None = None, *, meant: bool = True) -> None:
+        super().__init__(reason)
+        self.end = end
+        self.meant = meant
 
 
 class Rewritten(Struct, frozen=True):
