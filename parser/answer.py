@@ -57,10 +57,9 @@ class AnswerParser:
     def receive_eof(self) -> list[ParserEvent]:
         """The events that the end of the answer brings. To be called once."""
         raw = "".join(self._held)
-        told = next((events for candidate in self._candidates if (events := candidate.end(raw))), None)
-        if told is not None:
-            self._held.clear()
-        events = [*(told if told is not None else self._release()), *self._parser.receive_eof()]
-        self._candidates.clear()
+        events = next((told for candidate in self._candidates if (told := candidate.end(raw))), None)
+        if events is None:
+            events = self._release()
+        events += self._parser.receive_eof()
         self.receive_text = self._parser.receive_text
         return events

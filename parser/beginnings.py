@@ -33,18 +33,14 @@ class _Reader:
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
-        self._pos = 0
+        self.pos = 0
         self._groups: dict[str, _Part] = {}
         self._count = 0
 
-    def end(self) -> None:
-        if self._pos < len(self._pattern):
-            raise ValueError(f"no pattern: {self._pattern!r}")
-
     def choice(self) -> _Part:
         parts = [self._sequence()]
-        while self._pattern.startswith("|", self._pos):
-            self._pos += 1
+        while self._pattern.startswith("|", self.pos):
+            self.pos += 1
             parts.append(self._sequence())
         if len(parts) == 1:
             return parts[0]
@@ -52,7 +48,7 @@ class _Reader:
 
     def _sequence(self) -> _Part:
         parts: list[_Part] = []
-        while self._pos < len(self._pattern) and self._pattern[self._pos] not in "|)":
+        while self.pos < len(self._pattern) and self._pattern[self.pos] not in "|)":
             parts.append(self._times(self._one()))
         begun = _NOTHING
         for part in reversed(parts):
@@ -60,8 +56,8 @@ class _Reader:
         return _Part("".join(part.whole for part in parts), begun)
 
     def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        if found := pattern.match(self._pattern, self._pos):
-            self._pos = found.end()
+        if found := pattern.match(self._pattern, self.pos):
+            self.pos = found.end()
         return found
 
     def _one(self) -> _Part:
@@ -77,9 +73,9 @@ class _Reader:
             self._count += 1
         number = str(self._count)
         inner = self.choice()
-        if not self._pattern.startswith(")", self._pos):
+        if not self._pattern.startswith(")", self.pos):
             raise ValueError(f"no pattern: {self._pattern!r}")
-        self._pos += 1
+        self.pos += 1
         if group["reference"]:
             return self._groups[group["reference"]]
         if look := group["look"]:
@@ -110,5 +106,6 @@ def beginnings(pattern: str) -> str:
     """The pattern of what may become a match of `pattern`, if more text comes; the empty text is one such beginning."""
     reader = _Reader(pattern)
     begun = reader.choice().begun
-    reader.end()
+    if reader.pos < len(pattern):
+        raise ValueError(f"no pattern: {pattern!r}")
     return begun

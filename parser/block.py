@@ -19,7 +19,6 @@ from .body import (
     Body,
     Collected,
     NoCall,
-    TooLong,
     opening_of,
 )
 from .call_shape import Call
@@ -204,18 +203,18 @@ class Block:
         return "".join(self.written.pieces)
 
     def read_body(self, text: str, events: list[ParserEvent]) -> str:
-        match self._body.feed(text):
-            case None:
-                return ""
-            case TooLong(body, rest):
-                return self._too_long(body, rest, events)
-            case Collected() as collected:
-                return self._end_body(collected, events)
+        collected = self._body.feed(text)
+        return self._end_body(collected, events) if collected else ""
 
     def _end_body(self, collected: Collected, events: list[ParserEvent]) -> str:
         """Read the block as a whole. Returns the text that is still to be read."""
         body, tag, rest, closed = collected.text, collected.tag, collected.rest, collected.closed
         frame = self._frame
+        if collected.too_long:
+            # What is left begins in the middle of the block, perhaps in one of its strings.
+            self._past.wary = True
+            self._malformed(f"more than {self.max_chars} characters", frame.head + body, events)
+            return rest
         try:
             found = read_block(body, closed=closed, tag=frame.head, in_sentence=frame.in_sentence)
             self._check(found, body)
@@ -295,12 +294,6 @@ class Block:
                 events.append(StrayCloser(text[:end]))
         self.state = PROSE
         return text[end:]
-
-    def _too_long(self, body: str, rest: str, events: list[ParserEvent]) -> str:
-        # What is left begins in the middle of the block, perhaps in one of its strings.
-        self._past.wary = True
-        self._malformed(f"more than {self.max_chars} characters", self._frame.head + body, events)
-        return rest
 
     def _malformed(self, reason: str, raw: str, events: list[ParserEvent], *, meant: bool = True) -> None:
         before = self._prose.pass_text_block()

@@ -223,7 +223,8 @@ class BlockEnd:
 class Collected(Struct, frozen=True):
     """The block ends after `text` and, if it is `closed`, its close `tag`. `rest` was not looked at.
 
-    `in_string` is the end of the first close tag in `text + tag + rest` that seemed to stand in a string.
+    `in_string` is the end of the first close tag in `text + tag + rest` that seemed to stand in a string. One that is
+    `too_long` goes on in `rest`.
     """
 
     text: str
@@ -231,11 +232,7 @@ class Collected(Struct, frozen=True):
     rest: str
     closed: bool
     in_string: int | None
-
-
-class TooLong(Struct, frozen=True):
-    text: str
-    rest: str
+    too_long: bool = False
 
 
 class Body:
@@ -253,7 +250,7 @@ class Body:
         self._size = 0
         self._end = BlockEnd(markup=markup)
 
-    def feed(self, text: str) -> Collected | TooLong | None:
+    def feed(self, text: str) -> Collected | None:
         """Where the block ends, if it does in this text."""
         if self._scanner:
             self._scan(self._scanner, text)
@@ -266,10 +263,8 @@ class Body:
             if not over:
                 return None
             body = "".join(self._pieces)
-            if self._whole_to is None:
-                return TooLong(body, over)
-            if not body[self._whole_to :].lstrip().startswith(_GOES_ON):
-                return Collected(body, "", over, closed=False, in_string=self._end.in_string)
+            if self._whole_to is None or not body[self._whole_to :].lstrip().startswith(_GOES_ON):
+                return Collected(body, "", over, False, self._end.in_string, too_long=self._whole_to is None)
             text, self._whole_to = over, None
 
     def _scan(self, scanner: ValueScanner, text: str) -> None:

@@ -12,9 +12,9 @@ from parser.body import _FENCE
 from parser.foreign import _opening
 from parser.grammar import CLOSE, CLOSE_BEHIND, OPEN
 from parser.live_call import PARTS
-from parser.openers import HELD_ANSWERS, MEMBER
+from parser.openers import HELD_ANSWERS
 
-USED = {"open": OPEN, "close": CLOSE, "escaped close": CLOSE_BEHIND, "member": MEMBER, "fence": _FENCE,
+USED = {"open": OPEN, "close": CLOSE, "escaped close": CLOSE_BEHIND, "fence": _FENCE,
         **{f"part {at} of a call": part.whole for at, part in enumerate(PARTS)},
         **{f"opener {at}": re.compile(opener.pattern) for at, opener in enumerate(HELD_ANSWERS)},
         "other notations": _opening()}  # fmt: skip

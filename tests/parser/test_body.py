@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from parser.body import (
@@ -12,7 +14,6 @@ from parser.body import (
     Body,
     Collected,
     NoCall,
-    TooLong,
     opening_of,
 )
 from tests.parser.reading import cut
@@ -132,18 +133,12 @@ def test_in_markup_a_block_may_stand_inside_of_a_value(quote: str, size: int) ->
 SIZES = pytest.mark.parametrize("size", [1, 3, 0])
 
 
-def collect(body: Body, text: str, size: int) -> Collected | TooLong:
+def collect(body: Body, text: str, size: int) -> Collected:
     """What becomes of the body; what it leaves is joined to what was not fed."""
     pieces = cut(text, size)
     for number, piece in enumerate(pieces, 1):
-        unread = "".join(pieces[number:])
-        match body.feed(piece):
-            case None:
-                continue
-            case TooLong(kept, rest):
-                return TooLong(kept, rest + unread)
-            case Collected(kept, tag, rest, closed, in_string):
-                return Collected(kept, tag, rest + unread, closed, in_string)
+        if collected := body.feed(piece):
+            return replace(collected, rest=collected.rest + "".join(pieces[number:]))
     return body.end()
 
 
@@ -168,8 +163,8 @@ def test_it_ends_at_a_tag_or_with_the_answer(text: str, collected: Collected, si
 @SIZES
 def test_it_may_be_as_long_as_allowed_and_no_longer(size: int) -> None:
     fits = "x" * 20 + "</tool_call>"
-    assert isinstance(collect(Body(len(fits)), fits, size), Collected)
-    assert collect(Body(20), "x" * 30, size) == TooLong("x" * 20, "x" * 10)
+    assert not collect(Body(len(fits)), fits, size).too_long
+    assert collect(Body(20), "x" * 30, size) == Collected("x" * 20, "", "x" * 10, False, None, too_long=True)
 
 
 @SIZES
@@ -185,5 +180,4 @@ def test_behind_a_whole_call_a_tag_is_awaited_for_a_while(size: int) -> None:
 def test_behind_a_whole_call_more_of_a_block_is_awaited_without_end(more: str, size: int) -> None:
     text = "{}" + more + "x" * (2 * MAX_TAIL_CHARS)
     collected = collect(Body(9999), f"{text}</tool_call>", size)
-    assert isinstance(collected, Collected)
     assert collected.closed is (more != '"')
