@@ -52,7 +52,7 @@ def tags(*, after_call: bool = False) -> re.Pattern[str]:
     results = [(rf"(?<=\{opener[0]})", re.escape(opener[1:])) for opener in RESULT_OPENERS]
     whole = "|".join(behind + rest for behind, rest in results)
     begun = "|".join(behind + beginnings(rest) for behind, rest in results)
-    first = "".join({opener[1] for opener in (OPEN_TAG, *RESULT_OPENERS)})
+    first = "".join(sorted({opener[1] for opener in (OPEN_TAG, *RESULT_OPENERS)}))
     return re.compile(
         rf"[<\[](?=(?i:[{first}]|{_END}))(?:(?P<result>(?i:{whole}))|(?<=<)(?:{_TAGS})|(?P<result_begun>(?i:{begun})))"
     )
