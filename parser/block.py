@@ -48,7 +48,7 @@ _VALID = Tier.VALID  # looking it up in its class is a Python call on 3.11
 #  | open tag                                        |
 #  v                                                 |
 # OPENED --- what follows is no call --------------->|
-#  | "{" behind a tag as it is taught                |
+#  | "{"                                             |
 #  v                                                 |
 # LIVE                                               |
 #  | the call and its close tag, as they are taught  |
