@@ -7,11 +7,11 @@ reading        one answer of the model, as it comes: backend events in, turn eve
 passed_calls   the calls of one answer: which of them leave
 lane_end       whether the conversation can go on at the backend from the answer
 plan           all that is decided before the first word, and what each attempt is for
-shown_text     the text of one answer: which of it is shown, and its end, by which the place of a block is told
+shown_text     the text of one answer: which of it is shown, and its end, which says where a block stands
 verdict        what an answer was, and what follows from that
 calls          which calls may leave: declared, meant, fitting if strict, not going round
 json_output    an answer that has to be JSON, and what of it may stand beside calls
-json_stream    the same, told while it is written
+json_stream    the same, while it is written
 outlet         what leaves at once and what is kept back, and why; what of the text has left, and the reasoning
 reason         why something is kept back, taken out or asked for once more, and what becomes of a block
 blocks         what is no whole call, and calls that are text; what a client is told of them

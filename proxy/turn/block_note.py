@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from .reason import Fate, Reason, Ruling
 
-# Characters of a name that are told.
+# Characters of a name that leave.
 LONGEST_NAME = 64
 _NAME = re.compile(r"[\w.:/-]+", re.ASCII)
 # How a block that cannot be read names its tool, if it does.
@@ -18,8 +18,8 @@ _NAMED = re.compile(r'"(?:name|tool|function)"\s{0,20}:\s{0,20}"([^"\\]{1,200})"
 _MISSING = re.compile(r"(?:at '[^']+': )?'([\w.-]+)' is a required property", re.ASCII)
 
 
-def told_name(name: str) -> str:
-    """A name that a model wrote, as far as it may be told: nothing of one that is no name of a tool."""
+def safe_name(name: str) -> str:
+    """A name that a model wrote, as far as anybody may see it: nothing of one that is no name of a tool."""
     cut = name[:LONGEST_NAME]
     return cut if _NAME.fullmatch(cut) else ""
 
@@ -27,13 +27,13 @@ def told_name(name: str) -> str:
 def name_in(block: str) -> str:
     """That of a block which cannot be read, where it has one."""
     found = _NAMED.search(block)
-    return told_name(found[1]) if found else ""
+    return safe_name(found[1]) if found else ""
 
 
 class BlockNote(Struct, frozen=True, kw_only=True):
     """`attempt` counts the turn's answers from 0. `name` is that of its tool, `written` the one that it had.
 
-    Both may be told to anybody, and `problem` to those who may see the model's words. `rules` are those that helped to
+    Both are for anybody, and `problem` is for those who may see the model's words. `rules` are those that helped to
     read it; `fenced`: it stood in a code fence.
     """
 

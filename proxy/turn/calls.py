@@ -55,7 +55,7 @@ class CallGate:
         return ReadCall(call, tool, self._key.carried(call.extra), self._key.key, self.plan.schemas)
 
     def showing(self, call: ReadCall, before: str) -> Showing | None:
-        """What will tell whether a call behind the text `before` is shown; None where that is no matter."""
+        """What will say whether a call behind the text `before` is shown; None where that is no matter."""
         if call.carried is Carried.RIGHT:
             results = self._rule.results_of(call)
             return None if results is None else Showing(Place(before), results)

@@ -1,6 +1,6 @@
-"""An answer that has to be JSON, told while it is written, where there is reason to trust that it will be.
+"""An answer that has to be JSON, streamed while it is written, where there is reason to trust that it will be.
 
-    BEGINNING --"{" or "["--> TELLING --the value is whole, or no JSON--> OVER   nothing more is told
+    BEGINNING --"{" or "["--> STREAMING --the value is whole, or no JSON--> OVER   nothing more leaves
         '-------a code fence, prose----> GIVEN_UP                                all is given back: it is kept as it was
 
 What has left cannot be asked for once more, so what is trusted is only what a backend holds its model to, and not the
@@ -60,7 +60,7 @@ class HeldFormats:
 
 class _State(Enum):
     BEGINNING = auto()
-    TELLING = auto()
+    STREAMING = auto()
     OVER = auto()
     GIVEN_UP = auto()
 
@@ -85,19 +85,19 @@ class JsonStream:
             text = text.lstrip(BLANKS)
             if not text:
                 return ""
-            self._state = _State.TELLING if text[0] in "{[" else _State.GIVEN_UP
-        if self._state is not _State.TELLING:
+            self._state = _State.STREAMING if text[0] in "{[" else _State.GIVEN_UP
+        if self._state is not _State.STREAMING:
             return ""
-        told = self._scanner.feed(text)
-        self._token = (self._token + text)[len(told) :]
+        value = self._scanner.feed(text)
+        self._token = (self._token + text)[len(value) :]
         if self._scanner.done or self._scanner.broken:
             self._state, self._token = _State.OVER, ""
-        return self._restored.feed(told)
+        return self._restored.feed(value)
 
     def flush(self) -> str:
         """What waited of it, where the answer ends or is cut."""
         # Half a token, which is no more wrong than half a value.
-        if self._state is _State.TELLING:
+        if self._state is _State.STREAMING:
             self._state = _State.OVER
         token, self._token = self._token, ""
         return self._restored.feed(token) + self._restored.flush()

@@ -27,9 +27,9 @@ from ..contracts import TurnRequest
 # Owners' models of which something is known; their names are the clients' own words, so there must be an end.
 MOST_KNOWN = 1000
 # Conversations without the key that make a habit of it: one may be about calls.
-TELLING = 2
+ENOUGH_LACKING = 2
 # Characters of each part of a message by which it is known.
-_TOLD = 4096
+_READ = 4096
 # Turns with tools. A model without the key costs a second try in two conversations of so many turns.
 MOST_TURNS = 200
 
@@ -55,7 +55,7 @@ class Speaker(Struct, frozen=True):
     def of(cls, request: TurnRequest) -> Speaker:
         """A conversation is known by how its first user message begins, which every later request still has."""
         asked = (entry.parts for entry in request.transcript.entries if isinstance(entry, UserTurn))
-        begins = [part.text[:_TOLD] if isinstance(part, Text) else part.url[:_TOLD] for part in next(asked, ())]
+        begins = [part.text[:_READ] if isinstance(part, Text) else part.url[:_READ] for part in next(asked, ())]
         digest = blake2b("\0".join(begins).encode("utf-8", "surrogatepass"), digest_size=8)
         return cls(request.owner, request.model, digest.hexdigest())
 
@@ -75,7 +75,7 @@ class Known(Struct, frozen=True):
 
     def without_key(self, conversation: str) -> Known:
         lacking = tuple(dict.fromkeys((*self.lacking, conversation)))
-        return Known(KeyHabit.NEVER if len(lacking) >= TELLING else self.habit, lacking)
+        return Known(KeyHabit.NEVER if len(lacking) >= ENOUGH_LACKING else self.habit, lacking)
 
     def habit_in(self, conversation: str) -> KeyHabit:
         """The habit, as far as this conversation has shown it."""

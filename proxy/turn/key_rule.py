@@ -17,7 +17,7 @@ from .reason import Fate, Reason, Ruling
 from .turn_key import Carried, KeyMode
 
 # Letters and digits of a result by which it is known again, and characters that hold so many.
-_TELLING_RESULT, _RESULT_READ = 40, 1024
+_LETTERS_KNOWN, _RESULT_READ = 40, 1024
 
 
 class KeyRule:
@@ -101,15 +101,15 @@ class KeyRule:
 
     def results_of(self, call: ReadCall) -> frozenset[str] | None:
         """The beginnings of the results that equal calls of the conversation have got; None if there are none."""
-        told = canonical(call.arguments)
+        same = canonical(call.arguments)
         # Most calls of a tool differ in their length, and need not be read.
         size = len(essence(call.arguments))
         results = [
             result
             for made, result in self._answered
-            if made.name == call.name and len(essence(made.arguments)) == size and canonical(made.arguments) == told
+            if made.name == call.name and len(essence(made.arguments)) == size and canonical(made.arguments) == same
         ]
-        begins = {essence(result[:_RESULT_READ])[:_TELLING_RESULT] for result in results}
+        begins = {essence(result[:_RESULT_READ])[:_LETTERS_KNOWN] for result in results}
         return frozenset(filter(None, begins)) if results else None
 
     def was_answered(self, name: str) -> bool:
@@ -138,11 +138,11 @@ class KeyRule:
         return self.sent.quote(call.words, demanded=demanded)
 
     def _is_planned(self, call: ReadCall) -> bool:
-        """Whether it stands in new outputs as JSON without tags, and was not made before: errors tell such calls."""
+        """Whether it stands in new outputs as JSON without tags, and was not made before: errors name such calls."""
         return self.sent.quote_json_in_outputs(call.names, call.arguments) and self.results_of(call) is None
 
     def _is_from_outputs(self, call: ReadCall) -> bool:
-        # JSON without tags is told by all of it, wherever it stands, so there is no need to be as careful.
+        # JSON without tags is known by all of it, wherever it stands, so there is no need to be as careful.
         return self.is_copied(call) if call.without_tags else self.sent.quote_in_outputs(call.words)
 
     def _is_copied_key(self, call: ReadCall) -> bool:

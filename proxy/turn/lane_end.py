@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from prompts import AssistantText, PastCall, meaning_of_answer, unescape
 
@@ -17,48 +17,36 @@ from ..contracts import (
     TurnFailed,
     TurnFinished,
 )
+from .outlet import text_of
 from .report import TurnReport
 
-# Of a turn's events those that a client shows, or acts on.
+# Of a turn's events those that a client shows, or acts on; and those that make entries of its conversation.
 _SEEN = (AnswerText, ToolCallStarted)
+_GIVEN = (*_SEEN, AnswerMessageEnded, ToolCallArguments)
 _SHOWN = re.compile(r"<tool_call>\s*+[\[{]")
 
 
-class Given:
-    """Shown all events of a turn as they leave: the entries that a client will send back with the conversation."""
-
-    __slots__ = ("_arguments", "_entries", "_text")
-
-    def __init__(self) -> None:
-        self._entries: list[AssistantText | PastCall] = []
-        self._text: list[str] = []
-        self._arguments: list[str] = []
-
-    def note(self, events: Iterable[TurnEvent]) -> None:
-        for event in events:
-            match event:
-                case AnswerText(text):
-                    self._text.append(text)
-                case ToolCallArguments(text):
-                    self._arguments.append(text)
-                case ToolCallStarted(call_id, name):
-                    self._end_entry()
-                    self._entries.append(PastCall(call_id, name, ""))
-                case AnswerMessageEnded():
-                    self._end_entry()
-                case _:
-                    pass
-
-    def _end_entry(self) -> None:
-        if self._arguments and isinstance(call := self._entries[-1], PastCall):
-            self._entries[-1] = PastCall(call.call_id, call.name, "".join(self._arguments))
-        if self._text:
-            self._entries.append(AssistantText("".join(self._text)))
-        self._text, self._arguments = [], []
-
-    def entries(self) -> Sequence[AssistantText | PastCall]:
-        self._end_entry()
-        return self._entries
+def entries_of(events: Iterable[TurnEvent]) -> Iterator[AssistantText | PastCall]:
+    """The entries that a client will send back with the conversation, from all events of a turn as they left."""
+    text: list[str] = []
+    arguments: list[str] = []
+    call: ToolCallStarted | None = None
+    # What is open ends where the next begins, and at the end.
+    for event in (*events, AnswerMessageEnded()):
+        match event:
+            case AnswerText(piece):
+                text.append(piece)
+            case ToolCallArguments(piece):
+                arguments.append(piece)
+            case ToolCallStarted() | AnswerMessageEnded():
+                if call is not None:
+                    yield PastCall(call.call_id, call.name, "".join(arguments))
+                if text:
+                    yield AssistantText("".join(text))
+                call = event if isinstance(event, ToolCallStarted) else None
+                text, arguments = [], []
+            case _:
+                pass
 
 
 class LaneEnd:
@@ -66,7 +54,7 @@ class LaneEnd:
 
     def __init__(self, report: TurnReport) -> None:
         self._report = report
-        self._given = Given()
+        self._given: list[TurnEvent] = []
         self._prompt: Prompt | None = None
         self.shown = False
         """Anything left that a client shows."""
@@ -75,13 +63,13 @@ class LaneEnd:
         self._prompt = prompt
 
     def note(self, events: Sequence[TurnEvent], said: Callable[[], str | None]) -> None:
-        """The turn's last event settles it. `said` tells the text between the blocks, as it came, or None if more did;
+        """The turn's last event settles it. `said` gives the text between the blocks, as it came, or None if more did;
         it is not kept, for it may hold the turn.
         """
         self.shown = self.shown or any(isinstance(event, _SEEN) for event in events)
         # What was given is of interest only where the backend could go on from it.
         if self._prompt is not None and self._prompt.continuation.resume is not None:
-            self._given.note(events)
+            self._given += [event for event in events if isinstance(event, _GIVEN)]
         match events[-1]:
             case TurnFinished(_, incomplete):
                 self.settle(self._report.difference or incomplete or self._rewritten(said))
@@ -90,18 +78,17 @@ class LaneEnd:
             case _:
                 pass
 
-    def _rewritten(self, told: Callable[[], str | None]) -> str | None:
+    def _rewritten(self, said: Callable[[], str | None]) -> str | None:
         """Whether the client got anything else than what the model wrote, white space and escapes aside."""
         if self._prompt is None or self._prompt.continuation.resume is None:
             return None
-        if (said := told()) is None:
+        if (wrote := said()) is None:
             return "rewritten"
-        if self._report.answered_nothing == "sentence" and not said.strip():
+        if self._report.answered_nothing == "sentence" and not wrote.strip():
             # A sentence of ours stands in the client's history where the model wrote nothing: that misleads nobody.
             return None
-        given = "".join(entry.text for entry in self._given.entries() if isinstance(entry, AssistantText))
         # The tags of a call that is shown are escaped where the client sends it back.
-        is_same = "".join(given.split()) == "".join(unescape(said).split()) and not _SHOWN.search(said)
+        is_same = "".join(text_of(self._given).split()) == "".join(unescape(wrote).split()) and not _SHOWN.search(wrote)
         return None if is_same and not self._report.conversation.rewritten else "rewritten"
 
     def settle(self, spoilt: str | None) -> None:
@@ -110,4 +97,4 @@ class LaneEnd:
         if prompt is not None:
             self._report.conversation.go_on(prompt.continuation.lane, spoilt)
             goes_on = spoilt is None and prompt.continuation.resume is not None
-            prompt.continuation.settle(meaning_of_answer(self._given.entries()) if goes_on else None)
+            prompt.continuation.settle(meaning_of_answer([*entries_of(self._given)]) if goes_on else None)

@@ -1,6 +1,6 @@
 """What of a turn's work is offloaded, so that it holds up nobody else.
 
-It is what may take long, and sizes tell that: time would tell otherwise on another machine.
+It is what may take long, by its size: by time it would be something else on another machine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The calls of one answer: which of them leave, as what, and what is known of them in the end.
 
 a call that begins --> leaves while it is written, where nothing later can refuse it
-a whole call --its place, once what stands behind it tells--> the judges --Ruling--> outlet
+a whole call --its place, once what stands behind it is enough--> the judges --Ruling--> outlet
 a broken one --------> what there is of it, text, or taken out
 """
 
@@ -15,7 +15,7 @@ from prompts import Place
 
 from ..contracts import ToolCallArguments, ToolCallEnded, ToolCallStarted
 from ..schema.coercion import Coerced, Coercion
-from .block_note import BlockNote, name_in, told_name
+from .block_note import BlockNote, name_in, safe_name
 from .blocks import (
     QUOTED,
     TAKEN_OUT,
@@ -69,7 +69,7 @@ class PassedCalls:
         self._text = text
         self._begun: BegunCall | None = None
         self.waiting = Waiting()
-        """Of the text behind these calls `hear` is to be told first."""
+        """The text behind these calls goes to `hear` first."""
         # A call that carried the key leaves, or may leave.
         self._keyed = False
         self.rulings: list[Ruling] = []
@@ -173,7 +173,7 @@ class PassedCalls:
         return masked(text, self._gate.plan.key.key)
 
     def _note(self, ruling: Ruling, written: str, block: str, rules: Sequence[str] = ()) -> BlockNote:
-        written = told_name(self._masked(written))
+        written = safe_name(self._masked(written))
         note = BlockNote(
             attempt=self._report.attempt,
             ruling=ruling,

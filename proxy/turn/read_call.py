@@ -1,4 +1,4 @@
-"""A whole call as it was read, where it stands, and whether it is shown, as what stands behind it may tell."""
+"""A whole call as it was read, where it stands, and whether it is shown, which the text behind it may decide."""
 
 from __future__ import annotations
 
@@ -144,6 +144,6 @@ class Waiting(Struct):
     cut: bool = False
 
     def hear(self, text: str) -> bool:
-        """Hears what follows. Returns whether that is enough to tell."""
+        """Hears what follows. Returns whether that is enough."""
         self.behind += text
         return all(showing.is_shown(self.behind) is not None for _, showing in self.calls)

@@ -153,7 +153,7 @@ class Reading:
             repeats_line=self.text.repeats_line,
             ending=Ending(
                 incomplete=self.end.incomplete,
-                stop=self.text.stopped,
+                stop=self.text.stop_strings.reached,
                 error=self.end.error,
                 constrained=self._held and self.end.error is not None and self.spent.characters > 0,
             ),
@@ -344,7 +344,7 @@ class Reading:
             self._look_for_stop()
 
     def _look_for_stop(self) -> None:
-        if not self.text.stopped:
+        if self.text.stop_strings.reached is None:
             return
         # A demanded call is all that is wanted: at OpenAI there is no word in front of one that could end it.
         waits = self._plan.demands and (self._in_call or not self._calls.came)

@@ -11,7 +11,7 @@ from msgspec import Struct
 class Reason(StrEnum):
     """Why a part of an answer is kept back, shown as text, taken out or asked for once more: as logs name it.
 
-    `words` tell it to people. In them `{tool}` stands for the name of the call's tool, `{of}` for that behind "of",
+    `words` say it to people. In them `{tool}` stands for the name of the call's tool, `{of}` for that behind "of",
     `{lacking}` for the argument that it lacks, and `{where}` for where its block stands.
     """
 

@@ -48,7 +48,7 @@ class LaneReport(Struct):
     results: int = 0
 
     def go_on(self, lane: Lane | None, spoilt: str | None) -> None:
-        """What is told first stays."""
+        """What comes first stays."""
         self.lane = self.lane or lane
         self.spoilt = self.spoilt or spoilt
 

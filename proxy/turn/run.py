@@ -76,10 +76,10 @@ class Turn:
         report.counts[Count.PAIRED].update(plan.request.repairs)
         report.conversation.results = plan.request.transcript.newest_results
 
-    def _tell_ignored(self, told: Sequence[str] = ()) -> Sequence[str]:
-        """Warns of the wishes that have no effect, but for those that were `told`. Returns what it warned of."""
+    def _warn_of_ignored(self, known: Sequence[str] = ()) -> Sequence[str]:
+        """Of the wishes that have no effect, but for those of which that is `known`. Returns what it warned of."""
         heeded = self._backend.heeds(self._plan.request.model) if self._plan.request.wishes else ()
-        ignored = [name for name in self._plan.request.wishes if name not in heeded and name not in told]
+        ignored = [name for name in self._plan.request.wishes if name not in {*heeded, *known}]
         if ignored:
             self._report.warn(f"Without effect here: {', '.join(ignored)}.")
         return ignored
@@ -92,13 +92,13 @@ class Turn:
         """What of a batch clients can parse that asked for JSON."""
         if self._beside is None:
             return batch
-        work = partial(self._beside.fitting, batch, streamed=self._reading.text.tells_json)
+        work = partial(self._beside.fitting, batch, streamed=self._reading.text.leaves_json)
         return await self._offload.done(work, len(text_of(batch)))
 
     async def run(self) -> AsyncGenerator[list[TurnEvent], None]:
         """The batches that are to leave."""
         plan, report = self._plan, self._report
-        ignored = self._tell_ignored()
+        ignored = self._warn_of_ignored()
         # Whoever demands a call gets the one there is, asked before or not.
         keep_for = Reason.ECHO if plan.echoes else plan.keep_for
         attempt: Attempt | None = Attempt(keep_for=keep_for, may_repeat=plan.demands)
@@ -132,7 +132,10 @@ class Turn:
         last = end_of(answer, plan, self._spent.usage)
         report.pass_on(names_of_calls(last))
         self._warn_of(answer, ignored)
-        yield self._instead_of_nothing([self._without_key(event) for event in last], answer)
+        if isinstance(end := last[-1], TurnFailed):
+            # What is said of a failure may repeat what was asked, or written.
+            end.error.message = masked(end.error.message, plan.key.key)
+        yield self._instead_of_nothing([*last], answer)
 
     def _warn_of(self, answer: Answer, ignored: Sequence[str]) -> None:
         """Of what the client may miss, or would not expect."""
@@ -142,7 +145,7 @@ class Turn:
             if note.renamed:
                 self._report.warn(f"A call of '{note.renamed}' left as one of '{note.name}', which was meant.")
         # By now the backend has met its models.
-        self._tell_ignored(ignored)
+        self._warn_of_ignored(ignored)
         for sentence in answer.lost:
             self._report.warn(sentence)
         if self._spent.full:
@@ -158,12 +161,6 @@ class Turn:
         self._report.answered_nothing = chosen.value
         return [AnswerText(empty_answer(self._report)), *last] if chosen is EmptyAnswers.SENTENCE else last
 
-    def _without_key(self, event: TurnEvent) -> TurnEvent:
-        """What is said of a failure may repeat what was asked, or written."""
-        if isinstance(event, TurnFailed):
-            event.error.message = masked(event.error.message, self._plan.key.key)
-        return event
-
     async def _as_json(self, answer: Answer) -> Answer:
         """`answer` as the JSON that it should be, if it should."""
         output = self._plan.output
@@ -176,7 +173,7 @@ class Turn:
         formats, speaker = self._plan.options.formats, self._plan.key.speaker
         if not self._held:
             return
-        if first.unfit or self._reading.text.left_json:
+        if first.unfit or self._reading.text.is_no_json:
             formats.note_break(speaker)
         elif first.kept_for is None and not first.calls:
             formats.note_fit(speaker)

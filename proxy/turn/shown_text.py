@@ -1,6 +1,6 @@
 """The text of one answer on its way out.
 
-text between blocks --> own notation --> the other filters, or told as JSON --> outlet
+text between blocks --> own notation --> the other filters, or the stream of JSON --> outlet
 a block that is text -----------------------^
 a block that is not shown --> only its place is noted
 """
@@ -22,7 +22,7 @@ from .report import Count, TurnReport
 
 
 class ShownText:
-    """Feed it the answer's text, and tell it of blocks.
+    """Feed it the answer's text, and let it know of blocks.
 
     The model was shown these `lines` of ours: one that it repeats goes. `early`: what must be JSON leaves as it comes,
     where it is JSON.
@@ -34,13 +34,13 @@ class ShownText:
         key = plan.key.key
         self._outlet = outlet
         self._notation = OwnNotation([*_line_rules(plan, attempt, lines)], partial(report.count, Count.TAKEN_OUT))
-        self._stop_strings = StopStrings(plan.request.stop)
-        filters = (Mask(key) if key else None, Unescaper(), self._stop_strings if plan.request.stop else None)
+        self.stop_strings = StopStrings(plan.request.stop)
+        filters = (Mask(key) if key else None, Unescaper(), self.stop_strings if plan.request.stop else None)
         self._visible = Chain([each for each in filters if each is not None])
         # What it may be instead of an answer.
         self._echoes = {*map(_on_one_line, plan.echoes if attempt.keep_for is Reason.ECHO else ())}
         self.before = ""
-        """The end of the answer so far, by which the place of a block is told, with a `BLOCK` for each other one."""
+        """The end of the answer so far, which says where a block stands, with a `BLOCK` for each other one."""
         self._written: list[str] = []
         self._json = JsonStream(key) if early and attempt.keep_for is Reason.OUTPUT_INVALID else None
         self.block_is_text = False
@@ -59,19 +59,14 @@ class ShownText:
         return self._outlet.reason is Reason.ECHO and _on_one_line(self._outlet.kept_text) in self._echoes
 
     @property
-    def tells_json(self) -> bool:
+    def leaves_json(self) -> bool:
         """What must be JSON leaves as it comes, and is such so far."""
         return self._json is not None and not self._json.given_up
 
     @property
-    def left_json(self) -> bool:
-        """The text that was to be told as the JSON that it is did not begin as such."""
+    def is_no_json(self) -> bool:
+        """The text that was to leave as the JSON that it is did not begin as such."""
         return self._json is not None and self._json.given_up
-
-    @property
-    def stopped(self) -> str | None:
-        """The stop string that came."""
-        return self._stop_strings.reached
 
     @property
     def repeats_line(self) -> bool:
@@ -92,8 +87,8 @@ class ShownText:
         self._put(self._visible.flush())
 
     def end_message(self) -> None:
-        # The end of JSON that is told is that of the answer.
-        if not self._is_told:
+        # The end of JSON that leaves is that of the answer.
+        if not self._streams_json:
             self._outlet.put(AnswerMessageEnded(self.phase))
         self.phase = None
         self._notation.begin()
@@ -109,7 +104,7 @@ class ShownText:
 
     def take_out(self, raw: str) -> bool:
         """A block that is no call and no quotation: nobody is shown markup. Whether it was taken out."""
-        if self._is_told:
+        if self._streams_json:
             # It may be in a string of the JSON that is asked for, and if that is leaving it is.
             self._go_on()
             self._say(raw)
@@ -139,14 +134,14 @@ class ShownText:
         self.block_is_text = False
 
     @property
-    def _is_told(self) -> bool:
-        return self._outlet.reason is Reason.OUTPUT_INVALID and self.tells_json
+    def _streams_json(self) -> bool:
+        return self._outlet.reason is Reason.OUTPUT_INVALID and self.leaves_json
 
     def _say(self, text: str) -> None:
         self._write(text)
-        if self._json is not None and self._is_told:
+        if self._json is not None and self._streams_json:
             self._let(self._json.feed(text))
-            if not self.left_json:
+            if not self.is_no_json:
                 return
             text = self.written
         self._put(self._visible.feed(text))

@@ -55,10 +55,10 @@ class CallKeys(Struct, frozen=True):
         """The key for `owner` behind the developer text `before`: another one if it stands in what was `sent`."""
         attempt = 0
         while True:
-            told = "\0".join((owner, str(attempt), before)).encode("utf-8", "surrogatepass")
-            digest = hmac.digest(self.secret, told, "sha256")
+            hashed = "\0".join((owner, str(attempt), before)).encode("utf-8", "surrogatepass")
+            digest = hmac.digest(self.secret, hashed, "sha256")
             key = f"{digest[0] % 10}{''.join(ascii_lowercase[byte % 26] for byte in digest[1:KEY_LENGTH])}"
-            # Whoever sends it has seen it: then it tells nothing any more.
+            # Whoever sends it has seen it: then it proves nothing any more.
             if not holds_word(key, sent):
                 return key
             attempt += 1

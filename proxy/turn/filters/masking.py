@@ -13,7 +13,7 @@ from functools import lru_cache
 from prompts import MASK
 
 # Characters. A beginning of the key that is as long is no accident: cut off there, it is taken out as well.
-_TELLING = 5
+_NO_ACCIDENT = 5
 # A character as JSON escapes it, at whatever depth, and the beginning of that where the text ends.
 _ESCAPED = re.compile(r"\\{1,4}u00([0-9a-f]{2})", re.IGNORECASE)
 _ESCAPED_BEGUN = re.compile(r"\\{1,4}(u?[0-9a-f]{0,3})\Z", re.IGNORECASE)
@@ -81,7 +81,7 @@ class Mask:
     def flush(self) -> str:
         """What waited, at the end of the text; the next `feed` begins a new one."""
         begun, self._begun = self._begun, ""
-        return MASK if self._key and _stands(self._key, begun, 0)[0] >= _TELLING else begun
+        return MASK if self._key and _stands(self._key, begun, 0)[0] >= _NO_ACCIDENT else begun
 
 
 def masked(text: str, key: str | None) -> str:

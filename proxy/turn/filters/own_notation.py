@@ -6,7 +6,7 @@ Models imitate what they are shown. At the start of a line stands
     [tool:call_2] 11            one of a result also behind such a beginning
     Result of t (c): 10.5       one that names a tool: so on any line
     If all parts ...            a line of ours, word for word or as it begins: it goes
-    [get_weather: 10.5]         behind a call, a line that tells its result, as no tool can have done yet: it goes
+    [get_weather: 10.5]         behind a call, a line that gives its result, as no tool can have done yet: it goes
 
 and all other text passes at once. A result that begins with `[tool:` ends the reading instead, which is the parser's.
 """
@@ -33,11 +33,11 @@ _NAMED_RESULT_BEGUN = re.compile(beginnings(NAMED_RESULT), re.IGNORECASE)
 # Characters. An id is shorter; without a bound a `[tool:` would hold back all that follows it.
 _LONGEST_HEADER = 128
 # Characters at the beginning of a line of ours that nobody else begins a line with.
-_TELLING = 50
-# What stands behind a tool's name in the line that tells its result. A link is none: `[search](...)`.
+_OWN_BEGINNING = 50
+# What stands behind a tool's name in the line that gives its result. A link is none: `[search](...)`.
 _BEHIND_NAME = r"[ \t]{0,4}(?:[:=(]|\](?=[^(\[])|(?:results?|outputs?|response|returned|returns)[^\w-])"
-_TELLS = re.compile(_BEHIND_NAME, re.IGNORECASE)
-_TELLS_BEGUN = re.compile(beginnings(_BEHIND_NAME), re.IGNORECASE)
+_RETURNS = re.compile(_BEHIND_NAME, re.IGNORECASE)
+_RETURNS_BEGUN = re.compile(beginnings(_BEHIND_NAME), re.IGNORECASE)
 
 
 class Position(Struct):
@@ -103,7 +103,7 @@ def own_lines(lines: Sequence[str], seen: Sequence[str] = ()) -> LineRule:
             return Found(Reason.OWN_LINE, len(own))
         begun = any(line.startswith(text) for line in (*lines, *seen))
         # Small models go on as they like, or with another of these lines.
-        if (last or not begun) and any(text.startswith(line[:_TELLING]) for line in lines):
+        if (last or not begun) and any(text.startswith(line[:_OWN_BEGINNING]) for line in lines):
             return Found(Reason.OWN_LINE)
         return begun
 
@@ -111,7 +111,7 @@ def own_lines(lines: Sequence[str], seen: Sequence[str] = ()) -> LineRule:
 
 
 def invented_results(names: Iterable[str], *, named: bool = False) -> LineRule:
-    """`ModelRule.INVENTED_RESULT`: lines behind a call that tell what one of the tools `names` returned.
+    """`ModelRule.INVENTED_RESULT`: lines behind a call that say what one of the tools `names` returned.
 
     `named`: also as the headers of results do that name their tool.
     """
@@ -126,9 +126,9 @@ def invented_results(names: Iterable[str], *, named: bool = False) -> LineRule:
             return named and len(text) < _LONGEST_HEADER and bool(_NAMED_RESULT_BEGUN.fullmatch(text))
         line, tools = text[1:].casefold() + "\n" * last, known | at.called
         behind = [line[len(name) :] for name in tools if line.startswith(name)]
-        if any(map(_TELLS.match, behind)):
+        if any(map(_RETURNS.match, behind)):
             return Found(Reason.INVENTED_RESULT)
-        return any(map(_TELLS_BEGUN.fullmatch, behind)) or any(name.startswith(line) for name in tools)
+        return any(map(_RETURNS_BEGUN.fullmatch, behind)) or any(name.startswith(line) for name in tools)
 
     return rule
 

@@ -31,7 +31,7 @@ from proxy.contracts import (
 from proxy.errors import BackendError
 from proxy.replay.key_placeholder import key_of
 from proxy.turn import CallRelease, TurnOptions, TurnReport, run_turn
-from proxy.turn.lane_end import Given
+from proxy.turn.lane_end import entries_of
 from proxy.turn.turn_key import CallKeys, KeyMode
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, Outcome, ask, keyless_model, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend, Script, pieces
@@ -41,16 +41,13 @@ A = '{"path": "a.md"}'
 
 
 def test_what_was_given_is_what_a_client_sends_back() -> None:
-    given = Given()
     events: list[TurnEvent] = [
         Reasoning(0, "hm"), AnswerText("I "), AnswerText("look."), AnswerMessageEnded(), AnswerText("Now."),
         ToolCallStarted("c1", "read"), ToolCallArguments('{"a": '), ToolCallArguments("1}"), ToolCallEnded(),
         ToolCallStarted("c2", "read"), ToolCallArguments("{}"), ToolCallEnded(),
     ]  # fmt: skip
-    for event in events:
-        given.note([event])
     calls = PastCall("c1", "read", '{"a":1}'), PastCall("c2", "read", "{}")
-    assert meaning_of_answer(given.entries()) == meaning_of_answer(
+    assert meaning_of_answer([*entries_of(events)]) == meaning_of_answer(
         [AssistantText("I look."), AssistantText("Now."), *calls]
     )
 
