@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from contextlib import ExitStack
 
+import pytest
 from aiohttp import web
 
 from proxy.contracts import Run
 from proxy.errors import StoreError
+from proxy.ingress.background import Job
 from proxy.ingress.background.jobs import MAX_RUNNING, Jobs
 from proxy.ingress.background.leases import SIGNS, Leases
+from proxy.ingress.history import Draft
 from proxy.ingress.state import STOPPING
 from proxy.stores.journal import OwnJournal
 from proxy.stores.keyed import KeyedStore
 from proxy.stores.memory import MemoryKeyValue
+from proxy.wire.responses.request import parse_responses_request
+from proxy.wire.responses.responses_builder import ResponsesBuilder
 from tests.support.virtual_clock import on_a_virtual_clock
 
 LEASE = 30.0
@@ -58,8 +64,16 @@ class Queue(OwnJournal):
         self.given_back.append(response_id)
 
 
-async def after_signs(count: int, keys: MemoryKeyValue, queue: Queue, *, serving: bool = True) -> None:
-    """A server gives so many signs, then stops."""
+def job() -> Job:
+    parsed = parse_responses_request({"model": "m", "input": "hi", "background": True})
+    builder = ResponsesBuilder(parsed)
+    return Job(Draft("me", parsed, builder, (), None), Run(builder.id, "1.token"), leased=True)
+
+
+async def after_signs(
+    count: int, keys: MemoryKeyValue, queue: Queue, *, serving: bool = True, own: Job | None = None
+) -> None:
+    """A server that works on its `own` response gives so many signs, then stops."""
     store = KeyedStore(keys, queue)
     app = web.Application()
     app[STOPPING] = asyncio.Event()
@@ -67,6 +81,9 @@ async def after_signs(count: int, keys: MemoryKeyValue, queue: Queue, *, serving
         jobs = Jobs(store, group)
         if serving:
             jobs.work_for(app)
+        if own is not None:
+            await store.save(own.stored(), lease=own.run)
+            jobs.enter(own, ExitStack())
         keeping = group.create_task(Leases(jobs, store, group, LEASE).keep(), name="leases")
         await asyncio.sleep((count + 0.5) * LEASE / SIGNS)
         jobs.stop()
@@ -103,6 +120,20 @@ async def test_what_is_not_in_the_store_any_more_leaves_the_queue() -> None:
     queue.left = [GONE]
     await after_signs(6, keys, queue)
     assert (queue.ended, queue.given_back) == ([GONE], [])
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_of_its_own_responses_a_server_gives_back_those_that_it_has_lost(lost: bool) -> None:
+    @on_a_virtual_clock
+    async def run() -> None:
+        queue, own = Queue(keys := MemoryKeyValue()), job()
+        if lost:
+            own.lose()
+        queue.left = [own.run.response_id]
+        await after_signs(6, keys, queue, own=own)
+        assert (queue.ended, queue.given_back) == ([], [own.run.response_id] if lost else [])
+
+    run()
 
 
 class AwayKeyValue(MemoryKeyValue):
