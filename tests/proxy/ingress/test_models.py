@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
 
 import aiohttp
 import pytest
@@ -36,27 +38,48 @@ class StartingBackend(MemoryBackend):
         return [BIG]
 
 
+@asynccontextmanager
+async def serving(backend: MemoryBackend, **settings: Any) -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
+    async with running_server(Settings(port=0, **settings), backend) as url, aiohttp.ClientSession() as session:
+        yield session, url
+
+
+async def listed(session: aiohttp.ClientSession, url: str) -> dict[str, int]:
+    """When each model was made."""
+    async with session.get(f"{url}/models") as response:
+        assert response.status == 200
+        return {model["id"]: model["created"] for model in (await response.json())["data"]}
+
+
+async def refusal(session: aiohttp.ClientSession, url: str) -> tuple[int, str]:
+    async with session.get(f"{url}/models") as response:
+        return response.status, (await error_of(response))["message"]
+
+
 async def test_a_backend_that_is_silent_does_not_keep_the_list_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proxy.ingress.models.FIRST_WAIT", 0.01)
     backend = StartingBackend()
-    models = ModelList(backend, {"notes": "gpt-5.5"}, ["gpt-5.5"])
-    assert [model.id for model in await models.current()] == ["notes", "gpt-5.5"]
-    with pytest.raises(BackendError, match="still starting") as caught:
-        await ModelList(backend, {}, []).current()
-    assert caught.value.status == 503
-    backend.up.set()
-    assert [model.id for model in await models.current()] == ["notes", BIG.id]
+    async with serving(backend, alias=(("notes", "gpt-5.5"),), model=("gpt-5.5",)) as server:
+        assert [*await listed(*server)] == ["notes", "gpt-5.5"]
+        backend.up.set()
+        assert [*await listed(*server)] == ["notes", BIG.id]
+
+
+async def test_without_a_model_to_name_a_silent_backend_is_said_to_be_starting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proxy.ingress.models.FIRST_WAIT", 0.01)
+    async with serving(StartingBackend()) as server:
+        assert await refusal(*server) == (503, "The backend is still starting: ask again in a moment.")
 
 
 async def test_a_model_whose_backend_names_no_time_is_as_old_as_the_server() -> None:
     before = int(time.time())
     backend = StartingBackend()
     backend.up.set()
-    models = ModelList(backend, {"notes": "nobody's"}, [])
-    listed = {model.id: model.created for model in await models.current()}
-    assert listed == {"notes": listed["notes"], BIG.id: BIG.created}
-    assert before <= listed["notes"] <= time.time()
-    assert [model.created for model in await models.current()] == [*listed.values()]
+    async with serving(backend, alias=(("notes", "nobody's"),)) as server:
+        models = await listed(*server)
+        assert models == {"notes": models["notes"], BIG.id: BIG.created}
+        assert before <= models["notes"] <= time.time()
+        assert await listed(*server) == models
 
 
 @on_a_virtual_clock
@@ -77,15 +100,15 @@ async def test_a_backend_that_cannot_list_anything_says_why() -> None:
     backend = StartingBackend()
     backend.up.set()
     backend.error = BackendError("Run `tagcall login`.")
-    with pytest.raises(BackendError, match="tagcall login"):
-        await ModelList(backend, {}, []).current()
+    async with serving(backend) as server:
+        assert (await refusal(*server))[1] == "Run `tagcall login`."
 
 
 @pytest.mark.parametrize("path", ["/v1/models/{}", "/models/{}/", "//v1/models/{}"])
 async def test_a_model_is_found_under_a_name_with_slashes_and_colons(path: str) -> None:
     backend = StartingBackend()
     backend.up.set()
-    async with running_server(Settings(port=0), backend) as url, aiohttp.ClientSession() as session:
+    async with serving(backend) as (session, url):
         for name in (BIG.id, BIG.id.replace("/", "%2F").replace(":", "%3A")):
             target = url.removesuffix("/v1") + path.format(name)
             async with session.get(target, allow_redirects=False) as response:
@@ -114,24 +137,34 @@ async def test_aliases_are_listed() -> None:
     ]  # fmt: skip
 
 
-async def test_the_first_model_stands_in_for_anthropics_where_nothing_else_does() -> None:
-    backend = StartingBackend()
-    backend.up.set()
-    models = ModelList(backend, {"*haiku*": "small"}, [])
-    assert await models.stand_in("claude-sonnet-5") == BIG.id
-    assert await models.stand_in("gpt-4") == "gpt-4"
-    assert await models.stand_in("claude-haiku-5") == "claude-haiku-5"
-    assert models.behind("claude-haiku-5") == "small"
-    backend.error = BackendError("Run `tagcall login`.")
-    assert await ModelList(backend, {}, ["gpt-6"]).stand_in("claude-sonnet-5") == "gpt-6"
-    assert await ModelList(backend, {}, []).stand_in("claude-sonnet-5") == "claude-sonnet-5"
+NOT_LOGGED_IN = BackendError("Run `tagcall login`.")
+SONNET = Model("claude-sonnet-5", 0, "anthropic")
 
 
-async def test_a_model_of_anthropics_that_the_backend_has_is_that_one() -> None:
-    class Anthropic(StartingBackend):
+@pytest.mark.parametrize(
+    ("models", "named", "asked", "behind"),
+    [
+        ([BIG], (), "claude-sonnet-5", BIG.id),
+        ([BIG], (), "gpt-4", "gpt-4"),
+        ([BIG], (), "claude-haiku-5", "small"),
+        (NOT_LOGGED_IN, ("gpt-6",), "claude-sonnet-5", "gpt-6"),
+        (NOT_LOGGED_IN, (), "claude-sonnet-5", "claude-sonnet-5"),
+        ([BIG, SONNET], (), "claude-sonnet-5", "claude-sonnet-5"),
+        ([BIG, SONNET], (), "claude-opus-5", BIG.id),
+    ],
+)
+async def test_the_first_model_stands_in_for_those_of_anthropics_that_nothing_else_stands_for(
+    models: Sequence[Model] | BackendError, named: tuple[str, ...], asked: str, behind: str
+) -> None:
+    class Listing(MemoryBackend):
         async def models(self) -> Sequence[Model]:
-            return [BIG, Model("claude-sonnet-5", 0, "anthropic")]
+            if isinstance(models, BackendError):
+                raise models
+            return models
 
-    models = ModelList(Anthropic(), {}, [])
-    assert await models.stand_in("claude-sonnet-5") == "claude-sonnet-5"
-    assert await models.stand_in("claude-opus-5") == BIG.id
+    backend = Listing(["Hello"])
+    async with serving(backend, alias=(("*haiku*", "small"),), model=named) as (session, url):
+        body = {"model": asked, "max_tokens": 100, "messages": [{"role": "user", "content": "hi"}]}
+        async with session.post(f"{url}/messages", json=body) as response:
+            assert response.status == 200
+    assert backend.prompts[0].model == behind
