@@ -22,7 +22,7 @@ from .body import (
     opening_of,
 )
 from .call_shape import Call
-from .events import CallCompleted, CallMalformed, CallStarted, ParserEvent, StrayCloser, Tier
+from .events import CallMalformed, CallStarted, ParserEvent, StrayCloser
 from .grammar import CLOSE_BEHIND, CLOSE_BEHIND_BEGUN, CLOSE_TAG, OPEN, OPEN_TAG
 from .json_scan import BLANKS
 from .json_text import ambiguity
@@ -37,7 +37,6 @@ MAX_CALL_CHARS = 1024 * 1024
 # How often an answer is read again from a close tag that seemed to stand in a string. Each time costs
 # another pass over what follows, so this bounds the work.
 MAX_RESUMES = 8
-_VALID = Tier.VALID  # looking it up in its class is a Python call on 3.11
 
 
 # What is being read:
@@ -178,21 +177,16 @@ class Block:
         rest = call.feed(text, events)
         if rest is not None:
             pieces[-1] = text[: len(text) - len(rest)]
-            taught = self._frame.head.startswith(OPEN_TAG) and call.started
+            head, body, started = self._frame.head, "".join(pieces), call.started
+            arguments = body[call.begins : call.told_to]
             # What was told of arguments with two readings stays told; `read_block` refuses the block.
-            if taught and not ambiguity(arguments := self._told):
-                self._complete_live(taught, arguments, events)
+            if started and head.startswith(OPEN_TAG) and not ambiguity(arguments):
+                self._complete([Call(started.name, arguments, started.id, started.extra)], head + body, events)
+                self.state = CLOSED
                 return rest + over
         elif not (over or call.broken):
             return ""
         return self._collect() + (rest or "") + over
-
-    def _complete_live(self, call: CallStarted, arguments: str, events: list[ParserEvent]) -> None:
-        """The call was told as it came."""
-        raw, before = self._frame.head + "".join(self.written.pieces), self._prose.end_with_call()
-        events.append(CallCompleted(call.index, call.name, arguments, call.id, raw, _VALID, (), call.extra, before))
-        self._past.index = call.index + 1
-        self._leave(CLOSED)
 
     def _collect(self) -> str:
         """Go on with the block as a whole, from the start of its body. Returns what there is of it."""
@@ -265,14 +259,14 @@ class Block:
 
     def _complete(self, calls: Sequence[Call], raw: str, events: list[ParserEvent]) -> None:
         """Tell what is left to tell of the calls of a block, of which the first carries the text."""
-        before, told, started = self._prose.end_with_call(), len(self._told), self.call.started
+        before, started = self._prose.end_with_call(), self.call.started
+        told = self.call.told_to - self.call.begins
         for index, call in enumerate(calls, self.call.index):
             if started is None:
                 events.append(CallStarted(index, call.name, call.id, call.extra))
             if self.call.tells and told < len(call.arguments):
                 events.append(call.arguments[told:])
-            tier = Tier.REPAIRED if call.rules else Tier.VALID
-            events.append(call.completed(index, raw, tier, before))
+            events.append(call.completed(index, raw, before=before))
             raw, before, told, started = "", "", 0, None
         self._past.index = self.call.index + len(calls)
         self._past.unclosed = Rule.UNCLOSED in calls[-1].rules
@@ -305,8 +299,8 @@ class Block:
         events.append(CallMalformed(reason, raw, index, meant, before))
         self._leave()
 
-    def _leave(self, state: int = PROSE) -> None:
-        self.state = state
+    def _leave(self) -> None:
+        self.state = PROSE
         self.written.pieces = []
 
     def end(self, events: list[ParserEvent]) -> str:

@@ -35,6 +35,8 @@ from .rules import Rule
 _DECODINGS = 2
 # What a whole message of OpenAI's has beside its calls and says nothing.
 _MESSAGE_MEMBERS = (("role", '"assistant"'), ("content", "null"), ("content", '""'))
+# Looking them up in their class is a Python call on 3.11.
+_VALID, _REPAIRED = Tier.VALID, Tier.REPAIRED
 _EMPTY = (Rule.NULL_ARGUMENTS, Rule.EMPTY_ARGUMENTS)
 
 
@@ -51,9 +53,10 @@ class Call(Struct, frozen=True):
         """The same call, which took these rules first. Each rule is named once."""
         return replace(self, rules=tuple(dict.fromkeys((*rules, *self.rules))))
 
-    def completed(self, index: int, raw: str, tier: Tier, before: str = "") -> CallCompleted:
-        """The event for it."""
-        rules = tuple(rule.value for rule in self.rules)
+    def completed(self, index: int, raw: str, tier: Tier | None = None, before: str = "") -> CallCompleted:
+        """The event for it, of tier A or B unless it is another one."""
+        tier = tier or (_REPAIRED if self.rules else _VALID)
+        rules = tuple([rule.value for rule in self.rules]) if self.rules else ()
         return CallCompleted(index, self.name, self.arguments, self.id, raw, tier, rules, self.extra, before)
 
     def beside(self, members: Sequence[tuple[str, str]]) -> Call:

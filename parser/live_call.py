@@ -10,7 +10,9 @@ when all of it is there.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .beginnings import beginnings
 from .body import MAX_TAIL_CHARS
@@ -38,31 +40,30 @@ _OURS = (NAME, ARGUMENTS)
 SHORT = 64
 
 
-class Part(NamedTuple):
+class Part(Struct, frozen=True):
     """What a call goes on with. It is not whole before there are `least` of `char`: most deltas end nothing, and to
-    count takes a third of a pattern's time. One of `urgent` is looked at all the same.
+    count takes a third of a pattern's time. If it is `urgent`, a brace or a `<` is looked at all the same: arguments
+    may begin there, or the block may end, also by a tag that stands where none can.
     """
 
     whole: re.Pattern[str]
     begun: re.Pattern[str]
     char: str
     least: int
-    urgent: frozenset[str]
+    urgent: bool = True
 
 
-def _part(pattern: str, char: str, least: int, urgent: str = "") -> Part:
-    return Part(re.compile(pattern), re.compile(beginnings(pattern)), char, least, frozenset(urgent))
+def _part(pattern: str, char: str, least: int, *, urgent: bool = True) -> Part:
+    return Part(re.compile(pattern), re.compile(beginnings(pattern)), char, least, urgent)
 
 
-# Where arguments begin, and where the block may end, which is also the `<` of a tag that stands where none can.
-_URGENT = "{}<"
 # Up to the end of the name, with the quotes of the name, or of a key as well.
-_NAMED = _part(rf'(?P<members>(?:{_WS}{_MEMBER}{_WS},)*+){_WS}"{NAME}"{_WS}:{_WS}(?P<name>{_STRING})', '"', 4, _URGENT)
-_KEYED = _NAMED._replace(least=8)
+_NAMED = _part(rf'(?P<members>(?:{_WS}{_MEMBER}{_WS},)*+){_WS}"{NAME}"{_WS}:{_WS}(?P<name>{_STRING})', '"', 4)
+_KEYED = replace(_NAMED, least=8)
 # From there up to the arguments. What waits before them is another member.
-_ARGUED = _part(rf'{_WS},{_WS}"{ARGUMENTS}"{_WS}:{_WS}(?=\{{)', '"', 3, _URGENT)
+_ARGUED = _part(rf'{_WS},{_WS}"{ARGUMENTS}"{_WS}:{_WS}(?=\{{)', '"', 3)
 # And from the arguments to the end of the block.
-_CLOSED = _part(rf"[{BLANKS}]{{0,{MAX_HELD - 1}}}\}}[{BLANKS}]{{0,{MAX_TAIL_CHARS}}}{CLOSE_TAG}", ">", 1)
+_CLOSED = _part(rf"[{BLANKS}]{{0,{MAX_HELD - 1}}}\}}[{BLANKS}]{{0,{MAX_TAIL_CHARS}}}{CLOSE_TAG}", ">", 1, urgent=False)
 PARTS = (_NAMED, _ARGUED, _CLOSED)
 
 
@@ -111,7 +112,11 @@ class LiveCall:
                 text = self._scan(text, events)
                 continue
             text = self.held + text
-            if len(text) < SHORT and text.count(part.char) < part.least and part.urgent.isdisjoint(text):
+            if (
+                len(text) < SHORT
+                and text.count(part.char) < part.least
+                and not (part.urgent and ("{" in text or "}" in text or "<" in text))
+            ):
                 self.held = text
                 return None
             self.held = ""

@@ -93,7 +93,11 @@ def _reading(prose: Prose, block: Block) -> Generator[list[ParserEvent], str, No
             # What cannot wait is asked for as by `live_call`, but here that takes no call.
             held, char, least, urgent = block.call.held, part.char, part.least, part.urgent
             header = held + text
-            while len(header) < SHORT and header.count(char) < least and urgent.isdisjoint(text):
+            while (
+                len(header) < SHORT
+                and header.count(char) < least
+                and not (urgent and ("{" in text or "}" in text or "<" in text))
+            ):
                 block.written.header = header
                 text = yield []
                 header += text
