@@ -36,11 +36,9 @@ _TAG = re.compile(f"(?P<close>{CLOSE.pattern})|{OPEN.pattern}", re.IGNORECASE)
 _FENCE = re.compile(r"(?:`{3,}|~{3,})[\w-]*[ \t\r\n]*")
 _FENCE_BEGUN = re.compile(beginnings(_FENCE.pattern))
 
-# What counts outside of strings, and in one, by its first character.
-_MARKS = {"": re.compile(r"[\"'<\\]"), '"': re.compile(r'["<\\]'), "'": re.compile(r"['<\\]")}
 _TOKEN = re.compile(
     rf"(?P<close>{CLOSE.pattern})|(?P<behind>{CLOSE_BEHIND.pattern})|(?P<open>{OPEN.pattern})|(?P<escape>\\[\s\S])"
-    rf"|(?P<begun>\\\Z|{CLOSE_BEHIND_BEGUN.pattern}|{OPEN_BEGUN.pattern})",
+    rf"|(?P<quote>[\"'])|(?P<begun>\\\Z|{CLOSE_BEHIND_BEGUN.pattern}|{OPEN_BEGUN.pattern})",
     re.IGNORECASE,
 )
 # An apostrophe opens a string only where a key or a value may start, that of a keyword too: in a remark behind the
@@ -158,45 +156,34 @@ class BlockEnd:
 
     def feed(self, text: str) -> tuple[int, int] | None:
         text, self._tail = self._tail + text, ""
-        pos = 0
-        while mark := _MARKS[self._quote].search(text, pos):
-            self._pass(text[pos : mark.start()])
-            pos = mark.start()
-            token = _TOKEN.match(text, pos)
-            if token is None:
-                self._pass_quote(mark[0])
-                pos += 1
-            elif token.lastgroup == "begun":
+        pos, end = 0, len(text)
+        while token := _TOKEN.search(text, pos):
+            self._pass(text[pos : token.start()])
+            if token.lastgroup == "begun":
+                end = token.start()
                 break
-            elif self._quote:
-                pos = self._inside(token)
-            elif isinstance(end := self._outside(token), tuple):
-                return end
-            else:
-                pos = end
+            found = self._inside(token) if self._quote else self._outside(token)
+            if isinstance(found, tuple):
+                return found
+            pos = found
         else:
             self._pass(text[pos:])
-            pos = len(text)
-        self._offset += pos
-        self._tail = text[pos:]
+        self._offset += end
+        self._tail = text[end:]
         return None
 
     def _pass(self, text: str) -> None:
         if not self._quote:
             self._before = text.rstrip(BLANKS)[-1:] or self._before
 
-    def _pass_quote(self, char: str) -> None:
-        """Pass a quote, or a `<` that begins nothing."""
-        if self._quote:
-            if char == self._quote:
-                self._quote, self._before = "", char
-        elif not self._markup and (char == '"' or (char == "'" and self._before in _BEFORE_STRING)):
-            self._quote = char
-
     # Each gives where to go on.
 
     def _outside(self, token: re.Match[str]) -> tuple[int, int] | int:
         kind, start, end = token.lastgroup, *token.span()
+        if kind == "quote":
+            opens = not self._markup and (token[0] == '"' or self._before in _BEFORE_STRING)
+            self._quote = token[0] if opens else ""
+            return end
         if kind == "escape":
             # JSON that is escaped as a whole: its quotes are none of those that end with a plain one. Taken for strings
             # they would hide the close tag of the block.
@@ -213,11 +200,13 @@ class BlockEnd:
         return self._offset + start, self._offset + (end if closed else start)
 
     def _inside(self, token: re.Match[str]) -> int:
-        if token.lastgroup == "close":
+        if token[0] == self._quote:
+            self._quote, self._before = "", token[0]
+        elif token["close"]:
             # The first one only: if the quotes mean nothing, it is there that the block ended, and what follows is
             # prose or other blocks.
             self.in_string = self.in_string or self._offset + token.end()
-        return token.end() if token.lastgroup in ("close", "escape") else token.start() + 1
+        return token.start() + 1 if token["open"] or token["behind"] else token.end()
 
 
 class Collected(Struct, frozen=True):
