@@ -351,6 +351,21 @@ async def test_an_explanation_teaches_nothing_of_a_model(answer: str, transcript
     assert habit_of(chosen) is UNKNOWN
 
 
+async def test_a_demanded_call_that_the_request_spells_out_teaches_nothing_either() -> None:
+    chosen = options()
+    for number in range(3):
+        request = ask(f"Make this call, {number}:\n{READ_A}", choice=DEMANDED)
+        assert (await outcome_of(request, MemoryBackend([READ_A] * 3), chosen)).calls == [("read_note", A)]
+    assert habit_of(chosen) is UNKNOWN
+
+
+async def test_a_model_that_gives_the_key_up_is_known_to_after_two_conversations() -> None:
+    chosen = options(habit=WRITES)
+    for number in range(2):
+        await play(READ_B, READ_B, "No.", request=ask(f"Read it {number}"), options=chosen)
+    assert habit_of(chosen) is NEVER
+
+
 async def test_the_key_in_a_first_answer_shows_that_a_model_writes_it_and_in_a_second_one_nothing() -> None:
     chosen = options()
     await play(READ_B, call(B), options=chosen)

@@ -144,6 +144,9 @@ async def test_a_long_answer_that_is_read_in_parts_comes_to_the_same() -> None:
     ]  # fmt: skip
     one, other = [await play(script) for script in (whole, pieces)]
     assert (one.text, one.calls, one.end) == (other.text, other.calls, other.end)
+    assert one.text.startswith("word word ")
+    beside_a_long_request = await play(whole, request=ask("x" * JUDGED_AT_ONCE))
+    assert (beside_a_long_request.text, beside_a_long_request.calls) == (one.text, one.calls), "each part is read"
 
 
 @pytest.mark.parametrize("repeats", [0, 1])

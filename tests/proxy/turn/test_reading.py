@@ -29,7 +29,7 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.tokens import CHARACTERS_PER_TOKEN
-from proxy.turn import CallRelease, FixedHabit, KeyMode, Reason, Speaker, TurnOptions, TurnReport
+from proxy.turn import CallRelease, Fate, FixedHabit, KeyMode, Reason, Ruling, Speaker, TurnOptions, TurnReport
 from proxy.turn.blocks import unreadable
 from proxy.turn.outlet import Said
 from proxy.turn.passed_calls import Stop
@@ -146,6 +146,7 @@ def test_half_a_tag_is_text_unless_the_answer_was_cut_in_it(tag: str, is_half: b
         out = is_half and (end is CUT or error is GONE)
         assert reading.answer.lost == ((unreadable(""),) if out else ())
         assert report.counts["taken_out"] == ({"block": 1} if out else {})
+        assert reading.answer.rulings == ((Ruling(Fate.GONE, Reason.CUT),) if out else ())
         shown = left if keep_for is None else reading.answer.kept
         assert _joined(shown) == [written if out else written + tag]
         assert reading.answer.written == ("" if keep_for is None else written + tag)

@@ -1,11 +1,27 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from prompts import PastCall, Text, ToolResult, Transcript, UserTurn
-from proxy.turn import BlockNote, Fate, Reason, Ruling, TurnReport, fault_of, sentence_of
+from parser import Tool, ToolRegistry, write_call
+from prompts import ChoiceMode, PastCall, Text, ToolChoice, ToolResult, Transcript, UserTurn
+from proxy.contracts import OutputFormat, TurnEnded
+from proxy.turn import BlockNote, Fate, Reason, Ruling, TurnReport, fault_of, reason_in_words, sentence_of
+from tests.support.memory_backend import USAGE, Script, pieces
 
-from .playing import ask, play
+from .playing import BROKEN, READ_A, READ_B, ask, play
+
+COUNT = '{"type":"object","properties":{"count":{"type":"integer"}},"required":["count"]}'
+LENIENT = {"registry": ToolRegistry([Tool("reserve", None, COUNT)])}
+STRICT = {"registry": ToolRegistry([Tool("reserve", None, COUNT, strict=True)])}
+DEMANDED = {"choice": ToolChoice(ChoiceMode.REQUIRED)}
+JSON = {"output_format": OutputFormat()}
+GOOD, WORD, LACKING = (write_call("reserve", arguments) for arguments in ('{"count": 2}', '{"count": "two"}', "{}"))
+UNKNOWN = write_call("rm", "{}")
+NOT_OFFERED = "rm is not among the tools that were offered"
+UNREAD = "asked again: a call of read_note could not be read"
+MISFIT = "asked again: the arguments did not fit reserve"
 
 
 def note(reason: Reason, name: str = "search", fate: Fate = Fate.GONE, attempt: int = 0) -> BlockNote:
@@ -63,3 +79,87 @@ async def test_the_end_of_a_tool_loop_does_not_read_as_a_fault(results: int, sai
     conversation = Transcript((UserTurn((Text("How many?"),)), *calls, *found))
     outcome = await play("There are two.", request=ask(transcript=conversation))
     assert sentence_of(outcome.report) == said
+
+
+def cut(text: str) -> Script:
+    return [*pieces(text, 0), TurnEnded(USAGE, "max_output_tokens")]
+
+
+@pytest.mark.parametrize(
+    ("answers", "changes", "said"),
+    [
+        ([READ_A + READ_B], {}, "called read_note, read_note"),
+        ([READ_A.replace("read_note", "readNote")], {}, "called read_note, renamed from readNote"),
+        ([READ_A.replace("arguments", "args")], {}, "called read_note (mended: alias keys)"),
+        ([write_call("reserve", '{"count": "2"}')], LENIENT, "called reserve (mended: coerced number)"),
+        ([UNKNOWN + READ_A], {}, "called read_note"),
+        ([cut(READ_A[:-16])], {}, "the answer was cut in the middle of a call of read_note"),
+        ([cut("<tool_cal")], {}, "no call left: the answer was cut in the middle of a call"),
+        ([f"```\n{READ_A}\n```"], {}, "no call left: the block of read_note stands in a code fence, so it was shown"),
+        ([f'I write "{READ_A}" so.'], {}, "no call left: the block of read_note is a quotation, so it was shown"),
+        ([READ_A[11:-12]], {}, "no call left: JSON of read_note without the tags of a call, so it was shown"),
+        ([""], {}, "answered with nothing"),
+        ([BROKEN, READ_A], {}, f"{UNREAD}, and the second answer could; called read_note"),
+        ([BROKEN, "Hello."], {}, f"{UNREAD}, and the second answer could"),
+        (
+            [f"I look. {BROKEN}", BROKEN],
+            {},
+            f"{UNREAD}; the second answer left no call: a call of read_note could not be read",
+        ),
+        (
+            [BROKEN, UNKNOWN, "Plain."],
+            {},
+            f"{UNREAD}; and once more, without tools: {NOT_OFFERED}",
+        ),
+        (
+            [UNKNOWN, UNKNOWN],
+            {},
+            f"asked again: {NOT_OFFERED}; the second answer left no call: {NOT_OFFERED}; answered with nothing",
+        ),
+        ([WORD, GOOD], LENIENT, f"{MISFIT}, and the second answer did; called reserve"),
+        (
+            [WORD, WORD],
+            LENIENT,
+            f"{MISFIT}, and the second answer was no better; called reserve although its arguments do not fit",
+        ),
+        ([LACKING, GOOD], STRICT, f"{MISFIT} (count is missing), and the second answer did; called reserve"),
+        ([WORD, WORD], STRICT, f"{MISFIT}; the second answer left no call: the arguments did not fit reserve"),
+        (
+            ["No.", READ_A],
+            DEMANDED,
+            "asked again: a call was demanded, and none came, and the second answer was better; called read_note",
+        ),
+        (
+            ["No.", "{}"],
+            JSON,
+            "asked again: the answer was not the JSON that was asked for, and the second answer was better",
+        ),
+    ],
+)
+async def test_what_came_of_a_turn(answers: list[Script], changes: dict[str, Any], said: str) -> None:
+    assert sentence_of((await play(*answers, request=ask(**changes))).report) == said
+
+
+def test_a_block_that_cannot_be_read_and_is_shown_is_said_to_be() -> None:
+    shown = note(Reason.MALFORMED, fate=Fate.TEXT)
+    assert fault_of(shown) == "a call of search could not be read, so it was shown"
+    assert fault_of(note(Reason.MALFORMED)) == reason_in_words(Reason.MALFORMED, "search")
+
+
+@pytest.mark.parametrize(
+    ("answers", "text"),
+    [
+        ([""], "The model answered with nothing."),
+        (
+            [UNKNOWN, UNKNOWN],
+            "The model asked for a tool that was not offered (`rm`), and said nothing else.",
+        ),
+        (
+            [write_call("no name", "{}")] * 2,
+            "The model asked for a tool that was not offered, and said nothing else.",
+        ),
+        ([BROKEN, BROKEN], "The model said nothing that can be shown: a call of read_note could not be read."),
+    ],
+)
+async def test_an_empty_answer_says_why_it_is_empty(answers: list[Script], text: str) -> None:
+    assert (await play(*answers)).text == text
