@@ -37,6 +37,9 @@ MAX_STEPS = 10
 # Bytes to which the log shrinks again after a large transaction.
 MAX_LOG_BYTES = 16 << 20
 
+# KiB of the file's pages that SQLite keeps in memory. By itself it fills 2 MiB; the system keeps these pages as well.
+PAGE_CACHE = 256
+
 READ = "SELECT value FROM records WHERE key = ? AND expires_at > ?"
 IS_THERE = "SELECT 1 FROM records WHERE key = ? AND expires_at > ?"
 EXPIRY = "SELECT expires_at FROM records WHERE key = ?"
@@ -88,6 +91,7 @@ class SqliteKeyValue:
                 f"busy_timeout = {self._patience}",
                 "synchronous = FULL",
                 "foreign_keys = ON",
+                f"cache_size = -{PAGE_CACHE}",
                 f"journal_size_limit = {MAX_LOG_BYTES}",
             ):
                 await self._open.execute(f"PRAGMA {pragma}")
