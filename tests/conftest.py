@@ -38,7 +38,7 @@ _Cached = type(functools.cache(object))
 _FROM_PYPI = installed_programs()[0]
 
 # Time is no property of the code: a busy machine must not fail a test. In CI the examples are always the same.
-EXAMPLES = int(os.environ.get("TAGCALL_TEST_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("TAGCALL_TEST_EXAMPLES", "20"))
 settings.register_profile("here", deadline=None, max_examples=EXAMPLES)
 settings.register_profile("ci", deadline=None, max_examples=EXAMPLES, derandomize=True)
 # With a mutant a test runs some hundred times: few examples, none of them shrunk or kept.
@@ -130,6 +130,24 @@ def _as_if_alone(_habits: Path) -> Iterator[None]:
     structlog.reset_defaults()
 
 
+# Each stands by its name in every file that has a test with it, so a suite that is chosen by them reads no other file.
+# A test has `codex` by its parameters.
+NAMED_MARKS = frozenset({"agents", "browser", "clients", "growth", "hypothesis", "install", "llama", "redis", "whole"})
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """To read 350 files takes longer than some of the suites."""
+    chosen = set(re.findall(r"\b(?<!not )(?!and\b|or\b|not\b)\w+", config.option.markexpr))
+    if collection_path.suffix != ".py" or not chosen or not chosen <= NAMED_MARKS or "not (" in config.option.markexpr:
+        return None
+    return chosen.isdisjoint(_words(collection_path)) or None
+
+
+@functools.cache
+def _words(file: Path) -> frozenset[str]:
+    return frozenset(re.findall(r"[a-z]+", file.read_text("utf-8")))
+
+
 def pytest_collection_finish() -> None:
     """Who looks for garbage need not look through all that the run itself holds."""
     gc.freeze()
@@ -145,6 +163,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         callspec = getattr(item, "callspec", None)
         if callspec is not None and any(map(_is_another_codex, callspec.params.values())):
             item.add_marker("codex")
+        for mark in NAMED_MARKS.intersection(mark.name for mark in item.iter_markers()):
+            if mark not in _words(item.path):
+                msg = f"{item.nodeid} is marked {mark}, a word that does not stand in its file"
+                raise pytest.UsageError(msg)
 
 
 def _is_another_codex(value: object) -> bool:
