@@ -88,7 +88,7 @@ test-properties: .venv/.dev  ## the property tests of the core once more, each w
 	@TAGCALL_TEST_EXAMPLES=200 $(BIN)/python -m pytest -n logical --timeout=1800 -m '(hypothesis or whole) and not growth'
 
 test-codex: .venv/.dev codex-versions  ## the tests of the core with a codex program, with others than the one from PyPI
-	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'codex and not growth'
+	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'codex and not (growth or whole)'
 
 codex-newest: .venv/.dev codex-versions  ## npm's newest codex beside these: what its protocol gained and lost, and the same tests on it; NEWEST=0.170.0 for that one
 	@$(MAKE) --no-print-directory .node/$(newest)/installed
@@ -102,13 +102,13 @@ test-llama: .venv/.dev .venv/.model  ## the tests with llama.cpp's own server an
 	@$(BIN)/python -m pytest -n logical -m llama
 
 test-redis: .venv/.dev .venv/.servers  ## the tests with real Redis and Valkey servers
-	@$(BIN)/python -m pytest -m redis
+	@$(BIN)/python -m pytest -n logical --dist worksteal -m redis
 
 test-growth: .venv/.dev  ## the tests that compare CPU times, alone
 	@$(BIN)/python -m pytest -m growth
 
 test-install: .venv/.dev .venv/.install  ## the tests that build the wheel and install it, with what they need from PyPI
-	@$(BIN)/python -m pytest -m install
+	@$(BIN)/python -m pytest -n logical --dist loadfile -m install
 
 mutants: .venv/.mutants  ## whether the tests notice a change of the code: ROOM=proxy/turn for one room, NTH=3 for a tenth
 	@rm -rf mutants/prompts/templates  # mutmut renews nothing but Python
@@ -223,6 +223,11 @@ release-pins: .venv/.install  ## write the versions and hashes of what builds an
 
 .venv/.model: .venv/bin/python pyproject.toml constraints.txt
 	$(call install,llama.cpp,codex,model)
+
+# All that `.ci/run` tests with, in one go.
+CI := dev install servers model site
+.venv/.ci: .venv/bin/python pyproject.toml constraints.txt
+	$(call install,What the suites need,codex demo,$(CI)) && touch $(CI:%=.venv/.%)
 
 clean:
 	@rm -rf .venv .newest .cache .node $(CLIENTS)/node_modules $(AGENTS)/node_modules build dist mutants
