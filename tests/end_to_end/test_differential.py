@@ -1,9 +1,9 @@
 """Random conversations on the real codex programs, with lanes and without: what the model is shown is what was said.
 
 The scripted model's answers depend on all that it is shown, so that a client gets the same answers in both modes only
-where each request shows the whole conversation, and nothing else. The core tries some, `make test-properties` all of
-`TAGCALL_TEST_CONVERSATIONS` for each program (500 for a thorough run); `TAGCALL_TEST_FIRST` is the number of the first,
-to look at one of them again.
+where each request shows the whole conversation, and nothing else. The core tries some, and `make test-properties` the
+others. `TAGCALL_TEST_CONVERSATIONS` says how many there are in all for each program (500 for a thorough run),
+`TAGCALL_TEST_FIRST` the number of the first, to look at one of them again.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.scripted_model import ScriptedModel
 
 LANED = [program for program in installed_programs() if program.supported]
-# For each program: those of the core, and all.
-SOME = 4
+# For each program, by their numbers: those of the core, and the others.
 CONVERSATIONS = int(os.environ.get("TAGCALL_TEST_CONVERSATIONS") or 20)
 FIRST = int(os.environ.get("TAGCALL_TEST_FIRST") or 0)
+SOME = range(FIRST, FIRST + min(CONVERSATIONS, 4))
+OTHERS = range(SOME.stop, FIRST + CONVERSATIONS)
+CASES = [SOME, *([pytest.param(OTHERS, marks=pytest.mark.whole)] if OTHERS else [])]
 # Idle lanes: so few that conversations push each other's out.
 LANE_LIMIT = 12
 
@@ -68,12 +70,12 @@ async def serving(model: ScriptedModel, codex: TestProgram, folder: Path, *, lan
 
 
 async def converse(
-    model: ScriptedModel, codex: TestProgram, folder: Path, *, conversations: int, lanes: bool
+    model: ScriptedModel, codex: TestProgram, folder: Path, *, conversations: range, lanes: bool
 ) -> tuple[list[list[Any]], Counter[str]]:
     """The logs of all conversations."""
     logs: list[list[Any]] = []
     async with serving(model, codex, folder, lanes=lanes) as server:
-        for seed in range(FIRST, FIRST + conversations):
+        for seed in conversations:
             client = Client(seed, server)
             await client.converse()
             logs.append(client.log)
@@ -81,13 +83,13 @@ async def converse(
 
 
 @pytest.mark.parametrize("codex", LANED, ids=lambda codex: codex.version)
-@pytest.mark.parametrize("conversations", [SOME, pytest.param(CONVERSATIONS, marks=pytest.mark.whole)])
+@pytest.mark.parametrize("conversations", CASES, ids=lambda numbers: f"{numbers[0]} to {numbers[-1]}")
 @pytest.mark.timeout(0 if CONVERSATIONS > 50 else 600)
 async def test_the_model_is_shown_what_was_said_and_answers_the_same_with_lanes_and_without(
-    model: ScriptedModel, codex: TestProgram, conversations: int, tmp_path: Path
+    model: ScriptedModel, codex: TestProgram, conversations: range, tmp_path: Path
 ) -> None:
     with_lanes, counts = await converse(model, codex, tmp_path / "on", conversations=conversations, lanes=True)
     without, _ = await converse(model, codex, tmp_path / "off", conversations=conversations, lanes=False)
-    for number, (one, other) in enumerate(zip(with_lanes, without, strict=True), start=FIRST):
+    for number, (one, other) in enumerate(zip(with_lanes, without, strict=True), start=conversations.start):
         assert one == other, f"conversation {number}"
     assert counts["continued"] > counts["requests"] / 4

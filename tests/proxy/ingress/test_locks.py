@@ -58,8 +58,10 @@ async def two_servers(place: str, *, tries: int) -> AsyncIterator[tuple[AsyncOpe
         yield here, backend, there
 
 
-async def test_a_conversation_that_another_server_works_on_is_locked_and_free_with_the_last_event(place: str) -> None:
-    tries = 50
+@pytest.mark.parametrize("tries", [5, pytest.param(50, marks=pytest.mark.whole)])
+async def test_a_conversation_that_another_server_works_on_is_locked_and_free_with_the_last_event(
+    place: str, tries: int
+) -> None:
     async with two_servers(place, tries=tries) as (here, backend, there):
         made = await here.conversations.create()
         for _ in range(tries):

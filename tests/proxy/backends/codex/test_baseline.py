@@ -4,8 +4,6 @@ import asyncio
 import gc
 from pathlib import Path
 
-import pytest
-
 from proxy.backends.codex.baseline import measure_base_instructions, refusing_endpoint
 from tests.support.codex_programs import TestProgram, child_environment
 
@@ -23,15 +21,15 @@ async def test_a_program_that_shows_nothing_is_no_failure(tmp_path: Path) -> Non
     assert await measure_base_instructions(tmp_path / "none", ["a"], {}) == {}
 
 
-@pytest.mark.parametrize("steps", range(12))
-async def test_an_endpoint_that_is_given_up_at_any_moment_leaves_no_socket_behind(steps: int) -> None:
+async def test_an_endpoint_that_is_given_up_at_any_moment_leaves_no_socket_behind() -> None:
     async def hold() -> None:
         async with refusing_endpoint(lambda body: None):
             await asyncio.Event().wait()
 
-    async with asyncio.TaskGroup() as group:
-        held = group.create_task(hold())
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        held.cancel()
+    for steps in range(12):
+        async with asyncio.TaskGroup() as group:
+            held = group.create_task(hold())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            held.cancel()
     gc.collect()  # an unclosed socket would warn here, which is an error

@@ -354,7 +354,7 @@ async def test_an_inspect_key_alone_locks_the_page_and_nothing_else() -> None:
 async def test_many_long_turns_take_no_more_memory_than_they_may() -> None:
     size = 4 << 20
     answers = ["w" * 100_000] * 120
-    backend = MemoryBackend([*answers], chunk=1_000)
+    backend = MemoryBackend([*answers], chunk=5_000)
     settings = Settings(port=0, store="memory", inspect=True, inspect_bytes=size, log_level="error")
     async with running_server(settings, backend) as url, aiohttp.ClientSession() as session:
         tracemalloc.start()

@@ -155,12 +155,15 @@ SHAPES: dict[str, Callable[[TurnLog, str], None]] = {
 }
 
 
+@pytest.mark.parametrize("turns", [10, pytest.param(30, marks=pytest.mark.whole)])
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_what_is_counted_is_what_is_kept_whatever_a_model_writes(shape: Callable[[TurnLog, str], None]) -> None:
+def test_what_is_counted_is_what_is_kept_whatever_a_model_writes(
+    shape: Callable[[TurnLog, str], None], turns: int
+) -> None:
     log = TurnLog(100, 1 << 19, words=True)
     tracemalloc.start()
     try:
-        for number in range(30):
+        for number in range(turns):
             shape(log, str(number))
         gc.collect()
         taken = tracemalloc.get_traced_memory()[0]
