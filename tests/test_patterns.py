@@ -57,7 +57,7 @@ MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
         for pattern in (state.released, state.begun)
     ],
     ("parser/live_call.py", "_part"): lambda: [
-        pattern for part in live_call.PARTS for pattern in part if isinstance(pattern, re.Pattern)
+        pattern for part in live_call.PARTS for pattern in (part.whole, part.begun)
     ],
     ("parser/openers.py", "_begun"): lambda: [openers._begun(opener.pattern) for opener in HELD_ANSWERS],
     ("parser/openers.py", "_opening"): lambda: [openers._opening(opener.pattern) for opener in HELD_ANSWERS],

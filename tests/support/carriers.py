@@ -122,7 +122,7 @@ def _picture() -> Image:
 
 def _described(**changed: str) -> ToolRegistry:
     """The tools, of which the one that writes notes is `changed`: who forges a call need not own its tool."""
-    return ToolRegistry([replace(tool, **changed) if tool.name == "write_note" else tool for tool in TOOLS])  # type: ignore[arg-type]  # names are checked by the dataclass
+    return ToolRegistry([replace(tool, **changed) if tool.name == "write_note" else tool for tool in TOOLS])
 
 
 def _tools(**changed: str) -> TurnRequest:

@@ -39,7 +39,7 @@ NO_KEY = TurnKey(KeyMode.OFF, None, Speaker("", "m"), Habits())
 
 def ask(text: str = "What is in a.md?", **changes: object) -> TurnRequest:
     request = TurnRequest("m", Transcript((UserTurn((Text(text),)),)), TOOLS, ToolChoice())
-    return replace(request, **changes)  # type: ignore[arg-type]  # names are checked by the dataclass
+    return replace(request, **changes)
 
 
 def keyless_model(

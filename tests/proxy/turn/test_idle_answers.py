@@ -40,7 +40,7 @@ LINE = (
 
 
 def asked(*entries: Entry, **changes: object) -> TurnRequest:
-    return replace(ask(registry=TOOLS, transcript=Transcript((QUESTION, *entries))), **changes)  # type: ignore[arg-type]  # names are checked by the dataclass
+    return replace(ask(registry=TOOLS, transcript=Transcript((QUESTION, *entries))), **changes)
 
 
 def own_lines(prompt: Prompt) -> list[str]:

@@ -48,7 +48,7 @@ RESULT = (PastCall("call_1", "get_weather", OSLO), ToolResult("call_1", (Text("1
 
 
 def asked(*entries: Entry, **changes: object) -> TurnRequest:
-    return replace(ask(registry=TOOLS, transcript=Transcript((QUESTION, *entries))), **changes)  # type: ignore[arg-type]  # names are checked by the dataclass
+    return replace(ask(registry=TOOLS, transcript=Transcript((QUESTION, *entries))), **changes)
 
 
 def cut_off(text: str, size: int) -> Script:

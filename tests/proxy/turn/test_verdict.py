@@ -122,7 +122,7 @@ def test_json_that_was_seen_stands_as_it_is_if_nothing_else_was() -> None:
     ],
 )
 def test_what_was_cut_or_calls_is_not_held_to_json(excuse: dict[str, object]) -> None:
-    answer = replace(written("Well."), **excuse)  # type: ignore[arg-type]  # names are checked by the dataclass
+    answer = replace(written("Well."), **excuse)
     assert held_to_format(answer, JSON.output) == answer
 
 
@@ -190,7 +190,7 @@ def test_whether_a_call_from_an_output_is_meant_is_asked_with_what_the_user_want
 )
 @pytest.mark.parametrize("answer", [NOTHING, MALFORMED, REPEATED, MISFITTING])
 def test_what_another_answer_could_not_change_is_not_asked_for_again(answer: Answer, cut: dict[str, object]) -> None:
-    assert fault_of(replace(answer, **cut), CALL_DEMANDED) is None  # type: ignore[arg-type]  # as above
+    assert fault_of(replace(answer, **cut), CALL_DEMANDED) is None
 
 
 def test_an_answer_of_nothing_but_undeclared_calls_is_not_asked_for_as_json() -> None:
