@@ -34,7 +34,7 @@ ROOMS = sorted({
 # Patterns that are only tried where a caller stands, or on text that is whole at both ends: never searched for.
 AT_A_PLACE = {
     *("ENDS_ANYWHERE", "ENDS_ELEMENT", "ENDS_KEY", "ENDS_MEMBER", "_ATOM", "_COMMENT", "_ESCAPINGS", "_OTHER_STRINGS"),
-    *("PARTS", "_ARGUED", "_CLOSED", "_KEYED", "_NAMED", "_PAIR", "_PARTS"),
+    *("PARTS", "_ARGUED", "_CLOSED", "_ENCODINGS", "_KEYED", "_NAMED", "_PAIR", "_PARTS"),
     "__init__",  # of a state of `parser.json_scan`
 }
 
@@ -61,7 +61,7 @@ MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
     ],
     ("parser/openers.py", "_begun"): lambda: [openers._begun(opener.pattern) for opener in HELD_ANSWERS],
     ("parser/openers.py", "_opening"): lambda: [openers._opening(opener.pattern) for opener in HELD_ANSWERS],
-    ("parser/prose.py", "tags"): lambda: [tags(), tags(("[tool:", "<tool_result>"))],
+    ("parser/prose.py", "tags"): lambda: [tags(), tags(after_call=True)],
     # On what another pattern has matched as a whole.
     ("proxy/cli/eval/results.py", "lost"): lambda: [re.compile(r"[\"'<=]read_note\b")],
     ("proxy/cli/eval/results.py", "markup"): lambda: [re.compile(r"^\[(?:read_note|search)\b", re.MULTILINE)],
