@@ -330,6 +330,7 @@ async def test_what_a_vanished_process_was_working_on_has_failed(
         async with talking(store=store) as (other, _):
             (event,) = await raw_events(other, queued.id, "&starting_after=41")
             assert (event["type"], event["sequence_number"]) == ("response.failed", 42)
+            assert event["error"]["message"] == event["response"]["error"]["message"]
             failed = await other.responses.retrieve(queued.id)
             assert failed.status == "failed"
             assert failed.error is not None

@@ -293,5 +293,6 @@ async def test_one_key_does_not_find_what_is_anothers() -> None:
 
 async def test_without_a_store_there_are_no_conversations() -> None:
     async with talking(store="none") as (client, _):
-        with pytest.raises(BadRequestError, match="--store none"):
+        with pytest.raises(BadRequestError, match="--store none") as refused:
             await client.conversations.create()
+        assert refused.value.code == "unsupported_parameter"
