@@ -15,6 +15,7 @@ from parser import write_call
 from prompts import Text
 from proxy.contracts import TextPiece, TurnEnded, Usage
 from proxy.errors import BackendError, UsageError
+from proxy.ingress.ollama import NO_EMBEDDINGS, UNMANAGED
 from proxy.server import bind, running_server
 from proxy.settings import Settings
 from tests.support.http_client import client
@@ -191,13 +192,15 @@ async def test_errors_are_sentences_before_a_stream_and_in_it() -> None:
         assert told[-1] == {"error": "The model is gone."}
         async with session.post(f"{root(url)}/api/chat", json={"model": "m", "messages": [QUESTION]}) as response:
             assert (response.status, await response.json()) == (502, {"error": "The model is gone."})
-        for method, path, status in (
-            ("POST", "chat", 400), ("POST", "create", 403), ("DELETE", "delete", 403), ("POST", "embed", 403),
-            ("GET", "chat", 405), ("GET", "nothing", 404),
+        for method, path, status, said in (
+            ("POST", "chat", 400, "model"), ("POST", "create", 403, UNMANAGED), ("DELETE", "delete", 403, UNMANAGED),
+            ("POST", "embed", 403, NO_EMBEDDINGS), ("GET", "chat", 405, "GET"), ("GET", "nothing", 404, "/nothing"),
         ):  # fmt: skip
             async with session.request(method, f"{root(url)}/api/{path}", json={}) as response:
                 assert response.status == status
-                assert set(await response.json()) == {"error"}
+                body = await response.json()
+                assert set(body) == {"error"}
+                assert said in body["error"]
 
 
 async def test_it_listens_on_ollamas_own_port_as_well(unused_tcp_port: int) -> None:

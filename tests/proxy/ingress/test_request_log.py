@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from parser import write_call
 from proxy.contracts import TextPiece
 from proxy.errors import BackendError
 from proxy.ingress.request_log import RequestLog
@@ -87,6 +88,12 @@ async def test_a_line_says_what_was_asked_of_which_model_and_what_it_took() -> N
     assert line["response"].startswith("resp_")
     assert 0 <= line["first_event_ms"] <= line["duration_ms"]
     assert "origin" not in line
+
+
+async def test_a_line_names_the_tools_that_were_on_offer_and_called() -> None:
+    tools = [{"type": "function", "name": name, "parameters": {"type": "object"}} for name in ("read", "write")]
+    line = await line_of("POST", "/responses", write_call("read", "{}"), model="m", input="hi", tools=tools)
+    assert (line["tools"], line["calls"], line["stream"]) == (("read", "write"), ["read"], False)
 
 
 @pytest.mark.parametrize(
