@@ -13,6 +13,7 @@ import pytest
 
 from proxy.cli.commands import build_parser
 from proxy.cli.replay import ReplayOptions, run_replay
+from tests.support.one_cut import replay_at_one_cut
 from tests.support.patience import PATIENCE
 from tests.support.sample_project import SampleProject, answers
 from tests.support.scripted_model import ScriptedModel
@@ -45,6 +46,11 @@ def test_what_nothing_answers_is_told(tagcall_server):
 def test_damage(tagcall_server):
     tagcall_server("damaged")
 """
+
+
+@pytest.fixture(autouse=True)
+def _at_one_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    replay_at_one_cut(monkeypatch)
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.http_client import error_of
 from tests.support.memory_backend import MemoryBackend, Script
+from tests.support.one_cut import replay_at_one_cut
 from tests.support.sockets import talk
 
 TOOL = {"name": "read_note", "parameters": {"type": "object"}}
@@ -33,6 +34,11 @@ CHAT = {
     "messages": [{"role": "user", "content": RESPONSES["input"]}],
     "tools": [{"type": "function", "function": TOOL}],
 }
+
+
+@pytest.fixture(autouse=True)
+def _at_one_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    replay_at_one_cut(monkeypatch)
 
 
 def call(prompt: Prompt) -> str:

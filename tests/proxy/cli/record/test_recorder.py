@@ -41,6 +41,7 @@ from tests.proxy.replay.child import shown
 from tests.support.codex_homes import informed_home
 from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.memory_backend import USAGE, MemoryBackend, Script
+from tests.support.one_cut import replay_at_one_cut
 from tests.support.scripted_model import Message, Reasoning, Reply, ScriptedModel
 
 PARAMETERS = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -109,6 +110,11 @@ async def recording_memory(
 
 def kept(folder: Path) -> list[Path]:
     return [folder / name for name in load_fixtures(folder)]
+
+
+@pytest.fixture(autouse=True)
+def _at_one_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    replay_at_one_cut(monkeypatch)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from proxy.cli.main import main
 from proxy.cli.replay import ReplayOptions, run_replay
 from proxy.replay.fixture import load_messages
 from proxy.replay.transcript import transcript
+from tests.support.one_cut import replay_at_one_cut
 from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -50,6 +51,7 @@ Replay: TypeAlias = Callable[..., Done]
 @pytest.fixture
 def replay(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Replay:
     """The command, in this process."""
+    replay_at_one_cut(monkeypatch)
     for name in os.environ:
         if name.startswith("TAGCALL_"):
             monkeypatch.delenv(name)
