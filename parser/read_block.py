@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Sequence
 from html.entities import html5
-from typing import NoReturn
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -91,7 +90,7 @@ def read_block(body: str, *, closed: bool, tag: str = "", in_sentence: bool = Fa
     open tag, which may name the call. `in_sentence`: words stand in front of the block on its line.
     """
     try:
-        calls = _read_named(body, tag, closed=closed) if "=" in tag else _read_keyed(body, closed=closed)
+        calls = _read_framed(body, tag, closed=closed)
         for call in calls.calls:
             check_arguments(call)
     except UnreadableError as error:
@@ -120,51 +119,39 @@ def _first_line(body: str) -> str:
     return body if line_end < 0 else body[:line_end]
 
 
-def _read_named(body: str, tag: str, *, closed: bool) -> Calls:
-    """A block whose open tag says something, too. Where the body says it again, it must be the same."""
+def _read_framed(body: str, tag: str, *, closed: bool) -> Calls:
+    """A block whose open tag may say something, too, or the word in front of its object: its name, its id, its key."""
     said = attributes_of(tag)
     if said is None:
         raise UnreadableError("the tag contradicts itself")
+    start, rules = after_space(body, 0), list[Rule]()
+    if key := KEY_IN_FRONT.match(body, start):
+        start, said[KEY] = key.end(), key[2]
+        rules.append(Rule.KEY_IN_FRONT)
     try:
-        calls = _read_keyed(body, closed=closed)
+        calls = _read(body, start, closed=closed)
     except UnreadableError as error:
-        name = said.get(NAME)
-        if name is None or not error.meant:
+        if NAME not in said or not error.meant:
             raise
         # Only now: a body that is a call by itself is that call, and the tag has just said its name, too.
-        calls = _read_arguments(body, name, closed=closed)
+        calls = _read_arguments(body, start, said[NAME], closed=closed)
     # Two names for one call, and no way to tell which of them is wrong.
     if any(said.get(NAME, call.name) != call.name for call in calls.calls):
         raise UnreadableError("the tag names another call")
-    if KEY in said:
-        calls = _keyed(calls, said[KEY])
-    if len(calls.calls) > 1 or calls.calls[0].id is not None:
-        return calls
-    return replace(calls, calls=(replace(calls.calls[0], id=said.get("id")),))
+    alone = len(calls.calls) == 1
+    return Calls(tuple(_with(call, said, alone=alone).after(rules) for call in calls.calls), calls.end)
 
 
-def _keyed(calls: Calls, key: str) -> Calls:
-    """The calls with the key that stands beside them. One that carries its own says itself what it is worth."""
-    keyed = ((KEY, json.dumps(key)),)
-    return replace(
-        calls,
-        calls=tuple(
-            call if KEY in dict(call.extra) else replace(call, extra=keyed + call.extra) for call in calls.calls
-        ),
-    )
+def _with(call: Call, said: dict[str, str], *, alone: bool) -> Call:
+    """The call with what stands beside it. One that carries its own key says itself what it is worth."""
+    extra = call.extra
+    if KEY in said and KEY not in dict(extra):
+        extra = ((KEY, json.dumps(said[KEY])), *extra)
+    return replace(call, id=call.id or (said.get("id") if alone else None), extra=extra)
 
 
-def _read_keyed(body: str, *, closed: bool) -> Calls:
-    """A block whose key may stand in front of the object."""
-    found = KEY_IN_FRONT.match(body, after_space(body, 0))
-    if found is None:
-        return _read(body, closed=closed)
-    calls = _keyed(_read(body, found.end(), closed=closed), found[2])
-    return replace(calls, calls=tuple(call.after([Rule.KEY_IN_FRONT]) for call in calls.calls))
-
-
-def _read_arguments(body: str, name: str, *, closed: bool) -> Calls:
-    value = rewrite(body, after_space(body, 0), closed=False)
+def _read_arguments(body: str, start: int, name: str, *, closed: bool) -> Calls:
+    value = rewrite(body, start, closed=False)
     # `{"arguments": {...}}` under a name in the tag: to take that for the arguments would nest them in themselves.
     if (
         not value.text.startswith("{")
@@ -294,7 +281,9 @@ class _Value(Struct, frozen=True):
 def _values(body: str, start: int, *, closed: bool) -> list[_Value]:
     """The values in the body that are calls. In a block that is not closed, what is no call any more is text."""
     values = [_value(body, start, closed=closed)]
-    while (match := _BETWEEN_OBJECTS.match(body, values[-1].end)) and _begins_value(body, match.end()):
+    while (match := _BETWEEN_OBJECTS.match(body, values[-1].end)) and (
+        body[match.end()] in "{[" or begins_foreign(body, match.end())
+    ):
         try:
             # Once the block is closed all of it was meant as calls, and the half of one is none. Without a close tag
             # the block may just have ended before this, and this is text.
@@ -306,33 +295,25 @@ def _values(body: str, start: int, *, closed: bool) -> list[_Value]:
     return values
 
 
-def _stands_alone(body: str, start: int, end: int) -> bool:
-    """Whether a call of elements is followed by what may close its block, or by nothing."""
+def _check_open(body: str, start: int, end: int) -> None:
+    """Refuse a call in another notation, in a block that is not closed, if it is not followed by what may close it."""
     # `get_time()` in a sentence about the tag has the form of a call, so only elements count, which are hardly written
-    # in passing, and they only if nothing follows but what may close a block.
+    # in passing.
     after = after_space(body, end)
-    followed = after == len(body) or OPEN.match(body, after) or _CLOSE_TAGS.match(body, after)
-    return is_markup(body, after_space(body, start)) and bool(followed or begins_foreign(body, after))
-
-
-def _refuse_open(body: str, end: int) -> NoReturn:
-    """Refuse a call in another notation that ends there, in a block that is not closed."""
-    reason = "a call in another notation that is not closed may be prose"
+    followed = OPEN.match(body, after) or _CLOSE_TAGS.match(body, after) or begins_foreign(body, after)
+    if is_markup(body, start) and (after == len(body) or followed):
+        return
     # The rest of an answer may follow: only what looks like more of the call is taken with it.
-    if after_space(body, end) == len(body) or _GOES_ON.match(body, end):
-        raise UnreadableError(reason)
-    raise UnreadableError(reason, end)
-
-
-def _begins_value(body: str, pos: int) -> bool:
-    return body[pos] in "{[" or bool(begins_foreign(body, pos))
+    goes_on = after == len(body) or _GOES_ON.match(body, end)
+    raise UnreadableError("a call in another notation that is not closed may be prose", None if goes_on else end)
 
 
 def _value(body: str, start: int, *, closed: bool) -> _Value:
-    if foreign := read_foreign(body, after_space(body, start), closed=closed):
+    start = after_space(body, start)
+    if foreign := read_foreign(body, start, closed=closed):
         call, end = foreign
-        if not (closed or _stands_alone(body, start, end)):
-            _refuse_open(body, end)
+        if not closed:
+            _check_open(body, start, end)
         return _Value(tuple(unpacked(call)), call.arguments, end)
     value = rewrite(body, start, closed=closed)
     text = value.text.strip(BLANKS)
