@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from .body import (
     MAX_OPENING_CHARS,
@@ -76,26 +76,6 @@ class Frame(NamedTuple):
         return doubled if taught else (*doubled, Rule.TAG_SPELLING)
 
 
-class Written(Struct):
-    """The text of a block in the taught form, behind its open tag.
-
-    More characters of a string may be added to `told`, as long as there is room; then comes `join_told`.
-    """
-
-    pieces: list[str] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
-    header: str = ""  # what the call holds, and what follows it
-    begun: str = ""  # the beginning of an escape that follows there
-
-    def join_told(self, call: LiveCall) -> None:
-        """Add what was `told` to the text, in one piece: many short strings take many times the memory."""
-        text = "".join(self.told)
-        self.told.clear()
-        self.pieces.append(text)
-        call.size += len(text)
-        call.told_to += len(text)
-
-
 class Past(Struct):
     """What earlier blocks of the answer mean for the next one."""
 
@@ -120,13 +100,14 @@ class Block:
         self._frame = Frame()
         # What follows: in the taught form, and in any other.
         self.call = LiveCall(0, tells=tells)
-        self.written = Written()
+        self._pieces: list[str] = []  # of its text
         self._body = Body(max_chars)
 
-    def take_header(self) -> str:
-        """What was read into `header` alone."""
-        header, self.written.header = self.written.header, ""
-        return header[len(self.call.held) :]
+    def add_told(self, text: str) -> None:
+        """Add more characters of a string of the arguments, which were told."""
+        self._pieces.append(text)
+        self.call.size += len(text)
+        self.call.told_to += len(text)
 
     def read_opened(self, text: str, events: list[ParserEvent]) -> str:
         if self._held:
@@ -134,7 +115,7 @@ class Block:
         found = OPEN_OBJECT.match(text)
         if found and (start := found.end()) <= MAX_OPENING_CHARS:
             self._begin(LIVE, text[:start])
-            self.written.pieces.append("{")
+            self._pieces.append("{")
             return text[start + 1 :]
         match opening_of(text, first_on_line=self._prose.first_on_line):
             case None:
@@ -170,7 +151,7 @@ class Block:
 
     def read_live(self, text: str, events: list[ParserEvent]) -> str:
         # Cut where the limit is and not where the delta ends, so that how the text was cut does not show.
-        call, pieces, over = self.call, self.written.pieces, ""
+        call, pieces, over = self.call, self._pieces, ""
         if len(text) > (room := self.max_chars - call.size):
             text, over = text[:room], text[room:]
         pieces.append(text)
@@ -194,7 +175,7 @@ class Block:
         self._body = Body(self.max_chars)
         self.state = BODY
         self.call.stop()
-        return "".join(self.written.pieces)
+        return "".join(self._pieces)
 
     def read_body(self, text: str, events: list[ParserEvent]) -> str:
         collected = self._body.feed(text)
@@ -255,7 +236,7 @@ class Block:
     @property
     def _told(self) -> str:
         """What was told of the arguments while they were written."""
-        return "".join(self.written.pieces)[self.call.begins : self.call.told_to]
+        return "".join(self._pieces)[self.call.begins : self.call.told_to]
 
     def _complete(self, calls: Sequence[Call], raw: str, events: list[ParserEvent]) -> None:
         """Tell what is left to tell of the calls of a block, of which the first carries the text."""
@@ -301,12 +282,10 @@ class Block:
 
     def _leave(self) -> None:
         self.state = PROSE
-        self.written.pieces = []
+        self._pieces = []
 
     def end(self, events: list[ParserEvent]) -> str:
         """The answer ends here. Returns text that is still to be read, but not what ends it again."""
-        self.written.join_told(self.call)
-        self.written.pieces.append(self.written.begun)
         held, self._held = self._held, ""
         if self.state == OPENED:
             return self._end_held_opening(held, events)
@@ -316,7 +295,7 @@ class Block:
             if self.call.broken or self.call.held.lstrip(BLANKS).startswith("}"):
                 return self._collect()
             # Never completed, even if only brackets seem to be missing: more members may have been on their way.
-            self._malformed("the call is cut off", self._frame.head + "".join(self.written.pieces), events)
+            self._malformed("the call is cut off", self._frame.head + "".join(self._pieces), events)
         elif self.state == CLOSED:
             self.state = PROSE
             if held.strip():

@@ -41,74 +41,88 @@ class SentinelParser:
     """The events that this piece of the answer brings."""
 
     def __init__(self, *, arguments: bool = True, max_call_chars: int = MAX_CALL_CHARS) -> None:
-        self._prose = Prose()
-        self._block = Block(self._prose, max_call_chars, tells=arguments)
-        reading = _reading(self._prose, self._block)
-        next(reading)
-        self.receive_text = reading.send
+        prose = Prose()
+        self._reading = _reading(prose, Block(prose, max_call_chars, tells=arguments))
+        next(self._reading)
+        self.receive_text = self._reading.send
 
     def receive_eof(self) -> list[ParserEvent]:
         """The events that the end of the answer brings. To be called once."""
         if self.receive_text is _refuse:
             raise RuntimeError("receive_eof was called twice")
         self.receive_text = _refuse
-        events: list[ParserEvent] = []
-        _read(self._block.take_header(), self._prose, self._block, events)
-        while rest := self._block.end(events):
-            _read(rest, self._prose, self._block, events)
-        self._prose.end(events)
-        return events
+        try:
+            self._reading.throw(_AnswerEndedError())
+        except StopIteration as ended:
+            return list(ended.value)
+        raise AssertionError("it waits for more than all of the answer")
+
+
+class _AnswerEndedError(Exception):
+    """No more text comes. `left` was taken and is still to be read."""
+
+    left = ""
 
 
 def _refuse(text: str) -> NoReturn:
     raise RuntimeError("receive_text after receive_eof")
 
 
-def _reading(prose: Prose, block: Block) -> Generator[list[ParserEvent], str, NoReturn]:
-    """Send a piece of the answer, get its events. It holds nothing that is not in `prose` or `block`."""
-    text = yield []
-    while True:
-        if prose.passing and prose.after_call:
-            text = yield from _after_call(prose, text)
-        elif prose.passing:
-            unread, search = prose.unread.append, prose.search
-            for _ in repeat(None, MAX_UNREAD // (len(text) + _PER_DELTA)):
-                if not text:
-                    break
-                if "<" in text and (tag := search(text)):
-                    if tag.lastgroup != BEGUN:
-                        break
-                    prose.held = tag.group()
-                    said = text[: tag.start()]
-                    unread(said)
-                    text = prose.held + (yield [said] if said else [])
-                    prose.held = ""
-                    continue
-                unread(text)
-                text = yield [text]
-        elif block.call.in_string and '"' not in text:
-            text = yield from _telling(block, text)
-        elif (part := block.call.part) and block.state == LIVE:
-            # The beginning of a part says nothing before it is whole, and most of a short call is such beginnings.
-            # What cannot wait is asked for as by `live_call`, but here that takes no call.
-            held, char, least, urgent = block.call.held, part.char, part.least, part.urgent
-            header = held + text
-            while (
-                len(header) < SHORT
-                and header.count(char) < least
-                and not (urgent and ("{" in text or "}" in text or "<" in text))
-            ):
-                block.written.header = header
-                text = yield []
-                header += text
-            text = header[len(held) :]
-            block.written.header = ""
-        events: list[ParserEvent] = []
-        if state := block.state:
-            text = READERS[state](block, text, events)
-        if text:
-            _read(text, prose, block, events)
-        text = yield events
+def _reading(prose: Prose, block: Block) -> Generator[list[ParserEvent], str, list[ParserEvent]]:
+    """Send a piece of the answer, get its events. Throw `_AnswerEndedError`, get those of its end."""
+    left, skip = "", 0  # taken by a loop here, and how much of that was passed on
+    try:
+        text = yield []
+        while True:
+            if prose.passing and prose.after_call:
+                text = yield from _after_call(prose, text)
+            elif prose.passing:
+                unread, search = prose.unread.append, prose.search
+                for _ in repeat(None, MAX_UNREAD // (len(text) + _PER_DELTA)):
+                    tag = "<" in text and search(text)
+                    if tag or not text:
+                        if not tag or tag.lastgroup != BEGUN:
+                            break
+                        left, said = tag.group(), text[: tag.start()]
+                        unread(said)
+                        text = left + (yield [said] if said else [])
+                        left = ""
+                        continue
+                    unread(text)
+                    text = yield [text]
+            elif block.call.in_string and '"' not in text:
+                text = yield from _telling(block, text)
+            elif (part := block.call.part) and block.state == LIVE:
+                # The beginning of a part says nothing before it is whole, and most of a short call is such beginnings.
+                # What cannot wait is asked for as by `live_call`, but here that takes no call.
+                skip, char, least, urgent = len(block.call.held), part.char, part.least, part.urgent
+                left = block.call.held + text
+                while (
+                    len(left) < SHORT
+                    and left.count(char) < least
+                    and not (urgent and ("{" in text or "}" in text or "<" in text))
+                ):
+                    text = yield []
+                    left += text
+                text, left, skip = left[skip:], "", 0
+            events: list[ParserEvent] = []
+            if state := block.state:
+                text = READERS[state](block, text, events)
+            if text:
+                _read(text, prose, block, events)
+            text = yield events
+    except _AnswerEndedError as ended:
+        return _ended(ended.left or left[skip:], prose, block)
+
+
+def _ended(left: str, prose: Prose, block: Block) -> list[ParserEvent]:
+    """Read what is left, and all that was held."""
+    events: list[ParserEvent] = []
+    _read(left, prose, block, events)
+    while rest := block.end(events):
+        _read(rest, prose, block, events)
+    prose.end(events)
+    return events
 
 
 def _after_call(prose: Prose, text: str) -> Generator[list[ParserEvent], str, str]:
@@ -135,26 +149,30 @@ _end_of_short_run = lru_cache(maxsize=1024)(_end_of_run)
 
 def _telling(block: Block, text: str) -> Generator[list[ParserEvent], str, str]:
     """Tell a string of the arguments. Returns the text that brings more than characters and escapes of it."""
-    written, tells = block.written, block.call.tells
-    told, room = written.told.append, block.max_chars - block.call.size
-    for _ in repeat(None, _MOST_TOLD):
-        if not text or len(text) > room:
-            break
-        special = "\\" in text or '"' in text or not text.isprintable()
-        if special and (end := (_end_of_short_run if len(text) < SHORT else _end_of_run)(text)) < len(text):
-            if not ESCAPE_BEGUN.match(text, end):
+    told, begun, tells, room = list[str](), "", block.call.tells, block.max_chars - block.call.size
+    try:
+        for _ in repeat(None, _MOST_TOLD):
+            if not text or len(text) > room:
                 break
-            written.begun = text[end:]
-            text = text[:end]
-            room -= end
-            told(text)
-            text = written.begun + (yield [text] if text and tells else [])
-            written.begun = ""
-            continue
-        room -= len(text)
-        told(text)
-        text = yield [text] if tells else []
-    written.join_told(block.call)
+            special = "\\" in text or '"' in text or not text.isprintable()
+            if special and (end := (_end_of_short_run if len(text) < SHORT else _end_of_run)(text)) < len(text):
+                if not ESCAPE_BEGUN.match(text, end):
+                    break
+                text, begun = text[:end], text[end:]
+                room -= end
+                told.append(text)
+                text = begun + (yield [text] if text and tells else [])
+                begun = ""
+                continue
+            room -= len(text)
+            told.append(text)
+            text = yield [text] if tells else []
+    except _AnswerEndedError as ended:
+        ended.left = begun
+        raise
+    finally:
+        # In one piece: many short strings take many times the memory.
+        block.add_told("".join(told))
     return text
 
 

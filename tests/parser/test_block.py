@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from parser import CallCompleted, CallMalformed, CallStarted, ParserEvent, Tier
+from parser import CallCompleted, CallMalformed, CallStarted, ParserEvent, SentinelParser, Tier
 from parser.block import ENDED, LIVE, OPENED, PROSE, READERS, Block
 from parser.prose import Prose
 from tests.parser.reading import merged
@@ -35,8 +35,7 @@ def test_there_is_a_reader_for_every_state() -> None:
 
 def test_what_was_told_belongs_to_the_call() -> None:
     block = begun()
-    block.written.told += ["c", "d"]
-    block.written.join_told(block.call)
+    block.add_told("cd")
     events, rest = read(block, '"}}</tool_call> x')
     assert events == [
         '"}',
@@ -48,8 +47,7 @@ def test_what_was_told_belongs_to_the_call() -> None:
 def test_what_was_told_counts_for_the_length() -> None:
     inside = len(BEGUN) - len("<tool_call>") + 1
     block = begun(inside + 3)
-    block.written.told.append("cd")
-    block.written.join_told(block.call)
+    block.add_told("cd")
     assert block.call.size == inside + 2
     events, rest = read(block, "efg")
     assert events[-1] == CallMalformed(f"more than {inside + 3} characters", f"{BEGUN}bcde", 0)
@@ -58,12 +56,9 @@ def test_what_was_told_counts_for_the_length() -> None:
 
 @pytest.mark.parametrize("more", ["", "\\", "\\u00"])
 def test_half_an_escape_at_the_end_is_not_lost(more: str) -> None:
-    block = begun()
-    block.written.told.append("c")
-    block.written.begun = more
-    events: list[ParserEvent] = []
-    assert block.end(events) == ""
-    assert events == [CallMalformed("the call is cut off", f"{BEGUN}bc{more}", 0)]
+    parser = SentinelParser()
+    events = [event for piece in (BEGUN, "b", "c", more) for event in parser.receive_text(piece)]
+    assert [*events, *parser.receive_eof()][-1] == CallMalformed("the call is cut off", f"{BEGUN}bc{more}", 0)
 
 
 @pytest.mark.parametrize(
