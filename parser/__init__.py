@@ -3,7 +3,6 @@
     text --> SentinelParser.receive_text / receive_eof --> events
 
 shared    grammar        the tags and the one form that prompts teach
-          headers        what begins a message of a conversation
           members        which member of a call is which
           events         what the parser reports
           beginnings     what may yet become what a pattern matches

@@ -13,7 +13,6 @@ import json
 import re
 
 from .beginnings import beginnings
-from .headers import RESULT_OPENER
 
 OPEN_TAG = "<tool_call>"
 CLOSE_TAG = "</tool_call>"
@@ -23,6 +22,8 @@ KEY = "key"
 # Reasoning that a model wrote into its answer: drafts in there are not calls.
 THINK_TAGS = {"<think>": "</think>", "<thinking>": "</thinking>"}
 
+# How a line begins that tells a result.
+RESULT_OPENER = "[tool:"
 # How a model begins to invent the result of its own call, at the start of a line, in lower case.
 RESULT_OPENERS = (
     RESULT_OPENER,

@@ -5,6 +5,7 @@ Transcript + ToolRegistry + ToolChoice --> render_turn --> RenderedTurn(develope
 transcript    a conversation as plain values
 render        one turn: client instructions, guidance and tool block; conversation; closing lines
 conversation  messages, past calls and results as one text in which only we write headers
+headers       what begins a message in either
 items         the same as messages of their own, each with a digest of what it says
 deferred      either form, made when somebody looks at it
 tool_block    the tool block: frame, tools, rules; form, worked example, key

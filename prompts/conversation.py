@@ -20,10 +20,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from parser import write_call
-from parser.headers import ASSISTANT, USER, WORDS, header_like, named_result_like, result_header
 
 from .canonical import canonical
 from .escape import INVISIBLE, escape, escape_json, indent, normalise_newlines
+from .headers import ASSISTANT, USER, WORDS, header_like, named_result_like, result_header
 from .passages import passage
 from .transcript import AssistantText, Entry, Guidance, Image, Part, PastCall, Text, ToolResult, Transcript, UserTurn
 

@@ -23,12 +23,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from parser.headers import named_result_header, result_header
-
 from .canonical import canonical
 from .conversation import PageWriter, harmless, in_call_order, is_blank, merged, past_call, text_length
 from .deferred import Deferred
 from .escape import escape, normalise_newlines
+from .headers import named_result_header, result_header
 from .transcript import AssistantText, Guidance, Image, Part, PastCall, Text, ToolResult, Transcript, UserTurn
 
 # Bytes of a digest: nobody finds two contents of one digest, and a long conversation has few of them.

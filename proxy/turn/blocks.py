@@ -18,8 +18,7 @@ from parser import (
     ToolRegistry,
 )
 from parser.foreign import begins_foreign
-from parser.grammar import OPEN, OPEN_BEGUN
-from parser.headers import RESULT_OPENER
+from parser.grammar import OPEN, OPEN_BEGUN, RESULT_OPENER
 
 from .reason import Reason
 

@@ -21,8 +21,9 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from parser.beginnings import beginnings
-from parser.headers import HEADER, NAMED_RESULT, RESULT_OPENER
+from parser.grammar import RESULT_OPENER
 from parser.markdown import CodeState
+from prompts.headers import HEADER, NAMED_RESULT
 
 from ..reason import Reason
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from parser.headers import (
+from prompts.headers import (
     ASSISTANT,
     HEADER,
     USER,

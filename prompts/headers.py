@@ -14,10 +14,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from parser.grammar import RESULT_OPENER
+
 USER = "[user]"
 ASSISTANT = "[assistant]"
-# How a line begins that tells a result, and how a model imitates it.
-RESULT_OPENER = "[tool:"
 
 # The word behind the bracket, and what ends it. The last one we never write: models make it of ours and the tag.
 WORDS: Mapping[str, str] = {"user": "]", "assistant": "]", "tool": ":", "tool_call": "]"}
