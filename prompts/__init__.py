@@ -7,7 +7,7 @@ render        one turn: client instructions, guidance and tool block; conversati
 conversation  messages, past calls and results as one text in which only we write headers
 headers       what begins a message in either
 items         the same as messages of their own, each with a digest of what it says
-deferred      either form, made when somebody looks at it
+deferred      either form, made when somebody looks at it; recent: what was made lately, looked up
 tool_block    the tool block: frame, tools, rules; form, worked example, key
 key_mask      what stands in place of the key in all that leaves, and whether the key stands in what was sent
 profiles      which optional lines a kind of model is given, and which rules are kept for it

@@ -14,11 +14,13 @@ item without something to see: blank texts and messages are left out, and a resu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from functools import partial
 from hashlib import blake2b
+from itertools import chain as chained
 from itertools import groupby
+from sys import getsizeof
 from typing import Literal
 
 from msgspec import Struct
@@ -28,10 +30,15 @@ from .conversation import PageWriter, harmless, in_call_order, is_blank, merged,
 from .deferred import Deferred
 from .escape import escape, normalise_newlines
 from .headers import named_result_header, result_header
-from .transcript import AssistantText, Guidance, Image, Part, PastCall, Text, ToolResult, Transcript, UserTurn
+from .recent import Recent
+from .transcript import AssistantText, Entry, Guidance, Image, Part, PastCall, Text, ToolResult, Transcript, UserTurn
 
 # Bytes of a digest: nobody finds two contents of one digest, and a long conversation has few of them.
 _DIGEST_SIZE = 16
+# Bytes that messages may take which were made lately: those of a dozen conversations of 1,000 messages.
+_MOST_BYTES = 8 * 2**20
+# Bytes of the objects round each string of one.
+_OBJECTS = 1000
 # Between the texts of one answer: Chat has one text for all of them, and sets them apart so.
 _GAP = "\n\n"
 
@@ -77,6 +84,9 @@ class Item(Struct, frozen=True):
         return text_length(self.parts)
 
 
+_RECENT: Recent[tuple[Item, ...]] = Recent(_MOST_BYTES)
+
+
 def leading_guidance(transcript: Transcript) -> tuple[Guidance, ...]:
     """The guidance in front of the first user message, which stands with the instructions."""
     entries = transcript.entries[: _first_user(transcript)]
@@ -88,16 +98,6 @@ def conversation_items(
 ) -> Iterator[Item]:
     """The messages of `transcript`, past calls with `key`, and results that name their tool if they are to."""
     names = {entry.call_id: entry.name for entry in transcript.entries if isinstance(entry, PastCall)}
-
-    def header(call_id: str) -> str:
-        if not named_results:
-            return result_header(call_id)
-        # A name is the client's own word, and may be anything.
-        return named_result_header(" ".join(escape(names.get(call_id, "a tool")).split()), call_id)
-
-    def shown(said: Iterable[Part], of: str = "") -> Sequence[Part]:
-        return Deferred(partial(_shown, said, of, named_results=named_results))
-
     first = _first_user(transcript)
     entries = [
         entry
@@ -110,24 +110,68 @@ def conversation_items(
             answer.append(entry)
             continue
         if answer:
+            yield from _item(tuple(answer), key, None, named_results)
+            answer = []
+        if isinstance(entry, ToolResult):
+            yield from _item((entry,), None, names.get(entry.call_id), named_results)
+        elif entry is not None:
+            yield from _item((entry,), None, None, named_results)
+
+
+def _item(said: tuple[Entry, ...], key: str | None, tool: str | None, named_results: bool) -> tuple[Item, ...]:
+    """The message that says `said`, an answer or one other entry, if there is something to see.
+
+    A conversation that goes on is the same from request to request, but for its end: what was made is looked up.
+    """
+    return _RECENT.get(
+        (said, key, tool, named_results), partial(_made, said, key, tool, named_results), partial(_size, said)
+    )
+
+
+def _made(said: tuple[Entry, ...], key: str | None, tool: str | None, named_results: bool) -> tuple[Item, ...]:
+    def shown(parts: Iterable[Part], of: str = "") -> Sequence[Part]:
+        return Deferred(partial(_shown, parts, of, named_results=named_results))
+
+    match said:
+        case (UserTurn(parts),):
+            return _message("user", _said(parts), shown)
+        case (Guidance(text),):
+            return _message("developer", _said((Text(text),)), shown)
+        case (ToolResult(call_id, parts),):
+            content = _said(parts)
+            header = result_header(call_id)
+            if named_results:
+                # A name is the client's own word, and may be anything.
+                header = named_result_header(" ".join(escape("a tool" if tool is None else tool).split()), call_id)
+            meaning = _digest("result", call_id, *_content(content))
+            # A result without a call has the tool's name for its id, or no name at all.
+            return (Item("user", shown(content, header), meaning, tool=call_id if tool is None else tool),)
+        case _:
+            answer = [entry for entry in said if isinstance(entry, AssistantText | PastCall)]
             written = Deferred(partial(_answer_parts, answer, key, named_results=named_results))
             phased = _phased(answer, key, named_results=named_results)
-            yield Item("assistant", written, meaning_of_answer(answer), phased=phased)
-            answer = []
-        match entry:
-            case UserTurn(parts):
-                if said := _said(parts):
-                    yield Item("user", shown(said), _digest("user", *_content(said)))
-            case ToolResult(call_id, parts):
-                said = _said(parts)
-                meaning = _digest("result", call_id, *_content(said))
-                # A result without a call has the tool's name for its id, or no name at all.
-                yield Item("user", shown(said, header(call_id)), meaning, tool=names.get(call_id, call_id))
-            case Guidance(text):
-                if said := _said((Text(text),)):
-                    yield Item("developer", shown(said), _digest("developer", *_content(said)))
-            case None:
-                pass
+            return (Item("assistant", written, meaning_of_answer(answer), phased=phased),)
+
+
+def _message(
+    role: Literal["user", "developer"], said: list[Part], shown: Callable[[list[Part]], Sequence[Part]]
+) -> tuple[Item, ...]:
+    return (Item(role, shown(said), _digest(role, *_content(said))),) if said else ()
+
+
+def _size(said: Iterable[Entry]) -> int:
+    """About how many bytes a message takes: its words, as they came and as the model is shown them."""
+    return sum(2 * getsizeof(text) + _OBJECTS for text in chained.from_iterable(map(_strings, said)))
+
+
+def _strings(entry: Entry) -> Iterator[str]:
+    match entry:
+        case UserTurn(parts) | ToolResult(parts=parts):
+            yield from (part.text if isinstance(part, Text) else part.url for part in parts)
+        case PastCall():
+            yield from (entry.name, entry.arguments)
+        case AssistantText(text) | Guidance(text):
+            yield text
 
 
 def meaning_of_answer(entries: Sequence[AssistantText | PastCall]) -> bytes:
@@ -226,9 +270,8 @@ def _told(texts: Iterable[str]) -> str:
 
 def _digest(*fields: str | bytes) -> bytes:
     """One digest of `fields`, each framed by its length: what stands in one cannot reach into the next."""
-    digest = blake2b(digest_size=_DIGEST_SIZE)
+    framed: list[bytes] = []
     for field in fields:
         data = field.encode("utf-8", "surrogatepass") if isinstance(field, str) else field
-        digest.update(len(data).to_bytes(8, "big"))
-        digest.update(data)
-    return digest.digest()
+        framed += (len(data).to_bytes(8, "big"), data)
+    return blake2b(b"".join(framed), digest_size=_DIGEST_SIZE).digest()

@@ -42,6 +42,8 @@ from prompts import (
 )
 from prompts.conversation import move_headers
 from prompts.escape import LOOKALIKE
+from prompts.items import conversation_items
+from prompts.recent import Recent
 from tests.support.parts import text_of_parts
 from tests.support.transcripts import TEXTS, VALUES, Seen, expected_pieces, transcripts
 
@@ -510,3 +512,17 @@ def test_a_phase_changes_neither_what_an_answer_says_nor_what_it_means() -> None
         ("I look.", "commentary"), ("Done.", "final_answer"),
     ]  # fmt: skip
     assert not without[1].phased
+
+
+@given(st.lists(transcripts(guidance=True), min_size=1, max_size=3), st.sampled_from([None, "0key"]), st.booleans())
+def test_a_message_that_is_looked_up_is_the_one_that_would_be_made(
+    said: list[Transcript], key: str | None, named_results: bool
+) -> None:
+    def made(transcript: Transcript) -> list[Item]:
+        return [*conversation_items(transcript, key, named_results=named_results)]
+
+    for transcript in (*said, *said):
+        looked_up = made(transcript)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("prompts.items._RECENT", Recent(0))
+            assert looked_up == made(transcript)

@@ -1,0 +1,34 @@
+"""Values that were made lately: never another one's, and never more than fits."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prompts.recent import Recent
+
+
+@given(st.lists(st.integers(0, 12)), st.integers(0, 40))
+def test_what_is_looked_up_is_what_would_be_made_and_takes_no_more_than_it_may(keys: list[int], most: int) -> None:
+    recent: Recent[str] = Recent(most)
+    for key in keys:
+        assert recent.get(key, lambda key=key: f"of {key}", lambda key=key: key) == f"of {key}"
+        assert recent.bytes <= most
+
+
+def test_what_was_made_lately_is_not_made_again() -> None:
+    made: list[str] = []
+    recent: Recent[str] = Recent(20)
+
+    def value(key: str) -> str:
+        def make() -> str:
+            made.append(key)
+            return key
+
+        return recent.get(key, make, lambda: 5)
+
+    for key in "aabacada":  # `a` is looked up again and again, and stays
+        value(key)
+    assert made == ["a", "b", "c", "d"]
+    value("b")
+    assert made[4:] == ["b"]
