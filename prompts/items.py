@@ -30,7 +30,7 @@ from .conversation import PageWriter, harmless, in_call_order, is_blank, merged,
 from .deferred import Deferred
 from .escape import escape, normalise_newlines
 from .headers import named_result_header, result_header
-from .recent import Recent
+from .recent import RecentlyMade
 from .transcript import AssistantText, Entry, Guidance, Image, Part, PastCall, Text, ToolResult, Transcript, UserTurn
 
 # Bytes of a digest: nobody finds two contents of one digest, and a long conversation has few of them.
@@ -84,7 +84,7 @@ class Item(Struct, frozen=True):
         return text_length(self.parts)
 
 
-_RECENT: Recent[tuple[Item, ...]] = Recent(_MOST_BYTES)
+_RECENT: RecentlyMade[tuple[Item, ...]] = RecentlyMade(_MOST_BYTES)
 
 
 def leading_guidance(transcript: Transcript) -> tuple[Guidance, ...]:

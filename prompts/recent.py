@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 V = TypeVar("V")
 
 
-class Recent(Generic[V]):
+class RecentlyMade(Generic[V]):
     """Keeps values of `most` bytes at most, in two halves: once the younger one is full, the older one is forgotten.
 
     A value that is found in the older half is younger again. Threads may share it.

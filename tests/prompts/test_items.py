@@ -43,7 +43,7 @@ from prompts import (
 from prompts.conversation import move_headers
 from prompts.escape import LOOKALIKE
 from prompts.items import conversation_items
-from prompts.recent import Recent
+from prompts.recent import RecentlyMade
 from tests.support.parts import text_of_parts
 from tests.support.transcripts import TEXTS, VALUES, Seen, expected_pieces, transcripts
 
@@ -524,5 +524,5 @@ def test_a_message_that_is_looked_up_is_the_one_that_would_be_made(
     for transcript in (*said, *said):
         looked_up = made(transcript)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("prompts.items._RECENT", Recent(0))
+            patch.setattr("prompts.items._RECENT", RecentlyMade(0))
             assert looked_up == made(transcript)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts.recent import Recent
+from prompts.recent import RecentlyMade
 
 
 @given(st.lists(st.integers(0, 12)), st.integers(0, 40))
 def test_what_is_looked_up_is_what_would_be_made_and_takes_no_more_than_it_may(keys: list[int], most: int) -> None:
-    recent: Recent[str] = Recent(most)
+    recent: RecentlyMade[str] = RecentlyMade(most)
     for key in keys:
         assert recent.get(key, lambda key=key: f"of {key}", lambda key=key: key) == f"of {key}"
         assert recent.bytes <= most
@@ -18,7 +18,7 @@ def test_what_is_looked_up_is_what_would_be_made_and_takes_no_more_than_it_may(k
 
 def test_what_was_made_lately_is_not_made_again() -> None:
     made: list[str] = []
-    recent: Recent[str] = Recent(20)
+    recent: RecentlyMade[str] = RecentlyMade(20)
 
     def value(key: str) -> str:
         def make() -> str:
