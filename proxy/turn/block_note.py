@@ -61,9 +61,9 @@ class BlockNote(Struct, frozen=True, kw_only=True):
 
     @property
     def lacking(self) -> str:
-        """The argument that is missing, if that is its fault."""
+        """In words for people, the argument that is missing, if that is its fault."""
         found = _MISSING.fullmatch(self.problem)
-        return found[1] if found else ""
+        return f" ({found[1]} is missing)" if found else ""
 
 
 class TurnObserver(Protocol):

@@ -95,6 +95,9 @@ class LaneEnd:
         """`spoilt`: why it cannot. Only the first call counts."""
         prompt, self._prompt = self._prompt, None
         if prompt is not None:
-            self._report.conversation.go_on(prompt.continuation.lane, spoilt)
+            # What came first stays.
+            conversation = self._report.conversation
+            conversation.lane = conversation.lane or prompt.continuation.lane
+            conversation.spoilt = conversation.spoilt or spoilt
             goes_on = spoilt is None and prompt.continuation.resume is not None
             prompt.continuation.settle(meaning_of_answer([*entries_of(self._given)]) if goes_on else None)

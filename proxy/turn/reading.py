@@ -160,30 +160,26 @@ class Reading:
         )
 
     def _other(self, event: BackendEvent) -> None:
+        if isinstance(event, TurnEnded) and self.end.incomplete is None:
+            # Of an answer that was cut here the backend counted more than the client gets.
+            self.spent.counted = event.usage
+            # What ended before, as by a stop string, is whole, however the backend's answer ended behind it.
+            self.end.incomplete = None if self.end.stop else event.incomplete
+        self._close_message()
         match event:
             case TextPiece(text):
                 self._read(text)
             case MessagePhase(phase):
-                self._close_message()
                 self.text.phase = phase
             case MessageEnded():
-                self._close_message()
                 self.end.message = True
             case ReasoningPiece(part, text, asked):
-                self._close_message()
                 if (taken := self.spent.take_thought(text)) and asked:
                     self._thoughts.feed(part, taken)
                 self._look_at_room()
             case ReasoningEnded():
-                self._close_message()
                 self._thoughts.end_item()
-            case TurnEnded(usage, incomplete):
-                # Of an answer that was cut here the backend counted more than the client gets.
-                if self.end.incomplete is None:
-                    self.spent.counted = usage
-                    # What ended before, as by a stop string, is whole, however the backend's answer ended behind it.
-                    self.end.incomplete = None if self.end.stop else incomplete
-                self._close_message()
+            case TurnEnded():
                 self._end_message()
 
     def _close_message(self) -> None:

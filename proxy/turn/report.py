@@ -47,11 +47,6 @@ class LaneReport(Struct):
     rewritten: bool = False
     results: int = 0
 
-    def go_on(self, lane: Lane | None, spoilt: str | None) -> None:
-        """What comes first stays."""
-        self.lane = self.lane or lane
-        self.spoilt = self.spoilt or spoilt
-
 
 class TurnReport(Struct):
     """Filled while the turn runs; read once it is over.

@@ -60,7 +60,7 @@ def calls_left(report: TurnReport) -> list[BlockNote]:
 def _called(note: BlockNote) -> str:
     renamed = f", renamed from {note.renamed}" if note.renamed else ""
     mended = f" (mended: {', '.join(map(in_words, note.rules))})" if note.rules else ""
-    misfit = f" although its arguments do not fit{_lacking(note)}" if note.reason is Reason.ARGUMENTS_MISFIT else ""
+    misfit = f" although its arguments do not fit{note.lacking}" if note.reason is Reason.ARGUMENTS_MISFIT else ""
     return note.name + renamed + mended + misfit
 
 
@@ -100,11 +100,7 @@ def _last_lost(report: TurnReport, *, since: int = 0) -> BlockNote | None:
 def fault_of(note: BlockNote) -> str:
     """Why it did not leave as it was written, as a part of a sentence."""
     also = ", so it was shown" if note.reason is Reason.MALFORMED and note.ruling.fate is Fate.TEXT else ""
-    return reason_in_words(note.reason, note.name, _lacking(note), fenced=note.fenced) + also
-
-
-def _lacking(note: BlockNote) -> str:
-    return f" ({note.lacking} is missing)" if note.lacking else ""
+    return reason_in_words(note.reason, note.name, note.lacking, fenced=note.fenced) + also
 
 
 def reason_in_words(reason: Reason, name: str = "", lacking: str = "", *, fenced: bool = False) -> str:
