@@ -186,8 +186,8 @@ async def make_draft(
         # What goes on from a stored one may say what stands there already.
         whole = wanted.previous_response_id is None and wanted.conversation is None
         kept = Deferred(partial(stored_input, parsed.input, history.referred, None if whole else mint_id))
-        if long:
-            len(kept)  # made here, where it holds up nobody
+        if long and (parsed.echo["store"] or wanted.conversation is not None or library is not None):
+            len(kept)  # will be looked at, so it is made here, where it holds up nobody
         return parsed, kept
 
     parsed, kept = await beside_if(long, app, owner, read)
