@@ -247,7 +247,7 @@ class Turn:
             yield events
         # Of an answer that failed nobody knows what it has cost.
         if failure is None:
-            self._spent.end(prompt)
+            self._spent.end(prompt, as_items=self._backend.takes_items)
 
 
 async def run_turn(

@@ -42,10 +42,10 @@ class Spent:
         self.counted: Usage | None = None
         self.exhausted = False
 
-    def end(self, prompt: Prompt) -> None:
-        """The answer to `prompt` is over."""
+    def end(self, prompt: Prompt, *, as_items: bool) -> None:
+        """The answer to `prompt` is over, of which the backend had the conversation as items or in parts."""
         # A turn that was left early is not counted by the backend, and costs all the same.
-        self.usage += self.counted or estimated_usage(prompt, self.tokens)
+        self.usage += self.counted or estimated_usage(prompt, self.tokens, as_items=as_items)
 
     @property
     def tokens(self) -> int:
@@ -72,9 +72,14 @@ class Spent:
         return text
 
 
-def estimated_usage(prompt: Prompt, answered: int) -> Usage:
-    """Usage of a turn that was ended before the backend counted it; `answered` are tokens."""
-    asked = len(prompt.developer or "") // CHARACTERS_PER_TOKEN + sum(map(_weight, prompt.parts))
+def estimated_usage(prompt: Prompt, answered: int, *, as_items: bool) -> Usage:
+    """Usage of a turn that was ended before the backend counted it; `answered` are tokens.
+
+    Of the two forms of a prompt that is measured which the backend had, for the other one would have to be made.
+    """
+    told = prompt.head if as_items else prompt.developer
+    parts = (part for item in prompt.items for part in item.parts) if as_items else prompt.parts
+    asked = len(told or "") // CHARACTERS_PER_TOKEN + sum(map(_weight, parts))
     return Usage(input_tokens=asked, output_tokens=answered)
 
 
