@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import orjson
 import pytest
 
 from parser import write_call
@@ -80,6 +81,42 @@ async def test_it_replays(answer: Script, tmp_path: Path) -> None:
         assert "jane" not in "".join(file.read_text("utf-8") for file in case.iterdir())
         case.rename(every / f"{path[1:].replace('/', '-')}, {stream=}")
     assert await run_replay(every, ReplayOptions()) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "hidden"),
+    [
+        ("NOTES_API_KEY", "beans-and-peas", True),
+        ("NOTES_TOKEN", "beans-and-peas", True),
+        ("NOTES_SECRET", "beans-and-peas", True),
+        ("NOTES_PASSWORD", "beans-and-peas", True),
+        ("NOTES_PASSWORD", "peas", False),
+        ("NOTES_PASSWORD_FILE", "beans-and-peas", False),
+    ],
+)
+async def test_what_the_environment_calls_a_secret_is_not_in_it(
+    name: str, value: str, hidden: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    async with server("No.") as url, aiohttp.ClientSession() as session:
+        async with session.post(
+            url + "/responses", json={"model": "m", "input": f"I keep <{value}> here."}
+        ) as response:
+            assert response.status == 200
+        folder = await unpacked(await saved(session, url), tmp_path)
+    words = "".join(file.read_text("utf-8") for file in folder.rglob("*.json*"))
+    assert "I keep" in words
+    assert (f"<{value}>" not in words) is hidden
+
+
+async def test_its_note_names_the_kind_of_backend_and_no_address(tmp_path: Path) -> None:
+    async with server("No.", backend="http://10.0.0.7:9/v1") as url, aiohttp.ClientSession() as session:
+        async with session.post(url + "/responses", json=RESPONSES) as response:
+            assert response.status == 200
+        folder = await unpacked(await saved(session, url), tmp_path)
+    (recorded,) = folder.rglob("backend.jsonl")
+    meta = orjson.loads(recorded.read_text("utf-8").splitlines()[0])
+    assert meta["note"] == "Recorded with --backend http."
 
 
 async def test_what_it_went_on_from_is_in_it(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ def rest_of(child: subprocess.Popen[str]) -> tuple[str, str]:
 
 async def test_a_turn_becomes_a_fixture_that_replays(tmp_path: Path) -> None:
     folder = tmp_path / "fixtures"
+    folder.mkdir()
     with record(folder) as (child, url):
         async with aiohttp.ClientSession() as http, http.post(f"{url}/responses", json=load_request(CASE)) as response:
             await response.read()
