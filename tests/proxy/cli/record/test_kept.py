@@ -116,7 +116,7 @@ async def test_its_note_names_the_kind_of_backend_and_no_address(tmp_path: Path)
         folder = await unpacked(await saved(session, url), tmp_path)
     (recorded,) = folder.rglob("backend.jsonl")
     meta = orjson.loads(recorded.read_text("utf-8").splitlines()[0])
-    assert meta["note"] == "Recorded with --backend http."
+    assert meta["note"] == "Recorded with --backend http, version memory."
 
 
 async def test_what_it_went_on_from_is_in_it(tmp_path: Path) -> None:
