@@ -16,7 +16,7 @@ from pytest_aiohttp import AiohttpServer
 from prompts import Item, Text
 from proxy.backends.chat import backend as chat_backend
 from proxy.backends.chat.backend import QUEUE, ChatBackend
-from proxy.contracts import BackendEvent, MessageEnded, Prompt, TextPiece, TurnEnded, Usage
+from proxy.contracts import BackendEvent, Health, MessageEnded, Prompt, TextPiece, TurnEnded, Usage
 from proxy.errors import BackendError
 from tests.support.backend_events import merged, read_turn
 from tests.support.clock import Clock
@@ -426,7 +426,7 @@ async def test_a_server_that_knows_how_far_it_is_is_asked_to_tell(
     chat.app.on_response_prepare.append(sign)
     server = await aiohttp_server(chat.app)
     async with ChatBackend(str(server.make_url("/v1"))) as backend:
-        await backend.health()
+        assert await backend.health() == Health(None, software if asked else None)
         await read_turn(backend, prompt())
     assert chat.requests[0].body.get("return_progress") == asked
 
@@ -472,6 +472,12 @@ async def test_that_answers_begin_inside_of_a_thought_is_remembered_for_that_mod
     ]:
         chat.push(Reply([Message(text)]))
         assert said(await read_turn(backend, prompt(model))) == shown
+
+
+async def test_of_a_model_that_is_asked_not_to_think_all_is_shown(chat: ScriptedChat, backend: ChatBackend) -> None:
+    chat.push(Reply([Message("Let me see.\n</think>\n\nHello.")]))
+    events = merged(await read_turn(backend, prompt("qwq:32b", effort="none")))
+    assert events[0] == TextPiece("Let me see.\n</think>\n\nHello.")
 
 
 async def test_no_stop_string_ends_the_thoughts_of_a_model(chat: ScriptedChat, backend: ChatBackend) -> None:

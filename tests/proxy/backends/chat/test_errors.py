@@ -112,7 +112,7 @@ ADDRESS = "give --backend the whole address of a Chat Completions server"
 PLAIN = {
     200: ADDRESS, 404: ADDRESS, 405: ADDRESS, 500: ADDRESS, 401: "--backend-key-file",
     302: "its clients to another address",
-    502: "answers 502.", 429: "answers 429.",
+    502: "answers 502.", 503: "answers 503.", 504: "answers 504.", 429: "answers 429.",
 }  # fmt: skip
 
 

@@ -74,6 +74,7 @@ def test_a_call_that_fits_is_allowed_wherever_it_stands(arguments: dict[str, Any
         called({"lines": 1, "page": 12}), called({"lines": 1, "tags": []}), called({"lines": 1, "more": 1}),
         called({"lines": 1, "node": {"next": 1}}), called({"lines": 1})[:-1], f"{called({'lines': 1})} <tool_call>x",
         called({"lines": 1}).replace(" ", " " * 20), called({"lines": 1}).replace(">{", ">\n\n{"),
+        write_call(TOOLS[1].name, "[1]"),
     ],
 )  # fmt: skip
 def test_behind_the_tag_nothing_else_is_allowed(text: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from proxy.backends.chat import stream
-from proxy.backends.chat.stream import MOST_UNSURE, ChatStream
+from proxy.backends.chat.stream import MOST_CHOICES, MOST_UNSURE, ChatStream
 from proxy.contracts import (
     BackendEvent,
     MessageEnded,
@@ -227,6 +227,22 @@ WAYS: dict[str, tuple[list[bytes], list[BackendEvent], str | None]] = {
 @pytest.mark.parametrize(("data", "events", "code"), WAYS.values(), ids=WAYS)
 def test_every_way_to_end(data: list[bytes], events: list[BackendEvent], code: str | None) -> None:
     assert read(data) == (events, code)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"data: <html>\n", "something that is not JSON"),
+        (b"data: 1\n", "something that is not a completion"),
+        (event(choices=5), "something that is not a completion"),
+        (event(choices=[{"delta": {}}] * (MOST_CHOICES + 1)), "more answers than it was asked for"),
+    ],
+)
+def test_what_is_no_stream_is_told_in_a_sentence(data: bytes, said: str) -> None:
+    stream = ChatStream("the server", reasoning=True)
+    stream.receive(data)
+    assert stream.failed is not None
+    assert stream.failed.message == f"the server sent {said}."
 
 
 INSIDE: dict[str, tuple[list[bytes], list[BackendEvent], bool | None]] = {

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+from pytest_aiohttp import AiohttpServer
 
 from proxy.backends import Finding, find_kind
 from proxy.settings import Settings
@@ -62,6 +65,53 @@ async def test_a_newer_program_on_the_machine_is_named_with_the_flag_that_takes_
     assert first.good
     note = Finding("program", None, f"codex {other} is here, too: {newer}", f"Take it with --codex {newer}.")
     assert notes == ([note] if told else [])
+
+
+async def test_a_home_that_cannot_be_written_is_told_with_its_way_out(tmp_path: Path) -> None:
+    settings = program_that(tmp_path, "exit 1")
+    home = tmp_path / "codex" / "home"
+    *_, finding = await find_kind("auto").check_before(replace(settings, codex_home=home))
+    said, remedy = f"{home} cannot be written (Not a directory)", "Name a folder of yours with --codex-home DIR."
+    assert finding == Finding("home", False, said, remedy)
+
+
+ADDRESS = "ive --upstream the base URL of a Responses endpoint, as http://127.0.0.1:8000/v1."
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "good"),
+    [
+        (400, {"error": {"message": "no model"}}, True),
+        (401, {}, True),
+        (404, {"error": {"message": "no such model"}}, True),
+        (404, {"detail": "Not Found"}, False),
+        (405, [], False),
+    ],
+)
+async def test_an_upstream_is_one_that_knows_the_path(
+    status: int, body: object, good: bool, aiohttp_server: AiohttpServer, tmp_path: Path
+) -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response(body, status=status)
+
+    app = web.Application()
+    app.router.add_post("/v1/responses", answer)
+    upstream = str((await aiohttp_server(app)).make_url("/v1"))
+    settings = replace(program_that(tmp_path, "exit 1"), upstream=f"{upstream}/")
+    *_, finding = await find_kind("codex").check_after(settings)
+    said = f"{upstream} is not a Responses endpoint: POST /responses answers {status}"
+    assert finding == (
+        Finding("service", True, f"{upstream} knows POST /responses")
+        if good
+        else Finding("service", False, said, f"G{ADDRESS}")
+    )
+
+
+async def test_an_upstream_where_nothing_listens_is_to_be_started(tmp_path: Path, unused_tcp_port: int) -> None:
+    upstream = f"http://127.0.0.1:{unused_tcp_port}/v1"
+    *_, finding = await find_kind("codex").check_after(replace(program_that(tmp_path, "exit 1"), upstream=upstream))
+    said = f"{upstream} cannot be reached (connection refused)"
+    assert finding == Finding("service", False, said, f"Start it, or g{ADDRESS}")
 
 
 async def test_a_missing_program_is_told_with_its_way_out(tmp_path: Path) -> None:

@@ -202,6 +202,7 @@ def test_what_is_too_old_too_many_or_too_large_goes_oldest_first() -> None:
     large = lane(prompt(user("x" * 900)), CALL)
     table = lanes(large, characters=1000)
     assert table.keep(lane(prompt(user("y" * 200)), CALL), 1.0) == [large]
+    assert table.keep(lane(prompt(user("z" * 500)), CALL), 2.0) == []
 
 
 def test_a_line_of_ours_goes_out_and_is_none_of_the_conversation() -> None:

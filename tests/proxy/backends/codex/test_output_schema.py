@@ -35,6 +35,8 @@ OTHER = {
     "open": {"type": "object"},
     "open inside": closed({"a": {"type": "object"}}),
     "open by its properties alone": closed({"a": {"properties": {"b": {}}}}),
+    "properties that are none": closed({"a": {"type": "object", "properties": [], "additionalProperties": False}}),
+    "required names that are none": {**closed({"a": {}}), "required": "a"},
     "optional property": {**closed({"a": {}}), "required": []},
     "open definition": closed({}, **{"$defs": {"a": {"type": "object"}}}),
     "oneOf": closed({"a": {"oneOf": [{"type": "string"}]}}),

@@ -33,6 +33,15 @@ def test_a_tier_goes_with_the_turn_and_a_verbosity_with_its_thread() -> None:
     assert turn_params("t", plain, (), tiered=True)["serviceTier"] is None
 
 
+def test_what_is_set_for_a_thread_is_told_and_what_is_not_is_left_to_codex() -> None:
+    plain = thread_params(Prompt("m", None, ()), None, None)
+    assert plain.keys() == {"model", "approvalPolicy", "sandbox", "ephemeral"}
+    told = thread_params(Prompt("m", "Be brief.", ()), "/work", "You are Codex.")
+    assert told == {
+        **plain, "developerInstructions": "Be brief.", "cwd": "/work", "baseInstructions": "You are Codex.",
+    }  # fmt: skip
+
+
 def injected(*entries: Entry) -> Any:
     """What a thread is given of a conversation, without lines of ours."""
     rendered = render_turn(Transcript(entries), ToolRegistry(), ToolChoice(), parallel=True, profile=FRONTIER)

@@ -22,12 +22,14 @@ from tests.support.virtual_clock import on_a_virtual_clock
 @on_a_virtual_clock
 async def test_a_lost_turn_that_told_nothing_runs_on_the_next_connection() -> None:
     first, second = Server(), Server()
-    async with backend(first, second) as it, it.stream(prompt()) as batches:
-        await first.wait_for("turn/start")
-        first.end()
-        await second.wait_for("turn/start")
-        second.say("hello")
-        assert await anext(batches) == [TextPiece("hello")]
+    with capture_logs() as logs:
+        async with backend(first, second) as it, it.stream(prompt()) as batches:
+            await first.wait_for("turn/start")
+            first.end()
+            await second.wait_for("turn/start")
+            second.say("hello")
+            assert await anext(batches) == [TextPiece("hello")]
+    assert next(log["busy"] for log in logs if log["event"] == "codex_session_over") is True
 
 
 @on_a_virtual_clock
