@@ -108,6 +108,14 @@ async def test_what_does_not_start_is_left_alone_for_a_while_and_says_so() -> No
 
 
 @on_a_virtual_clock
+async def test_what_has_failed_twice_is_said_to_start_again_soon() -> None:
+    async with supervised(Starter(failures=2)) as supervisor:
+        await asyncio.sleep(0.01)
+        assert isinstance(supervisor.state, Broken)
+        assert supervisor.state.problem == "it does not start: no such program. It starts again soon."
+
+
+@on_a_virtual_clock
 async def test_it_heals_by_itself() -> None:
     starter = Starter(failures=4)
     async with supervised(starter) as supervisor:

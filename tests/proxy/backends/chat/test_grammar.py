@@ -24,6 +24,11 @@ PARAMETERS: Any = {
         "tags": {"type": "array", "items": {"type": "string"}, "minItems": 1},
         "node": {"$ref": "#/$defs/node"},
         "open": {"type": "object", "additionalProperties": {"type": "string"}},
+        "loose": {
+            "type": "object",
+            "properties": {"x": {"type": "string"}},
+            "additionalProperties": {"type": "integer"},
+        },
         "any": True,
     },
     "required": ["lines"],
@@ -57,6 +62,7 @@ def test_what_is_not_the_tag_is_text(text: str) -> None:
         {"lines": None}, {"lines": -12}, {"path": "ab\"d", "lines": 1}, {"lines": 1, "kind": None},
         {"lines": 1, "kind": "a", "share": -1.5e3}, {"lines": 1, "page": 10, "tags": ["x", "y"]},
         {"lines": 1, "node": {"next": {"next": None}}}, {"lines": 1, "open": {"x": "y"}, "any": [{"x": 1}, False]},
+        {"lines": 1, "loose": {"x": "y", "z": 1}},
     ],
 )  # fmt: skip
 def test_a_call_that_fits_is_allowed_wherever_it_stands(arguments: dict[str, Any]) -> None:
