@@ -163,10 +163,7 @@ class Turn:
 
     async def _as_json(self, answer: Answer) -> Answer:
         """`answer` as the JSON that it should be, if it should."""
-        output = self._plan.output
-        if output is None:
-            return answer
-        return await self._offload.done(partial(held_to_format, answer, output), len(answer.written))
+        return await self._offload.done(partial(held_to_format, answer, self._plan.output), len(answer.written))
 
     def _note_format(self, first: Answer) -> None:
         """What the first answer shows of whether a model keeps to the format that its backend should hold it to."""
