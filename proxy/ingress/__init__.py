@@ -9,7 +9,7 @@ Of every request
     balancer      what a balancer in front is told: whom to ask instead
     cors          the headers that let Obsidian's renderer read our answers
     bodies        its body, and JSON and errors as HTTP answers
-    apis          a row an API: its paths, how a turn begins there, how it writes
+    apis          a row an API: its paths, how a turn begins there, how it writes; claims: whose a request is
     routes        which handler serves a path and a method, and what is not served
     request_log   its line in the log; metrics: what the server does, in counts; exposition: as text for Prometheus
     spans         a span a turn for OpenTelemetry, where the environment asks for it

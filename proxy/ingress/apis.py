@@ -5,8 +5,12 @@ Routes, errors, the page, the recorder and the sentences of a 404 read the row; 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
+from importlib import import_module
+from typing import Any
 
 from aiohttp import web
 from msgspec import Struct
@@ -17,28 +21,15 @@ from ..wire.json_body import JsonObject
 from ..wire.ollama.errors import OLLAMA
 from ..wire.tokligence.tokligence_builder import TOKLIGENCE
 from ..wire.wire_format import OPENAI, WireFormat
-from . import chat, messages, ollama, tokligence
 from .bodies import read_json_object
-from .compact import compact
-from .conversations import (
-    add_items,
-    create_conversation,
-    delete_conversation,
-    delete_item,
-    get_conversation,
-    get_item,
-    list_items,
-    update_conversation,
-)
+from .chat import begin_completion
+from .claims import of_anthropic, of_chat, of_ollama, of_tokligence
 from .delivery import Exchange, answer
 from .input_tokens import count_input_tokens
-from .messages import count_tokens, get_anthropic_model, list_anthropic_models
 from .models import get_model, list_models
 from .responses import begin_response, create_response
 from .stored import cancel_response, delete_response, get_response, list_input_items
 from .tokligence import create_dialect_response, submit_tool_outputs
-from .websocket.realtime import connect_realtime
-from .websocket.responses import connect_responses
 
 # A handler takes the request and what stands in the path for each `{...}` of its route.
 Handler = Callable[..., Awaitable[web.StreamResponse]]
@@ -48,6 +39,32 @@ Begin = Callable[[web.Request, JsonObject, ExitStack], Awaitable[Exchange]]
 
 # Path without `/v1` -> method -> handler. `{...*}`, at the end only, takes all that is left, slashes included.
 Routes = Mapping[str, Mapping[str, Handler]]
+
+
+class Late:
+    """Something of a module in this room, a handler or how a turn begins, that is loaded when it is first called.
+
+    Few servers are asked in every API, and to have all of them ready takes each start a twentieth longer.
+    """
+
+    def __init__(self, module: str, name: str) -> None:
+        self._place = f".{module}", name
+        self._found: Callable[..., Awaitable[Any]] | None = None
+
+    def load(self) -> Callable[..., Awaitable[Any]]:
+        module, name = self._place
+        found: Callable[..., Awaitable[Any]] = getattr(import_module(module, __package__), name)
+        return found
+
+    async def __call__(self, request: web.Request, *more: object) -> Any:  # noqa: ANN401 -- a response, or an exchange
+        if self._found is None:
+            self._found = await asyncio.to_thread(self.load)  # 5 to 20 ms, in which others are served
+        return await self._found(request, *more)
+
+
+_conversations = partial(Late, "conversations")
+_messages = partial(Late, "messages")
+_ollama = partial(Late, "ollama")
 
 
 class Api(Struct, frozen=True, kw_only=True):
@@ -90,21 +107,24 @@ RESPONSES = Api(
     routes={
         "/models": {"GET": list_models},
         "/models/{id*}": {"GET": get_model},
-        "/responses": {"GET": connect_responses, "POST": create_response},
-        "/realtime": {"GET": connect_realtime},
-        "/responses/compact": {"POST": compact},
+        "/responses": {"GET": Late("websocket.responses", "connect_responses"), "POST": create_response},
+        "/realtime": {"GET": Late("websocket.realtime", "connect_realtime")},
+        "/responses/compact": {"POST": Late("compact", "compact")},
         "/responses/input_tokens": {"POST": count_input_tokens},
         "/responses/{id}": {"GET": get_response, "DELETE": delete_response},
         "/responses/{id}/cancel": {"POST": cancel_response},
         "/responses/{id}/input_items": {"GET": list_input_items},
-        "/conversations": {"POST": create_conversation},
+        "/conversations": {"POST": _conversations("create_conversation")},
         "/conversations/{id}": {
-            "GET": get_conversation,
-            "POST": update_conversation,
-            "DELETE": delete_conversation,
+            "GET": _conversations("get_conversation"),
+            "POST": _conversations("update_conversation"),
+            "DELETE": _conversations("delete_conversation"),
         },
-        "/conversations/{id}/items": {"GET": list_items, "POST": add_items},
-        "/conversations/{id}/items/{item}": {"GET": get_item, "DELETE": delete_item},
+        "/conversations/{id}/items": {"GET": _conversations("list_items"), "POST": _conversations("add_items")},
+        "/conversations/{id}/items/{item}": {
+            "GET": _conversations("get_item"),
+            "DELETE": _conversations("delete_item"),
+        },
     },
     asked_again=True,
     recorded=True,
@@ -114,7 +134,7 @@ RESPONSES = Api(
 APIS: tuple[Api, ...] = (
     Api(
         name="the dialect of tokligence-gateway",
-        claims=tokligence.claims,
+        claims=of_tokligence,
         format=TOKLIGENCE,
         turns={},
         routes={
@@ -126,45 +146,45 @@ APIS: tuple[Api, ...] = (
     ),
     Api(
         name="OpenAI's Chat Completions",
-        claims=chat.claims,
+        claims=of_chat,
         format=CHAT,
-        turns={"/chat/completions": chat.begin_completion},
+        turns={"/chat/completions": begin_completion},
         routes={},
         asked_again=True,
         recorded=True,
     ),
     Api(
         name="Ollama's API",
-        claims=ollama.claims,
+        claims=of_ollama,
         format=OLLAMA,
-        turns={"/api/chat": ollama.begin_chat, "/api/generate": ollama.begin_generate},
+        turns={"/api/chat": _ollama("begin_chat"), "/api/generate": _ollama("begin_generate")},
         routes={
-            "/api/chat": {"POST": ollama.chat},
-            "/api/generate": {"POST": ollama.generate},
-            "/api/tags": {"GET": ollama.list_tags},
-            "/api/ps": {"GET": ollama.list_running},
-            "/api/show": {"POST": ollama.show},
-            "/api/version": {"GET": ollama.version},
-            "/api/pull": {"POST": ollama.pull},
-            "/api/create": {"POST": ollama.refused(ollama.UNMANAGED)},
-            "/api/copy": {"POST": ollama.refused(ollama.UNMANAGED)},
-            "/api/delete": {"DELETE": ollama.refused(ollama.UNMANAGED)},
-            "/api/push": {"POST": ollama.refused(ollama.UNMANAGED)},
-            "/api/embed": {"POST": ollama.refused(ollama.NO_EMBEDDINGS)},
-            "/api/embeddings": {"POST": ollama.refused(ollama.NO_EMBEDDINGS)},
+            "/api/chat": {"POST": _ollama("chat")},
+            "/api/generate": {"POST": _ollama("generate")},
+            "/api/tags": {"GET": _ollama("list_tags")},
+            "/api/ps": {"GET": _ollama("list_running")},
+            "/api/show": {"POST": _ollama("show")},
+            "/api/version": {"GET": _ollama("version")},
+            "/api/pull": {"POST": _ollama("pull")},
+            "/api/create": {"POST": _ollama("refuse_to_manage")},
+            "/api/copy": {"POST": _ollama("refuse_to_manage")},
+            "/api/delete": {"DELETE": _ollama("refuse_to_manage")},
+            "/api/push": {"POST": _ollama("refuse_to_manage")},
+            "/api/embed": {"POST": _ollama("refuse_to_embed")},
+            "/api/embeddings": {"POST": _ollama("refuse_to_embed")},
         },
         asked_again=True,
         recorded=False,
     ),
     Api(
         name="Anthropic's Messages",
-        claims=messages.claims,
+        claims=of_anthropic,
         format=ANTHROPIC,
-        turns={"/messages": messages.begin_message},
+        turns={"/messages": _messages("begin_message")},
         routes={
-            "/messages/count_tokens": {"POST": count_tokens},
-            "/models": {"GET": list_anthropic_models},
-            "/models/{id*}": {"GET": get_anthropic_model},
+            "/messages/count_tokens": {"POST": _messages("count_tokens")},
+            "/models": {"GET": _messages("list_anthropic_models")},
+            "/models/{id*}": {"GET": _messages("get_anthropic_model")},
         },
         asked_again=True,
         recorded=False,

@@ -19,10 +19,6 @@ from .delivery import Exchange
 from .state import REASONING_CONTENT, STRICT_HISTORY
 
 
-def claims(_: web.Request, path: str) -> bool:
-    return path.startswith("/chat/")
-
-
 async def begin_completion(request: web.Request, body: JsonObject, _: ExitStack) -> Exchange:
     """What `body` asks for. Raises `RequestError`."""
     reasoning = request.app[REASONING_CONTENT]

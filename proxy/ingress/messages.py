@@ -27,9 +27,6 @@ from .input_tokens import estimated_tokens
 from .models import MODELS
 from .state import JUDGES_COMMANDS, REQUEST_LOG, TURN_OPTIONS
 
-# What every client of Anthropic sends, and nobody else.
-VERSION_HEADER = "anthropic-version"
-
 # In which Claude Code names its session; so does its body.
 SESSION_HEADER = "X-Claude-Code-Session-Id"
 
@@ -38,10 +35,6 @@ NO_JUDGE = (
     "Claude Code asks here whether a command is dangerous, and this server does not judge that (--auto-mode): approve "
     "its commands yourself, or start tagcall with --auto-mode serve."
 )
-
-
-def claims(request: web.Request, path: str) -> bool:
-    return path.split("/")[1] == "messages" or VERSION_HEADER in request.headers
 
 
 async def begin_message(request: web.Request, body: JsonObject, _: ExitStack) -> Exchange:

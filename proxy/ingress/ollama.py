@@ -35,10 +35,6 @@ UNMANAGED = (
 NO_EMBEDDINGS = "There is no embedding model here: choose another provider for embeddings, for instance Ollama itself."
 
 
-def claims(_: web.Request, path: str) -> bool:
-    return path.startswith("/api/") and not path.startswith("/api/codex/")
-
-
 async def chat(request: web.Request) -> web.StreamResponse:
     return await _answered(request, parse_chat)
 
@@ -131,3 +127,7 @@ def refused(sentence: str) -> Callable[..., Awaitable[web.StreamResponse]]:
         raise RequestError(sentence, status=403, code="unsupported_endpoint")
 
     return refuse
+
+
+refuse_to_manage = refused(UNMANAGED)
+refuse_to_embed = refused(NO_EMBEDDINGS)

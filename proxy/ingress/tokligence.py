@@ -28,7 +28,6 @@ from ..wire.tokligence.tokligence_builder import TokligenceBuilder, encode_diale
 from .admission import owner_of
 from .bodies import json_reply, read_json_object
 from .delivery import Exchange, answer
-from .dialects import dialect_of
 from .event_stream import Subscription, stream_subscription
 from .state import LOOP_GUARD, STRICT_HISTORY
 
@@ -93,10 +92,6 @@ class WaitingResponses:
 
 
 WAITING = web.AppKey("waiting", WaitingResponses)
-
-
-def claims(request: web.Request, path: str) -> bool:
-    return path.endswith("/submit_tool_outputs") or (path == "/responses" and dialect_of(request) == "tokligence")
 
 
 def _wants_stream(request: web.Request, body: JsonObject) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
@@ -14,7 +16,7 @@ from msgspec.structs import replace
 from proxy.contracts import AnswerText, TurnEvent, TurnFailed, TurnFinished
 from proxy.errors import ApiError, BackendError
 from proxy.ingress import apis, chat, routes
-from proxy.ingress.apis import Api
+from proxy.ingress.apis import Api, Late
 from proxy.ingress.delivery import Exchange
 from proxy.wire.builder import WireEvent
 from proxy.wire.json_body import JsonObject
@@ -127,6 +129,20 @@ async def test_whatever_goes_wrong_on_its_paths_is_told_in_its_form() -> None:
 async def test_the_page_and_the_recorder_read_its_row() -> None:
     assert "/lines" in apis.turns_asked_again()
     assert apis.turns_recorded()["/lines"] is LINES
+
+
+def test_what_is_loaded_late_is_there() -> None:
+    """Else only the first one who asks for it would see that it is broken."""
+    rows = [*(api.turns for api in apis.APIS), *(methods for api in apis.APIS for methods in api.routes.values())]
+    late = [handler for row in rows for handler in row.values() if isinstance(handler, Late)]
+    assert len(late) > 20
+    assert all(callable(handler.load()) for handler in late)
+
+
+def test_a_start_does_without_the_apis_that_nobody_asks_in() -> None:
+    names = "'proxy.ingress.messages', 'proxy.ingress.ollama', 'proxy.ingress.websocket.responses'"
+    said = f"import sys; import proxy.server; sys.exit(not sys.modules.keys().isdisjoint([{names}]))"
+    assert subprocess.run([sys.executable, "-c", said], check=False).returncode == 0
 
 
 def test_no_path_of_a_turn_is_claimed_by_two() -> None:
