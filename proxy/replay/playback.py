@@ -122,7 +122,8 @@ def _as_delta(step: Step) -> _Delta | None:
 def recut(steps: Iterable[Step], length: int) -> Iterator[Step]:
     """The same steps with the text deltas of each message cut into pieces of `length` characters.
 
-    A piece comes when its last character came; what is left over comes before the next other step.
+    A piece comes when its last character came; what is left over comes before the next other step. There is one: the
+    end of the turn.
     """
     pending = ""
     last: _Delta | None = None
@@ -139,5 +140,3 @@ def recut(steps: Iterable[Step], length: int) -> Iterator[Step]:
                 yield delta.saying(pending[:length])
                 pending = pending[length:]
         last = delta
-    if last is not None and pending:
-        yield last.saying(pending)

@@ -99,6 +99,17 @@ def test_a_changed_word_is_told_once_however_often_a_stream_says_it() -> None:
     ]
 
 
+def test_what_is_told_once_more_is_one_place_more() -> None:
+    one, other = (stream(("delta", {"delta": text}), ("done", {"text": text})) for text in ("north", "south"))
+    assert differences(one, other)[-1] == "and the same in 1 more place"
+
+
+def test_a_long_stream_of_equal_events_is_told_by_the_one_that_differs() -> None:
+    same = [("delta", {"delta": "x"})] * 150
+    wanted, came = stream(*same, *same), stream(*same, ("more", {}), *same)
+    assert differences(wanted, came) == ["+ event 151, more {}"]
+
+
 def test_an_event_more_is_no_difference_of_those_behind_it() -> None:
     wanted = stream(*((name, {"sequence_number": at}) for at, name in enumerate(("start", "end"))))
     came = stream(*((name, {"sequence_number": at}) for at, name in enumerate(("start", "more", "end"))))

@@ -96,6 +96,9 @@ def test_tokens_can_be_left_out_of_the_comparison() -> None:
     assert without_usage(FixtureBody(200, {}, body)) == FixtureBody(
         200, {}, {"usage": {"total_tokens": 0, "details": {"cached": 0}}, "index": 1}
     )
+    assert without_usage(stream(body, {"type": "end"})) == stream(
+        {"usage": {"total_tokens": 0, "details": {"cached": 0}}, "index": 1}, {"type": "end"}
+    )
 
 
 @given(st.lists(st.text(), min_size=1), st.lists(st.text(), min_size=1))

@@ -59,6 +59,16 @@ async def test_a_whole_conversation_looks_like_the_real_one(folder: Path) -> Non
     assert notifications[8]["params"]["item"]["text"] == "Hello you"
 
 
+async def test_who_does_not_say_who_asks_is_refused_and_may_say_it_then(folder: Path) -> None:
+    async with replay_child(folder) as child:
+        for asked_by in ({}, {"clientInfo": {"version": "1"}}):
+            refused = await child.request("initialize", **asked_by)
+            assert refused["error"]["message"] == "Invalid request: missing field `clientInfo`"
+        await child.initialize()
+        assert (await child.initialize())["error"]["message"] == "Already initialized"
+        assert (await child.request("thread/start", cwd="/work"))["result"]["cwd"] == "/work"
+
+
 async def test_the_text_can_be_cut_anew(folder: Path) -> None:
     async with replay_child(folder, "--chunk", "4") as child:
         await child.initialize()
