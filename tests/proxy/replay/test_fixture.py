@@ -232,6 +232,21 @@ def test_half_a_fixture_is_told(tmp_path: Path) -> None:
         load_fixtures(tmp_path)
 
 
+def test_a_folder_with_one_file_of_those_names_is_none(tmp_path: Path) -> None:
+    write_fixture(tmp_path, "a", [asked("hi"), *answered(["Hello"])])
+    for name, file in (("b", "request.json"), ("c", "transcript.txt")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / file).write_text("{}", encoding="utf-8")
+    assert list(load_fixtures(tmp_path)) == ["a"]
+
+
+@pytest.mark.parametrize("model", ["gpt-x", None])
+def test_a_turn_was_asked_of_the_model_that_its_first_line_names(model: str | None) -> None:
+    named = {} if model is None else {"model": model}
+    (turn,) = parse_fixture("case", jsonl([asked("hi"), *answered(["Hello"])], **named)).turns
+    assert turn.ask.model == model
+
+
 @pytest.mark.parametrize(("name", "sentence"), [("none", "There is no folder"), ("", "There is no fixture in")])
 def test_a_folder_without_fixtures_is_told(tmp_path: Path, name: str, sentence: str) -> None:
     with pytest.raises(FixtureError, match=sentence):

@@ -25,6 +25,13 @@ def test_it_has_whole_sentences_however_they_came() -> None:
     assert one == other == "[user]\nWhat did I plant?\n\n[assistant]\nGarlic, on 12.\n"
 
 
+def test_a_message_may_come_at_once() -> None:
+    whole = {"type": "agentMessage", "id": "I", "text": "Garlic."}
+    assert told(asked("What?"), said(0.0, "item/completed", turnId="U", item=whole)) == (
+        "[user]\nWhat?\n\n[assistant]\nGarlic.\n"
+    )
+
+
 def test_what_the_thread_held_stands_in_front() -> None:
     held = injected(item("user", "What?", "Well?"), item("assistant", "Nothing."))
     assert told(held, asked("Really?")) == "[user]\nWhat?\nWell?\n\n[assistant]\nNothing.\n\n[user]\nReally?\n"
