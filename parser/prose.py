@@ -58,55 +58,6 @@ def tags(*, after_call: bool = False) -> re.Pattern[str]:
     )
 
 
-class Segment:
-    """The stretch of text since the last call. White space at its start waits for what comes."""
-
-    __slots__ = ("_held", "_length", "blank")
-
-    def __init__(self) -> None:
-        self.blank = True  # nothing was said yet
-        self._held: list[str] = []
-        self._length = 0
-
-    def say(self, text: str, events: list[ParserEvent]) -> None:
-        if not text:
-            return
-        if not self.blank:
-            events.append(text)
-            return
-        # Hold exactly as much as the limit allows, so that how the text was cut does not show.
-        if text.isspace() and self._length + len(text) <= MAX_HELD_BLANK:
-            self._held.append(text)
-            self._length += len(text)
-            return
-        self.release(events)
-        events.append(text)
-
-    def release(self, events: list[ParserEvent]) -> None:
-        """The segment is not blank: let go of what was held, and hold no more."""
-        if held := self.pass_text():
-            events.append(held)
-
-    def pass_text(self) -> str:
-        """The segment is not blank, and others say what was held: gives it."""
-        self.blank = False
-        return self.take()
-
-    def take(self) -> str:
-        """What is held, which is not said here."""
-        if not self._held:
-            return ""
-        held, self._held = self._held, []
-        return "".join(held)
-
-    def end_with_call(self) -> str:
-        """A call ends this segment, the next one starts. Gives what is held: it only separates."""
-        held = self.take()
-        self.blank = True
-        self._length = 0
-        return held
-
-
 _ALL_READ = (TEXT, "")
 
 
@@ -120,9 +71,10 @@ class Prose:
 
     __slots__ = (
         "_code",
-        "_segment",
         "_tags",
+        "_waiting",
         "after_call",
+        "blank",
         "held",
         "passing",
         "search",
@@ -135,27 +87,28 @@ class Prose:
         self.held = ""  # may be the beginning of a tag
         self._tags = tags()
         self.search = self._tags.search
-        self._segment = Segment()
         self._code = CodeState()
+        self.blank = True  # nothing but white space was read since the last call
+        self._waiting = ""  # white space at the start of this stretch: it may only separate calls
         self.after_call = False
 
     def read(self, text: str, events: list[ParserEvent]) -> tuple[str, str]:
         """Say what is text. Gives CALL or RESULT with the text from that tag on, or TEXT when all was read."""
         if self.held:
             text, self.held = self.held + text, ""
-        if self._segment.blank:
+        if self.blank:
             # Nothing can be quoted yet, and a call is what is likely here.
             tag = text.lstrip(BLANKS)
             is_call = tag.startswith(OPEN_TAG)
             if is_call or (tag and OPEN_TAG.startswith(tag)):
                 if len(tag) < len(text):
-                    self._segment.say(text[: len(text) - len(tag)], events)
+                    self._say(text[: len(text) - len(tag)], events)
                 if is_call:
                     return CALL, tag
                 self.held = tag
                 return _ALL_READ
         kind, text = self._find(text, events)
-        self.passing = not (text or self.held or self._segment.blank)
+        self.passing = not (text or self.held or self.blank)
         return kind, text
 
     def _find(self, text: str, events: list[ParserEvent]) -> tuple[str, str]:
@@ -180,13 +133,13 @@ class Prose:
             elif kind == RESULT_BEGUN:
                 break
             else:
-                self._segment.say(text[:pos], events)
+                self._say(text[:pos], events)
                 return kind, text[pos:]
         if found:
             text, self.held = text[:pos], text[pos:]
         else:
             self._pass(text[unread:])
-        self._segment.say(text, events)
+        self._say(text, events)
         return _ALL_READ
 
     def _pass(self, text: str) -> None:
@@ -202,27 +155,33 @@ class Prose:
 
     def say(self, text: str, events: list[ParserEvent]) -> None:
         """Say text in which nothing is to be found: a tag that is none, or a remark in front of a close tag."""
-        self._segment.say(text, events)
+        self._say(text, events)
         self._pass(text)
 
-    @property
-    def blank(self) -> bool:
-        """Whether nothing but white space was read since the last call."""
-        return self._segment.blank
+    def _say(self, text: str, events: list[ParserEvent]) -> None:
+        # Hold exactly as much as the limit allows, so that how the text was cut does not show.
+        if self.blank and text.isspace() and len(self._waiting) + len(text) <= MAX_HELD_BLANK:
+            self._waiting += text
+        elif text:
+            if self._waiting:
+                events.append(self.take_blank())
+            self.blank = False
+            events.append(text)
 
     @property
     def first_on_line(self) -> bool:
         """Where a tag was found: whether nothing but white space stands before it on its line."""
-        return self._segment.blank or self._code.blank
+        return self.blank or self._code.blank
 
     @property
     def in_sentence(self) -> bool:
         """Where a tag was found: whether words stand before it on its line."""
-        return not self._segment.blank and self._code.has_words
+        return not self.blank and self._code.has_words
 
     def take_blank(self) -> str:
         """The white space that is held at the start of this stretch of text and will not be said."""
-        return self._segment.take()
+        held, self._waiting = self._waiting, ""
+        return held
 
     def end_with_call(self) -> str:
         """A call stood here, and a new stretch of text starts. Gives the white space before it."""
@@ -231,19 +190,20 @@ class Prose:
             self._tags = tags(after_call=True)
             self.search = self._tags.search
         # White space alone leaves nothing behind, but for one that is none to JSON: Markdown takes it for text.
-        if self.unread or not (self._segment.blank and self._code.blank):
+        if self.unread or not (self.blank and self._code.blank):
             self.unread.clear()
             self._code = CodeState()
-        self.passing = False
-        return self._segment.end_with_call()
+        self.passing, self.blank = False, True
+        return self.take_blank()
 
     def pass_text_block(self) -> str:
         """A block stood here that is text after all. Gives the white space before it, which is text, too."""
         self.unread.clear()
         self._code = self._code.behind_block()
-        return self._segment.pass_text()
+        self.blank = False
+        return self.take_blank()
 
     def end(self, events: list[ParserEvent]) -> None:
-        self._segment.say(self.held, events)
-        if not self.after_call:
-            self._segment.release(events)
+        self._say(self.held, events)
+        if self._waiting and not self.after_call:
+            events.append(self.take_blank())

@@ -17,7 +17,6 @@ from parser.prose import (
     TEXT,
     THINK,
     Prose,
-    Segment,
     tags,
 )
 from tests.parser.reading import cut, received
@@ -83,33 +82,33 @@ def test_no_tag_is_passed_because_it_is_cut(parts: list[str]) -> None:
             assert begun.start() == match.start()
 
 
-def said(segment: Segment, *texts: str) -> str:
+def said(prose: Prose, *texts: str) -> str:
     events: list[ParserEvent] = []
     for text in texts:
-        segment.say(text, events)
+        prose.say(text, events)
     return received(events)
 
 
 def test_text_is_said_at_once() -> None:
-    assert said(Segment(), "a") == "a"
+    assert said(Prose(), "a") == "a"
 
 
 def test_white_space_before_text_is_said_with_it() -> None:
-    segment = Segment()
-    assert said(segment, "\n", " ") == ""
-    assert said(segment, "a") == "\n a"
+    prose = Prose()
+    assert said(prose, "\n", " ") == ""
+    assert said(prose, "a") == "\n a"
 
 
 def test_white_space_after_text_is_said_at_once() -> None:
-    assert said(Segment(), "a", "\n") == "a\n"
+    assert said(Prose(), "a", "\n") == "a\n"
 
 
 def test_white_space_between_calls_is_handed_to_the_second() -> None:
-    segment = Segment()
-    assert segment.end_with_call() == ""
-    assert said(segment, "\n\n") == ""
-    assert segment.end_with_call() == "\n\n"
-    assert said(segment, "a") == "a"
+    prose = Prose()
+    assert prose.end_with_call() == ""
+    assert said(prose, "\n\n") == ""
+    assert prose.end_with_call() == "\n\n"
+    assert said(prose, "a") == "a"
 
 
 @pytest.mark.parametrize(("after_call", "told"), [(False, "\n"), (True, "")])
@@ -122,21 +121,12 @@ def test_white_space_at_the_end_is_only_dropped_after_a_call(after_call: bool, t
     assert received(events) == told
 
 
-def test_what_was_held_is_released_once() -> None:
-    segment, events = Segment(), list[ParserEvent]()
-    segment.say("\n", events)
-    segment.release(events)
-    segment.release(events)
-    assert events == ["\n"]
-    assert segment.take() == ""
-
-
 @given(st.lists(st.integers(1, MAX_HELD_BLANK), max_size=5))
 @example([MAX_HELD_BLANK])
 def test_white_space_is_held_up_to_its_limit_however_it_is_cut(sizes: list[int]) -> None:
     total = sum(sizes)
     expected = total if total > MAX_HELD_BLANK else 0
-    assert len(said(Segment(), *(" " * size for size in sizes))) == expected
+    assert len(said(Prose(), *(" " * size for size in sizes))) == expected
 
 
 TAG = "<tool_call>"
