@@ -196,21 +196,27 @@ class _Writer:
 
     def _quoted(self, char: str, ends: re.Pattern[str]) -> bool:
         """A string in any quotes, if `char` opens one."""
-        if char == '"' and not self.text.startswith(char * 3, self.pos):
-            self._string(ends)
-        elif char and char in _QUOTES:
-            self._other_quotes(ends)
-        else:
+        if not char or char not in _QUOTES:
             return False
+        if char == '"' and not self.text.startswith(char * 3, self.pos):
+            start, end = self.pos + 1, self._string_end(ends)
+            inside, self.pos = self.text[start:end], end + 1
+        else:
+            inside = self._other_quotes(ends)
+        if STRING_RUN.fullmatch(inside) is None:
+            inside = self._mended(inside, is_key=ends is ENDS_KEY)
+        self.out.append(f'"{inside}"')
         self.string_end = self.pos
         return True
+
+    def _missing(self, what: str) -> UnreadableError:
+        char = self._peek()
+        return UnreadableError(f"{char!r} where {what} should be" if char else "the JSON is cut off")
 
     def _scalar(self) -> None:
         run = self._take(RUN)
         if not run:
-            raise UnreadableError(
-                f"{self._peek()!r} where a value should be" if self._peek() else "the JSON is cut off"
-            )
+            raise self._missing("a value")
         if SCALAR.fullmatch(run) is None:
             # `007` may be octal or not, `1_000` may be anything; `NaN` is nothing that JSON has a word for.
             if run not in _LITERALS:
@@ -220,23 +226,23 @@ class _Writer:
 
     def _object(self) -> None:
         # Where JSON wants a key. As in templates, which write `{{` for one brace.
-        if self.text.startswith("{", after_space(self.text, self.pos + 1)):
-            self._deeper()
+        doubled = self.text.startswith("{", after_space(self.text, self.pos + 1))
+        if doubled:
             self.pos += 1
             self._blank()
             self._use(Rule.DOUBLED_BRACES)
-            self._object()
+        self._container("}", self._member)
+        if doubled:
             self._blank()
             if self._peek() != "}":
                 raise UnreadableError("an object where a key should be")
             self.pos += 1
-            self.depth -= 1
-            return
-        self._container("}", self._member)
 
     def _container(self, closer: str, item: Callable[[], None]) -> None:
         """An object or array, from its opener on."""
-        self._deeper()
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise UnreadableError("nested too deep")
         self.out.append(self._peek())
         self.pos += 1
         self._blank()
@@ -248,21 +254,14 @@ class _Writer:
                 self._blank()
         if self._peek() == closer:
             self.pos += 1
-        elif self._peek():
-            raise UnreadableError(f"{self._peek()!r} where a comma or {closer!r} should be")
-        elif self.closed:
+        elif self._peek() or not self.closed:
+            raise self._missing(f"a comma or {closer!r}")
+        else:
             # The author closed the block, so nothing but brackets was forgotten. Where the text just ends, anything may
             # be missing.
             self._use(Rule.MISSING_CLOSERS)
-        else:
-            raise UnreadableError("the JSON is cut off")
         self.out.append(closer)
         self.depth -= 1
-
-    def _deeper(self) -> None:
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise UnreadableError("nested too deep")
 
     def _comma(self, closer: str) -> bool:
         """Pass the comma before a next item; False if there is no next item."""
@@ -299,7 +298,7 @@ class _Writer:
         if not is_quoted:
             key = self._take(_IDENTIFIER)
             if not key:
-                raise UnreadableError(f"{char!r} where a key should be" if char else "the JSON is cut off")
+                raise self._missing("a key")
             self._use(Rule.UNQUOTED_KEYS)
             self.out.append(f'"{key}"')
         self._blank()
@@ -329,13 +328,6 @@ class _Writer:
         self.out += inner.out
         self.pos = inner.pos + 1
         return True
-
-    def _string(self, ends: re.Pattern[str]) -> None:
-        start, end = self.pos + 1, self._string_end(ends)
-        inside, self.pos = self.text[start:end], end + 1
-        if STRING_RUN.fullmatch(inside) is None:
-            inside = self._mended(inside, is_key=ends is ENDS_KEY)
-        self.out.append(f'"{inside}"')
 
     def _string_end(self, ends: re.Pattern[str]) -> int:
         """Where the quote stands that ends it: the first that what follows may follow. Of well-formed text it does."""
@@ -380,8 +372,8 @@ class _Writer:
             lambda at: backslash if at["backslash"] else json.dumps(at[0])[1:-1] if at.lastgroup else at[0], inside
         )
 
-    def _other_quotes(self, ends: re.Pattern[str]) -> None:
-        """A string in any but plain double quotes. It ends with the first that closes it, where a string may end."""
+    def _other_quotes(self, ends: re.Pattern[str]) -> str:
+        """What stands in any but plain double quotes. The first that closes them ends them, where a string may end."""
         # An apostrophe within single quotes looks the same as their end.
         matches = ((pattern.match(self.text, self.pos), rule) for pattern, rule in _OTHER_STRINGS)
         found, rule = next(((found, rule) for found, rule in matches if found), (None, None))
@@ -392,9 +384,8 @@ class _Writer:
         # ends there.
         if OPEN.search(found[1]) or CLOSE.search(found[1]):
             raise UnreadableError("a tag in a string in other quotes")
-        inner = re.sub(r'\\.|"', lambda each: _DOUBLE_QUOTED.get(each[0], each[0]), found[1], flags=re.DOTALL)
-        self.out.append(f'"{self._mended(inner, is_key=False)}"')
         self.pos = found.end()
+        return re.sub(r'\\.|"', lambda each: _DOUBLE_QUOTED.get(each[0], each[0]), found[1], flags=re.DOTALL)
 
 
 def _check_inner_quotes(inside: str) -> None:
