@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -178,19 +179,16 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize(("reply", "statuses"), ERRORS, ids=[str(index) for index in range(len(ERRORS))])
-async def test_a_backend_error_before_the_first_byte_is_an_http_error(
-    endpoint: Endpoint, stack: TestBackend, reply: Reply | Refusal, statuses: set[int], stream: bool
-) -> None:
-    endpoint.model.push(reply)
-    with pytest.raises(APIStatusError) as caught:
-        await endpoint.client.responses.create(model="gpt-5.5", input="hi", tools=TOOLS, stream=stream)
-    body = caught.value.response.json()
-    assert set(body["error"]) == {"message", "type", "param", "code"}
-    assert body["error"]["message"]
-    # Old programs hide the status of some errors: then it is the backend's fault in general.
-    assert caught.value.status_code in statuses | ({502} if not stack.tells_why else set())
+async def test_a_backend_error_before_the_first_byte_is_an_http_error(endpoint: Endpoint, stack: TestBackend) -> None:
+    for (reply, statuses), stream in product(ERRORS, (True, False)):
+        endpoint.model.push(reply)
+        with pytest.raises(APIStatusError) as caught:
+            await endpoint.client.responses.create(model="gpt-5.5", input="hi", tools=TOOLS, stream=stream)
+        body = caught.value.response.json()
+        assert set(body["error"]) == {"message", "type", "param", "code"}, reply
+        assert body["error"]["message"], reply
+        # Old programs hide the status of some errors: then it is the backend's fault in general.
+        assert caught.value.status_code in statuses | ({502} if not stack.tells_why else set()), reply
 
 
 async def test_an_answer_cut_by_the_model_is_incomplete(endpoint: Endpoint, stack: TestBackend) -> None:
