@@ -19,6 +19,7 @@ import pytest
 
 from proxy.backends.codex.program import bundled_program
 from proxy.cli.main import main
+from tests.support.command import Command
 from tests.support.patience import PATIENCE
 from tests.support.processes import app_servers
 
@@ -136,9 +137,13 @@ def test_what_a_person_must_change_is_one_sentence(
     assert "[Errno" not in told
 
 
-def test_in_json_what_is_wrong_with_the_settings_is_a_json_line_too() -> None:
+def test_in_json_what_is_wrong_with_the_settings_is_a_json_line_too(
+    tagcall: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for arguments, more in ((["--log-format", "json"], {}), ([], {"TAGCALL_LOG_FORMAT": "json"})):
-        done = run("serve", "--port", "99999", *arguments, **more)
+        for name, value in more.items():
+            monkeypatch.setenv(name, value)
+        done = tagcall("serve", "--port", "99999", *arguments)
         assert done.returncode == 2
         (line,) = done.stderr.splitlines()
         told = json.loads(line)
@@ -183,39 +188,40 @@ def test_doctor_tells_of_a_missing_login_and_what_to_do(tmp_path: Path) -> None:
     assert app_servers() == []
 
 
-def test_doctor_is_content_with_a_backend_that_works() -> None:
+def test_doctor_is_content_with_a_backend_that_works(tagcall: Command) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    done = run("doctor", "--backend", f"replay:{FIXTURES}", "--port", str(port))
+    done = tagcall("doctor", "--backend", f"replay:{FIXTURES}", "--port", str(port))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Obsidian Copilot" in done.stdout
     assert f"http://127.0.0.1:{port}/v1" in done.stdout
 
 
-def test_of_a_port_that_is_another_at_each_start_no_address_is_told() -> None:
-    done = run("doctor", "--backend", f"replay:{FIXTURES}", "--port", "0")
+def test_of_a_port_that_is_another_at_each_start_no_address_is_told(tagcall: Command) -> None:
+    done = tagcall("doctor", "--backend", f"replay:{FIXTURES}", "--port", "0")
     assert done.returncode == 0, done.stdout + done.stderr
     assert ":0/" not in done.stdout
     assert "the address changes at each start" in done.stdout
-    assert "that the server printed" in run("log", "--port", "0").stderr
+    assert "that the server printed" in tagcall("log", "--port", "0").stderr
 
 
-async def test_doctor_knows_a_running_tagcall_by_its_answer() -> None:
+def test_doctor_knows_a_running_tagcall_by_its_answer(tagcall: Command) -> None:
     with serve("--backend", f"replay:{FIXTURES}") as (_, url):
         port = url.rpartition(":")[2].removesuffix("/v1")
-        done = run("doctor", "--backend", f"replay:{FIXTURES}", "--port", port)
+        done = tagcall("doctor", "--backend", f"replay:{FIXTURES}", "--port", port)
     assert done.returncode == 0
     assert "already running" in done.stdout
 
 
-async def test_behind_a_path_of_a_proxy_all_that_is_printed_has_it() -> None:
+async def test_behind_a_path_of_a_proxy_all_that_is_printed_has_it(tagcall: Command) -> None:
     path = ["--base-path", "/llm"]
     with serve("--backend", f"replay:{FIXTURES}", *path) as (child, url):
         port = url.rpartition(":")[2].removesuffix("/llm/v1")
         assert url == f"http://127.0.0.1:{port}/llm/v1"
         port_and_path = ["--port", port, *path]
-        doctor = run("doctor", "--backend", f"replay:{FIXTURES}", *port_and_path)
-        setup = run("setup", "--backend", f"replay:{FIXTURES}", "--plugin", "smart-connections", *port_and_path)
+        here = ["--backend", f"replay:{FIXTURES}", *port_and_path]
+        doctor = await asyncio.to_thread(tagcall, "doctor", *here)
+        setup = await asyncio.to_thread(tagcall, "setup", "--plugin", "smart-connections", *here)
         log = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "proxy.cli", "log", "--json", *port_and_path,
             cwd=ROOT, env=environment(), stdout=asyncio.subprocess.PIPE,
@@ -245,7 +251,7 @@ def test_what_the_encoding_of_the_output_lacks_is_told_by_its_number() -> None:
     assert "caf\\xe9" in done.stdout
 
 
-def test_version_and_help_are_told() -> None:
+def test_version_and_help_are_told(tagcall: Command) -> None:
     assert run("--version").stdout.startswith("tagcall ")
-    assert "doctor" in run("--help").stdout
-    assert "TAGCALL_LOG_LEVEL" in run("serve", "--help").stdout
+    assert "doctor" in tagcall("--help").stdout
+    assert "TAGCALL_LOG_LEVEL" in tagcall("serve", "--help").stdout

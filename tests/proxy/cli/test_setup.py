@@ -19,6 +19,7 @@ from proxy.cli.setup import _ask, _choose, typed
 from proxy.plugins import PLUGINS, Plugin, lines_for
 from proxy.settings import Settings
 from tests.proxy.cli.test_commands import environment, run
+from tests.support.command import Command
 from tests.support.patience import PATIENCE
 from tests.support.scripted_chat import ScriptedChat
 from tests.support.scripted_model import Message, Reply
@@ -45,7 +46,7 @@ def test_the_values_are_those_of_the_plugins_page(plugin: Plugin) -> None:
             assert value.replace(", for tools", "") in row[1].replace("*", "")
 
 
-async def test_setup_goes_from_nothing_to_what_is_pasted(aiohttp_server: AiohttpServer) -> None:
+async def test_setup_goes_from_nothing_to_what_is_pasted(aiohttp_server: AiohttpServer, tagcall: Command) -> None:
     model = ScriptedChat()
     call = Reply([Message(write_call("read", '{"note": "welcome.md"}'))])
     answer = Reply([Message("It remembers for you.")])
@@ -65,7 +66,7 @@ async def test_setup_goes_from_nothing_to_what_is_pasted(aiohttp_server: Aiohttp
     assert done.stderr == ""
     aliases = ("--alias", "notes=gpt-5.5", "--alias", "gpt-5.2=gpt-5.5")
     again = await asyncio.to_thread(
-        run, "setup", "--backend", str(server.make_url("/v1")), "--plugin", "chatgpt-md", "--port", "8790", *aliases
+        tagcall, "setup", "--backend", str(server.make_url("/v1")), "--plugin", "chatgpt-md", "--port", "8790", *aliases
     )
     assert again.stdout.count("gpt-5.2=") == 1, "it has such a name already"
 
@@ -86,11 +87,13 @@ async def test_what_is_found_is_told_while_the_model_is_still_asked(aiohttp_serv
         await setup.communicate()
 
 
-async def test_a_server_that_lists_no_model_is_asked_nothing_before_one_is_named(aiohttp_server: AiohttpServer) -> None:
+async def test_a_server_that_lists_no_model_is_asked_nothing_before_one_is_named(
+    aiohttp_server: AiohttpServer, tagcall: Command
+) -> None:
     model = ScriptedChat()
     model.models = ()
     server = await aiohttp_server(model.app)
-    done = await asyncio.to_thread(run, "setup", "--backend", str(server.make_url("/v1")), "--port", "0")
+    done = await asyncio.to_thread(tagcall, "setup", "--backend", str(server.make_url("/v1")), "--port", "0")
     assert done.returncode == 1
     assert model.requests == []
     assert re.search(r"setup --port 0 --backend \S+ --model NAME`", done.stdout)
@@ -102,8 +105,8 @@ def test_what_was_typed_is_typed_again_without_its_keys() -> None:
     assert sorted(typed(given)) == sorted("KEY" if word == "secret-key" else word for word in flags)
 
 
-def test_what_is_red_ends_it_with_its_next_step() -> None:
-    done = run("setup", "--backend", "http://127.0.0.1:9/v1", "--port", "0")
+def test_what_is_red_ends_it_with_its_next_step(tagcall: Command) -> None:
+    done = tagcall("setup", "--backend", "http://127.0.0.1:9/v1", "--port", "0")
     assert done.returncode == 1
     assert "Start the model server" in done.stdout
     assert "Mend each line with `no`, then run" in done.stdout
@@ -194,8 +197,8 @@ def test_a_missing_login_is_begun_and_what_it_advises_is_ours(tmp_path: Path) ->
     assert "codex login" not in done.stdout
 
 
-def test_a_plugin_that_there_is_no_page_of_is_an_error_that_names_them() -> None:
-    done = run("setup", "--plugin", "copilt", "--backend", "http://127.0.0.1:9/v1")
+def test_a_plugin_that_there_is_no_page_of_is_an_error_that_names_them(tagcall: Command) -> None:
+    done = tagcall("setup", "--plugin", "copilt", "--backend", "http://127.0.0.1:9/v1")
     assert done.returncode == 2
     assert done.stderr.startswith("tagcall: --plugin must be one of copilot, chatgpt-md, ")
     assert done.stdout == ""

@@ -7,18 +7,16 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from proxy.cli.main import main
 from proxy.cli.replay import ReplayOptions, run_replay
 from proxy.replay.fixture import load_messages
 from proxy.replay.transcript import transcript
+from tests.support.command import Command
 from tests.support.one_cut import replay_at_one_cut
 from tests.support.patience import PATIENCE
 
@@ -38,29 +36,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-Replay: TypeAlias = Callable[..., Done]
-
-
 @pytest.fixture
-def replay(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Replay:
-    """The command, in this process."""
+def replay(tagcall: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
     replay_at_one_cut(monkeypatch)
-    for name in os.environ:
-        if name.startswith("TAGCALL_"):
-            monkeypatch.delenv(name)
-
-    def run(*arguments: str | Path) -> Done:
-        status = main(["replay", *map(str, arguments)])
-        return Done(status, *capsys.readouterr())
-
-    return run
+    return partial(tagcall, "replay")
 
 
 def change(folder: Path, file: str, old: str, new: str) -> None:
@@ -81,7 +60,7 @@ def test_what_is_as_promised_is_one_line(folder: Path) -> None:
     assert done.stdout.endswith(" s, all as promised\n")
 
 
-def test_a_difference_is_shown_with_its_place_and_ends_with_1(replay: Replay, folder: Path) -> None:
+def test_a_difference_is_shown_with_its_place_and_ends_with_1(replay: Command, folder: Path) -> None:
     change(folder, "response.sse", "I will check the weather", "I will ask the weather")
     done = replay(folder)
     assert done.returncode == 1
@@ -91,7 +70,7 @@ def test_a_difference_is_shown_with_its_place_and_ends_with_1(replay: Replay, fo
     assert done.stdout.endswith(" s, 1 not as promised\n")
 
 
-def test_update_writes_what_came(replay: Replay, folder: Path) -> None:
+def test_update_writes_what_came(replay: Command, folder: Path) -> None:
     promised = (folder / ONE / "response.sse").read_bytes()
     change(folder, "response.sse", "I will check the weather", "I will ask the weather")
     assert replay(folder, "--update").stdout.endswith(", 1 not as promised, 1 rewritten\n")
@@ -99,7 +78,7 @@ def test_update_writes_what_came(replay: Replay, folder: Path) -> None:
     assert replay(folder).returncode == 0
 
 
-def test_a_folder_that_cannot_be_written_is_one_sentence(replay: Replay, folder: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_one_sentence(replay: Command, folder: Path) -> None:
     change(folder, "response.sse", "I will check the weather", "I will ask the weather")
     (folder / ONE / ".response.sse.unfinished").mkdir()  # as a read-only folder is to root, too
     done = replay(folder, "--update")
@@ -109,7 +88,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(replay: Replay, folder:
     )
 
 
-def test_an_update_may_turn_a_stream_into_an_error(replay: Replay, folder: Path) -> None:
+def test_an_update_may_turn_a_stream_into_an_error(replay: Command, folder: Path) -> None:
     (folder / ONE / "response.sse").rename(folder / "codex-0.169.0-rate-limit" / "response.sse")
     assert replay(folder, "--update").returncode == 0
     assert (folder / ONE / "response.sse").is_file()
@@ -118,7 +97,7 @@ def test_an_update_may_turn_a_stream_into_an_error(replay: Replay, folder: Path)
     ]  # fmt: skip
 
 
-def test_an_error_that_came_late_in_the_recording_may_come_at_once(replay: Replay, folder: Path) -> None:
+def test_an_error_that_came_late_in_the_recording_may_come_at_once(replay: Command, folder: Path) -> None:
     case = folder / "codex-0.169.0-rate-limit"
     error = json.dumps({"error": json.loads((case / "response.json").read_bytes())["body"]["error"]})
     (case / "response.json").unlink()
@@ -128,7 +107,7 @@ def test_an_error_that_came_late_in_the_recording_may_come_at_once(replay: Repla
     assert (case / "response.sse").is_file()
 
 
-def test_a_request_that_its_fixture_does_not_answer_is_told(replay: Replay, folder: Path) -> None:
+def test_a_request_that_its_fixture_does_not_answer_is_told(replay: Command, folder: Path) -> None:
     change(folder, "request.json", "Weather in Paris and Rome?", "Weather in Oslo?")
     done = replay(folder)
     assert done.returncode == 1
@@ -140,7 +119,7 @@ def test_a_request_that_its_fixture_does_not_answer_is_told(replay: Replay, fold
     assert (folder / ONE / "response.sse").read_bytes() == promised
 
 
-def test_only_some_may_be_run(replay: Replay, folder: Path) -> None:
+def test_only_some_may_be_run(replay: Command, folder: Path) -> None:
     change(folder, "response.sse", "I will check the weather", "I will ask the weather")
     assert replay(folder, "--only", "*-rate-*", "--jobs", "1").returncode == 0
     nothing = replay(folder, "--only", "none")
@@ -148,7 +127,7 @@ def test_only_some_may_be_run(replay: Replay, folder: Path) -> None:
     assert "no fixture of such a name" in nothing.stderr
 
 
-def test_junit_has_a_case_for_each(replay: Replay, folder: Path, tmp_path: Path) -> None:
+def test_junit_has_a_case_for_each(replay: Command, folder: Path, tmp_path: Path) -> None:
     change(folder, "response.sse", "I will check the weather", "I will ask the weather")
     shutil.copytree(folder / ONE, folder / "played-only")
     (folder / "played-only" / "request.json").unlink()
@@ -160,7 +139,7 @@ def test_junit_has_a_case_for_each(replay: Replay, folder: Path, tmp_path: Path)
     assert "I will ask" in "".join(failure.text or "" for failure in suite.iter("failure"))
 
 
-def test_another_setting_may_be_a_part_of_the_promise(replay: Replay, folder: Path) -> None:
+def test_another_setting_may_be_a_part_of_the_promise(replay: Command, folder: Path) -> None:
     meta, _, rest = (folder / ONE / "backend.jsonl").read_text("utf-8").partition("\n")
     live = json.dumps(json.loads(meta) | {"settings": {"calls": "live"}})
     (folder / ONE / "backend.jsonl").write_text(f"{live}\n{rest}", "utf-8")
@@ -174,7 +153,7 @@ def test_another_setting_may_be_a_part_of_the_promise(replay: Replay, folder: Pa
     [("tiny", "the setting profile must be one of auto, frontier, small, not 'tiny'."), (True, "is not a text.")],
 )
 def test_a_setting_with_no_such_value_is_one_sentence(
-    replay: Replay, folder: Path, value: str | bool, sentence: str
+    replay: Command, folder: Path, value: str | bool, sentence: str
 ) -> None:
     setting = f'{{"settings": {json.dumps({"profile": value})}, "tagcall_fixture": 1'
     change(folder, "backend.jsonl", '{"tagcall_fixture": 1', setting)
@@ -183,7 +162,7 @@ def test_a_setting_with_no_such_value_is_one_sentence(
     assert sentence in done.stderr
 
 
-def test_line_ends_do_not_count(replay: Replay, folder: Path) -> None:
+def test_line_ends_do_not_count(replay: Command, folder: Path) -> None:
     (folder / ONE / "transcript.txt").write_text(transcript(load_messages(folder / ONE)), "utf-8")
     for file in folder.glob("*/*"):
         file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
@@ -203,7 +182,7 @@ DAMAGE = [
 
 @pytest.mark.parametrize(("file", "text", "sentence"), DAMAGE, ids=[sentence[:24] for _, _, sentence in DAMAGE])
 def test_damage_is_one_sentence_and_ends_with_2(
-    replay: Replay, folder: Path, file: str, text: str, sentence: str
+    replay: Command, folder: Path, file: str, text: str, sentence: str
 ) -> None:
     (folder / ONE / file).write_text(text, "utf-8")
     done = replay(folder)
