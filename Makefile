@@ -41,8 +41,9 @@ unexport PYTHONDONTWRITEBYTECODE
 # The tests of `make test`: all that needs nothing else installed.
 CORE := not (agents or browser or clients or codex or growth or install or llama or redis or whole)
 
-# For `make test-newest`: the newest Python that starts here. NEWEST_PYTHON=PATH takes another.
-NEWEST_PYTHON ?= $(shell for minor in 16 15 14 13 12 11; do python3.$$minor -c '' 2>/dev/null && echo python3.$$minor && break; done)
+# For `make test-newest`: the newest Python that starts here, of pyenv's as well. NEWEST_PYTHON=PATH takes another.
+NEWEST_PYTHON ?= $(shell for minor in 16 15 14 13 12 11; do for python in python3.$$minor $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.$$minor.*/bin/python; \
+  do $$python -c '' 2>/dev/null && echo $$python && break 2; done; done)
 
 # Programs that `make test-codex` runs, besides the one from PyPI.
 CODEX_VERSIONS := 0.89.0 0.169.0
