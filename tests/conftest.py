@@ -163,10 +163,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         callspec = getattr(item, "callspec", None)
         if callspec is not None and any(map(_is_another_codex, callspec.params.values())):
             item.add_marker("codex")
-        for mark in NAMED_MARKS.intersection(mark.name for mark in item.iter_markers()):
-            if mark not in _words(item.path):
-                msg = f"{item.nodeid} is marked {mark}, a word that does not stand in its file"
-                raise pytest.UsageError(msg)
+        if unnamed := NAMED_MARKS.intersection(_marks(item)) - _words(item.path):
+            raise pytest.UsageError(f"{item.nodeid} is marked {min(unnamed)}, a word that does not stand in its file")
+
+
+def _marks(item: pytest.Item) -> Iterator[str]:
+    yield from (mark.name for mark in item.iter_markers())
+    if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        yield "hypothesis"  # who marks it so comes later
 
 
 def _is_another_codex(value: object) -> bool:
