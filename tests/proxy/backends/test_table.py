@@ -151,6 +151,13 @@ def test_an_address_that_can_be_none_is_told(broken: str) -> None:
         make_backend(Settings(backend=broken))
 
 
+@pytest.mark.parametrize("backend", ["ollama", "http://127.0.0.1:8080/v1", "replay:fixtures"])
+def test_results_go_out_as_outputs_to_codex_alone(backend: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        make_backend(Settings(backend=backend, results_as="tool"))
+    assert str(refused.value) == f"--results-as tool is for codex: leave it out with --backend {backend}."
+
+
 @pytest.mark.parametrize(
     "address", ["http://[::1]:8080/v1", "https://m\u00fcnchen.example", "http://h", "ws://10.0.0.1:1"]
 )

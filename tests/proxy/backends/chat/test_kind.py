@@ -1,19 +1,23 @@
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
+from pytest_aiohttp import AiohttpServer
 
 from proxy.backends import BACKENDS, make_backend
 from proxy.backends.chat.backend import ChatBackend
 from proxy.backends.chat.kind import server_url
 from proxy.backends.chat.servers import LOCAL_SERVERS
 from proxy.cli.doctor import run_doctor
-from proxy.errors import UsageError
+from proxy.errors import BackendError, UsageError
 from proxy.settings import Settings
 from proxy.sources import load
+from tests.support.backend_events import prompt, read_turn
 
 HOWTO = Path(__file__).resolve().parents[4] / "docs" / "howto" / "local-models.md"
 
@@ -37,6 +41,25 @@ def make(**settings: Any) -> ChatBackend:
 )
 def test_an_address_may_leave_out_what_is_usual(backend: str, url: str) -> None:
     assert make(backend=backend).url == server_url(backend) == url
+
+
+async def test_a_server_that_falls_silent_is_waited_for_as_long_as_its_owner_says(
+    aiohttp_server: AiohttpServer,
+) -> None:
+    async def fall_silent(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(b'data: {"choices": [{"delta": {"content": "Hi"}}]}\n\n')
+        await asyncio.Event().wait()
+        return response
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", fall_silent)
+    server = await aiohttp_server(app, shutdown_timeout=0.1)
+    async with make(backend=str(server.make_url("/v1")), idle_timeout=0.01) as backend:
+        with pytest.raises(BackendError) as failed:
+            await read_turn(backend, prompt())
+    assert failed.value.code == "backend_timeout"
 
 
 @pytest.mark.parametrize("name", LOCAL_SERVERS)
