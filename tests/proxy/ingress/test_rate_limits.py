@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +12,16 @@ import pytest
 from openai import RateLimitError
 
 from proxy.api_keys import ApiKey
-from proxy.contracts import Usage
+from proxy.contracts import Load, Usage
 from proxy.errors import RequestError
 from proxy.ingress import rate_limits
 from proxy.ingress.key_ring import KeyRing, digest_of
 from proxy.ingress.rate_limits import RateLimits
 from proxy.quota import MAIN_LIMIT, Quota, QuotaWindow
+from proxy.server import running_server
+from proxy.settings import Settings
 from tests.support.http_client import client, error_of
-from tests.support.memory_backend import USAGE
+from tests.support.memory_backend import USAGE, MemoryBackend
 from tests.support.sdk import openai_client
 
 ADA, BOB = digest_of("sk-ada"), digest_of("sk-bob")
@@ -117,6 +121,19 @@ def test_a_quota_is_told_every_key_without_its_end_where_that_is_not_known() -> 
         "x-ratelimit-remaining-requests": "0",
     }
     assert limits.headers("anybody", [quota(1, limit="other")]) == {}
+
+
+async def test_an_answer_says_how_long_the_backends_quota_lasts() -> None:
+    class Limited(MemoryBackend):
+        def load(self) -> Load:
+            return Load(0, starts=1, interrupts=0, quota=(quota(57, int(time.time()) + 3600),))
+
+    async with running_server(Settings(port=0), Limited(["Hi."])) as url, aiohttp.ClientSession() as session:
+        async with session.post(f"{url}/responses", json=BODY) as response:
+            told = response.headers
+    assert (told["x-ratelimit-limit-requests"], told["x-ratelimit-remaining-requests"]) == ("100", "57")
+    # Nobody waits a minute for the answer of a test.
+    assert re.fullmatch(r"1h0m0s|59m[\d.]+s", told["x-ratelimit-reset-requests"])
 
 
 @pytest.fixture
