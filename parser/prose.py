@@ -85,6 +85,7 @@ class Prose:
         self.passing = False
         self.unread: list[str] = []
         self.held = ""  # may be the beginning of a tag
+        tags(after_call=True)  # made now, rather than when a call has come
         self._tags = tags()
         self.search = self._tags.search
         self._code = CodeState()
