@@ -35,8 +35,10 @@ from .transcript import AssistantText, Entry, Guidance, Image, Part, PastCall, T
 
 # Bytes of a digest: nobody finds two contents of one digest, and a long conversation has few of them.
 _DIGEST_SIZE = 16
-# Bytes that messages may take which were made lately: those of a dozen conversations of 1,000 messages.
-_MOST_BYTES = 8 * 2**20
+# Bytes that messages may take which were made lately: those of two or three conversations of 1,000 messages.
+_MOST_BYTES = 4 * 2**20
+# Entries of a conversation whose messages are kept. Most have fewer, and would only push out those that are worth it.
+_LONG = 16
 # Bytes of the objects round each string of one.
 _OBJECTS = 1000
 # Between the texts of one answer: Chat has one text for all of them, and sets them apart so.
@@ -104,39 +106,39 @@ def conversation_items(
         for place, entry in enumerate(transcript.entries)
         if not (is_blank(entry) or (isinstance(entry, Guidance) and place < first))
     ]
+    message = _message_kept if len(transcript.entries) >= _LONG else _message
     answer: list[AssistantText | PastCall] = []
     for entry in (*in_call_order(entries), None):
         if isinstance(entry, AssistantText | PastCall):
             answer.append(entry)
             continue
         if answer:
-            yield from _item(tuple(answer), key, None, named_results)
+            yield from message(tuple(answer), key, None, named_results)
             answer = []
         if isinstance(entry, ToolResult):
-            yield from _item((entry,), None, names.get(entry.call_id), named_results)
+            yield from message((entry,), None, names.get(entry.call_id), named_results)
         elif entry is not None:
-            yield from _item((entry,), None, None, named_results)
+            yield from message((entry,), None, None, named_results)
 
 
-def _item(said: tuple[Entry, ...], key: str | None, tool: str | None, named_results: bool) -> tuple[Item, ...]:
-    """The message that says `said`, an answer or one other entry, if there is something to see.
-
-    A conversation that goes on is the same from request to request, but for its end: what was made is looked up.
-    """
+def _message_kept(said: tuple[Entry, ...], key: str | None, tool: str | None, named_results: bool) -> tuple[Item, ...]:
+    """As `_message`, looked up if it was made lately: a conversation that goes on is the same, but for its end."""
     return _RECENT.get(
-        (said, key, tool, named_results), partial(_made, said, key, tool, named_results), partial(_size, said)
+        (said, key, tool, named_results), partial(_message, said, key, tool, named_results), partial(_size, said)
     )
 
 
-def _made(said: tuple[Entry, ...], key: str | None, tool: str | None, named_results: bool) -> tuple[Item, ...]:
+def _message(said: tuple[Entry, ...], key: str | None, tool: str | None, named_results: bool) -> tuple[Item, ...]:
+    """The message that says `said`, an answer or one other entry, if there is something to see."""
+
     def shown(parts: Iterable[Part], of: str = "") -> Sequence[Part]:
         return Deferred(partial(_shown, parts, of, named_results=named_results))
 
     match said:
         case (UserTurn(parts),):
-            return _message("user", _said(parts), shown)
+            return _words("user", _said(parts), shown)
         case (Guidance(text),):
-            return _message("developer", _said((Text(text),)), shown)
+            return _words("developer", _said((Text(text),)), shown)
         case (ToolResult(call_id, parts),):
             content = _said(parts)
             header = result_header(call_id)
@@ -153,7 +155,7 @@ def _made(said: tuple[Entry, ...], key: str | None, tool: str | None, named_resu
             return (Item("assistant", written, meaning_of_answer(answer), phased=phased),)
 
 
-def _message(
+def _words(
     role: Literal["user", "developer"], said: list[Part], shown: Callable[[list[Part]], Sequence[Part]]
 ) -> tuple[Item, ...]:
     return (Item(role, shown(said), _digest(role, *_content(said))),) if said else ()

@@ -522,7 +522,8 @@ def test_a_message_that_is_looked_up_is_the_one_that_would_be_made(
         return [*conversation_items(transcript, key, named_results=named_results)]
 
     for transcript in (*said, *said):
-        looked_up = made(transcript)
         with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("prompts.items._LONG", 0)
+            looked_up = made(transcript)
             patch.setattr("prompts.items._RECENT", RecentlyMade(0))
             assert looked_up == made(transcript)
