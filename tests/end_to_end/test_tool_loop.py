@@ -167,7 +167,7 @@ async def test_a_client_that_disconnects_ends_the_models_stream(endpoint: Endpoi
         await endpoint.model.stream_closed.wait()
 
 
-ERRORS = [
+ERRORS: list[tuple[Reply | Refusal, set[int]]] = [
     (Refusal(401, {"message": "no key"}), {401, 502}),
     (Refusal(404, {"message": "gone", "code": "model_not_found"}), {400}),
     (Refusal(429, {"message": "slow"}), {429}),
