@@ -47,6 +47,12 @@ def test_an_answer_that_nothing_speaks_against_is_not_kept() -> None:
     assert (free.take(), free.is_over) == ([], True)
 
 
+def test_what_is_kept_of_a_text_is_one_text() -> None:
+    kept = keeping(Reason.ECHO)
+    kept.put(AnswerText(" Then."))
+    assert kept.kept_text == "Well. Then."
+
+
 @pytest.mark.parametrize("reason", FREED)
 def test_a_good_call_takes_along_what_was_kept(reason: Reason) -> None:
     kept = keeping(reason)

@@ -176,6 +176,15 @@ def test_only_what_may_become_notation_of_ours_waits(text: str, at_once: bool, p
     assert told + notation.flush() == text
 
 
+@pytest.mark.parametrize("name", ["rm", "mv"])
+def test_the_result_of_each_call_that_came_goes_on_offer_or_not(name: str) -> None:
+    told = Counter[Reason]()
+    notation = reader(told, call="rm")
+    notation.pass_call("mv")
+    assert notation.feed(f"[{name}: done]\nIt is gone.") == "It is gone."
+    assert told == {Reason.INVENTED_RESULT: 1}
+
+
 def test_each_message_begins_anew() -> None:
     notation = reader(Counter())
     for message, left in ((f"[user] One.\n{LINE}\n", "One.\n"), ("  Two.\n", "  Two.\n"), ("[user] Three.", "Three.")):
