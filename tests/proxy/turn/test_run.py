@@ -25,7 +25,7 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.replay.key_placeholder import key_of
-from proxy.turn import CallKeys, KeyMode, TurnOptions, TurnReport, run_turn
+from proxy.turn import CallKeys, CallRelease, KeyMode, TurnOptions, TurnReport, run_turn
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, ask, keyless_model, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend
 from tests.support.parts import text_of_parts
@@ -203,8 +203,10 @@ def answered(call: str = '{"path": "a.md"}', times: int = 1) -> Transcript:
 LOOPED = answered('{"path":"a.md"}', times=2)
 
 
-async def test_a_call_that_goes_round_is_asked_for_once_more() -> None:
-    outcome = await play(READ_A, "It says A.", request=ask(transcript=LOOPED))
+@pytest.mark.parametrize("release", CallRelease)
+async def test_a_call_that_goes_round_is_asked_for_once_more(release: CallRelease) -> None:
+    """It does not leave while it is written either."""
+    outcome = await play(READ_A, "It says A.", request=ask(transcript=LOOPED), options=keyless_model(release))
     assert outcome.calls == []
     assert outcome.text == "It says A."
     assert outcome.report.again == ["repeated"]
@@ -415,3 +417,9 @@ async def test_history_is_shown_in_the_form_that_is_asked_for() -> None:
     shown = text_of_parts(prompt.parts)
     assert write_call("read_note", '{"path": "a.md"}', key=key_of(prompt.developer)) in shown
     assert "[tool:call_0] # A" in shown
+
+
+async def test_words_that_announced_a_call_do_not_come_twice() -> None:
+    outcome = await play(f"I look.\n{write_call('rm', '{}')}", "I look.\nIt is 5.")
+    assert (outcome.text, outcome.report.again) == ("I look.\nIt is 5.", ["undeclared"])
+    assert outcome.report.counts["taken_out"] == {"own_line": 1}
