@@ -57,7 +57,7 @@ AGENTS := tests/end_to_end/agents
 PYZ := dist/tagcall.pyz
 EXTRAS := demo,pdf,redis
 
-.PHONY: help pyz release-check release-pins demo serve login doctor setup test test-newest test-properties test-codex codex-newest test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench bench-compare soak storm eval-model real-model codex-versions clients agents clean
+.PHONY: help pyz release-check release-pins demo serve login doctor setup test test-newest test-properties test-codex codex-newest test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench bench-compare bench-peers soak storm eval-model real-model codex-versions clients agents clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(TAGCALL) demo
@@ -156,6 +156,9 @@ bench: .venv/.dev        ## what parser and proxy cost beside a floor, measured 
 bench-compare: .venv/.dev  ## the same for the commit REF and this checkout, in turn
 	@$(BIN)/python -m tests.bench.compare $(REF)
 
+bench-peers: .venv/.peers  ## SGLang's parser on the same texts; downloads its package (40 MB) from PyPI into .venv/peers
+	@.venv/peers/bin/python -m tests.bench.peers
+
 soak: .venv/.dev         ## attacks, and a quarter of an hour of load, clients that leave, and crashes
 	@$(BIN)/python -m tests.attacks
 	@$(BIN)/python -m tests.soak
@@ -224,6 +227,12 @@ release-pins: .venv/.install  ## write the versions and hashes of what builds an
 
 .venv/.model: .venv/bin/python pyproject.toml constraints.txt
 	$(call install,llama.cpp,codex,model)
+
+# Without what SGLang depends on: its parser wants no GPU.
+.venv/.peers: .venv/bin/python constraints.txt
+	@$(call step,SGLang's parser,$(PIP) --quiet uv && $(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv/peers \
+	  && $(BIN)/uv pip install --python .venv/peers/bin/python --no-deps 'sglang==0.5.23' 'partial-json-parser==0.2.1.1.post7' \
+	  && $(BIN)/uv pip install --python .venv/peers/bin/python --constraint constraints.txt msgspec orjson pydantic) && touch $@
 
 # All that `.ci/run` tests with, in one go.
 CI := dev install servers model site

@@ -14,6 +14,7 @@ answers      a row about text on its way through a turn
 watched      rows about somebody who looks on
 lanes        rows about conversations that keep their thread
 requests     rows about reading a request, and about growth with its size
+peers        another parser on the same texts, on its own: `make bench-peers`
 report       a row: two figures, what they come to, and its goal
 
 A goal that is missed is marked, no more. docs/reference/performance.md says how to read the figures.

@@ -36,7 +36,7 @@ def cold_starts(ours: Start, floor: Start) -> Iterator[Row]:
                 least[which] = min(least[which][0], contestant.cold_start), min(least[which][1], cpu)
     (took, used), (least_took, least_used) = least
     yield ratio("from the command to readiness", took, least_took, "s")
-    yield ratio("  CPU until then", used, least_used, "s", 2)
+    yield ratio("  CPU until then", used, least_used, "s", 1.8)
 
 
 def memory(ours: Contestant, floor: Contestant) -> Iterator[Row]:
