@@ -41,6 +41,7 @@ MALFORMED = "malformed"
 # As the turn's report says it -> as it is counted.
 INTERRUPTIONS: Mapping[str, str] = {
     "max_output_tokens": "max_output_tokens",
+    "--max-answer": "max_answer",
     "a stop string came": "stop_string",
     "one call was asked for": "one_call",
     "the answer goes on with a result of its own call": "invented_result",
