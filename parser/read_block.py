@@ -134,7 +134,7 @@ def _read_framed(body: str, tag: str, *, closed: bool) -> Calls:
         if NAME not in said or not error.meant:
             raise
         # Only now: a body that is a call by itself is that call, and the tag has just said its name, too.
-        calls = _read_arguments(body, start, said[NAME], closed=closed)
+        calls = _read_arguments(body, said[NAME], closed=closed)
     # Two names for one call, and no way to tell which of them is wrong.
     if any(said.get(NAME, call.name) != call.name for call in calls.calls):
         raise UnreadableError("the tag names another call")
@@ -150,8 +150,8 @@ def _with(call: Call, said: dict[str, str], *, alone: bool) -> Call:
     return replace(call, id=call.id or (said.get("id") if alone else None), extra=extra)
 
 
-def _read_arguments(body: str, start: int, name: str, *, closed: bool) -> Calls:
-    value = rewrite(body, start, closed=False)
+def _read_arguments(body: str, name: str, *, closed: bool) -> Calls:
+    value = rewrite(body, after_space(body, 0), closed=False)
     # `{"arguments": {...}}` under a name in the tag: to take that for the arguments would nest them in themselves.
     if (
         not value.text.startswith("{")
