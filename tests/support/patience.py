@@ -11,9 +11,9 @@ from pkgutil import resolve_name
 
 import pytest
 
+from proxy import server
 from proxy.backends.codex.options import Deadlines, SessionOptions
 from proxy.ingress.connections import MAX_CONNECTIONS, Connections
-from proxy.server import HANDLING
 
 # Seconds that a test waits for what is sure to come: who fails by it hangs. Less than pytest's own limit for a test,
 # whose failure says less; how fast something is, `make bench` measures.
@@ -58,7 +58,7 @@ def no_deadlines(patch: pytest.MonkeyPatch) -> None:
     """From now on, until `patch` is undone."""
     for name in DEADLINES:
         patch.setattr(name, NEVER)
-    patch.setitem(HANDLING, "keepalive_timeout", NEVER)
+    patch.setitem(server.HANDLING, "keepalive_timeout", NEVER)
     bound_connections(patch)
 
 
@@ -76,9 +76,9 @@ def bound_connections(
     bounds = {
         "limit": limit, "share": share, "idle": idle,
         "head_deadline": head_deadline, "first_byte_deadline": first_byte_deadline,
-        "unread_deadline": unread_deadline, "most_proxied": most_proxied, "proxies": (),
+        "unread_deadline": unread_deadline, "most_proxied": most_proxied,
     }  # fmt: skip
-    patch.setattr(Connections.__init__, "__kwdefaults__", bounds)
+    patch.setattr(server, "Connections", partial(Connections, **bounds))
 
 
 def wait_for_codex(patch: pytest.MonkeyPatch) -> None:
