@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from pkgutil import resolve_name
+from typing import Any
 
 import pytest
 
@@ -73,7 +74,7 @@ def bound_connections(
     unread_deadline: float = NEVER,
     most_proxied: int = MAX_CONNECTIONS,
 ) -> None:
-    bounds = {
+    bounds: dict[str, Any] = {
         "limit": limit, "share": share, "idle": idle,
         "head_deadline": head_deadline, "first_byte_deadline": first_byte_deadline,
         "unread_deadline": unread_deadline, "most_proxied": most_proxied,
