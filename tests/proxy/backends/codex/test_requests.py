@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from parser import ToolRegistry, write_call
-from prompts import FRONTIER, AssistantText, Entry, PastCall, Text, ToolChoice, Transcript, UserTurn, render_turn
+from prompts import FRONTIER, AssistantText, Entry, Image, PastCall, Text, ToolChoice, Transcript, UserTurn, render_turn
 from proxy.backends.codex.requests import ANSWERS, answer_request, inject_params, thread_params, turn_params
 from proxy.contracts import Prompt
 from proxy.rpc import UnknownMethodError
@@ -46,6 +46,12 @@ def injected(*entries: Entry) -> Any:
     """What a thread is given of a conversation, without lines of ours."""
     rendered = render_turn(Transcript(entries), ToolRegistry(), ToolChoice(), parallel=True, profile=FRONTIER)
     return inject_params("t", [item for item in rendered.items if item.ours is None])["items"]
+
+
+@pytest.mark.parametrize(("asked", "told"), [(None, "high"), ("low", "high"), ("original", "original")])
+def test_an_image_that_is_injected_has_the_detail_that_it_has_in_a_turn(asked: str | None, told: str) -> None:
+    (message,) = injected(UserTurn((Image("data:image/png;base64,AA==", asked),)))
+    assert message["content"] == [{"type": "input_image", "image_url": "data:image/png;base64,AA==", "detail": told}]
 
 
 def test_an_answer_is_injected_as_the_messages_that_had_a_phase() -> None:
