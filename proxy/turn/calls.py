@@ -46,8 +46,6 @@ class CallGate:
         self._looping = looping_calls(plan.request.transcript)
         doubts = plan.doubts(ModelRule.NOTHING_NEW)
         self._grounds = (doubts and Grounds(plan.request.transcript)) or None
-        # The first one that has something to say rules.
-        self._judges = (self._undeclared, self._rule.judge, self._unreadable, self._misfit, self._idle)
 
     def read(self, call: CallCompleted) -> ReadCall:
         tool = self.plan.offered.match(call.name)
@@ -63,7 +61,9 @@ class CallGate:
 
     def judge(self, call: ReadCall, at: Standing) -> Ruling:
         """What becomes of it."""
-        for judge in self._judges:
+        # The first one that has something to say rules. They are no attribute: what holds its own methods is a cycle,
+        # so the request of each turn would be there until somebody looks for cycles.
+        for judge in (self._undeclared, self._rule.judge, self._unreadable, self._misfit, self._idle):
             if ruling := judge(call, at):
                 return ruling
         return Ruling(Fate.CALL, Reason.ARGUMENTS_MISFIT if call.problem else Reason.GOOD, call.name, call.problem)
