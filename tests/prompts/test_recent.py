@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +14,7 @@ from prompts.recent import RecentlyMade
 def test_what_is_looked_up_is_what_would_be_made_and_takes_no_more_than_it_may(keys: list[int], most: int) -> None:
     recent: RecentlyMade[str] = RecentlyMade(most)
     for key in keys:
-        assert recent.get(key, lambda key=key: f"of {key}", lambda key=key: key) == f"of {key}"
+        assert recent.get(key, partial("of {}".format, key), partial(int, key)) == f"of {key}"
         assert recent.bytes <= most
 
 

@@ -133,8 +133,10 @@ async def test_the_page_and_the_recorder_read_its_row() -> None:
 
 def test_what_is_loaded_late_is_there() -> None:
     """Else only the first one who asks for it would see that it is broken."""
-    rows = [*(api.turns for api in apis.APIS), *(methods for api in apis.APIS for methods in api.routes.values())]
-    late = [handler for row in rows for handler in row.values() if isinstance(handler, Late)]
+    routes_of_all = [methods for api in apis.APIS for methods in api.routes.values()]
+    found: list[object] = [begin for api in apis.APIS for begin in api.turns.values()]
+    found += [handler for methods in routes_of_all for handler in methods.values()]
+    late = [handler for handler in found if isinstance(handler, Late)]
     assert len(late) > 20
     assert all(callable(handler.load()) for handler in late)
 

@@ -62,7 +62,7 @@ def lane(asked: Prompt, answer: Sequence[AssistantText | PastCall], thread: str 
 
 
 def lanes(*kept: HeldThread, **bounds: float) -> Lanes:
-    made = Lanes(LaneBounds(**bounds))  # type: ignore[arg-type]  # names are checked by the dataclass
+    made = Lanes(LaneBounds(**bounds))  # type: ignore[arg-type]  # names are checked by msgspec
     for now, each in enumerate(kept):
         assert made.keep(each, float(now)) == []
     return made
