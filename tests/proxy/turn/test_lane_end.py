@@ -31,7 +31,7 @@ from proxy.contracts import (
 from proxy.errors import BackendError
 from proxy.replay.key_placeholder import key_of
 from proxy.turn import CallRelease, TurnOptions, TurnReport, run_turn
-from proxy.turn.lane_end import entries_of
+from proxy.turn.lane_end import LaneEnd, entries_of
 from proxy.turn.turn_key import CallKeys, KeyMode
 from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, Outcome, ask, keyless_model, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend, Script, pieces
@@ -211,6 +211,21 @@ async def test_how_the_conversation_was_found_is_told(lane: Lane | None) -> None
                 yield batches
 
     assert (await play_on(InLanes(["Hello."]))).report.conversation.lane == lane
+
+
+def test_how_the_conversation_was_found_and_spoilt_is_what_was_told_first() -> None:
+    report = TurnReport()
+    end = LaneEnd(report)
+    for lane, spoilt in (
+        (None, None),
+        (Lane(continued=False, why="new"), "refused"),
+        (Lane(continued=True, why="a"), "b"),
+    ):
+        prompt = Prompt("m", None, ())
+        prompt.continuation.lane = lane
+        end.begin(prompt)
+        end.settle(spoilt)
+    assert (report.conversation.lane, report.conversation.spoilt) == (Lane(continued=False, why="new"), "refused")
 
 
 async def test_a_half_tag_behind_the_one_call_is_not_gone_on_from() -> None:

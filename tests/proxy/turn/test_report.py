@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from prompts import ToolChoice
-from proxy.contracts import Lane
 from proxy.turn import BlockNote, Count, Fate, Reason, Ruling, TurnReport
 from tests.proxy.turn.playing import ask, play
 
@@ -46,12 +45,3 @@ def test_a_client_is_told_each_thing_once() -> None:
     for sentence in ("A.", "B.", "A."):
         report.warn(sentence)
     assert report.warnings == ["A.", "B."]
-
-
-def test_how_the_conversation_was_found_and_spoilt_is_what_was_told_first() -> None:
-    found = TurnReport().conversation
-    found.go_on(None, None)
-    assert (found.lane, found.spoilt) == (None, None)
-    found.go_on(Lane(continued=False, why="new"), "refused")
-    found.go_on(Lane(continued=True, why="continued"), "failed")
-    assert (found.lane, found.spoilt) == (Lane(continued=False, why="new"), "refused")
