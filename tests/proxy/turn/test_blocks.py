@@ -32,6 +32,8 @@ def test_a_call_without_tags_is_known_by_the_name_of_a_tool(text: str, tool: str
     [
         (f"```\n{READ_A}\n```", ("read_note", True)),
         (f"`{READ_A}`", ("read_note", False)),
+        (f"```\none\n```\n```\n{READ_A}\n```", ("read_note", True)),
+        (f"```\none\n```\n{READ_A}", ("read_note", False)),
         (READ_A.replace("read_note", "rm"), None),
         ("`<tool_call>`", None),
     ],
