@@ -136,3 +136,11 @@ def test_four_characters_are_a_token_and_an_image_a_thousand(
     usage = estimated_usage(as_parts, 7, as_items=False)
     assert usage == estimated_usage(as_items, 7, as_items=True) == Usage(input_tokens=tokens, output_tokens=7)
     assert isinstance(usage.input_tokens, int)
+
+
+async def test_a_prompt_says_whether_its_request_declares_no_tool() -> None:
+    """One that is asked for once more without tools is of a request that has some."""
+    plain = await play("Hello.", request=ask(registry=ToolRegistry()))
+    assert [prompt.toolless for prompt in plain.backend.prompts] == [True]
+    calling = await play(write_call("rm", "{}"), "Hello.")
+    assert [prompt.toolless for prompt in calling.backend.prompts] == [False, False]

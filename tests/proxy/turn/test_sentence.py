@@ -147,6 +147,18 @@ def test_a_block_that_cannot_be_read_and_is_shown_is_said_to_be() -> None:
 
 
 @pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (Reason.MALFORMED, "a call could not be read"),
+        (Reason.ARGUMENTS_MISFIT, "the arguments did not fit a tool"),
+        (Reason.QUOTED, "the block is a quotation, so it was shown"),
+    ],
+)
+def test_a_reason_of_no_block_in_particular_names_no_tool(reason: Reason, said: str) -> None:
+    assert reason_in_words(reason) == said
+
+
+@pytest.mark.parametrize(
     ("answers", "text"),
     [
         ([""], "The model answered with nothing."),
