@@ -133,6 +133,7 @@ def test_junit_has_a_case_for_each(replay: Command, folder: Path, tmp_path: Path
     (folder / "played-only" / "request.json").unlink()
     done = replay(folder, "--junit", tmp_path / "junit.xml")
     assert "played-only was not run: it has no request.json" in done.stdout
+    assert "played-only" not in replay(folder, "--only", "*-rate-*").stdout
     suite = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 -- our own
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
     assert [case.get("name") for case in suite.iter("testcase")] == ["codex-0.169.0-rate-limit", ONE, "played-only"]
