@@ -183,13 +183,13 @@ async def test_silent_connections_lock_nobody_out(monkeypatch: pytest.MonkeyPatc
 
 async def test_one_that_came_just_now_gives_way_to_nobody(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     """Of many that come at once each is answered, if only that there is no room for it."""
-    bound_connections(monkeypatch, limit=1, share=1.0, idle=1)
+    bound_connections(monkeypatch, limit=1, share=1.0, idle=20)
     async with serving() as address, connected(address) as early:
         async with connected(address) as (reader, writer):
             writer.write(LIST)
             assert (await answer(reader))[0] == 503
         assert await healthy(early)
-        await clock.put_forward(1)
+        await clock.put_forward(20)
         async with connected(address) as late:
             assert await healthy(late)
             assert await closed(early) == b""
