@@ -9,6 +9,7 @@ import pytest
 from parser import ToolRegistry, write_call
 from prompts import PROFILES, AssistantText, ChoiceMode, PastCall, Text, ToolChoice, ToolResult, Transcript, UserTurn
 from proxy.contracts import (
+    AnswerMessageEnded,
     AnswerText,
     MessageEnded,
     OutputFormat,
@@ -423,3 +424,13 @@ async def test_words_that_announced_a_call_do_not_come_twice() -> None:
     outcome = await play(f"I look.\n{write_call('rm', '{}')}", "I look.\nIt is 5.")
     assert (outcome.text, outcome.report.again) == ("I look.\nIt is 5.", ["undeclared"])
     assert outcome.report.counts["taken_out"] == {"own_line": 1}
+
+
+async def test_a_second_answer_that_begins_as_the_first_goes_on_from_there() -> None:
+    outcome = await play(f"I look. {BROKEN}", "I look. It is 5.")
+    assert (outcome.text, outcome.report.again) == ("I look. It is 5.", ["malformed"])
+    outcome = await play(f"I look. {BROKEN}", "It is 5.")
+    assert outcome.text == "I look. It is 5."
+    assert sum(isinstance(event, AnswerMessageEnded) for event in outcome.events) == 1, (
+        "else it is a message of its own"
+    )
