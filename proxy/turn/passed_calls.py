@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from parser import CallCompleted, CallMalformed, CallStarted, Tier
 from prompts import Place
 
@@ -62,16 +64,14 @@ class PassedCalls:
         held: bool,
     ) -> None:
         self._gate = gate
-        self._attempt = attempt
-        self._held = held
         self._report = report
         self._outlet = outlet
         self._text = text
         self._begun: BegunCall | None = None
         self.waiting = Waiting()
         """The text behind these calls goes to `hear` first."""
-        # A call that carried the key leaves, or may leave.
-        self._keyed = False
+        # Where the next call stands, but for what is asked when it comes.
+        self._standing = Standing(attempt=attempt, held=held)
         self.rulings: list[Ruling] = []
         self.lost: list[str] = []
         """What a client is told of blocks that were taken out."""
@@ -203,14 +203,7 @@ class PassedCalls:
             self._rule(Ruling(Fate.GONE, Reason.JOINED, read.name), call.name, call.raw)
             self._text.pass_call(call.name, read.raw)
             return
-        at = Standing(
-            attempt=self._attempt,
-            quoted=quoted,
-            held=self._held,
-            good=self._good,
-            left=self._outlet.is_over,
-            behind_keyed=self._keyed,
-        )
+        at = replace(self._standing, quoted=quoted, good=self._good, left=self._outlet.is_over)
         ruling = self._gate.judge(read, at)
         if ruling.reason is Reason.MALFORMED:
             self.fail(CallMalformed(ruling.problem, read.raw, call.index), cut=cut)
@@ -233,7 +226,8 @@ class PassedCalls:
         self._report.count(Count.TIERS, call.tier.value)
         self._report.count(Count.REPAIRED, *rules)
         self._rule(ruling, call.name, call.raw, rules or (() if call.tier is Tier.VALID else (call.tier.value,)))
-        self._keyed = self._keyed or read.carried is Carried.RIGHT
+        if read.carried is Carried.RIGHT:
+            self._standing = replace(self._standing, behind_keyed=True)
         if ruling.problem and not ruling.is_again(Reason.ARGUMENTS_MISFIT):
             self._report.let_misfit(ruling.name)
         call_id = None
@@ -251,7 +245,7 @@ class PassedCalls:
         # A call that leaves live may have left before its id came.
         named = call.name == ruling.name and call.id in {None, call_id}
         as_written = named and (live or fitted.arguments == read.arguments)
-        if not as_written or call.tier is not (Tier.HELD if self._held else Tier.VALID):
+        if not as_written or call.tier is not (Tier.HELD if self._standing.held else Tier.VALID):
             self._report.conversation.rewritten = True
         self._text.pass_call(call.name)
         if not self._gate.plan.request.parallel:
@@ -320,7 +314,7 @@ class PassedCalls:
             self._text.show_block(raw)
             return
         good = self._good
-        fate = Fate.AGAIN if self._attempt.is_first and not good else Fate.GONE
+        fate = Fate.AGAIN if self._standing.attempt.is_first and not good else Fate.GONE
         self._rule(Ruling(fate, Reason.MALFORMED, problem=block.reason), name, block.raw)
         if not good:
             self._outlet.keep(Reason.MALFORMED)

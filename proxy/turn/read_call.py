@@ -30,11 +30,11 @@ class Standing(Struct, frozen=True, kw_only=True):
     """
 
     attempt: Attempt
-    quoted: bool
     held: bool
-    good: bool
-    left: bool
-    behind_keyed: bool
+    quoted: bool = False
+    good: bool = False
+    left: bool = False
+    behind_keyed: bool = False
 
     @property
     def may_ask(self) -> bool:
