@@ -77,9 +77,9 @@ def estimated_usage(prompt: Prompt, answered: int, *, as_items: bool) -> Usage:
 
     Of the two forms of a prompt that is measured which the backend had, for the other one would have to be made.
     """
-    told = prompt.head if as_items else prompt.developer
+    text = prompt.head if as_items else prompt.developer
     parts = (part for item in prompt.items for part in item.parts) if as_items else prompt.parts
-    asked = len(told or "") // CHARACTERS_PER_TOKEN + sum(map(_weight, parts))
+    asked = len(text or "") // CHARACTERS_PER_TOKEN + sum(map(_weight, parts))
     return Usage(input_tokens=asked, output_tokens=answered)
 
 
