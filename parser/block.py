@@ -26,7 +26,7 @@ from .events import CallMalformed, CallStarted, ParserEvent, StrayCloser
 from .grammar import CLOSE_BEHIND, CLOSE_BEHIND_BEGUN, CLOSE_TAG, OPEN, OPEN_TAG
 from .json_scan import BLANKS
 from .json_text import ambiguity
-from .live_call import LiveCall
+from .live_call import BROKEN, LiveCall
 from .prose import Prose
 from .read_block import Calls, read_block
 from .relaxed_json import UnreadableError
@@ -165,7 +165,7 @@ class Block:
                 self._complete([Call(started.name, arguments, started.id, started.extra)], head + body, events)
                 self.state = CLOSED
                 return rest + over
-        elif not (over or call.broken):
+        elif not over and call.part is not BROKEN:
             return ""
         return self._collect() + (rest or "") + over
 
@@ -174,7 +174,6 @@ class Block:
         # What was told stays told: `_check` refuses a reading that would be another call.
         self._body = Body(self.max_chars)
         self.state = BODY
-        self.call.stop()
         return "".join(self._pieces)
 
     def read_body(self, text: str, events: list[ParserEvent]) -> str:
@@ -292,7 +291,7 @@ class Block:
         if self.state == LIVE:
             self.call.end(events)
             # Only its close tag is missing or cut in half: that is no reason to lose it.
-            if self.call.broken or self.call.held.lstrip(BLANKS).startswith("}"):
+            if self.call.part is BROKEN or self.call.held.lstrip(BLANKS).startswith("}"):
                 return self._collect()
             # Never completed, even if only brackets seem to be missing: more members may have been on their way.
             self._malformed("the call is cut off", self._frame.head + "".join(self._pieces), events)

@@ -21,7 +21,7 @@ from .events import CallStarted, ParserEvent
 from .grammar import CLOSE_TAG, KEY
 from .json_scan import BLANKS, MAX_HELD, SCALAR, STRING_RUN, ValueScanner
 from .json_text import decode_string
-from .members import ARGUMENTS, IDS, NAME, PARALLEL, is_reserved
+from .members import ARGUMENTS, IDS, NAME, PARALLEL, RESERVED, folded_key
 from .placeholders import is_placeholder
 
 # Strategy: what was told cannot be taken back. So at the first thing that could have another reading this stops, and
@@ -33,9 +33,8 @@ _STRING = f'"{STRING_RUN.pattern}"'
 _MEMBER = rf'(?!"(?:{NAME}|{ARGUMENTS})"){_STRING}{_WS}:{_WS}(?:{_STRING}|[-+.0-9A-Za-z]++)'
 _PAIR = re.compile(rf'"({STRING_RUN.pattern})"{_WS}:{_WS}({_STRING}|[-+.0-9A-Za-z]++)')
 _KEY_FIRST = f'"{KEY}"'
-# Members that most calls have, and those that would stand twice if they were written with an escape.
+# Members that most calls have.
 _TAUGHT = frozenset({KEY, "type", *IDS})
-_OURS = (NAME, ARGUMENTS)
 # Characters. What is shorter than this is only looked at where its part may be whole.
 SHORT = 64
 
@@ -65,26 +64,25 @@ _ARGUED = _part(rf'{_WS},{_WS}"{ARGUMENTS}"{_WS}:{_WS}(?=\{{)', '"', 3)
 # And from the arguments to the end of the block.
 _CLOSED = _part(rf"[{BLANKS}]{{0,{MAX_HELD - 1}}}\}}[{BLANKS}]{{0,{MAX_TAIL_CHARS}}}{CLOSE_TAG}", ">", 1, urgent=False)
 PARTS = (_NAMED, _ARGUED, _CLOSED)
+# Nothing, as it left the form.
+BROKEN = _part("(?!)", "", 1)
 
 
 class LiveCall:
     """One call, and the end of its block, from behind the `{` on. `feed` appends what became known to `events`;
     `tells`: arguments, too. `in_sentence`: one whose name is a placeholder is broken.
 
-    `in_string` says that more characters of the same string would only be reported as they are. `started` and the
-    characters from `begins` to `told_to` are what was reported, or would be, of the `size` that were read. What there
-    is of the next `part` is `held`.
+    `started` and the characters from `begins` to `told_to` are what was reported, or would be, of the `size` that were
+    read. What there is of the next `part` is `held`; in arguments, which the `scanner` reads, there is no part.
     """
 
     __slots__ = (
         "_in_sentence",
-        "_scanner",
         "begins",
-        "broken",
         "held",
-        "in_string",
         "index",
         "part",
+        "scanner",
         "size",
         "started",
         "tells",
@@ -98,17 +96,15 @@ class LiveCall:
         self.started: CallStarted | None = None
         self.size = 1  # with its brace
         self.begins = self.told_to = 0
-        self.broken = False
-        self.in_string = False
         self.held = ""
         self.part: Part | None = _NAMED
-        self._scanner = ValueScanner()
+        self.scanner = ValueScanner()
 
     def feed(self, text: str, events: list[ParserEvent]) -> str | None:
-        """What stands behind the block, once that is whole. Else None: it is `broken`, or more of it has to come."""
+        """What stands behind the block, once that is whole. Else None: it is `BROKEN`, or more of it has to come."""
         self.size += len(text)
-        while text and not self.broken:
-            if (part := self.part) is None:
+        while text and (part := self.part) is not BROKEN:
+            if part is None:
                 text = self._scan(text, events)
                 continue
             text = self.held + text
@@ -124,7 +120,7 @@ class LiveCall:
                 self.part = _KEYED
                 continue
             text = self._next(part, text, events)
-            if part is _CLOSED and not (self.held or self.broken):
+            if part is _CLOSED and self.part is part and not self.held:
                 return text
         return None
 
@@ -143,7 +139,7 @@ class LiveCall:
             self.held = text
             return ""
         if found is None or found.end() > MAX_HELD:
-            return self.stop()
+            return self._break()
         text = text[found.end() :]
         if part is _ARGUED:
             # What opens the arguments is told at once, so it never waits.
@@ -152,7 +148,7 @@ class LiveCall:
         elif part is not _CLOSED:
             self.started = self._start(found["members"], found["name"])
             if self.started is None:
-                return self.stop()
+                return self._break()
             events.append(self.started)
             self.part = _ARGUED
         return text
@@ -164,7 +160,7 @@ class LiveCall:
             key = decode_string(escaped)
             # A key that stands twice, or `parameters` beside `arguments`: which of the two is meant is nobody's to
             # guess. `read_block` decides, and may still refuse.
-            if key in dict(members) or (key not in _TAUGHT and (key in _OURS or is_reserved(key))):
+            if key in dict(members) or (key not in _TAUGHT and folded_key(key) in RESERVED):
                 return None
             if value[0] != '"' and SCALAR.fullmatch(value) is None:
                 return None
@@ -179,21 +175,18 @@ class LiveCall:
 
     def _scan(self, text: str, events: list[ParserEvent]) -> str:
         """Read arguments. Returns what stands behind them."""
-        scanner = self._scanner
-        piece = scanner.feed(text)
-        if piece:
+        scanner = self.scanner
+        if piece := scanner.feed(text):
             self.told_to += len(piece)
             if self.tells:
                 events.append(piece)
         # What came before the fault was told, in this delta or in an earlier one, and stays so.
         if scanner.broken:
-            return self.stop()
-        self.in_string = scanner.in_string
+            return self._break()
         if scanner.done:
             self.part = _CLOSED
         return scanner.rest
 
-    def stop(self) -> str:
-        """Read no more of it."""
-        self.broken, self.in_string, self.part = True, False, None
+    def _break(self) -> str:
+        self.part = BROKEN
         return ""

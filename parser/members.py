@@ -26,14 +26,9 @@ WRAPPERS = frozenset({"toolcalls", "toolcall", "functioncalls", "calls", "toolus
 PARALLEL = "multi_tool_use.parallel"
 # Members that say nothing about the arguments: beside them, a call without arguments has none.
 NEUTRAL = frozenset({"callid", "toolcallid", "id", "type", "key"})
-
-_RESERVED = NAME_ALIASES | ARGUMENTS_ALIASES | NESTINGS | WRAPPERS
+# Beside `name` and `arguments` these would leave more than one reading.
+RESERVED = NAME_ALIASES | ARGUMENTS_ALIASES | NESTINGS | WRAPPERS
 
 
 def folded_key(key: str) -> str:
     return key.replace("_", "").replace("-", "").casefold()
-
-
-def is_reserved(key: str) -> bool:
-    """True for a key that, beside `name` and `arguments`, would leave more than one reading."""
-    return folded_key(key) in _RESERVED and key not in (NAME, ARGUMENTS)

@@ -90,9 +90,9 @@ def _reading(prose: Prose, block: Block) -> Generator[list[ParserEvent], str, li
                         continue
                     unread(text)
                     text = yield [text]
-            elif block.call.in_string and '"' not in text:
+            elif block.state == LIVE and block.call.scanner.in_string and '"' not in text:
                 text = yield from _telling(block, text)
-            elif (part := block.call.part) and block.state == LIVE:
+            elif block.state == LIVE and (part := block.call.part):
                 # The beginning of a part says nothing before it is whole, and most of a short call is such beginnings.
                 # What cannot wait is asked for as by `live_call`, but here that takes no call.
                 skip, char, least, urgent = len(block.call.held), part.char, part.least, part.urgent
@@ -178,25 +178,17 @@ def _telling(block: Block, text: str) -> Generator[list[ParserEvent], str, str]:
 
 def _read(text: str, prose: Prose, block: Block, events: list[ParserEvent]) -> None:
     """Read any text to its end."""
-    if len(text) > MAX_PIECE:
-        _read_in_pieces(text, prose, block, events)
-        return
-    while text:
-        if state := block.state:
-            text = READERS[state](block, text, events)
-            continue
-        kind, text = prose.read(text, events)
-        if kind == CALL:
-            block.state = OPENED
-        elif kind == RESULT:
-            block.state = ENDED
-            events.append(ReadingEnded("the answer goes on with a result of its own call", prose.take_blank() + text))
-            return
-
-
-def _read_in_pieces(text: str, prose: Prose, block: Block, events: list[ParserEvent]) -> None:
     for end in range(MAX_PIECE, len(text) + MAX_PIECE, MAX_PIECE):
-        _read(text[end - MAX_PIECE : end], prose, block, events)
-        if events and isinstance(last := events[-1], ReadingEnded):
-            events[-1] = ReadingEnded(last.reason, last.rest + text[end:])
-            return
+        piece = text[end - MAX_PIECE : end]
+        while piece:
+            if state := block.state:
+                piece = READERS[state](block, piece, events)
+                continue
+            kind, piece = prose.read(piece, events)
+            if kind == CALL:
+                block.state = OPENED
+            elif kind == RESULT:
+                block.state = ENDED
+                rest = prose.take_blank() + piece + text[end:]
+                events.append(ReadingEnded("the answer goes on with a result of its own call", rest))
+                return

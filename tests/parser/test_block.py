@@ -25,7 +25,7 @@ def begun(max_chars: int = 1000) -> Block:
     block.state = OPENED
     read(block, BEGUN)
     read(block, "b")
-    assert (block.state, block.call.in_string) == (LIVE, True)
+    assert (block.state, block.call.scanner.in_string) == (LIVE, True)
     return block
 
 
@@ -51,7 +51,7 @@ def test_what_was_told_counts_for_the_length() -> None:
     assert block.call.size == inside + 2
     events, rest = read(block, "efg")
     assert events[-1] == CallMalformed(f"more than {inside + 3} characters", f"{BEGUN}bcde", 0)
-    assert (rest, block.call.in_string) == ("fg", False)
+    assert (rest, block.state) == ("fg", PROSE)
 
 
 @pytest.mark.parametrize("more", ["", "\\", "\\u00"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from parser import CLOSE_TAG, CallStarted, ParserEvent
 from parser.body import MAX_TAIL_CHARS
 from parser.json_scan import MAX_HELD
-from parser.live_call import LiveCall
+from parser.live_call import BROKEN, LiveCall
 from tests.parser.reading import cut, merged
 
 
@@ -105,8 +105,8 @@ def test_other_members_are_kept_as_they_were_written(size: int) -> None:
 )
 def test_what_has_another_form_breaks_it_off(text: str, size: int) -> None:
     _, call, _ = follow(text, size)
-    assert call.broken
-    assert not call.in_string
+    assert call.part is BROKEN
+    assert not call.scanner.in_string
 
 
 @pytest.mark.parametrize("text", ["]", '"name": "r"]', '"name": "r", x', "'name'"])
@@ -114,7 +114,7 @@ def test_a_fault_in_little_text_is_seen_at_the_end_of_the_answer(text: str) -> N
     call = LiveCall(0)
     call.feed(text, [])
     call.end([])
-    assert call.broken
+    assert call.part is BROKEN
 
 
 @pytest.mark.parametrize("text", ["", '"na', '"name": "r', '"name": "r", ', '"name": "r", "arguments": {"p": "a'])
@@ -123,23 +123,23 @@ def test_a_call_that_is_only_cut_off_is_not_broken(text: str) -> None:
     if text:
         call.feed(text, [])
     call.end([])
-    assert not call.broken
+    assert call.part is not BROKEN
 
 
 def test_inside_of_a_string_of_the_arguments_it_says_so() -> None:
     call = LiveCall(0)
     call.feed('"name": "r", "arguments": {"p": "', [])
     call.feed("words", [])
-    assert call.in_string
+    assert call.scanner.in_string
     call.feed('"', [])
-    assert not call.in_string
+    assert not call.scanner.in_string
 
 
 def test_in_other_strings_characters_are_not_simply_told() -> None:
     call = LiveCall(0)
     call.feed('"x": "', [])
     call.feed("words", [])
-    assert not call.in_string
+    assert not call.scanner.in_string
 
 
 @given(
