@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 from msgspec import Struct
 
@@ -109,3 +110,9 @@ def beginnings(pattern: str) -> str:
     if reader.pos < len(pattern):
         raise ValueError(f"no pattern: {pattern!r}")
     return begun
+
+
+@cache
+def growing(pattern: str, flags: re.RegexFlag = re.NOFLAG) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """`pattern`, and that of its beginnings. A long one is asked for late: it would slow down the start."""
+    return re.compile(pattern, flags), re.compile(beginnings(pattern), flags)

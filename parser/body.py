@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from .beginnings import beginnings
+from .beginnings import growing
 from .foreign import begins_foreign, is_markup
 from .grammar import (
     CLOSE,
@@ -33,8 +33,7 @@ MAX_WORDS_CHARS = 1000
 
 _SPACE = re.compile(rf"{WS}(?:{ESCAPED_SPACE.pattern}{WS})*+")
 _TAG = re.compile(f"(?P<close>{CLOSE.pattern})|{OPEN.pattern}", re.IGNORECASE)
-_FENCE = re.compile(r"(?:`{3,}|~{3,})[\w-]*[ \t\r\n]*")
-_FENCE_BEGUN = re.compile(beginnings(_FENCE.pattern))
+_FENCE, _FENCE_BEGUN = growing(r"(?:`{3,}|~{3,})[\w-]*[ \t\r\n]*")
 
 _TOKEN = re.compile(
     rf"(?P<close>{CLOSE.pattern})|(?P<behind>{CLOSE_BEHIND.pattern})|(?P<open>{OPEN.pattern})|(?P<escape>\\[\s\S])"

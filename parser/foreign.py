@@ -13,9 +13,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from functools import cache
 
-from .beginnings import beginnings
+from .beginnings import growing
 from .call_shape import Call, calls_of, is_another_shape
 from .json_scan import BLANKS, after_space
 from .members import ARGUMENTS_ALIASES, PARALLEL, folded_key
@@ -42,25 +41,13 @@ _KEYED = rf"(?P<keyed>{_NAME}){_WS}(?=<arg_key>)"
 _CALLED = rf"(?P<called>{_NAME})\({_WS}(?=\)|\{{|[A-Za-z_]\w*[ \t]*=)"
 # With a key behind the brace, as `block { x }` is prose or code.
 _TITLED = rf"(?P<titled>{_NAME}){_WS}(?=\{{{_WS}[\"'}}])"
-
-
-# Few answers need these two, and a start would spend more time on them than on all others of the parser.
-@cache
-def _opening() -> re.Pattern[str]:
-    return re.compile(f"{_ELEMENT}|{_NAMED}|{_KEYED}|{_CALLED}|{_TITLED}")
-
-
-@cache
-def _begun() -> re.Pattern[str]:
-    """Of a text that ends before it is decided whether one of these begins."""
-    return re.compile(beginnings(_opening().pattern))
-
+OPENING = f"{_ELEMENT}|{_NAMED}|{_KEYED}|{_CALLED}|{_TITLED}"
 
 # Of any name that a schema may give it: `-n` of a command, `$filter` of a query, words of all languages.
 _PARAMETER = re.compile(r"<parameter(?: *= *| +name *= *)([\"']?)(?P<key>[\w$@-][\w$@.:/-]{0,63})\1 *>")
 # A value ends where the next parameter or the end of the call follows: in between, `</parameter>` may be its text.
 _VALUE_END = re.compile(rf"</parameter>(?={_WS}<(?:parameter\b|/function>|/invoke>))")
-_ELEMENT_END = re.compile(r"</(?:function|invoke)>")
+_ELEMENT_END = re.compile(rf"{_WS}</(?:function|invoke)>")
 # What no value may hold: a parameter that was not closed would take the next one, or the next call, for its text.
 _NESTED = re.compile(r"<(?:function|invoke|parameter)\b|</parameter")
 _KEY = re.compile(rf"<arg_key>(?P<key>[^<>]*)</arg_key>{_WS}<arg_value>")
@@ -76,8 +63,8 @@ _CDATA = re.compile(rf"{_WS}<!\[CDATA\[((?:(?!\]\]>)[\s\S])*+)\]\]>{_WS}")
 _CDATA_OPEN = re.compile(rf"{_WS}<!\[CDATA\[")
 # Blanks, at the most, by which an element is indented further than the one that it stands in.
 _STEP = 4
-_KEYWORD = re.compile(rf"{_WS}([A-Za-z_]\w*)[ \t]*={_WS}")
-_NEXT_KEYWORD = re.compile(rf"{_WS}(,{_WS})?(\))?")
+_KEYWORD = re.compile(rf"{_WS}(?P<comma>,{_WS})?([A-Za-z_]\w*)[ \t]*={_WS}")
+_CALLED_END = re.compile(rf"{_WS}(?:,{_WS})?\)")
 
 # What a model writes before its JSON as before that of a code block.
 _LABELS = frozenset({"json", "tool_call", "tool", "function", "call"})
@@ -85,20 +72,19 @@ _LABELS = frozenset({"json", "tool_call", "tool", "function", "call"})
 
 def begins_foreign(text: str, pos: int) -> bool | None:
     """Whether such a call begins at `pos`; None if the text ends before that is decided."""
-    if _opening().match(text, pos):
-        return True
-    return None if _begun().match(text, pos) else False
+    whole, begun = growing(OPENING)
+    return True if whole.match(text, pos) else None if begun.match(text, pos) else False
 
 
 def is_markup(text: str, pos: int) -> bool:
     """Whether the call that begins at `pos` is made of elements: quotes in it mean nothing."""
-    found = _opening().match(text, pos)
+    found = growing(OPENING)[0].match(text, pos)
     return found is not None and found.lastgroup in ("element", "keyed")
 
 
 def read_foreign(body: str, start: int, *, closed: bool) -> tuple[Call, int] | None:
     """The call that begins at `start`, and where it ends; None if there begins none. Raises UnreadableError."""
-    found = _opening().match(body, start)
+    found = growing(OPENING)[0].match(body, start)
     if found is None or found.lastgroup is None:
         return None
     kind, name = found.lastgroup, found[found.lastgroup]
@@ -110,9 +96,9 @@ def _element(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
     pos = after_space(body, pos)
     if body.startswith("{", pos):
         call, pos = _titled(name, body, pos, closed)
-        return call, _element_end(body, pos)
+        return call, _end(_ELEMENT_END, body, pos)
     members, pos = _members(body, pos, _PARAMETER, _VALUE_END, _NESTED)
-    return _call(name, members), _element_end(body, pos)
+    return _call(name, members), _end(_ELEMENT_END, body, pos)
 
 
 def _members(
@@ -130,8 +116,8 @@ def _members(
     return members, pos
 
 
-def _element_end(body: str, pos: int) -> int:
-    end = _ELEMENT_END.match(body, after_space(body, pos))
+def _end(closer: re.Pattern[str], body: str, pos: int) -> int:
+    end = closer.match(body, pos)
     if end is None:
         raise UnreadableError("the call does not end")
     return end.end()
@@ -183,26 +169,17 @@ def _keyed(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
 def _called(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
     if body.startswith("{", pos):
         call, pos = _titled(name, body, pos, closed)
-        end = _NEXT_KEYWORD.match(body, pos)
-        if end is None or end[2] is None:
-            raise UnreadableError("the call does not end")
-        return call, end.end()
+        return call, _end(_CALLED_END, body, pos)
     members: list[tuple[str, str]] = []
     rules: list[Rule] = []
-    if body.startswith(")", pos):
-        return _call(name, members), pos + 1
-    while keyword := _KEYWORD.match(body, pos):
+    # Behind a value a comma, the end or both. Anything else is code: a sum, a condition, a second value.
+    while (keyword := _KEYWORD.match(body, pos)) and bool(keyword["comma"]) == bool(members):
         value = rewrite(body, keyword.end(), closed=False)
-        members.append((keyword[1], value.text.strip(BLANKS)))
+        members.append((keyword[2], value.text.strip(BLANKS)))
         rules += value.rules
-        following = _NEXT_KEYWORD.match(body, value.end)
-        # A comma, the end or both. Anything else is code: a sum, a condition, a second value.
-        if following is None or not (following[1] or following[2]):
-            break
-        pos = following.end()
-        if following[2]:
-            return _call(name, members).after(rules), pos
-    raise UnreadableError("the call does not end")
+        pos = value.end
+    pos = _end(_CALLED_END, body, pos)
+    return _call(name, members).after(rules), pos
 
 
 def _titled(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:

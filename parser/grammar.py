@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 
-from .beginnings import beginnings
+from .beginnings import growing
 
 OPEN_TAG = "<tool_call>"
 CLOSE_TAG = "</tool_call>"
@@ -59,18 +59,13 @@ _KEYS = (KEY, "id", "call_id", "name", "tool", "function", "type", "index")
 _VALUE = r'"[^"<>\n]{0,128}"|\'[^\'<>\n]{0,128}\'|[\w.:-]{1,128}'
 ATTRIBUTE = rf"({'|'.join(_KEYS)}) ?= ?({_VALUE})"
 _WITH_ATTRIBUTE = rf"(?:[ \t\r\n]{{1,4}}(?:{'|'.join(_KEYS)}) ?= ?(?:{_VALUE}))"
-OPEN = re.compile(f"<tool_call{_WITH_ATTRIBUTE}{{0,3}}{_BLANKS}/?>", re.IGNORECASE)
-CLOSE = re.compile(f"</tool_call{_BLANKS}/?>", re.IGNORECASE)
+# BEGUN: a text that ends in the middle of one; match it where the `<` stands.
+OPEN, OPEN_BEGUN = growing(f"<tool_call{_WITH_ATTRIBUTE}{{0,3}}{_BLANKS}/?>", re.IGNORECASE)
+CLOSE, CLOSE_BEGUN = growing(f"</tool_call{_BLANKS}/?>", re.IGNORECASE)
 # Right behind a call, where no string of JSON can be that has its slashes escaped.
-CLOSE_BEHIND = re.compile(rf"<\\?/tool_call{_BLANKS}/?>", re.IGNORECASE)
+CLOSE_BEHIND, CLOSE_BEHIND_BEGUN = growing(rf"<\\?/tool_call{_BLANKS}/?>", re.IGNORECASE)
 # The key as a word in front of the object, where models put it that take it for a title of the call: a digit and
 # letters, as all keys are.
-KEY_IN_FRONT = re.compile(
+KEY_IN_FRONT, KEY_IN_FRONT_BEGUN = growing(
     r"""(?:["']?[Kk]ey["']? ?[:=] ?)?(["']?)([0-9][a-z]{9})\1[ \t\r\n]*+(?:[:,][ \t\r\n]*+)?(?=[\[{`~])"""
 )
-
-# A text that ends in the middle of a tag: match these where the `<` stands.
-OPEN_BEGUN = re.compile(beginnings(OPEN.pattern), re.IGNORECASE)
-CLOSE_BEGUN = re.compile(beginnings(CLOSE.pattern), re.IGNORECASE)
-KEY_IN_FRONT_BEGUN = re.compile(beginnings(KEY_IN_FRONT.pattern))
-CLOSE_BEHIND_BEGUN = re.compile(beginnings(CLOSE_BEHIND.pattern), re.IGNORECASE)

@@ -14,7 +14,7 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .beginnings import beginnings
+from .beginnings import growing
 from .body import MAX_TAIL_CHARS
 from .call_shape import beside_call, id_of
 from .events import CallStarted, ParserEvent
@@ -53,7 +53,7 @@ class Part(Struct, frozen=True):
 
 
 def _part(pattern: str, char: str, least: int, *, urgent: bool = True) -> Part:
-    return Part(re.compile(pattern), re.compile(beginnings(pattern)), char, least, urgent)
+    return Part(*growing(pattern), char, least, urgent)
 
 
 # Up to the end of the name, with the quotes of the name, or of a key as well.

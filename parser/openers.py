@@ -11,14 +11,12 @@ Small models make the headers of the two notations that they are shown. The last
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Generator, Mapping, Sequence
-from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .beginnings import beginnings
+from .beginnings import growing
 from .call_shape import Call, calls_of, check_arguments
 from .events import CallMalformed, CallStarted, ParserEvent, Tier
 from .json_scan import BLANKS, ValueScanner
@@ -129,17 +127,6 @@ HELD_ANSWERS = (
 )
 
 
-# Few answers are asked about, so these are made when they are.
-@cache
-def _opening(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
-
-
-@cache
-def _begun(pattern: str) -> re.Pattern[str]:
-    return re.compile(beginnings(pattern))
-
-
 # Waits for more text, and gets that or `_AnswerEndedError`.
 _Reading = Generator[None, str, list[ParserEvent]]
 
@@ -176,8 +163,9 @@ class Candidate:
 
     def _read(self) -> _Reading:
         opener, text = self._opener, (yield)
-        while (found := _opening(opener.pattern).match(text)) is None:
-            if len(text) > 2 * MAX_FRAME_CHARS or not _begun(opener.pattern).match(text):
+        whole, begun = growing(opener.pattern)
+        while (found := whole.match(text)) is None:
+            if len(text) > 2 * MAX_FRAME_CHARS or not begun.match(text):
                 raise _NoCallError
             text += yield
         groups = found.groupdict("")

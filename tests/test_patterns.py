@@ -16,8 +16,9 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from parser import HELD_ANSWERS, json_scan, live_call, openers
-from parser.foreign import _begun, _opening
+from parser import HELD_ANSWERS, json_scan, live_call
+from parser.beginnings import growing
+from parser.foreign import OPENING
 from parser.prose import tags
 from proxy.turn.filters.masking import _begins
 
@@ -34,8 +35,8 @@ ROOMS = sorted({
 # Patterns that are only tried where a caller stands, or on text that is whole at both ends: never searched for.
 AT_A_PLACE = {
     *("ENDS_ANYWHERE", "ENDS_ELEMENT", "ENDS_KEY", "ENDS_MEMBER", "_ATOM", "_COMMENT", "_ESCAPINGS", "_OTHER_STRINGS"),
-    *("PARTS", "_ARGUED", "_CLOSED", "_ENCODINGS", "_KEYED", "_NAMED", "_PAIR", "_PARTS"),
-    "__init__",  # of a state of `parser.json_scan`
+    *("BROKEN", "PARTS", "_ARGUED", "_CLOSED", "_ENCODINGS", "_KEYED", "_NAMED", "_PAIR", "_PARTS", "growing"),
+    *("_CALLED_END", "_ELEMENT_END", "__init__"),  # the last one of a state of `parser.json_scan`
 }
 
 # Patterns that never meet such a text.
@@ -47,8 +48,15 @@ OUT_OF_REACH = {
 
 # What functions compile from what they are given: the patterns for an example of that.
 MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
-    ("parser/foreign.py", "_begun"): lambda: [_begun()],
-    ("parser/foreign.py", "_opening"): lambda: [_opening()],
+    ("parser/beginnings.py", "growing"): lambda: [
+        pattern
+        for source in (
+            OPENING,
+            *(opener.pattern for opener in HELD_ANSWERS),
+            *(p.whole.pattern for p in live_call.PARTS),
+        )
+        for pattern in growing(source)
+    ],
     ("parser/json_scan.py", "__init__"): lambda: [
         pattern
         for name, states in vars(json_scan).items()
@@ -56,11 +64,6 @@ MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
         for state in (states.values() if isinstance(states, dict) else [states])
         for pattern in (state.released, state.begun)
     ],
-    ("parser/live_call.py", "_part"): lambda: [
-        pattern for part in live_call.PARTS for pattern in (part.whole, part.begun)
-    ],
-    ("parser/openers.py", "_begun"): lambda: [openers._begun(opener.pattern) for opener in HELD_ANSWERS],
-    ("parser/openers.py", "_opening"): lambda: [openers._opening(opener.pattern) for opener in HELD_ANSWERS],
     ("parser/prose.py", "tags"): lambda: [tags(), tags(after_call=True)],
     # On what another pattern has matched as a whole.
     ("proxy/cli/eval/results.py", "lost"): lambda: [re.compile(r"[\"'<=]read_note\b")],

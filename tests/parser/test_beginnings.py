@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from parser.beginnings import beginnings
 from parser.body import _FENCE
-from parser.foreign import _opening
+from parser.foreign import OPENING
 from parser.grammar import CLOSE, CLOSE_BEHIND, OPEN
 from parser.live_call import PARTS
 from parser.openers import HELD_ANSWERS
@@ -17,7 +17,7 @@ from parser.openers import HELD_ANSWERS
 USED = {"open": OPEN, "close": CLOSE, "escaped close": CLOSE_BEHIND, "fence": _FENCE,
         **{f"part {at} of a call": part.whole for at, part in enumerate(PARTS)},
         **{f"opener {at}": re.compile(opener.pattern) for at, opener in enumerate(HELD_ANSWERS)},
-        "other notations": _opening()}  # fmt: skip
+        "other notations": re.compile(OPENING)}  # fmt: skip
 
 # Patterns of few letters, with what is used of the syntax: what they match can be counted out.
 REPEATED = st.tuples(
