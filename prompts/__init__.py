@@ -12,6 +12,7 @@ tool_block    the tool block: frame, tools, rules; form, worked example, key
 key_mask      what stands in place of the key in all that leaves, and whether the key stands in what was sent
 profiles      which optional lines a kind of model is given, and which rules are kept for it
 passages      the words, in templates/*.txt
+truncation    a conversation without its oldest part, where all of it is too long
 summary       a summary: how it is asked for, and what it stands for
 repair        the one line that a second attempt is given
 escape        tags in untrusted text made harmless, and the way back, streamed too
@@ -76,6 +77,7 @@ from .transcript import (
     UserTurn,
     untrusted_strings,
 )
+from .truncation import without_oldest
 
 __all__ = [
     "BLOCK",
@@ -149,5 +151,6 @@ __all__ = [
     "unescape_json",
     "untrusted_strings",
     "unusable_markup",
+    "without_oldest",
     "write_held",
 ]

@@ -23,7 +23,6 @@ key_habits     which models write it
 read_call      a whole call, where it stands, and whether it is shown
 filters        what of a text is taken out on its way to the client, and restored
 spent          how much of a turn's answers is read, and what they cost
-truncation     a conversation without its oldest part
 sentence       what came of a turn, in one sentence for people
 block_note     what became of a block, by names, and who hears of it
 report         what happened, for logs: no text of anybody

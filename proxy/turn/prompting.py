@@ -21,6 +21,7 @@ from prompts import (
     answer_unless_open,
     nothing_said,
     render_turn,
+    without_oldest,
     write_held,
 )
 
@@ -30,7 +31,6 @@ from ..schema.call_schemas import Unheld, UnheldError, call_schema, calls_form, 
 from .held_calls import HoldCalls
 from .plan import Again, Plan
 from .report import TurnReport
-from .truncation import without_oldest
 
 # Prompts that are too long, each at least a quarter shorter than the one before: the last has a tenth of the first.
 TRUNCATIONS = 8

@@ -8,9 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts import AssistantText, Entry, Guidance, Image, PastCall, Text, ToolResult, Transcript, UserTurn
+from prompts import (
+    AssistantText,
+    Entry,
+    Guidance,
+    Image,
+    PastCall,
+    Text,
+    ToolResult,
+    Transcript,
+    UserTurn,
+    without_oldest,
+)
 from proxy.errors import BackendError
-from proxy.turn.truncation import without_oldest
 from tests.proxy.turn.playing import ask, play
 from tests.support.parts import text_of_parts
 

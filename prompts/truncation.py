@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from prompts import AssistantText, Entry, Guidance, Image, PastCall, ToolResult, Transcript, UserTurn
+from .transcript import AssistantText, Entry, Guidance, Image, PastCall, ToolResult, Transcript, UserTurn
 
 # Of the conversation's length, what goes at a time at least.
 SHARE = 0.25
