@@ -73,6 +73,9 @@ class PassedCalls:
         # Where the next call stands, but for what is asked when it comes.
         self._standing = Standing(attempt=attempt, held=held)
         self.rulings: list[Ruling] = []
+        # Whether a good call came, and whether one that may not be meant: then the whole answer is asked for once more.
+        # Each block asks, and an answer may have thousands.
+        self._good = self._doubted = False
         self.lost: list[str] = []
         """What a client is told of blocks that were taken out."""
         self.stop: Stop | None = None
@@ -83,15 +86,11 @@ class PassedCalls:
         idle = (Reason.REPEATED, Reason.NOTHING_NEW)
         return any(each.is_good or each.reason is Reason.UNDECLARED or each.is_again(*idle) for each in self.rulings)
 
-    @property
-    def _good(self) -> bool:
-        """A good call came."""
-        return any(each.is_good for each in self.rulings)
-
-    @property
-    def _doubted(self) -> bool:
-        """A call came that may not be meant: the whole answer is asked for once more."""
-        return any(each.is_again(*DOUBTS) for each in self.rulings)
+    def _add(self, ruling: Ruling) -> None:
+        """What became of the newest block."""
+        self.rulings.append(ruling)
+        self._good = self._good or ruling.is_good
+        self._doubted = self._doubted or ruling.is_again(*DOUBTS)
 
     def start(self, call: CallStarted) -> None:
         plan = self._gate.plan
@@ -187,7 +186,7 @@ class PassedCalls:
         return note
 
     def _rule(self, ruling: Ruling, written: str, block: str, rules: Sequence[str] = ()) -> None:
-        self.rulings.append(ruling)
+        self._add(ruling)
         self._note(ruling, written, block, rules)
 
     def _judge(self, read: ReadCall, *, quoted: bool, cut: bool) -> None:
@@ -263,7 +262,7 @@ class PassedCalls:
         if self._outlet.leaving == read.call.index:
             self._break(f"the call was refused: {reason}", cut=cut)
             return
-        self.rulings.append(ruling)
+        self._add(ruling)
         if ruling.fate is Fate.REFUSE:
             self.stop = Stop(None)
             return
@@ -336,4 +335,4 @@ class PassedCalls:
         self._outlet.end_call(ToolCallEnded(complete=False))
         self.stop = Stop(reason)
         # Where the answer was cut, the client knows already why the call has no end.
-        self.rulings.append(Ruling(Fate.REFUSE, Reason.CUT if cut else Reason.BROKEN, problem=reason))
+        self._add(Ruling(Fate.REFUSE, Reason.CUT if cut else Reason.BROKEN, problem=reason))
