@@ -209,7 +209,8 @@ class Block:
     def _check(self, found: Calls, body: str) -> None:
         """Raises UnreadableError if the calls take back something that was told, or if they would be a guess."""
         first, started = found.calls[0], self.call.started
-        if started and not (first.name == started.name and first.arguments.startswith(self._told)):
+        told = "".join(self._pieces)[self.call.begins : self.call.told_to]
+        if started and not (first.name == started.name and first.arguments.startswith(told)):
             raise UnreadableError("the repaired call is not the one that was begun")
         # Where a block broke, what follows may stand inside of one of its strings: a note's text, say. Well-formed
         # calls are read there, as a lost quote must not cost all calls behind it; to repair one would be a guess upon a
@@ -231,11 +232,6 @@ class Block:
             cut = len(whole) - len(collected.rest)
         self._malformed(str(error), self._frame.head + whole[:cut], events, meant=error.meant)
         return whole[cut:]
-
-    @property
-    def _told(self) -> str:
-        """What was told of the arguments while they were written."""
-        return "".join(self._pieces)[self.call.begins : self.call.told_to]
 
     def _complete(self, calls: Sequence[Call], raw: str, events: list[ParserEvent]) -> None:
         """Tell what is left to tell of the calls of a block, of which the first carries the text."""
@@ -317,16 +313,17 @@ class Block:
                 block = NoCall(len(text), "nothing follows its tag" if alone else "")
         return self._end_without_call(block, text, events)
 
-    def read_nothing(self, text: str, events: list[ParserEvent]) -> str:
-        return ""
+
+def _drop(block: Block, text: str, events: list[ParserEvent]) -> str:
+    return ""
 
 
 # By state. Each reads some of the text, and gives what is left of it; prose is not read here.
 READERS: tuple[Callable[[Block, str, list[ParserEvent]], str], ...] = (
-    Block.read_nothing,
+    _drop,  # prose
     Block.read_opened,
     Block.read_live,
     Block.read_body,
     Block.read_closed,
-    Block.read_nothing,
+    _drop,
 )

@@ -89,12 +89,7 @@ def opening_of(text: str, *, first_on_line: bool) -> BlockOpening | NoCall | Non
     char = text[start : start + 1]
     if char in ("{", "[") or text.startswith('"{', start):
         return BlockOpening(body, markup=False)
-    if (
-        start == len(text)
-        or text[start:] in ('"', "\\")
-        or OPEN_BEGUN.match(text, start)
-        or _FENCE_BEGUN.match(text, start)
-    ):
+    if text[start:] in ('"', "\\") or OPEN_BEGUN.match(text, start) or _FENCE_BEGUN.match(text, start):
         return None
     match begins_foreign(head, start):
         case True:
@@ -232,7 +227,7 @@ class Body:
 
     def __init__(self, max_chars: int, *, markup: bool = False) -> None:
         self._max_chars = max_chars
-        self._scanner: ValueScanner | None = None if markup else ValueScanner()
+        self._scanner = None if markup else ValueScanner()
         self._whole_to: int | None = None  # where the JSON ends
         self._pieces: list[str] = []
         self._size = 0
@@ -240,10 +235,17 @@ class Body:
 
     def feed(self, text: str) -> Collected | None:
         """Where the block ends, if it does in this text."""
-        if self._scanner:
-            self._scan(self._scanner, text)
+        if (scanner := self._scanner) and not (scanner.done or scanner.broken):
+            scanner.feed(text)
+            end_of_json = self._size + len(text) - len(scanner.rest)
+            if scanner.done and end_of_json <= self._max_chars:
+                self._whole_to = end_of_json
         while True:
-            over = self._take(text)
+            limit = self._max_chars if self._whole_to is None else self._whole_to + MAX_TAIL_CHARS
+            room = limit - self._size
+            self._pieces.append(text[:room])
+            self._size += len(self._pieces[-1])
+            over = text[room:]
             if end := self._end.feed(self._pieces[-1]):
                 body, (start, after) = "".join(self._pieces), end
                 rest = body[after:] + over
@@ -254,21 +256,6 @@ class Body:
             if self._whole_to is None or not body[self._whole_to :].lstrip().startswith(_GOES_ON):
                 return Collected(body, "", over, False, self._end.in_string, too_long=self._whole_to is None)
             text, self._whole_to = over, None
-
-    def _scan(self, scanner: ValueScanner, text: str) -> None:
-        scanner.feed(text)
-        if scanner.done or scanner.broken:
-            end = self._size + len(text) - len(scanner.rest)
-            self._whole_to = end if scanner.done and end <= self._max_chars else None
-            self._scanner = None
-
-    def _take(self, text: str) -> str:
-        """Add of `text` what is allowed. Gives what is not."""
-        limit = self._max_chars if self._whole_to is None else self._whole_to + MAX_TAIL_CHARS
-        room = limit - self._size
-        self._pieces.append(text[:room])
-        self._size += len(self._pieces[-1])
-        return text[room:]
 
     def end(self) -> Collected:
         """No more text comes. What may be half a close tag is one."""

@@ -171,19 +171,17 @@ class Candidate:
         groups = found.groupdict("")
         if found.end() > MAX_FRAME_CHARS or not self._may_be_call(groups):
             raise _NoCallError
-        scanner, text, value = ValueScanner(), text[found.end() :], list[str]()
+        scanner = ValueScanner()
+        value = [scanner.feed(text[found.end() :])]
         try:
-            while True:
-                value.append(scanner.feed(text))
-                if scanner.broken:
-                    raise _NoCallError
-                if scanner.done:
-                    break
-                text = yield
+            while not (scanner.done or scanner.broken):
+                value.append(scanner.feed((yield)))
         except _AnswerEndedError as answer:
             if opener.sure:
                 return [CallMalformed("the JSON is cut off", answer.raw)]
             raise
+        if scanner.broken:
+            raise _NoCallError
         text, fence = scanner.rest, groups.get("fence", "")
         try:
             # Nothing but the end of the fence may stand there, or nothing at all.

@@ -71,7 +71,6 @@ class Prose:
 
     __slots__ = (
         "_code",
-        "_tags",
         "_waiting",
         "after_call",
         "blank",
@@ -86,8 +85,7 @@ class Prose:
         self.unread: list[str] = []
         self.held = ""  # may be the beginning of a tag
         tags(after_call=True)  # made now, rather than when a call has come
-        self._tags = tags()
-        self.search = self._tags.search
+        self.search = tags().search
         self._code = CodeState()
         self.blank = True  # nothing but white space was read since the last call
         self._waiting = ""  # white space at the start of this stretch: it may only separate calls
@@ -124,7 +122,8 @@ class Prose:
             code = self._code
             code.end_run()
             if kind == THINK_END:
-                self.search, self._code = self._tags.search, CodeState()  # in there it did not matter
+                self.search = tags(after_call=self.after_call).search
+                self._code = CodeState()  # in there it did not matter
                 unread = pos = found.end()
             elif code.quoted or (kind in (RESULT, RESULT_BEGUN) and not code.blank):
                 pos += 1
@@ -188,8 +187,7 @@ class Prose:
         """A call stood here, and a new stretch of text starts. Gives the white space before it."""
         if not self.after_call:
             self.after_call = True
-            self._tags = tags(after_call=True)
-            self.search = self._tags.search
+            self.search = tags(after_call=True).search
         # White space alone leaves nothing behind, but for one that is none to JSON: Markdown takes it for text.
         if self.unread or not (self.blank and self._code.blank):
             self.unread.clear()

@@ -109,14 +109,11 @@ def _refuse_mention(reason: str, body: str, *, closed: bool, in_sentence: bool) 
     # Words behind the block would tell as much as those in front of it, but come when it is over: its end would have to
     # wait for them. So a block that begins its line is one that was meant, as it is where it holds no JSON.
     # A tag in the block stands in a string, as in a note that is to be written: no form has that.
-    if in_sentence and not OPEN.search(body) and (end := end_of_placeholder(body if closed else _first_line(body))):
-        raise UnreadableError(reason, None if closed else end, meant=False)
-
-
-def _first_line(body: str) -> str:
-    """What a block that nobody closed holds for sure: it may have ended with its line."""
-    line_end = body.find("\n", after_space(body, 0))
-    return body if line_end < 0 else body[:line_end]
+    if in_sentence and not OPEN.search(body):
+        # A block that nobody closed may have ended with its line.
+        line_end = -1 if closed else body.find("\n", after_space(body, 0))
+        if end := end_of_placeholder(body if line_end < 0 else body[:line_end]):
+            raise UnreadableError(reason, None if closed else end, meant=False)
 
 
 def _read_framed(body: str, tag: str, *, closed: bool) -> Calls:

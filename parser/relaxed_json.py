@@ -246,14 +246,29 @@ class _Writer:
         self.out.append(self._peek())
         self.pos += 1
         self._blank()
-        if self._peek() != closer:
+        comma = None  # where the last one stands in `out`
+        while self._peek() != closer:
             item()
             self._blank()
-            while self._comma(closer):
-                item()
+            comma = None
+            if self._peek() == ",":
+                self.pos += 1
+                comma = len(self.out)
+                self.out.append(",")
                 self._blank()
+            elif closer == "}" and KEY_AHEAD.match(self.text, self.pos):
+                # Only before a key, with its colon: between two values a lost comma looks like one value that goes on.
+                self._check_lost_comma()
+                self._use(Rule.MISSING_COMMA)
+                self.out.append(", ")
+            else:
+                break
         if self._peek() == closer:
             self.pos += 1
+            if comma is not None:
+                self._use(Rule.TRAILING_COMMA)
+                # The blanks behind it were written already, and stay.
+                self.out[comma] = ""
         elif self._peek() or not self.closed:
             raise self._missing(f"a comma or {closer!r}")
         else:
@@ -262,27 +277,6 @@ class _Writer:
             self._use(Rule.MISSING_CLOSERS)
         self.out.append(closer)
         self.depth -= 1
-
-    def _comma(self, closer: str) -> bool:
-        """Pass the comma before a next item; False if there is no next item."""
-        if self._peek() != ",":
-            # Only before a key, with its colon: between two values a lost comma looks like one value that goes on.
-            if closer == "}" and KEY_AHEAD.match(self.text, self.pos):
-                self._check_lost_comma()
-                self._use(Rule.MISSING_COMMA)
-                self.out.append(", ")
-                return True
-            return False
-        self.pos += 1
-        comma = len(self.out)
-        self.out.append(",")
-        self._blank()
-        if self._peek() != closer:
-            return True
-        self._use(Rule.TRAILING_COMMA)
-        # The blanks behind it were written already, and stay.
-        self.out[comma] = ""
-        return False
 
     def _check_lost_comma(self) -> None:
         """In `"p": "s.split("key: ")"` no comma is lost: a key behind a string is written as the one before it."""

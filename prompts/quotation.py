@@ -51,10 +51,6 @@ class CallWords(Struct, frozen=True):
         named = any(name in text for name in self.names for text in texts)
         return named and all(any(value in text for text in texts) for value in self.values)
 
-    def are_named_in(self, held: str) -> bool:
-        """Whether all values stand there; of a call without any, its name."""
-        return all(value in held for value in self.values or self.names)
-
 
 class _Words:
     """The essence of some entries, made when it is asked for."""
@@ -97,17 +93,13 @@ class SentWords:
         self._older = _Words([*said[:begin], *summaries])
         self._message = _Words(said[begin:end])
         self._newer = _Words(said[end:])
-        self._outputs = _Words([entry for entry in said[end:] if isinstance(entry, ToolResult)])
+        self.outputs = _Words([entry for entry in said[end:] if isinstance(entry, ToolResult)])
         self._all = (self._message, self._newer, self._older)
 
     @cached_property
     def hold_tag(self) -> bool:
         """Whether the word of our tags stands in any of it."""
         return any(words.hold_tag for words in self._all)
-
-    @property
-    def outputs_hold_tag(self) -> bool:
-        return self._outputs.hold_tag
 
     def quote(self, call: CallWords, *, demanded: bool = False) -> bool:
         """Whether a call without the key has all its words from here.
@@ -118,16 +110,16 @@ class SentWords:
 
     def quote_in_outputs(self, call: CallWords) -> bool:
         """Whether a call has all its words from new outputs of tools, in which the word of our tags stands, too."""
-        return self.outputs_hold_tag and call.stand_in(self._outputs.essence)
+        return self.outputs.hold_tag and call.stand_in(self.outputs.essence)
 
     def name_in_outputs(self, name: str) -> bool:
         """Whether a tool is named in new outputs."""
-        return essence(name) in self._outputs.essence
+        return essence(name) in self.outputs.essence
 
     def quote_json_in_outputs(self, names: Iterable[str], arguments: str) -> bool:
         """Whether a call stands in new outputs as JSON, or the like: its arguments in a row with their names."""
         given = essence(arguments)
-        return bool(given) and given in self._outputs.essence and any(map(self.name_in_outputs, names))
+        return bool(given) and given in self.outputs.essence and any(map(self.name_in_outputs, names))
 
     def hold_text(self, raw: str) -> bool:
         """Whether a block stands here, letter by letter. Never of one that holds next to nothing."""
@@ -145,8 +137,8 @@ class SentWords:
         if not demanded:
             if not tagged or self._message.hold_tag:
                 texts.append(self._message.essence)
-            # An old note may still be asked for, unless the user says what the call is about.
-            if not call.are_named_in(self._message.essence):
+            # An old note may still be asked for, unless the user says what the call is about: all values, or its name.
+            if any(word not in self._message.essence for word in call.values or call.names):
                 texts.append(self._older.essence)
         return texts
 

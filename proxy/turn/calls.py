@@ -120,7 +120,7 @@ class CallGate:
         match self._key.carried(call.extra):
             case Carried.RIGHT if stands_free or not self._rule.was_answered(tool.name):
                 sent = self._rule.sent
-                return not (sent.outputs_hold_tag or sent.name_in_outputs(tool.name))
+                return not (sent.outputs.hold_tag or sent.name_in_outputs(tool.name))
             case Carried.NOTHING if stands_free and self._key.mode is not KeyMode.REQUIRED:
                 return self._key.habit is KeyHabit.NEVER and not self._rule.sent.hold_tag
             case _:
