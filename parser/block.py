@@ -132,6 +132,7 @@ class Block:
         self.state = state
         self._frame = Frame(head, self._prose.in_sentence)
         self._past.unclosed = False
+        self._pieces = []
         self.call = LiveCall(self._past.index, tells=self.call.tells, in_sentence=self._frame.in_sentence)
 
     def _end_without_call(self, block: NoCall, text: str, events: list[ParserEvent]) -> str:
@@ -246,7 +247,7 @@ class Block:
             raw, before, told, started = "", "", 0, None
         self._past.index = self.call.index + len(calls)
         self._past.unclosed = Rule.UNCLOSED in calls[-1].rules
-        self._leave()
+        self.state = PROSE
 
     def read_closed(self, text: str, events: list[ParserEvent]) -> str:
         if self._held:
@@ -273,11 +274,7 @@ class Block:
             index = self.call.index
             self._past.index = index + 1
         events.append(CallMalformed(reason, raw, index, meant, before))
-        self._leave()
-
-    def _leave(self) -> None:
         self.state = PROSE
-        self._pieces = []
 
     def end(self, events: list[ParserEvent]) -> str:
         """The answer ends here. Returns text that is still to be read, but not what ends it again."""

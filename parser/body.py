@@ -86,18 +86,15 @@ def opening_of(text: str, *, first_on_line: bool) -> BlockOpening | NoCall | Non
     start = _after(_FENCE, text, _after(KEY_IN_FRONT, head, at))
     if start > MAX_OPENING_CHARS:
         return NoCall(first.end())
-    char = text[start : start + 1]
-    if char in ("{", "[") or text.startswith('"{', start):
+    if text.startswith(("{", "[", '"{'), start):
         return BlockOpening(body, markup=False)
     if text[start:] in ('"', "\\") or OPEN_BEGUN.match(text, start) or _FENCE_BEGUN.match(text, start):
         return None
-    match begins_foreign(head, start):
-        case True:
-            return BlockOpening(body, markup=is_markup(text, start))
-        case found if len(text) < MAX_OPENING_CHARS and (found is None or KEY_IN_FRONT_BEGUN.match(head, at)):
-            return None
-        case _:
-            return _without_call(text, first.end(), body, first_on_line=first_on_line)
+    begins = begins_foreign(head, start)
+    if begins:
+        return BlockOpening(body, is_markup(text, start))
+    may_come = len(text) < MAX_OPENING_CHARS and (begins is None or KEY_IN_FRONT_BEGUN.match(head, at))
+    return None if may_come else _without_call(text, first.end(), body, first_on_line=first_on_line)
 
 
 def _without_call(text: str, tag_end: int, body: int, *, first_on_line: bool) -> NoCall | None:

@@ -67,8 +67,7 @@ class Call(Struct, frozen=True):
 def calls_of(value: str) -> list[Call]:
     """The calls in one JSON value, in order, at least one. Raises UnreadableError."""
     if value[0] == "[":
-        calls = [_call_of(element) for element in elements_of(value)]
-        return _with_rule(calls, Rule.ARRAY_OF_CALLS)
+        return _calls_in(value, Rule.ARRAY_OF_CALLS)
     if value[0] == "{":
         members = members_of(value)
         held = [inner for key, inner in members if folded_key(key) in WRAPPERS]
@@ -78,7 +77,7 @@ def calls_of(value: str) -> list[Call]:
         ]
         is_wrapper = len(members) == 1 or (held and held[0][0] == "[" and _is_neutral(others))
         if len(held) == 1 and is_wrapper and len(dict(others)) == len(others):
-            return _with_rule([one.beside(others) for one in calls_of(held[0])], Rule.WRAPPER_OBJECT)
+            return [one.beside(others).after([Rule.WRAPPER_OBJECT]) for one in calls_of(held[0])]
     return [_call_of(value)]
 
 
@@ -92,16 +91,12 @@ def unpacked(call: Call) -> list[Call]:
     """The calls that this one holds, if it is of the name for that; else itself. Raises UnreadableError."""
     if call.name != PARALLEL:
         return [call]
-    members = members_of(call.arguments)
-    if (
-        not _is_neutral(call.extra)
-        or len(members) != 1
-        or folded_key(members[0][0]) not in WRAPPERS
-        or members[0][1][0] != "["
-    ):
-        raise UnreadableError("several calls at once, and something else")
-    inner = _with_rule([_call_of(element) for element in elements_of(members[0][1])], Rule.WRAPPER_OBJECT)
-    return [one.beside(call.extra).after(call.rules) for one in inner]
+    match members_of(call.arguments):
+        case [(key, held)] if folded_key(key) in WRAPPERS and held[0] == "[" and _is_neutral(call.extra):
+            inner = _calls_in(held, Rule.WRAPPER_OBJECT)
+            return [one.beside(call.extra).after(call.rules) for one in inner]
+        case _:
+            raise UnreadableError("several calls at once, and something else")
 
 
 def is_another_shape(value: str) -> bool:
@@ -122,10 +117,10 @@ def _is_neutral(members: Sequence[tuple[str, str]]) -> bool:
     return all(folded_key(key) in NEUTRAL for key, _ in members)
 
 
-def _with_rule(calls: list[Call], rule: Rule) -> list[Call]:
-    if not calls:
-        raise UnreadableError("an empty array of calls")
-    return [call.after([rule]) for call in calls]
+def _calls_in(array: str, rule: Rule) -> list[Call]:
+    if calls := [_call_of(element).after([rule]) for element in elements_of(array)]:
+        return calls
+    raise UnreadableError("an empty array of calls")
 
 
 def _call_of(value: str) -> Call:

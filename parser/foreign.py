@@ -29,11 +29,9 @@ _WS = r"[ \t\r\n]*"
 # Bounded, since as long as this may go on it is not decided whether a call begins.
 _NAME = r"[A-Za-z_][\w.:/-]{0,127}"
 _ELEMENT = rf"<(?:function|invoke)(?: *= *| +name *= *)([\"']?)(?P<element>{_NAME})\1 *>"
-_NAME_TAGS = ("function", "tool_name", "name")
-_BOX_TAGS = ("arguments", "parameters", "tool_args", "args")
 _NAMED = (
-    rf"<(?P<tag>{'|'.join(_NAME_TAGS)})>{_WS}(?P<named>{_NAME}){_WS}</(?P=tag)>{_WS}"
-    rf"(?:<(?:{'|'.join(_BOX_TAGS)})>{_WS})?(?=\{{)"
+    rf"<(?P<tag>function|tool_name|name)>{_WS}(?P<named>{_NAME}){_WS}</(?P=tag)>{_WS}"
+    rf"(?:<(?:arguments|parameters|tool_args|args)>{_WS})?(?=\{{)"
 )
 _KEYED = rf"(?P<keyed>{_NAME}){_WS}(?=<arg_key>)"
 # Keywords or an object only: which parameter a value without a name is for, nobody here knows. No blank before the

@@ -29,10 +29,6 @@ class _Verbatim(str):
     __slots__ = ()
 
 
-def _refuse_constant(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
 def _distinct(pairs: list[tuple[str, object]]) -> list[tuple[str, object]]:
     if len(dict(pairs)) < len(pairs):
         raise ValueError("a key stands twice")
@@ -40,9 +36,7 @@ def _distinct(pairs: list[tuple[str, object]]) -> list[tuple[str, object]]:
 
 
 _DECODER, _DISTINCT, _PAIRS = (
-    json.JSONDecoder(
-        parse_int=_Verbatim, parse_float=_Verbatim, parse_constant=_refuse_constant, object_pairs_hook=hook
-    )
+    json.JSONDecoder(parse_int=_Verbatim, parse_float=_Verbatim, object_pairs_hook=hook)
     for hook in (None, _distinct, tuple)
 )
 

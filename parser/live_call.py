@@ -52,20 +52,17 @@ class Part(Struct, frozen=True):
     urgent: bool = True
 
 
-def _part(pattern: str, char: str, least: int, *, urgent: bool = True) -> Part:
-    return Part(*growing(pattern), char, least, urgent)
-
-
 # Up to the end of the name, with the quotes of the name, or of a key as well.
-_NAMED = _part(rf'(?P<members>(?:{_WS}{_MEMBER}{_WS},)*+){_WS}"{NAME}"{_WS}:{_WS}(?P<name>{_STRING})', '"', 4)
+_NAMED = Part(*growing(rf'(?P<members>(?:{_WS}{_MEMBER}{_WS},)*+){_WS}"{NAME}"{_WS}:{_WS}(?P<name>{_STRING})'), '"', 4)
 _KEYED = replace(_NAMED, least=8)
 # From there up to the arguments. What waits before them is another member.
-_ARGUED = _part(rf'{_WS},{_WS}"{ARGUMENTS}"{_WS}:{_WS}(?=\{{)', '"', 3)
+_ARGUED = Part(*growing(rf'{_WS},{_WS}"{ARGUMENTS}"{_WS}:{_WS}(?=\{{)'), '"', 3)
 # And from the arguments to the end of the block.
-_CLOSED = _part(rf"[{BLANKS}]{{0,{MAX_HELD - 1}}}\}}[{BLANKS}]{{0,{MAX_TAIL_CHARS}}}{CLOSE_TAG}", ">", 1, urgent=False)
+_END = rf"[{BLANKS}]{{0,{MAX_HELD - 1}}}\}}[{BLANKS}]{{0,{MAX_TAIL_CHARS}}}{CLOSE_TAG}"
+_CLOSED = Part(*growing(_END), ">", 1, urgent=False)
 PARTS = (_NAMED, _ARGUED, _CLOSED)
 # Nothing, as it left the form.
-BROKEN = _part("(?!)", "", 1)
+BROKEN = Part(*growing("(?!)"), "", 1)
 
 
 class LiveCall:

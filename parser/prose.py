@@ -58,9 +58,6 @@ def tags(*, after_call: bool = False) -> re.Pattern[str]:
     )
 
 
-_ALL_READ = (TEXT, "")
-
-
 class Prose:
     """Says text as soon as it cannot be the beginning of a tag.
 
@@ -105,7 +102,7 @@ class Prose:
                 if is_call:
                     return CALL, tag
                 self.held = tag
-                return _ALL_READ
+                return TEXT, ""
         kind, text = self._find(text, events)
         self.passing = not (text or self.held or self.blank)
         return kind, text
@@ -140,7 +137,7 @@ class Prose:
         else:
             self._pass(text[unread:])
         self._say(text, events)
-        return _ALL_READ
+        return TEXT, ""
 
     def _pass(self, text: str) -> None:
         self.unread.append(text)

@@ -211,14 +211,12 @@ def _check_brackets(text: str, call: Call, *, spare: bool) -> None:
         return
     # A brace too many may be one behind which an object goes on; one too few may have stood before any comma.
     arguments = [*nested_objects(call.arguments)]
-    if (spare and any(followed for _, followed in (*arguments, *nested_objects(text)))) or (
-        Rule.MISSING_CLOSERS in call.rules and any(members > 1 for members, _ in arguments)
-    ):
-        raise UnreadableError("a bracket too many or too few")
+    goes_on = spare and any(followed for _, followed in (*arguments, *nested_objects(text)))
+    parted = Rule.MISSING_CLOSERS in call.rules and any(members > 1 for members, _ in arguments)
     # In `{"name": "r", "arguments": {}, "p": 1}}` one brace is too many, and `p` was meant to stand inside.
     inside = {folded_key(key) for key, _ in members_of(call.arguments)}
     beside = {folded_key(key) for key, _ in call.extra}
-    if inside & NEUTRAL or beside - NEUTRAL or Rule.MISSING_ARGUMENTS in call.rules:
+    if goes_on or parted or inside & NEUTRAL or beside - NEUTRAL or Rule.MISSING_ARGUMENTS in call.rules:
         raise UnreadableError("a bracket too many or too few")
 
 
