@@ -224,7 +224,7 @@ class Body:
 
     def __init__(self, max_chars: int, *, markup: bool = False) -> None:
         self._max_chars = max_chars
-        self._scanner = None if markup else ValueScanner()
+        self._scanner: ValueScanner | None = None if markup else ValueScanner()
         self._whole_to: int | None = None  # where the JSON ends
         self._pieces: list[str] = []
         self._size = 0

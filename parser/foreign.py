@@ -85,18 +85,22 @@ def read_foreign(body: str, start: int, *, closed: bool) -> tuple[Call, int] | N
     found = growing(OPENING)[0].match(body, start)
     if found is None or found.lastgroup is None:
         return None
-    kind, name = found.lastgroup, found[found.lastgroup]
-    call, end = _READERS[kind](name, body, found.end(), closed)
-    return call.after([Rule.FOREIGN_NOTATION]), end
+    kind, name, pos = found.lastgroup, found[found.lastgroup], after_space(body, found.end())
+    if body.startswith("{", pos):
+        call, pos = _titled(name, body, pos)
+    else:
+        call, pos = _READERS[kind](name, body, pos, closed)
+    if closer := _ENDS.get(kind):
+        end = closer.match(body, pos)
+        if end is None:
+            raise UnreadableError("the call does not end")
+        pos = end.end()
+    return call.after([Rule.FOREIGN_NOTATION]), pos
 
 
 def _element(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
-    pos = after_space(body, pos)
-    if body.startswith("{", pos):
-        call, pos = _titled(name, body, pos, closed)
-        return call, _end(_ELEMENT_END, body, pos)
     members, pos = _members(body, pos, _PARAMETER, _VALUE_END, _NESTED)
-    return _call(name, members), _end(_ELEMENT_END, body, pos)
+    return _call(name, members), pos
 
 
 def _members(
@@ -112,13 +116,6 @@ def _members(
         members.append((found["key"].strip(), json.dumps(value, ensure_ascii=False)))
         pos = after_space(body, end.end())
     return members, pos
-
-
-def _end(closer: re.Pattern[str], body: str, pos: int) -> int:
-    end = closer.match(body, pos)
-    if end is None:
-        raise UnreadableError("the call does not end")
-    return end.end()
 
 
 def _behind_cdata(body: str, pos: int) -> int:
@@ -165,9 +162,6 @@ def _keyed(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
 
 
 def _called(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
-    if body.startswith("{", pos):
-        call, pos = _titled(name, body, pos, closed)
-        return call, _end(_CALLED_END, body, pos)
     members: list[tuple[str, str]] = []
     rules: list[Rule] = []
     # Behind a value a comma, the end or both. Anything else is code: a sum, a condition, a second value.
@@ -176,11 +170,10 @@ def _called(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
         members.append((keyword[2], value.text.strip(BLANKS)))
         rules += value.rules
         pos = value.end
-    pos = _end(_CALLED_END, body, pos)
     return _call(name, members).after(rules), pos
 
 
-def _titled(name: str, body: str, pos: int, closed: bool) -> tuple[Call, int]:
+def _titled(name: str, body: str, pos: int) -> tuple[Call, int]:
     name = name.rstrip(":")
     # `arguments: {"path": "a.md"}` is a part of a call.
     if folded_key(name) in ARGUMENTS_ALIASES:
@@ -206,10 +199,6 @@ def _call(name: str, members: list[tuple[str, str]]) -> Call:
 
 
 _Reader = Callable[[str, str, int, bool], tuple[Call, int]]
-_READERS: dict[str, _Reader] = {
-    "element": _element,
-    "named": _titled,
-    "keyed": _keyed,
-    "called": _called,
-    "titled": _titled,
-}
+# Where no object stands behind the name: `_titled` reads that.
+_READERS: dict[str, _Reader] = {"element": _element, "keyed": _keyed, "called": _called}
+_ENDS = {"element": _ELEMENT_END, "called": _CALLED_END}

@@ -265,12 +265,10 @@ def _read_decoded(text: str, *, closed: bool, fence: str) -> Sequence[Call]:
     raise UnreadableError("more than a call stands in the block")
 
 
-class _Value(Struct, frozen=True):
-    """A value in the body: the calls that it is, its text as JSON, and where it ends."""
+class _Value(Calls, frozen=True):
+    """The calls that one value in the body is, and its text as JSON."""
 
-    calls: tuple[Call, ...]
     text: str
-    end: int
 
 
 def _values(body: str, start: int, *, closed: bool) -> list[_Value]:
@@ -309,11 +307,11 @@ def _value(body: str, start: int, *, closed: bool) -> _Value:
         call, end = foreign
         if not closed:
             _check_open(body, start, end)
-        return _Value(tuple(unpacked(call)), call.arguments, end)
+        return _Value(tuple(unpacked(call)), end, call.arguments)
     value = rewrite(body, start, closed=closed)
     text = value.text.strip(BLANKS)
     calls = [one.after(value.rules) for call in calls_of(text) for one in unpacked(call)]
-    return _Value(tuple(calls), text, value.end)
+    return _Value(tuple(calls), value.end, text)
 
 
 def _tail(body: str, pos: int, fence: str, *, closed: bool) -> tuple[int, list[Rule]]:

@@ -36,7 +36,7 @@ ROOMS = sorted({
 AT_A_PLACE = {
     *("ENDS_ANYWHERE", "ENDS_ELEMENT", "ENDS_KEY", "ENDS_MEMBER", "_ATOM", "_COMMENT", "_ESCAPINGS", "_OTHER_STRINGS"),
     *("BROKEN", "PARTS", "_ARGUED", "_CLOSED", "_ENCODINGS", "_KEYED", "_NAMED", "_PAIR", "_PARTS", "growing"),
-    *("_CALLED_END", "_ELEMENT_END", "__init__"),  # the last one of a state of `parser.json_scan`
+    *("_CALLED_END", "_ELEMENT_END", "_ENDS", "__init__"),  # the last one of a state of `parser.json_scan`
 }
 
 # Patterns that never meet such a text.
