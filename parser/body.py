@@ -232,11 +232,12 @@ class Body:
 
     def feed(self, text: str) -> Collected | None:
         """Where the block ends, if it does in this text."""
-        if (scanner := self._scanner) and not (scanner.done or scanner.broken):
+        if scanner := self._scanner:
             scanner.feed(text)
             end_of_json = self._size + len(text) - len(scanner.rest)
             if scanner.done and end_of_json <= self._max_chars:
                 self._whole_to = end_of_json
+            self._scanner = None if scanner.done or scanner.broken else scanner
         while True:
             limit = self._max_chars if self._whole_to is None else self._whole_to + MAX_TAIL_CHARS
             room = limit - self._size
