@@ -165,7 +165,7 @@ class PassedCalls:
         else:
             return
         ruling = Ruling(Fate.TEXT, reason, tool)
-        self._report.notes.append(BlockNote(attempt=self._report.attempt, ruling=ruling, name=tool, fenced=fenced))
+        self._report.note(BlockNote(attempt=self._report.attempt, ruling=ruling, name=tool, fenced=fenced))
         self._report.warn(warning)
 
     def _masked(self, text: str) -> str:

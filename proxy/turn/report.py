@@ -73,11 +73,14 @@ class TurnReport(Struct):
     def count(self, what: Count, *names: str) -> None:
         self.counts[what].update(names)
 
-    def note(self, note: BlockNote, block: str) -> None:
-        """This was made of a block. Nothing is counted."""
+    def note(self, note: BlockNote, block: str | None = None) -> None:
+        """This was made of a `block`, or of text that looks like one. Nothing is counted."""
         self.notes.append(note)
-        if self.observer is not None:
+        if self.observer is not None and block is not None:
             self.observer.judged(note, block)
+
+    def ask_again(self, reason: Reason) -> None:
+        self.again.append(reason)
 
     def pass_on(self, names: Iterable[str]) -> None:
         """Calls left for the client."""

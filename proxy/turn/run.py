@@ -122,7 +122,7 @@ class Turn:
             exhausted = self._spent.tokens_left == 0 or self._spent.full
             attempt = None if exhausted or failed else next_attempt(attempt, first, answer, plan)
             if attempt is not None and attempt.again is not None:
-                report.again.append(attempt.again.reason)
+                report.ask_again(attempt.again.reason)
             if attempt is not None and attempt.number is Try.PLAIN:
                 if first.doubtful and not answer.refused:
                     report.count(Count.REFUSED, first.doubtful.reason)
