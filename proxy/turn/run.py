@@ -244,7 +244,7 @@ class Turn:
             yield events
         # Of an answer that failed nobody knows what it has cost.
         if failure is None:
-            self._spent.end(prompt, as_items=self._backend.takes_items)
+            self._spent.end(prompt)
 
 
 async def run_turn(

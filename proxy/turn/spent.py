@@ -42,10 +42,10 @@ class Spent:
         self.counted: Usage | None = None
         self.exhausted = False
 
-    def end(self, prompt: Prompt, *, as_items: bool) -> None:
-        """The answer to `prompt` is over, of which the backend had the conversation as items or in parts."""
+    def end(self, prompt: Prompt) -> None:
+        """The answer to `prompt` is over."""
         # A turn that was left early is not counted by the backend, and costs all the same.
-        self.usage += self.counted or estimated_usage(prompt, self.tokens, as_items=as_items)
+        self.usage += self.counted or estimated_usage(prompt, self.tokens)
 
     @property
     def tokens(self) -> int:
@@ -72,14 +72,9 @@ class Spent:
         return text
 
 
-def estimated_usage(prompt: Prompt, answered: int, *, as_items: bool) -> Usage:
-    """Usage of a turn that was ended before the backend counted it; `answered` are tokens.
-
-    Of the two forms of a prompt that is measured which the backend had, for the other one would have to be made.
-    """
-    text = prompt.head if as_items else prompt.developer
-    parts = (part for item in prompt.items for part in item.parts) if as_items else prompt.parts
-    asked = len(text or "") // CHARACTERS_PER_TOKEN + sum(map(_weight, parts))
+def estimated_usage(prompt: Prompt, answered: int) -> Usage:
+    """Usage of a turn that was ended before the backend counted it; `answered` are tokens."""
+    asked = len(prompt.developer or "") // CHARACTERS_PER_TOKEN + sum(map(_weight, prompt.parts))
     return Usage(input_tokens=asked, output_tokens=answered)
 
 

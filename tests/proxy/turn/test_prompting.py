@@ -129,12 +129,8 @@ async def test_after_a_call_that_cannot_be_there_are_no_tools_and_no_key_and_one
 def test_four_characters_are_a_token_and_an_image_a_thousand(
     developer: str | None, parts: tuple[Part, ...], tokens: int
 ) -> None:
-    as_parts, as_items = (
-        Prompt("m", developer, parts),
-        Prompt("m", None, (), head=developer, items=(Item("user", parts),)),
-    )
-    usage = estimated_usage(as_parts, 7, as_items=False)
-    assert usage == estimated_usage(as_items, 7, as_items=True) == Usage(input_tokens=tokens, output_tokens=7)
+    usage = estimated_usage(Prompt("m", developer, parts), 7)
+    assert usage == Usage(input_tokens=tokens, output_tokens=7)
     assert isinstance(usage.input_tokens, int)
 
 
