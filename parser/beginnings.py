@@ -7,7 +7,6 @@ written by hand it would say the same again in other words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import cache
 
 from msgspec import Struct
@@ -45,7 +44,7 @@ class _Reader:
             parts.append(self._sequence())
         if len(parts) == 1:
             return parts[0]
-        return _Part(_any(part.whole for part in parts), _any(part.begun for part in parts))
+        return _Part(f"(?:{'|'.join(part.whole for part in parts)})", f"(?:{'|'.join(part.begun for part in parts)})")
 
     def _sequence(self) -> _Part:
         parts: list[_Part] = []
@@ -97,10 +96,6 @@ class _Reader:
             return _Part(whole, part.begun)
         rounds = f"{{0,{int(times['most']) - 1}}}" if times["most"] else "*"
         return _Part(whole, f"(?:{part.whole}{rounds}{times['kind']}{part.begun})")
-
-
-def _any(patterns: Iterable[str]) -> str:
-    return f"(?:{'|'.join(patterns)})"
 
 
 def beginnings(pattern: str) -> str:

@@ -134,15 +134,13 @@ def _call_of(value: str) -> Call:
     nested = [(key, inner) for key, inner in members if folded_key(key) in NESTINGS and inner[0] == "{"]
     if nested:
         return _nested(nested, members)
-    rules: list[Rule] = []
     name_key, name = _one_of((NAME_ALIASES, LATE_NAME_ALIASES), "name", members)
     if name is None:
         raise UnreadableError("the call has no name")
     if name[0] != '"' or not (decoded := decode_string(name[1:-1])).strip():
         raise UnreadableError("the name is not a string with something in it")
     arguments_key, arguments = _one_of((ARGUMENTS_ALIASES, LATE_ARGUMENTS_ALIASES), "arguments", members)
-    if (name_key, arguments_key or ARGUMENTS) != (NAME, ARGUMENTS):
-        rules.append(Rule.ALIAS_KEYS)
+    rules = [] if (name_key, arguments_key or ARGUMENTS) == (NAME, ARGUMENTS) else [Rule.ALIAS_KEYS]
     others = [(key, inner) for key, inner in members if key not in (name_key, arguments_key)]
     if arguments is None:
         # `{"name": "r", "path": "a.md"}`: are these its arguments, or were they lost and this is something else?
