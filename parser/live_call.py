@@ -61,7 +61,7 @@ _ARGUED = Part(*growing(rf'{_WS},{_WS}"{ARGUMENTS}"{_WS}:{_WS}(?=\{{)'), '"', 3)
 _END = rf"[{BLANKS}]{{0,{MAX_HELD - 1}}}\}}[{BLANKS}]{{0,{MAX_TAIL_CHARS}}}{CLOSE_TAG}"
 _CLOSED = Part(*growing(_END), ">", 1, urgent=False)
 PARTS = (_NAMED, _ARGUED, _CLOSED)
-# Nothing, as it left the form.
+# A call that left the form goes on with nothing that is read here.
 BROKEN = Part(*growing("(?!)"), "", 1)
 
 
