@@ -73,9 +73,6 @@ class PassedCalls:
         # Where the next call stands, but for what is asked when it comes.
         self._standing = Standing(attempt=attempt, held=held)
         self.rulings: list[Ruling] = []
-        # Whether a good call came, and whether one that may not be meant: then the whole answer is asked for once more.
-        # Each block asks, and an answer may have thousands.
-        self._good = self._doubted = False
         self.lost: list[str] = []
         """What a client is told of blocks that were taken out."""
         self.stop: Stop | None = None
@@ -89,8 +86,11 @@ class PassedCalls:
     def _add(self, ruling: Ruling) -> None:
         """What became of the newest block."""
         self.rulings.append(ruling)
-        self._good = self._good or ruling.is_good
-        self._doubted = self._doubted or ruling.is_again(*DOUBTS)
+        # Noted once, for each block asks, and an answer may have thousands.
+        if ruling.is_good and not self._standing.good:
+            self._standing = replace(self._standing, good=True)
+        elif ruling.is_again(*DOUBTS) and not self._standing.doubted:
+            self._standing = replace(self._standing, doubted=True)
 
     def start(self, call: CallStarted) -> None:
         plan = self._gate.plan
@@ -99,7 +99,7 @@ class PassedCalls:
             return
         # Once it has begun it can only end or break the turn, so it must be one that nothing later can refuse.
         before = self._text.before
-        is_first = not (self.waiting.calls or self._doubted)
+        is_first = not (self.waiting.calls or self._standing.doubted)
         if plan.live and is_first and self._gate.may_leave_unfinished(call, before):
             self._text.flush()
             self._outlet.speak()
@@ -197,12 +197,12 @@ class PassedCalls:
         if self._begun is not None and self._begun.index == call.index:
             # Another one may have begun while this one waited.
             self._begun = None
-        if self._doubted:
+        if self._standing.doubted:
             # None of the calls of such an answer leaves, or it would come twice.
             self._rule(Ruling(Fate.GONE, Reason.JOINED, read.name), call.name, call.raw)
             self._text.pass_call(call.name, read.raw)
             return
-        at = replace(self._standing, quoted=quoted, good=self._good, left=self._outlet.is_over)
+        at = replace(self._standing, quoted=quoted, left=self._outlet.is_over)
         ruling = self._gate.judge(read, at)
         if ruling.reason is Reason.MALFORMED:
             self.fail(CallMalformed(ruling.problem, read.raw, call.index), cut=cut)
@@ -288,7 +288,7 @@ class PassedCalls:
         self._outlet.speak()
         begun, self._begun = self._begun, None
         # A call that has no key goes behind no other: it would be run as one that is whole.
-        if cut and begun is not None and (begun.keyed or not self._good):
+        if cut and begun is not None and (begun.keyed or not self._standing.good):
             # Cut off, but meant: it leaves as far as it has come, as one whose arguments nobody can read.
             self._rule(Ruling(Fate.CALL, Reason.CUT, begun.name), begun.name, block.raw)
             self._text.flush()
@@ -312,7 +312,7 @@ class PassedCalls:
             self._report.count(Count.MARKUP, "quotation" if quoted else "mention")
             self._text.show_block(raw)
             return
-        good = self._good
+        good = self._standing.good
         fate = Fate.AGAIN if self._standing.attempt.is_first and not good else Fate.GONE
         self._rule(Ruling(fate, Reason.MALFORMED, problem=block.reason), name, block.raw)
         if not good:

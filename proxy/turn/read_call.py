@@ -26,13 +26,15 @@ class Standing(Struct, frozen=True, kw_only=True):
     """Where in the answer to an `attempt` a call stands.
 
     `quoted`: where a call is shown. `held`: in an answer that could be nothing but calls. `good`: behind a good call,
-    which may have `left`, as may this one while it was written. `behind_keyed`: behind one with the key.
+    which may have `left`, as may this one while it was written. `doubted`: behind one that may not be meant, for which
+    the whole answer is asked for once more. `behind_keyed`: behind one with the key.
     """
 
     attempt: Attempt
     held: bool
     quoted: bool = False
     good: bool = False
+    doubted: bool = False
     left: bool = False
     behind_keyed: bool = False
 
