@@ -150,22 +150,24 @@ _end_of_short_run = lru_cache(maxsize=1024)(_end_of_run)
 def _telling(block: Block, text: str) -> Generator[list[ParserEvent], str, str]:
     """Tell a string of the arguments. Returns the text that brings more than characters and escapes of it."""
     told, begun, tells, room = list[str](), "", block.call.tells, block.max_chars - block.call.size
+    tell = told.append
     try:
         for _ in repeat(None, _MOST_TOLD):
             if not text or len(text) > room:
                 break
-            special = "\\" in text or '"' in text or not text.isprintable()
-            if special and (end := (_end_of_short_run if len(text) < SHORT else _end_of_run)(text)) < len(text):
+            if ("\\" in text or '"' in text or not text.isprintable()) and (
+                end := (_end_of_short_run if len(text) < SHORT else _end_of_run)(text)
+            ) < len(text):
                 if not ESCAPE_BEGUN.match(text, end):
                     break
                 text, begun = text[:end], text[end:]
                 room -= end
-                told.append(text)
+                tell(text)
                 text = begun + (yield [text] if text and tells else [])
                 begun = ""
                 continue
             room -= len(text)
-            told.append(text)
+            tell(text)
             text = yield [text] if tells else []
     except _AnswerEndedError as ended:
         ended.left = begun
