@@ -11,7 +11,7 @@ MOST_REFUSALS = 256
 
 
 class HoldCalls(Enum):
-    """`auto`: a demanded call is held where the backend can, as `HeldCalls.schema` says. `all`: any other, too."""
+    """`auto`: a demanded call is held where the backend can, as `prompting` decides. `all`: any other, too."""
 
     AUTO = "auto"
     ALL = "all"
