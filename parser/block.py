@@ -7,7 +7,6 @@ is none.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -37,6 +36,8 @@ MAX_CALL_CHARS = 1024 * 1024
 # How often an answer is read again from a close tag that seemed to stand in a string. Each time costs
 # another pass over what follows, so this bounds the work.
 MAX_RESUMES = 8
+# Looking it up in its class is a Python call on 3.11.
+_UNCLOSED = Rule.UNCLOSED
 
 
 # What is being read:
@@ -63,7 +64,7 @@ MAX_RESUMES = 8
 PROSE, OPENED, LIVE, BODY, CLOSED, ENDED = range(6)
 
 
-class Frame(NamedTuple):
+class Frame(Struct, frozen=True):
     """What stands before the body of a block: `head`, the open tag or two, and where."""
 
     head: str = ""
@@ -195,7 +196,7 @@ class Block:
             self._check(found, body)
         except UnreadableError as error:
             return self._end_unread(error, collected, events)
-        rules = frame.spelling(tag) if closed else (*frame.spelling(), Rule.UNCLOSED)
+        rules = frame.spelling(tag) if closed else (*frame.spelling(), _UNCLOSED)
         remark = body[found.end :]
         raw = frame.head + body[: found.end] + ("" if remark else tag)
         self._complete([call.after(rules) for call in found.calls], raw, events)
@@ -246,7 +247,7 @@ class Block:
             events.append(call.completed(index, raw, before=before))
             raw, before, told, started = "", "", 0, None
         self._past.index = self.call.index + len(calls)
-        self._past.unclosed = Rule.UNCLOSED in calls[-1].rules
+        self._past.unclosed = _UNCLOSED in calls[-1].rules
         self.state = PROSE
 
     def read_closed(self, text: str, events: list[ParserEvent]) -> str:

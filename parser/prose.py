@@ -25,7 +25,7 @@ _TAGS = (
 # Characters. White space is held back until it is known to separate calls only, or until there is this much of it.
 MAX_HELD_BLANK = 4096
 # Characters. About so much text that was said is remembered before it is read: less costs a tenth of the speed.
-MAX_UNREAD = 16384
+MAX_UNREAD = 32768
 # Pieces. The same for text that has to be looked at anyway.
 _MOST_UNREAD = 16
 # What ends a thought, and nothing else, counts in it.
@@ -68,6 +68,7 @@ class Prose:
 
     __slots__ = (
         "_code",
+        "_thinks",
         "_waiting",
         "after_call",
         "blank",
@@ -84,6 +85,7 @@ class Prose:
         tags(after_call=True)  # made now, rather than when a call has come
         self.search = tags().search
         self._code = CodeState()
+        self._thinks = False
         self.blank = True  # nothing but white space was read since the last call
         self._waiting = ""  # white space at the start of this stretch: it may only separate calls
         self.after_call = False
@@ -120,12 +122,12 @@ class Prose:
             code.end_run()
             if kind == THINK_END:
                 self.search = tags(after_call=self.after_call).search
-                self._code = CodeState()  # in there it did not matter
+                self._code, self._thinks = CodeState(), False
                 unread = pos = found.end()
             elif code.quoted or (kind in (RESULT, RESULT_BEGUN) and not code.blank):
                 pos += 1
             elif kind == THINK:
-                self.search = _THOUGHT[found.group()].search
+                self.search, self._thinks = _THOUGHT[found.group()].search, True
                 unread = pos = found.end()
             elif kind == RESULT_BEGUN:
                 break
@@ -145,10 +147,10 @@ class Prose:
             self._catch_up()
 
     def _catch_up(self) -> None:
-        """Read what was said unread."""
-        text = "".join(self.unread)
+        """Read what was said unread. In a thought code does not matter."""
+        if not self._thinks:
+            self._code.feed("".join(self.unread))
         self.unread.clear()
-        self._code.feed(text)
 
     def say(self, text: str, events: list[ParserEvent]) -> None:
         """Say text in which nothing is to be found: a tag that is none, or a remark in front of a close tag."""

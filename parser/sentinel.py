@@ -68,7 +68,9 @@ def _refuse(text: str) -> NoReturn:
     raise RuntimeError("receive_text after receive_eof")
 
 
-def _reading(prose: Prose, block: Block) -> Generator[list[ParserEvent], str, list[ParserEvent]]:
+def _reading(  # noqa: PLR0912 -- a delta pays for each further frame
+    prose: Prose, block: Block
+) -> Generator[list[ParserEvent], str, list[ParserEvent]]:
     """Send a piece of the answer, get its events. Throw `_AnswerEndedError`, get those of its end."""
     left, skip = "", 0  # taken by a loop here, and how much of that was passed on
     try:
@@ -79,9 +81,10 @@ def _reading(prose: Prose, block: Block) -> Generator[list[ParserEvent], str, li
             elif prose.passing:
                 unread, search = prose.unread.append, prose.search
                 for _ in repeat(None, MAX_UNREAD // (len(text) + _PER_DELTA)):
-                    tag = "<" in text and search(text)
-                    if tag or not text:
-                        if not tag or tag.lastgroup != BEGUN:
+                    if not text:
+                        break
+                    if "<" in text and (tag := search(text)):
+                        if tag.lastgroup != BEGUN:
                             break
                         left, said = tag.group(), text[: tag.start()]
                         unread(said)
