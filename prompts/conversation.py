@@ -120,16 +120,24 @@ def is_blank(entry: Entry) -> bool:
 
 def visible(transcript: Transcript) -> list[Entry]:
     """The entries that the conversation shows: guidance stands elsewhere, blank assistant texts say nothing."""
-    return [entry for entry in transcript.entries if not (isinstance(entry, Guidance) or is_blank(entry))]
+    return list(filter(_is_visible, transcript.entries))
 
 
-def in_call_order(entries: Sequence[Entry]) -> Iterator[Entry]:
-    """`entries` with each run of results in the order of the calls.
+def last_visible(transcript: Transcript) -> Entry | None:
+    return next(filter(_is_visible, reversed(transcript.entries)), None)
+
+
+def _is_visible(entry: Entry) -> bool:
+    return not (isinstance(entry, Guidance) or is_blank(entry))
+
+
+def in_call_order(entries: Sequence[Entry], called: Sequence[PastCall] = ()) -> Iterator[Entry]:
+    """`entries` with each run of results in the order of the calls, in front of which these were `called`.
 
     Calls show no id, so only its place ties a result to its call: a call of the group that has no
     result among the others' gets an empty one. Guidance among the results of a run stands behind them.
     """
-    place: dict[str, int] = {}
+    place = {call.call_id: at - len(called) for at, call in enumerate(called)}
     group: list[str] = []
     results: list[ToolResult] = []
     guidance: list[Guidance] = []

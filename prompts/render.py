@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from parser import ToolRegistry
 
-from .conversation import PageWriter, harmless, text_length, visible, write_conversation
+from .conversation import PageWriter, harmless, last_visible, text_length, visible, write_conversation
 from .deferred import Deferred
 from .escape import escape, normalise_newlines
 from .items import Item, OwnLine, conversation_items, leading_guidance
@@ -161,16 +161,15 @@ def _closing_lines(
 
     `is_long`: it has more characters than `profile` leaves without a reminder.
     """
-    entries = visible(transcript)
     if not len(tools):
-        if any(isinstance(entry, PastCall) for entry in entries) and not (alone and fault):
+        if any(isinstance(entry, PastCall) for entry in transcript.entries) and not (alone and fault):
             yield OwnLine.NO_TOOLS, line("no_tools")
     elif choice.mode is ChoiceMode.REQUIRED:
         names = ", ".join(escape(tool.name) for tool in tools)
         demand = "required" if choice.names is None else "required_name" if len(tools) == 1 else "required_names"
         yield OwnLine.DEMAND, line(demand, form, names=names)
     else:
-        if profile.after_results and not (alone and fault) and entries and isinstance(entries[-1], ToolResult):
+        if profile.after_results and not (alone and fault) and isinstance(last_visible(transcript), ToolResult):
             named = as_items and profile.named_results
             yield OwnLine.AFTER_RESULTS, after_named_results(transcript) if named else line("after_results")
         if profile.remind_after is not None and is_long:

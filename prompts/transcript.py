@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from functools import cached_property
 from itertools import takewhile
 
 from msgspec import Struct
@@ -72,17 +73,22 @@ class ToolResult(Struct, frozen=True):
 Entry = Guidance | UserTurn | AssistantText | PastCall | ToolResult
 
 
-class Transcript(Struct, frozen=True):
+class Transcript(Struct, frozen=True, dict=True):
     """`instructions` are the client's, for this request only; `entries` are in order of time."""
 
     entries: tuple[Entry, ...]
     instructions: str | None = None
 
-    @property
+    @cached_property
+    def strings(self) -> tuple[str, ...]:
+        """Every string that the model will read, part by part."""
+        return (self.instructions or "", *_strings(self.entries))
+
+    @cached_property
     def brought(self) -> frozenset[str]:
         """The names of the tools that it shows where they came."""
         return frozenset(
-            name for entry in self.entries if isinstance(entry, Guidance | ToolResult) for name in entry.brings
+            name for entry in self.entries if isinstance(entry, (Guidance, ToolResult)) for name in entry.brings
         )
 
     @property
@@ -117,11 +123,7 @@ def untrusted_strings(transcript: Transcript, registry: ToolRegistry) -> Iterato
     """Every string of a request that somebody else wrote and the model will read, part by part."""
     # What the client and the model wrote is not trusted either: clients put notes into instructions, and an assistant
     # text or a past call may be the copy of one.
-    yield transcript.instructions or ""
-    for entry in transcript.entries:
-        if isinstance(entry, PastCall):
-            yield entry.name
-        yield from texts_of([entry])
+    yield from transcript.strings
     for tool in registry:
         yield tool.description or ""
         yield tool.parameters or ""
@@ -129,11 +131,18 @@ def untrusted_strings(transcript: Transcript, registry: ToolRegistry) -> Iterato
 
 def texts_of(entries: Iterable[Entry]) -> Iterator[str]:
     """What stands in `entries`, but for the names of past calls: who repeats a call quotes nobody."""
+    return _strings(entries, named=False)
+
+
+def _strings(entries: Iterable[Entry], *, named: bool = True) -> Iterator[str]:
+    """What stands in them, with the names of past calls if they count."""
     for entry in entries:
         match entry:
             case Guidance(text) | AssistantText(text):
                 yield text
-            case PastCall(arguments=arguments):
+            case PastCall(_, name, arguments):
+                if named:
+                    yield name
                 yield arguments
             case UserTurn(parts) | ToolResult(parts=parts):
                 yield from (part.text for part in parts if isinstance(part, Text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 from parser import CallCompleted, CallStarted
 from prompts import Grounds, ModelRule, PastCall, Place, canonical, looping_calls
@@ -23,9 +24,13 @@ class CallIds:
     """The ids of calls. One that comes twice ties a result to two calls, and models repeat those that they saw."""
 
     def __init__(self, request: TurnRequest, mint: Callable[[str], str], key: str | None) -> None:
-        self._taken = {entry.call_id for entry in request.transcript.entries if isinstance(entry, PastCall)}
+        self._request = request
         self._mint = mint
         self._key = key
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        return {entry.call_id for entry in self._request.transcript.entries if isinstance(entry, PastCall)}
 
     def take(self, written: str | None) -> str:
         """The id that the model wrote, if it is well-formed, new and without the key, else one of ours."""
@@ -43,9 +48,12 @@ class CallGate:
         self.ids = CallIds(plan.request, mint, plan.key.key)
         self._key = plan.key
         self._rule = KeyRule(plan)
-        self._looping = looping_calls(plan.request.transcript)
         doubts = plan.doubts(ModelRule.NOTHING_NEW)
         self._grounds = (doubts and Grounds(plan.request.transcript)) or None
+
+    @cached_property
+    def _looping(self) -> frozenset[tuple[str, str]]:
+        return looping_calls(self.plan.request.transcript)
 
     def read(self, call: CallCompleted) -> ReadCall:
         tool = self.plan.offered.match(call.name)

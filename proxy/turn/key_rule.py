@@ -28,9 +28,12 @@ class KeyRule:
         self._key = plan.key
         # Then the call that the user put into the prompt is meant.
         self._demanded = plan.demands
-        self.sent = SentWords(plan.request.transcript)
         # A call of the first answer came without the key, and was no quotation.
         self._lacked = False
+
+    @cached_property
+    def sent(self) -> SentWords:
+        return SentWords(self._request.transcript)
 
     def judge(self, call: ReadCall, at: Standing) -> Ruling | None:
         """What becomes of it if it may not be passed on as a call, None if it may. Learns from it."""
