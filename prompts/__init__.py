@@ -36,7 +36,7 @@ from .escape import (
     unescape_json,
 )
 from .grounds import Grounds
-from .items import Item, OwnLine, chain, meaning_of_answer
+from .items import Item, OwnLine, meaning_of_answer
 from .key_mask import KEY_LENGTH, MASK, holds_word
 from .passages import already_offered, no_longer_offered, no_result, nothing_said
 from .profiles import FRONTIER, PROFILES, SMALL, ModelRule, PromptProfile
@@ -122,7 +122,6 @@ __all__ = [
     "call_missing",
     "call_without_key",
     "canonical",
-    "chain",
     "compacted",
     "compaction_request",
     "escape",

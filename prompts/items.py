@@ -37,8 +37,9 @@ from .transcript import AssistantText, Entry, Guidance, Image, Part, PastCall, T
 _DIGEST_SIZE = 16
 # Bytes that messages may take which were made lately: those of two or three conversations of 1,000 messages.
 _MOST_BYTES = 4 * 2**20
-# Entries of a conversation whose messages are kept. Most have fewer, and would only push out those that are worth it.
-_LONG = 16
+# Entries whose messages are kept and looked up together, at least. Most conversations have fewer, and would only push
+# out those that are worth it.
+_STRETCH = 16
 # Bytes of the objects round each string of one.
 _OBJECTS = 1000
 # Between the texts of one answer: Chat has one text for all of them, and sets them apart so.
@@ -86,7 +87,7 @@ class Item(Struct, frozen=True):
         return text_length(self.parts)
 
 
-_RECENT: RecentlyMade[tuple[Item, ...]] = RecentlyMade(_MOST_BYTES)
+_RECENT: RecentlyMade[tuple[Item, ...] | None] = RecentlyMade(_MOST_BYTES)
 
 
 def leading_guidance(transcript: Transcript) -> tuple[Guidance, ...]:
@@ -99,33 +100,72 @@ def conversation_items(
     transcript: Transcript, key: str | None = None, *, named_results: bool = False
 ) -> Iterator[Item]:
     """The messages of `transcript`, past calls with `key`, and results that name their tool if they are to."""
-    names = {entry.call_id: entry.name for entry in transcript.entries if isinstance(entry, PastCall)}
     first = _first_user(transcript)
-    entries = [
-        entry
-        for place, entry in enumerate(transcript.entries)
-        if not (is_blank(entry) or (isinstance(entry, Guidance) and place < first))
+    leading = (entry for entry in transcript.entries[:first] if not isinstance(entry, Guidance))
+    entries = (*leading, *transcript.entries[first:])
+    *whole, rest = _stretches(entries)
+    # A conversation that goes on is the same, but for its end.
+    written = partial(_messages, key=key, named_results=named_results)
+    kept = [
+        _RECENT.get((said, key, named_results), partial(_alone, said, written), partial(_size, said)) for said in whole
     ]
-    message = _message_kept if len(transcript.entries) >= _LONG else _message
+    at = 0
+    for said, alone in zip((*whole, rest), (*kept, _alone(rest, written)), strict=True):
+        yield from written(said, called=_calls(entries[:at])) if alone is None else alone
+        at += len(said)
+
+
+def _stretches(entries: tuple[Entry, ...]) -> Iterator[tuple[Entry, ...]]:
+    """`entries` in parts of `_STRETCH` or some more, and the rest. No answer or run of results is cut."""
+    start, place = 0, _STRETCH
+    while place < len(entries):
+        if _begins(entries[place], entries[place - 1]):
+            yield entries[start:place]
+            start, place = place, place + _STRETCH
+        else:
+            place += 1
+    yield entries[start:]
+
+
+def _begins(entry: Entry, before: Entry) -> bool:
+    answers = isinstance(entry, AssistantText | PastCall) and not is_blank(entry)
+    return isinstance(entry, UserTurn) or (answers and isinstance(before, ToolResult))
+
+
+def _alone(said: tuple[Entry, ...], written: Callable[[Sequence[Entry]], Iterable[Item]]) -> tuple[Item, ...] | None:
+    """The messages that say `said`, whatever stands around it. None: it has a result without its call before it."""
+    called = set[str]()
+    for entry in said:
+        if isinstance(entry, PastCall):
+            called.add(entry.call_id)
+        elif isinstance(entry, ToolResult) and entry.call_id not in called:
+            return None
+    return tuple(written(said))
+
+
+def _calls(entries: Iterable[Entry]) -> list[PastCall]:
+    return [entry for entry in entries if isinstance(entry, PastCall)]
+
+
+def _messages(
+    entries: Sequence[Entry], *, key: str | None, named_results: bool, called: Sequence[PastCall] = ()
+) -> Iterator[Item]:
+    """The messages that say `entries`, in front of which these were `called`."""
+    names = {call.call_id: call.name for call in called}
     answer: list[AssistantText | PastCall] = []
-    for entry in (*in_call_order(entries), None):
+    for entry in (*in_call_order([entry for entry in entries if not is_blank(entry)], called), None):
         if isinstance(entry, AssistantText | PastCall):
+            if isinstance(entry, PastCall):
+                names[entry.call_id] = entry.name
             answer.append(entry)
             continue
         if answer:
-            yield from message(tuple(answer), key, None, named_results)
+            yield from _message(tuple(answer), key, None, named_results)
             answer = []
         if isinstance(entry, ToolResult):
-            yield from message((entry,), None, names.get(entry.call_id), named_results)
+            yield from _message((entry,), None, names.get(entry.call_id), named_results)
         elif entry is not None:
-            yield from message((entry,), None, None, named_results)
-
-
-def _message_kept(said: tuple[Entry, ...], key: str | None, tool: str | None, named_results: bool) -> tuple[Item, ...]:
-    """As `_message`, looked up if it was made lately: a conversation that goes on is the same, but for its end."""
-    return _RECENT.get(
-        (said, key, tool, named_results), partial(_message, said, key, tool, named_results), partial(_size, said)
-    )
+            yield from _message((entry,), None, None, named_results)
 
 
 def _message(said: tuple[Entry, ...], key: str | None, tool: str | None, named_results: bool) -> tuple[Item, ...]:
@@ -191,11 +231,6 @@ def meaning_of_answer(entries: Sequence[AssistantText | PastCall]) -> bytes:
             fields += (entry.call_id, entry.name, *arguments)
     told = _told(entry.text for entry in entries if isinstance(entry, AssistantText))
     return _digest("assistant", told, *fields) if told or fields else b""
-
-
-def chain(before: bytes, meaning: bytes) -> bytes:
-    """A rolling digest: that of a conversation with one more item. A line of ours changes nothing."""
-    return _digest(before, meaning) if meaning else before
 
 
 def _first_user(transcript: Transcript) -> int:

@@ -32,7 +32,6 @@ from prompts import (
     Transcript,
     UserTurn,
     canonical,
-    chain,
     meaning_of_answer,
     normalise_newlines,
     render_turn,
@@ -43,7 +42,6 @@ from prompts import (
 from prompts.conversation import move_headers
 from prompts.escape import LOOKALIKE
 from prompts.items import conversation_items
-from prompts.recent import RecentlyMade
 from tests.support.parts import text_of_parts
 from tests.support.transcripts import TEXTS, VALUES, Seen, expected_pieces, transcripts
 
@@ -496,13 +494,6 @@ def test_the_spelling_of_arguments_means_nothing(
     assert meaning(one) == meaning(other, key="k") == [meaning_of_answer([other])]
 
 
-def test_a_rolling_digest_tells_order_and_passes_over_lines_of_ours() -> None:
-    one, two = meaning(user("1"), user("2"))
-    assert chain(chain(b"", one), two) != chain(chain(b"", two), one)
-    assert chain(chain(b"", one), two) != chain(b"", one) != chain(b"", two)
-    assert chain(chain(b"", one), b"") == chain(b"", one)
-
-
 def test_a_phase_changes_neither_what_an_answer_says_nor_what_it_means() -> None:
     """Chat clients send none back, and go on all the same."""
     with_phases = items(user("go"), AssistantText("I look.", "commentary"), AssistantText("Done.", "final_answer"))
@@ -514,16 +505,21 @@ def test_a_phase_changes_neither_what_an_answer_says_nor_what_it_means() -> None
     assert not without[1].phased
 
 
-@given(st.lists(transcripts(guidance=True), min_size=1, max_size=3), st.sampled_from([None, "0key"]), st.booleans())
-def test_a_message_that_is_looked_up_is_the_one_that_would_be_made(
-    said: list[Transcript], key: str | None, named_results: bool
-) -> None:
-    def made(transcript: Transcript) -> list[Item]:
-        return [*conversation_items(transcript, key, named_results=named_results)]
+# Also what is in no order: ids that come twice, results in front of their calls or without any.
+ANY_ENTRY = st.one_of(
+    st.sampled_from([user("go"), AssistantText("I look."), AssistantText(" "), Guidance("Be brief.")]),
+    st.builds(PastCall, st.sampled_from("ab"), st.sampled_from(["read", "write"]), st.just("{}")),
+    st.builds(result, st.sampled_from("ab"), st.sampled_from(["one", "two"])),
+)
 
-    for transcript in (*said, *said):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("prompts.items._LONG", 0)
-            looked_up = made(transcript)
-            patch.setattr("prompts.items._RECENT", RecentlyMade(0))
-            assert looked_up == made(transcript)
+
+@given(st.lists(ANY_ENTRY, max_size=12).map(tuple), st.sampled_from([None, "0key"]), st.booleans(), st.integers(1, 3))
+def test_messages_that_are_looked_up_are_those_that_would_be_made(
+    said: tuple[Entry, ...], key: str | None, named_results: bool, stretch: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        made = []
+        for length in (stretch, stretch, len(said) + 1):
+            patch.setattr("prompts.items._STRETCH", length)
+            made.append([*conversation_items(Transcript(said), key, named_results=named_results)])
+    assert made[0] == made[1] == made[2]

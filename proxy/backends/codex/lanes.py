@@ -6,18 +6,19 @@
 
 A provider reads a prompt from its cache when a request begins with all that an earlier one held, under one key, and
 codex uses the thread's id for that key. So a request takes the idle lane that holds the longest true beginning of its
-own history. What a lane holds is known by a rolling digest, never by the text itself.
+own history. What a lane holds is known by a digest, never by the text itself.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from prompts import Item, OwnLine, Part, Text, chain
+from prompts import Item, OwnLine, Part, Text
 
 from ...contracts import Prompt, Usage
 from .errors import MAX_INPUT, too_long
@@ -25,10 +26,9 @@ from .options import LaneBounds
 from .requests import is_asked
 from .spare_threads import Started
 
-# The digest of a conversation in which nothing was said.
-NOTHING = b""
 # Characters of a lane. A reminder stays in the thread, so it goes out again only behind so many more.
 REMINDED_FOR = 20_000
+_DIGEST_SIZE = 16
 # Characters of a token, for an answer that is known by its tokens.
 _TOKEN = 4
 
@@ -47,7 +47,7 @@ class Unsaid(Struct, frozen=True):
 
 
 class HeldThread(Struct, eq=False):
-    """A thread, and what it holds: `count` items, whose rolling digest is `held`, in so many `characters`.
+    """A thread, and what it holds: `count` items, whose digest is `held`, in so many `characters`.
 
     `effort`: one was sent once, and codex keeps the last until it is told another; none is no other. `tiered`: so was a
     service tier, and none is one. `calls_held`: an answer in it was held to a schema, and models imitate how that is
@@ -58,7 +58,7 @@ class HeldThread(Struct, eq=False):
     identity: Identity
     thread: Started
     names: frozenset[str] = frozenset()
-    held: bytes = NOTHING
+    held: bytes = b""
     count: int = 0
     characters: int = 0
     reminded_at: int | None = None
@@ -109,9 +109,10 @@ class HeldThread(Struct, eq=False):
         self.characters += weight(items[self.count :]) + (usage - self.usage).output_tokens * _TOKEN
         if reminds:
             self.reminded_at = self.characters
-        *_, digest = beginnings(items[self.count :], self.held)
         # An empty answer is no item: nobody sends it back.
-        self.held, self.count = chain(digest, answer), len(items) + bool(answer)
+        meanings = [*(item.meaning for item in items), *filter(None, [answer])]
+        self.count = len(meanings)
+        self.held = beginnings(meanings, [self.count])[self.count]
         self.effort = self.effort or prompt.effort is not None
         self.tiered = self.tiered or prompt.tier is not None
         self.calls_held = self.calls_held or prompt.calls_held
@@ -140,12 +141,16 @@ def weight(items: Sequence[Item]) -> int:
     return sum(len(part.text if isinstance(part, Text) else part.url) for item in items for part in item.parts)
 
 
-def beginnings(items: Sequence[Item], digest: bytes = NOTHING) -> Iterator[bytes]:
-    """The rolling digest of each beginning of `items`, that of none first, behind a conversation of this `digest`."""
-    yield digest
-    for item in items:
-        digest = chain(digest, item.meaning)
-        yield digest
+def beginnings(meanings: Sequence[bytes], counts: Iterable[int]) -> Mapping[int, bytes]:
+    """The digests of beginnings of a conversation, by the `counts` of their items, which have these `meanings`."""
+    # Each meaning is a digest itself, and all are of one length.
+    rolling, at = blake2b(digest_size=_DIGEST_SIZE), 0
+    digests: dict[int, bytes] = {}
+    for count in sorted(counts):
+        rolling.update(b"".join(meanings[at:count]))
+        digests[count] = rolling.digest()
+        at = count
+    return digests
 
 
 class Lanes(Struct):
@@ -172,11 +177,12 @@ class Lanes(Struct):
     def _find(self, prompt: Prompt, outputs: bool) -> tuple[HeldThread | None, str]:
         """That lane, and why it is this one or none."""
         items = conversation(prompt)
-        # Something must be old, and something new, or codex would have nothing to answer.
-        known = {digest: count for count, digest in enumerate(beginnings(items[:-1])) if count}
         wanted = identity(prompt, outputs=outputs)
         alike = [lane for lane in self._idle if lane.fits(wanted, toolless=prompt.toolless)]
-        holding = [lane for lane in alike if known.get(lane.held) == lane.count]
+        # Something must be old, and something new, or codex would have nothing to answer.
+        counts = {lane.count for lane in alike if 0 < lane.count < len(items)}
+        known = beginnings([item.meaning for item in items], counts)
+        holding = [lane for lane in alike if known.get(lane.count) == lane.held]
         equal = [lane for lane in holding if prompt.effort is not None or not lane.effort]
         fitting = [lane for lane in equal if prompt.calls_held or not lane.calls_held]
         reason = _reason(items, alike, holding, equal, fitting)

@@ -26,7 +26,7 @@ from prompts import (
     render_turn,
 )
 from proxy.backends.codex.errors import MAX_INPUT
-from proxy.backends.codex.lanes import REMINDED_FOR, HeldThread, Lanes, identity
+from proxy.backends.codex.lanes import REMINDED_FOR, HeldThread, Lanes, beginnings, identity
 from proxy.backends.codex.options import LaneBounds
 from proxy.backends.codex.spare_threads import Started
 from proxy.contracts import Prompt, Usage
@@ -66,6 +66,14 @@ def lanes(*kept: HeldThread, **bounds: float) -> Lanes:
     for now, each in enumerate(kept):
         assert made.keep(each, float(now)) == []
     return made
+
+
+@given(st.lists(st.binary(min_size=16, max_size=16), unique=True, max_size=8), st.sets(st.integers(0, 8)))
+def test_a_beginning_of_a_conversation_has_a_digest_of_its_own(said: list[bytes], counts: set[int]) -> None:
+    counts = {count for count in counts if count <= len(said)}
+    digests = beginnings(said, counts)
+    assert digests == {count: beginnings(said[:count], [count])[count] for count in counts}
+    assert len(set(digests.values())) == len(counts)
 
 
 FIRST = (user("Read a.md."),)
