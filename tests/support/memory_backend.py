@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Self
@@ -10,7 +10,8 @@ from typing import Self
 from proxy.contracts import BackendEvent, Health, Load, Model, Prompt, TextPiece, TurnEnded, Usage
 from proxy.errors import BackendError, TagcallError
 
-Script = str | BackendError | Sequence[BackendEvent | BackendError] | Callable[[Prompt], str]
+Events = Iterable[BackendEvent | BackendError]
+Script = str | BackendError | Events | Callable[[Prompt], str | Events]
 
 USAGE = Usage(input_tokens=100, cached_tokens=40, output_tokens=20, reasoning_tokens=5)
 
@@ -23,7 +24,10 @@ def pieces(text: str, size: int) -> list[TextPiece]:
 
 @dataclass
 class MemoryBackend:
-    """Plays `answers` in order. A string is one message; an error is raised where it stands."""
+    """Plays `answers` in order. A string is one message; an error is raised where it stands.
+
+    `at_once`: the events of an answer come in one batch, as to a reader who is slower than the model.
+    """
 
     answers: list[Script]
     chunk: int = 0
@@ -34,6 +38,7 @@ class MemoryBackend:
     heeded: frozenset[str] = frozenset()
     keeps_conversations: bool = False
     problem: str | None = None
+    at_once: bool = False
 
     @property
     def takes_items(self) -> bool:
@@ -62,9 +67,12 @@ class MemoryBackend:
                     ended = True
                     raise answer
                 case str():
-                    events: Sequence[BackendEvent | BackendError] = [*pieces(answer, self.chunk), TurnEnded(USAGE)]
+                    events: Events = [*pieces(answer, self.chunk), TurnEnded(USAGE)]
                 case _:
                     events = answer
+            if self.at_once:
+                yield [event for event in events if not isinstance(event, BackendError)]
+                events = []
             for event in events:
                 if isinstance(event, BackendError):
                     ended = True

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from parser import write_call
 from prompts import Entry, PastCall, Text, ToolResult, Transcript, UserTurn
-from proxy.contracts import Prompt
-from proxy.replay.key_placeholder import key_of
+from proxy.contracts import BackendEvent, Prompt, TurnEnded
+from proxy.replay.key_placeholder import PLACEHOLDER, key_of
 from proxy.turn import CallKeys, CallRelease, Habits, KeyHabit, KeyMode, Known, Speaker, TurnOptions
 from tests.proxy.turn.playing import READ_A, ask
+from tests.support.memory_backend import USAGE, Script, pieces
 
 A, B = '{"path": "a.md"}', '{"path": "b.md"}'
 READ_B, READ_C = write_call("read_note", B), write_call("read_note", '{"path": "c.md"}')
@@ -27,6 +28,15 @@ def key_in(prompt: Prompt) -> str:
     key = key_of(prompt.developer)
     assert key is not None
     return key
+
+
+def written(text: str, cut: str | None = None, *, size: int = 0) -> Script:
+    """An answer with the key of its prompt for each placeholder, in pieces of a `size`; `cut` by that limit."""
+
+    def script(prompt: Prompt) -> list[BackendEvent]:
+        return [*pieces(text.replace(PLACEHOLDER, key_of(prompt.developer) or ""), size), TurnEnded(USAGE, cut)]
+
+    return script
 
 
 def call(arguments: str = A, name: str = "read_note") -> Callable[[Prompt], str]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from parser import ToolRegistry
 from prompts import ChoiceMode, ToolChoice
 from proxy.contracts import (
-    AnswerText,
+    BackendEvent,
     MessageEnded,
     OutputFormat,
     TextPiece,
@@ -22,7 +22,6 @@ from proxy.contracts import (
     Usage,
 )
 from proxy.turn import CallRelease
-from proxy.turn.spent import Spent
 from tests.proxy.turn.playing import (
     BROKEN,
     READ_A,
@@ -31,9 +30,7 @@ from tests.proxy.turn.playing import (
     ask,
     keyless_model,
     outcome_of,
-    planned,
     play,
-    reading_of,
 )
 from tests.support.memory_backend import USAGE, MemoryBackend
 
@@ -51,13 +48,14 @@ async def test_the_answer_is_cut_at_so_many_tokens_and_ends_incomplete(chunk: in
     assert outcome.backend.left_early == 1
 
 
-def test_an_answer_that_came_whole_is_cut_all_the_same() -> None:
-    reading = reading_of(planned(ToolRegistry()), spent=Spent(16))
-    events = reading.receive([TextPiece(PROSE), MessageEnded(), TurnEnded(USAGE)])
-    assert isinstance(events[0], AnswerText)
-    assert len(events[0].text.split()) == 16
-    assert reading.answer.ending.incomplete == "max_output_tokens"
-    assert reading.spent.counted is None
+async def test_an_answer_that_came_whole_is_cut_all_the_same() -> None:
+    """What the backend counted is not what the client gets."""
+    events: list[BackendEvent] = [TextPiece(PROSE), MessageEnded(), TurnEnded(Usage(100, 0, 900))]
+    backend = MemoryBackend([events], at_once=True)
+    outcome = await outcome_of(ask(registry=ToolRegistry(), max_output_tokens=16), backend)
+    assert (len(outcome.text.split()), outcome.ending) == (16, "max_output_tokens")
+    assert isinstance(outcome.end, TurnFinished)
+    assert outcome.end.usage.output_tokens == 16
 
 
 async def test_an_answer_within_the_limit_is_whole_and_counted_by_the_backend() -> None:

@@ -12,44 +12,26 @@ from msgspec.structs import replace
 from parser import ToolRegistry, write_call
 from prompts import AssistantText, ChoiceMode, PastCall, Text, ToolChoice, Transcript, UserTurn, meaning_of_answer
 from proxy.contracts import (
-    AnswerMessageEnded,
     AnswerText,
     BackendEvent,
     Lane,
     MessageEnded,
     OutputFormat,
     Prompt,
-    Reasoning,
     TextPiece,
     ToolCallArguments,
-    ToolCallEnded,
     ToolCallStarted,
     TurnEnded,
-    TurnEvent,
     TurnFinished,
 )
 from proxy.errors import BackendError
 from proxy.replay.key_placeholder import key_of
-from proxy.turn import CallRelease, TurnOptions, TurnReport, run_turn
-from proxy.turn.lane_end import LaneEnd, entries_of
-from proxy.turn.turn_key import CallKeys, KeyMode
-from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, Outcome, ask, keyless_model, outcome_of, play
+from proxy.turn import CallKeys, CallRelease, KeyMode, TurnOptions, TurnReport, run_turn
+from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, UNDECLARED, Outcome, ask, keyless_model, outcome_of, play
 from tests.support.memory_backend import USAGE, MemoryBackend, Script, pieces
 
 OFF = TurnOptions(call_keys=CallKeys(KeyMode.OFF))
 A = '{"path": "a.md"}'
-
-
-def test_what_was_given_is_what_a_client_sends_back() -> None:
-    events: list[TurnEvent] = [
-        Reasoning(0, "hm"), AnswerText("I "), AnswerText("look."), AnswerMessageEnded(), AnswerText("Now."),
-        ToolCallStarted("c1", "read"), ToolCallArguments('{"a": '), ToolCallArguments("1}"), ToolCallEnded(),
-        ToolCallStarted("c2", "read"), ToolCallArguments("{}"), ToolCallEnded(),
-    ]  # fmt: skip
-    calls = PastCall("c1", "read", '{"a":1}'), PastCall("c2", "read", "{}")
-    assert meaning_of_answer([*entries_of(events)]) == meaning_of_answer(
-        [AssistantText("I look."), AssistantText("Now."), *calls]
-    )
 
 
 class KeepingBackend(MemoryBackend):
@@ -163,10 +145,32 @@ PARTS = st.lists(st.text("ab .\n", min_size=1, max_size=9) | st.integers(), max_
 
 @hypothesis.given(PARTS)
 async def test_text_and_calls_in_any_order_are_gone_on_from(said: list[str | int]) -> None:
+    """From what a client will send back of them."""
     parts = [each if isinstance(each, str) else write_call("search", f'{{"n": {each}}}') for each in said]
     # On lines of their own, or a call is a quotation.
-    written = "\n".join(["So:", *parts])
-    assert (await play_on(KeepingBackend([written]))).report.conversation.spoilt is None
+    backend = KeepingBackend(["\n".join(["So:", *parts])])
+    outcome = await play_on(backend)
+    assert outcome.report.conversation.spoilt is None
+    entries: list[AssistantText | PastCall] = []
+    for event in outcome.left:
+        match event:
+            case AnswerText(text):
+                entries.append(AssistantText(text))
+            case ToolCallStarted(call_id, name):
+                entries.append(PastCall(call_id, name, ""))
+            case ToolCallArguments(text):
+                entries[-1] = replace(entries[-1], arguments=text)
+            case _:
+                pass
+    assert backend.resumed == [meaning_of_answer(entries)]
+
+
+async def test_each_message_is_one_of_the_conversation() -> None:
+    backend = KeepingBackend(
+        [[TextPiece("I "), TextPiece("look."), MessageEnded(), TextPiece("Now."), TurnEnded(USAGE)]]
+    )
+    await play_on(backend)
+    assert backend.resumed == [meaning_of_answer([AssistantText("I look."), AssistantText("Now.")])]
 
 
 @pytest.mark.parametrize(
@@ -213,19 +217,37 @@ async def test_how_the_conversation_was_found_is_told(lane: Lane | None) -> None
     assert (await play_on(InLanes(["Hello."]))).report.conversation.lane == lane
 
 
-def test_how_the_conversation_was_found_and_spoilt_is_what_was_told_first() -> None:
-    report = TurnReport()
-    end = LaneEnd(report)
-    for lane, spoilt in (
-        (None, None),
-        (Lane(continued=False, why="new"), "refused"),
-        (Lane(continued=True, why="a"), "b"),
-    ):
-        prompt = Prompt("m", None, ())
-        prompt.continuation.lane = lane
-        end.begin(prompt)
-        end.settle(spoilt)
-    assert (report.conversation.lane, report.conversation.spoilt) == (Lane(continued=False, why="new"), "refused")
+async def test_how_the_conversation_was_found_and_spoilt_is_what_was_told_first() -> None:
+    lanes = [None, Lane(continued=False, why="new"), Lane(continued=True, why="a")]
+
+    class InLanes(KeepingBackend):
+        @asynccontextmanager
+        async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
+            prompt.continuation.lane = lanes[len(self.prompts)]
+            async with super().stream(prompt) as batches:
+                yield batches
+
+    report = (await play_on(InLanes([BROKEN, UNDECLARED, "Hello."]))).report
+    assert (report.again, report.conversation.spoilt) == (["malformed", "undeclared"], "second_try")
+    assert report.conversation.lane == Lane(continued=False, why="new")
+
+
+@pytest.mark.parametrize(
+    ("behind", "goes_on"), [("", False), (" \n", False), ("So.", True), (READ_B, True), (f"\n{READ_B}\n", True)]
+)
+@pytest.mark.parametrize("size", [0, 1])
+async def test_what_comes_behind_the_one_call_is_not_gone_on_from(behind: str, goes_on: bool, size: int) -> None:
+    backend = KeepingBackend([f"{READ_A}{behind}"], size)
+    outcome = await play_on(backend, parallel=False)
+    assert outcome.calls == [("read_note", A)]
+    assert (outcome.report.conversation.spoilt is not None, backend.resumed == [None]) == (goes_on, goes_on)
+
+
+async def test_a_model_whose_live_call_broke_is_not_waited_for() -> None:
+    """It may go on for long, and nothing of it counts."""
+    backend = KeepingBackend([READ_A.replace('"}}', '"]}') + " So.", READ_B], 4)
+    outcome = await outcome_of(ask(), backend, replace(OFF, release=CallRelease.LIVE))
+    assert (outcome.ending, backend.left_early, backend.wound_down) == ("tool_call_broken", 1, 0)
 
 
 async def test_a_half_tag_behind_the_one_call_is_not_gone_on_from() -> None:

@@ -1,205 +1,226 @@
-"""What of an answer leaves at once, and what is kept back: each reason by itself."""
+"""What of an answer leaves at once, what is kept back, and what frees it."""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts import MASK
+from parser import write_call
+from prompts import MASK, PROFILES, ChoiceMode, PastCall, Text, ToolChoice, ToolResult, Transcript, UserTurn
 from proxy.contracts import (
     AnswerMessageEnded,
     AnswerText,
+    BackendEvent,
+    MessageEnded,
+    OutputFormat,
+    Prompt,
     Reasoning,
+    ReasoningPiece,
+    TextPiece,
     ToolCallArguments,
     ToolCallEnded,
     ToolCallStarted,
-    TurnEvent,
+    TurnEnded,
 )
-from proxy.turn import Reason, TurnReport
-from proxy.turn.outlet import Outlet
+from proxy.replay.key_placeholder import PLACEHOLDER
+from proxy.turn import CallKeys, CallRelease, FixedHabit, KeyHabit, StreamJson, TurnOptions
+from tests.support.memory_backend import USAGE, Script, pieces
 
-TEXT = AnswerText("Well.")
-START, END = ToolCallStarted("call_1", "read_note"), ToolCallEnded()
-CALL = (START, END)
-KEY = "7qhvxmrtbz"
-UNFREED = (Reason.JOINED, Reason.ARGUMENTS_MISFIT)
-FREED = tuple(reason for reason in Reason if reason not in {*UNFREED, Reason.SAID})
+from .keyed import key_in, written
+from .playing import (
+    BROKEN,
+    LENIENT,
+    READ_A,
+    READ_B,
+    STRICT,
+    UNDECLARED,
+    UNFIT,
+    ask,
+    in_short,
+    keyless_model,
+    leaving,
+    play,
+)
 
-
-def outlet(reason: Reason | None = None, key: str | None = None) -> Outlet:
-    return Outlet(TurnReport(), reason, key)
-
-
-def keeping(reason: Reason) -> Outlet:
-    """With text in it."""
-    kept = outlet(reason)
-    kept.put(TEXT)
-    assert (kept.take(), kept.reason is None) == ([], False)
-    return kept
-
-
-def test_an_answer_that_nothing_speaks_against_is_not_kept() -> None:
-    free = outlet()
-    free.put(TEXT)
-    free.pass_call(CALL)
-    assert free.take() == [TEXT, *CALL]
-    assert (free.take(), free.is_over) == ([], True)
+LOOPED = (PastCall("c", "read_note", '{"path":"a.md"}'), ToolResult("c", (Text("# A"),))) * 2
+NOTE = (PastCall("c", "read_note", '{"path":"c.md"}'), ToolResult("c", (Text("A note"),)))
+LIVE: Mapping[str, Any] = {"options": keyless_model(CallRelease.LIVE)}
+WELL, SO, NOW = "Well.\n", "\nSo.\n", "\nNow.\n"
+END = AnswerMessageEnded()
 
 
-def test_what_is_kept_of_a_text_is_one_text() -> None:
-    kept = keeping(Reason.ECHO)
-    kept.put(AnswerText(" Then."))
-    assert kept.kept_text == "Well. Then."
+def after(*entries: Any, **changes: Any) -> Any:
+    return ask(transcript=Transcript((UserTurn((Text("Read it."),)), *entries)), **changes)
 
 
-@pytest.mark.parametrize("reason", FREED)
-def test_a_good_call_takes_along_what_was_kept(reason: Reason) -> None:
-    kept = keeping(reason)
-    kept.pass_call(CALL)
-    assert kept.take() == [TEXT, *CALL]
-    assert (kept.reason, kept.kept, kept.is_over) == (None, (), True)
+FREE: Mapping[str, Any] = {}
+ALL_STRICT = {"request": ask(registry=STRICT)}
+WHOLE = {"request": ask(streamed=False)}
+DEMANDED = {"request": ask(choice=ToolChoice(ChoiceMode.REQUIRED))}
+AS_JSON = {"request": ask(output_format=OutputFormat())}
+GOES_ROUND = {"request": after(*LOOPED)}
+ECHOES = {"request": after(*NOTE), "options": keyless_model(profile=PROFILES["small"])}
+FITTING = {"request": ask(registry=LENIENT)}
 
 
-@pytest.mark.parametrize("joined", [True, False])
-def test_but_not_text_that_the_client_has_already(joined: bool) -> None:
-    kept = keeping(Reason.SAID)
-    kept.pass_call(CALL, joined=joined)
-    assert ([*kept.kept], kept.take()) == (([*CALL], []) if joined else ([], [*CALL]))
+@pytest.mark.parametrize(
+    ("setting", "answer", "left"),
+    [
+        (FREE, [WELL, READ_A, SO, BROKEN, READ_B], [[WELL], [READ_A], [SO], [], [READ_B], []]),
+        (ALL_STRICT, [WELL, READ_A, SO, READ_B], [[WELL], [], [], [], [READ_A, SO, READ_B]]),
+        (WHOLE, [WELL, READ_A, SO, READ_B], [[WELL], [], [], [], [READ_A, SO, READ_B]]),
+        (DEMANDED, [WELL, READ_A, SO], [[], [WELL, READ_A], [SO], []]),
+        (AS_JSON, [WELL, READ_A, SO], [[], [READ_A], [], []]),
+        (FREE, [WELL, BROKEN, SO, READ_A, NOW], [[WELL], [], [], ["So.\n", READ_A], [NOW], []]),
+        (GOES_ROUND, [WELL, READ_A, SO, READ_B, NOW], [[WELL], [], [], [READ_A, SO, READ_B], [NOW], []]),
+        (ECHOES, ["A", " note", " is", "."], [[], [], ["A note is"], ["."], []]),
+        (ECHOES, ["A", " note\n", READ_A], [[], [], ["A note\n", READ_A], []]),
+    ],
+    ids=["free", "strict", "not streamed", "demanded", "JSON", "broken", "goes round", "no echo", "calls"],
+)
+async def test_what_is_kept_leaves_with_a_good_call_or_where_calls_go_together_at_the_end(
+    setting: Mapping[str, Any], answer: Sequence[str], left: object
+) -> None:
+    assert [in_short(events) for events in await leaving(*answer, **setting)] == left
 
 
-@pytest.mark.parametrize("reason", [None, *FREED])
-def test_calls_that_go_together_wait_for_the_end_of_the_answer(reason: Reason | None) -> None:
-    kept = outlet(reason)
-    for _ in range(2):
-        kept.pass_call(CALL, joined=True)
-    assert (kept.take(), kept.reason) == ([], Reason.JOINED)
-    kept.end()
-    assert kept.take() == [*CALL, *CALL]
-    kept.pass_call(CALL, joined=True)
-    assert kept.take() == [*CALL], "one has left"
-
-
-@pytest.mark.parametrize("reason", [*FREED, Reason.JOINED])
-def test_from_a_call_that_does_not_fit_on_all_is_kept_whatever_follows(reason: Reason) -> None:
-    kept = keeping(reason)
-    kept.keep(Reason.ARGUMENTS_MISFIT, CALL)
-    kept.pass_call(CALL)
-    kept.keep(Reason.MALFORMED)
-    kept.end()
-    assert (kept.take(), kept.reason, kept.kept) == ([], Reason.ARGUMENTS_MISFIT, (TEXT, *CALL, *CALL))
-
-
-@pytest.mark.parametrize("reason", [*FREED, Reason.SAID, Reason.ARGUMENTS_MISFIT])
-def test_the_end_of_an_answer_frees_nothing_else(reason: Reason) -> None:
-    kept = keeping(reason)
-    kept.end()
-    assert (kept.take(), kept.kept) == ([], (TEXT,))
-
-
-@pytest.mark.parametrize("reason", [*FREED, Reason.SAID, Reason.JOINED])
-def test_the_first_reason_to_keep_an_answer_stays_the_reason(reason: Reason) -> None:
-    kept = outlet(reason)
-    kept.keep(Reason.MALFORMED)
-    kept.keep(Reason.REPEATED, CALL)
-    assert (kept.reason, kept.kept) == (reason, CALL)
-
-
-def test_once_a_call_has_left_nothing_is_kept_any_more() -> None:
-    over = outlet()
-    over.pass_call(CALL)
-    over.keep(Reason.MALFORMED)
-    over.put(TEXT)
-    assert over.take() == [*CALL, TEXT]
-
-
-def test_what_is_no_echo_leaves() -> None:
-    kept = keeping(Reason.ECHO)
-    kept.speak()
-    assert (kept.take(), kept.reason) == ([TEXT], None)
-    other = keeping(Reason.CALL_MISSING)
-    other.speak()
-    assert other.kept == (TEXT,)
-
-
-def test_the_end_of_a_message_that_is_not_there_is_not_kept() -> None:
-    kept = outlet(Reason.CALL_MISSING)
-    for event in (AnswerMessageEnded(), TEXT, AnswerMessageEnded()):
-        kept.put(event)
-    assert kept.kept == (TEXT, AnswerMessageEnded())
-
-
-def test_calls_are_counted_when_they_leave() -> None:
-    report = TurnReport()
-    kept = Outlet(report, Reason.MALFORMED)
-    kept.keep(Reason.REPEATED, CALL)
-    assert report.calls == []
-    kept.pass_call(CALL)
-    assert report.calls == ["read_note"] * 2
+@pytest.mark.parametrize(
+    ("setting", "answer", "second", "left"),
+    [
+        (FITTING, [WELL, UNFIT, SO, READ_A, BROKEN], "", [[WELL], [], [], [], [], [UNFIT, SO, READ_A]]),
+        (FITTING, [WELL, UNFIT, SO, READ_A], "No.", [[WELL], [], [], [], [END, "No."]]),
+        (ALL_STRICT, [WELL, READ_B, UNFIT, SO, READ_A], READ_A, [[WELL], [], [], [], [], [READ_A]]),
+        (FREE, [WELL, BROKEN, SO], NOW + READ_A, [[WELL], [], [], [READ_A]]),
+        (FREE, [WELL, BROKEN, SO], NOW + BROKEN, [[WELL], [], [], ["So.\n"]]),
+        (FREE, [WELL, BROKEN], "Now.", [[WELL], [], [END, "Now."]]),
+        (FREE, [WELL, BROKEN], "Well.\nNow.", [[WELL], [], ["Now."]]),
+        (GOES_ROUND, [WELL, READ_A, SO], "", [[WELL], [], [], [READ_A, SO]]),
+        (ECHOES, ["A", " note"], "It is one.", [[], [], ["It is one."]]),
+        (ECHOES, ["A", " note"], "", [[], [], ["A note"]]),
+        (DEMANDED, [WELL], f"Now.\n{READ_A}", [[], ["Now.\n", READ_A]]),
+    ],
+)
+async def test_else_it_leaves_only_if_a_second_answer_is_no_better(
+    setting: Mapping[str, Any], answer: Sequence[str], second: str, left: object
+) -> None:
+    found = await leaving(*answer, then=[second], **setting)
+    assert [in_short(events) for events in found] == left
 
 
 @given(
-    st.none() | st.sampled_from(sorted(Reason)),
-    st.lists(st.sampled_from(["text", "call", "joined", "keep", "speak", "end"]), max_size=12),
+    st.lists(st.sampled_from([f"{number}\n" for number in range(4)] + [READ_A, READ_B]), max_size=8),
+    st.sampled_from([FREE, ALL_STRICT, WHOLE, DEMANDED, LIVE]),
+    st.integers(0, 9),
 )
-def test_events_leave_once_and_in_order_and_none_is_lost_but_what_would_repeat_another(
-    begin: Reason | None, steps: list[str]
+def test_events_leave_once_and_in_order_and_none_is_lost(
+    answer: Sequence[str], setting: Mapping[str, Any], chunk: int
 ) -> None:
-    kept, left, came = outlet(begin), list[TurnEvent](), list[TurnEvent]()
-    for number, step in enumerate(steps):
-        said, call = AnswerText(str(number)), ToolCallStarted(str(number), "read_note")
-        match step:
-            case "text":
-                came.append(said)
-                kept.put(said)
-            case "call" | "joined":
-                came = [*(left if kept.reason is Reason.SAID else came), call]
-                kept.pass_call([call], joined=step == "joined")
-            case "keep":
-                kept.keep(Reason.MALFORMED)
-            case "speak":
-                kept.speak()
-            case _:
-                kept.end()
-        left += kept.take()
-    assert [*left, *kept.kept] == came
+    text = READ_B + "".join(answer)
+    outcome = asyncio.run(play(text, chunk=chunk, **setting))
+    assert "".join(map(str, in_short(outcome.events))) == text
 
 
 # A call that leaves while it is written
 
 
-def test_reasoning_waits_for_the_end_of_a_call_and_for_nothing_else() -> None:
-    leaving = outlet()
-    first, second, third = (Reasoning(0, text) for text in "abc")
-    leaving.think(first)
-    leaving.begin_call(0, START)
-    leaving.think(second)
-    leaving.feed_call("{}")
-    leaving.end_call(END)
-    leaving.think(third)
-    assert leaving.take() == [first, START, ToolCallArguments("{}"), END, second, third]
-    kept = keeping(Reason.CALL_MISSING)
-    kept.think(first)
-    assert kept.take() == [first]
+async def test_it_leaves_as_it_comes_and_reasoning_waits_for_its_end() -> None:
+    first, second, third = (ReasoningPiece(0, text) for text in "abc")
+    half, rest = READ_A[:50], READ_A[50:]
+    found = await leaving(WELL, first, half, second, rest, third, SO, **LIVE)
+    begun, arguments = ToolCallStarted("call_1", "read_note"), '{"path": "a.md"}'
+    cut = len(half) - READ_A.index(arguments)
+    assert found[:-1] == [
+        [AnswerText(WELL)],
+        [Reasoning(0, "a")],
+        [begun, ToolCallArguments(arguments[:cut])],
+        [],
+        [ToolCallArguments(arguments[cut:]), ToolCallEnded(), Reasoning(0, "b")],
+        [Reasoning(0, "c")],
+        [AnswerText(SO)],
+    ]
 
 
-def test_a_key_is_masked_in_its_arguments_however_they_are_cut() -> None:
-    leaving = outlet(key=KEY)
-    leaving.begin_call(0, START)
-    for char in f'{{"a": "{KEY}"}}{KEY[:9]}':
-        leaving.feed_call(char)
-    leaving.end_call(END)
-    left = leaving.take()
-    assert "".join(event.text for event in left if isinstance(event, ToolCallArguments)) == f'{{"a": "{MASK}"}}{MASK}'
-    assert left[-1] == END
+@pytest.mark.parametrize("setting", [ALL_STRICT, GOES_ROUND])
+async def test_one_that_may_be_kept_does_not_leave_so(setting: Mapping[str, Any]) -> None:
+    found = await leaving(WELL, READ_A[:50], READ_A[50:], SO, READ_B, **{**setting, **LIVE})
+    assert [in_short(events) for events in found][:4] == [[WELL], [], [], []]
 
 
-def test_what_was_held_back_of_one_call_is_not_in_the_next() -> None:
-    leaving = outlet(key=KEY)
-    for index, text in enumerate([KEY[:3], KEY[3:]]):
-        leaving.begin_call(index, START)
-        assert leaving.leaving == index
-        leaving.feed_call(text)
-        leaving.end_call(END)
-        assert leaving.leaving is None
-    assert leaving.take() == [START, ToolCallArguments(KEY[:3]), END, START, ToolCallArguments(KEY[3:]), END]
+LIVE_KEY = TurnOptions(CallRelease.LIVE, call_keys=CallKeys(habits=FixedHabit(KeyHabit.WRITES)))
+
+
+async def test_a_key_is_masked_in_its_arguments_however_they_are_cut() -> None:
+    for size in (1, 7, 0):
+        search = write_call("search", f'{{"a": "{PLACEHOLDER}"}}', key=PLACEHOLDER)
+        outcome = await play(written(search * 2, size=size), options=LIVE_KEY)
+        assert outcome.calls == [("search", f'{{"a": "{MASK}"}}')] * 2
+
+
+async def test_what_may_be_the_beginning_of_a_key_leaves_where_the_answer_is_cut() -> None:
+    def script(prompt: Prompt) -> list[BackendEvent]:
+        half = write_call("search", '{"a": "', key=key_in(prompt)).partition("}</tool_call>")[0]
+        return [*pieces(half + key_in(prompt)[:3], 1), TurnEnded(USAGE, "max_output_tokens")]
+
+    outcome = await play(script, options=LIVE_KEY)
+    [key] = map(key_in, outcome.backend.prompts)
+    assert outcome.calls == [("search", f'{{"a": "{key[:3]}')]
+
+
+# Whether text that left is an answer, and whether a second one goes on with it
+
+LONGEST = "word " * 40
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "is_answer"),
+    [
+        ("I look.\n And see. ", " \n", False),
+        (LONGEST, "", False),
+        (LONGEST + "s", "", True),
+        ("I look.\n", "So.", True),
+    ],
+)
+@pytest.mark.parametrize("size", [0, 1])
+async def test_words_in_front_of_a_call_that_is_taken_out_are_no_answer(
+    before: str, behind: str, is_answer: bool, size: int
+) -> None:
+    plain: list[Script] = [] if is_answer else ["I cannot."]
+    outcome = await play(before + UNDECLARED + behind, *plain, chunk=size)
+    assert (outcome.report.again, END in outcome.events) == (["undeclared"] * len(plain), not is_answer)
+
+
+async def test_the_lines_of_such_words_are_not_said_again() -> None:
+    outcome = await play(f"I look.\n And see. {UNDECLARED}", "And see.\nI look.\nSo.")
+    assert "".join(outcome.text.split()) == "Ilook.Andsee.So."
+
+
+async def test_json_that_left_early_is_an_answer() -> None:
+    request = ask(output_format=OutputFormat())
+    outcome = await play(
+        f'{{"a": 1}}\n{UNDECLARED}', request=request, options=keyless_model(stream_json=StreamJson.EARLY)
+    )
+    assert (outcome.text, outcome.report.again) == ('{"a": 1}', [])
+
+
+@pytest.mark.parametrize(
+    ("first", "goes_on"),
+    [
+        ([TextPiece("one "), TextPiece("two ")], True),
+        ([TextPiece("one "), MessageEnded(), TextPiece("two ")], False),
+        (pieces("x" * 4094, 1), True),
+        (pieces("x" * 4095, 1), False),
+    ],
+)
+async def test_a_second_answer_goes_on_with_one_message_that_is_not_too_long(
+    first: Sequence[TextPiece | MessageEnded], goes_on: bool
+) -> None:
+    """Counted are the pieces in which it left."""
+    text = "".join(piece.text for piece in first if isinstance(piece, TextPiece))
+    outcome = await play([*first, TextPiece(f"\n{BROKEN}"), TurnEnded(USAGE)], f"{text}\nSo.")
+    assert (END in outcome.events[len(first) :]) is not goes_on
+    assert outcome.text.endswith("So.")

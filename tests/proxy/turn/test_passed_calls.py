@@ -1,4 +1,4 @@
-"""The calls of one answer: which of them leave, and what is known of them in the end."""
+"""The calls of an answer: which of them leave, as what, and what is told of them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from parser import Tool, ToolRegistry, write_call
-from prompts import MASK, ChoiceMode, PastCall, Text, ToolChoice, ToolResult, Transcript, UserTurn
-from proxy.contracts import (
-    AnswerText,
-    TextPiece,
-    ToolCallArguments,
-    ToolCallEnded,
-    ToolCallStarted,
-    TurnEnded,
-    TurnEvent,
-)
+from parser import ToolRegistry, write_call
+from prompts import MASK, PROFILES, ChoiceMode, Text, ToolChoice, Transcript, UserTurn
+from proxy.contracts import AnswerText, ToolCallArguments, ToolCallEnded, ToolCallStarted, TurnEvent
+from proxy.replay.key_placeholder import PLACEHOLDER
 from proxy.turn import (
+    BlockNote,
+    CallKeys,
     CallRelease,
     Fate,
     FixedHabit,
@@ -30,357 +26,349 @@ from proxy.turn import (
     Reason,
     Ruling,
     Speaker,
-    TurnReport,
+    TurnOptions,
 )
-from proxy.turn.block_note import BlockNote
-from proxy.turn.blocks import QUOTED, TAKEN_OUT, unreadable
-from proxy.turn.passed_calls import Stop
-from proxy.turn.plan import Try
-from proxy.turn.reading import Reading
-from proxy.turn.turn_key import TurnKey
-from proxy.turn.verdict import Answer, fault_of
-from tests.proxy.turn.playing import BROKEN, NO_KEY, READ_A, READ_B, TOOLS, planned, read, reading_of
-from tests.support.memory_backend import pieces
+from tests.support.memory_backend import MemoryBackend, Script
+
+from .keyed import written
+from .playing import BROKEN, LENIENT, READ_A, READ_B, STRICT, UNDECLARED, UNFIT, Outcome, ask, outcome_of, play
+
+A, B = '{"path": "a.md"}', '{"path": "b.md"}'
+NUMBER = write_call("read_note", '{"path": "a.md", "line": "3"}')
+BARE = READ_A.removeprefix("<tool_call>").removesuffix("</tool_call>")
+KEYED = READ_A.replace('{"name"', f'{{"key": "{PLACEHOLDER}", "id": "call_7", "name"')
+OTHER_KEY = write_call("read_note", "{}", key="0000")
+REQUIRED = ToolChoice(ChoiceMode.REQUIRED)
+TEXT = [AnswerText("So.")]
 
 
-def test_a_call_leaves_whole() -> None:
-    left = read(reading_of(), pieces(READ_A, 3))
-    assert left == [ToolCallStarted("call_1", "read_note"), ToolCallArguments('{"path": "a.md"}'), ToolCallEnded()]
-
-
-@pytest.mark.parametrize("release", list(CallRelease))
-def test_good_calls_are_counted(release: CallRelease) -> None:
-    report = TurnReport()
-    reading = reading_of(planned(release=release), report)
-    read(reading, pieces(f"{READ_A}\n{READ_B}", 5))
-    assert (reading.answer.calls, report.calls) == (2, ["read_note"] * 2)
-
-
-LOOPED = (PastCall("c", "read_note", '{"path":"a.md"}'), ToolResult("c", (Text("# A"),))) * 2
-
-
-def test_a_call_that_goes_round_is_held_once() -> None:
-    transcript = Transcript((UserTurn((Text("What is in a.md?"),)), *LOOPED))
-    reading = reading_of(planned(transcript=transcript))
-    assert read(reading, [TextPiece(READ_A)]) == []
-    assert (reading.answer.kept_for, reading.answer.calls) == (Reason.REPEATED, 0)
-    again = reading_of(planned(transcript=transcript), may_repeat=True)
-    assert len(read(again, [TextPiece(READ_A)])) == 3
-
-
-def test_undeclared_calls_are_counted_and_leave_nothing() -> None:
-    reading = reading_of()
-    assert read(reading, [TextPiece(write_call("rm", "{}") * 2)]) == []
-    assert reading.answer == Answer(rulings=(Ruling(Fate.GONE, Reason.UNDECLARED),) * 2, lost=(NOT_OFFERED,) * 2)
-
-
-def test_one_call_is_enough_where_one_was_asked_for() -> None:
-    reading = reading_of(planned(parallel=False))
-    assert len(reading.receive([TextPiece(READ_A + READ_B)])) == 3
-    assert reading.end.stop == Stop("one call was asked for", winds_down=True)
-
-
-def test_behind_a_live_call_that_broke_nothing_is_wanted() -> None:
-    reading = reading_of(planned(release=CallRelease.LIVE))
-    broken = READ_A.replace('"}}', '"]}')
-    assert reading.receive(pieces(broken, 4))[-1] == ToolCallEnded(complete=False)
-    assert reading.end.stop is not None
-    assert (reading.end.stop.reason or "").startswith("the call cannot be read: ")
-    assert reading.receive([TextPiece(f"Once more: {READ_B}")]) == []
-    assert reading.finish() == []
-    assert (broken_by(reading.answer), reading.answer.calls) == (reading.end.stop.reason, 0)
-
-
-def broken_by(answer: Answer) -> str | None:
-    broken = answer.ruled(Reason.BROKEN)
-    return broken.problem if broken else None
-
-
-# What is told of each block
+def call(arguments: str, call_id: str = "call_1", *, complete: bool = True) -> list[TurnEvent]:
+    return [ToolCallStarted(call_id, "read_note"), ToolCallArguments(arguments), ToolCallEnded(complete=complete)]
 
 
 @dataclass
 class Heard:
-    """What an observer heard: what was told, and the block."""
+    """Each block of which an observer was told."""
 
-    notes: list[tuple[object, ...]] = field(default_factory=list)
+    blocks: list[str] = field(default_factory=list)
 
     def judged(self, note: BlockNote, block: str) -> None:
-        if note.is_call:
-            self.notes.append((note.name, *note.rules, block))
-        else:
-            told = note.problem if note.reason in {Reason.MALFORMED, Reason.QUOTED, Reason.MENTION} else ""
-            self.notes.append((told or note.reason, block))
+        self.blocks.append(block)
 
 
-NOT_OFFERED = TAKEN_OUT[Reason.UNDECLARED].format(tool="'rm'")
-KEY = "7qhvxmrtbz"
-WHO = Speaker("", "m")
-AUTO, REQUIRED = KeyMode.AUTO, KeyMode.REQUIRED
-UNKNOWN, NEVER = FixedHabit(), FixedHabit(KeyHabit.NEVER)
+async def played(
+    text: str,
+    *others: Script,
+    cut: str | None = None,
+    said: str = "Read it.",
+    tools: ToolRegistry = LENIENT,
+    key: KeyMode = KeyMode.OFF,
+    habits: KeyHabits | None = None,
+    release: CallRelease = CallRelease.WHOLE,
+    bare_calls: bool = False,
+    observer: Heard | None = None,
+    **changes: Any,
+) -> Outcome:
+    """What becomes of `text`, which may be `cut`, and of `others` behind it, if a user `said` this."""
+    request = ask(transcript=Transcript((UserTurn((Text(said),)),)), registry=tools, **changes)
+    profile = replace(PROFILES["frontier"], bare_calls=bare_calls)
+    options = TurnOptions(release, profile, CallKeys(key, habits=habits or FixedHabit()))
+    return await play(written(text, cut), *others, request=request, options=options, observer=observer)
 
 
-def key_of(mode: KeyMode, habits: KeyHabits = UNKNOWN) -> TurnKey:
-    return TurnKey(mode, KEY, WHO, habits)
-
-
-SCHEMA = '{"type":"object","properties":{"path":{"type":"string"},"line":{"type":"integer"}},"required":["path"]}'
-LENIENT, STRICT = (ToolRegistry([Tool("read_note", None, SCHEMA, strict=strict)]) for strict in (False, True))
-BARE = READ_A.removeprefix("<tool_call>").removesuffix("</tool_call>")
-KEYED = READ_A.replace('{"name"', f'{{"key": "{KEY}", "id": "call_7", "name"')
-UNFIT = write_call("read_note", '{"path": 3}')
-OTHER_KEY = write_call("read_note", "{}", key="0000")
-LIVE = {"release": CallRelease.LIVE}
-SECOND = {"number": Try.SECOND}
-NUMBER = '{"path": "a.md", "line": "3"}'
-INCOMPLETE = ToolCallEnded(complete=False)
+LIVE: Mapping[str, Any] = {"release": CallRelease.LIVE}
+AUTO: Mapping[str, Any] = {"key": KeyMode.AUTO}
+NEVER: Mapping[str, Any] = {**AUTO, "habits": FixedHabit(KeyHabit.NEVER)}
+ALWAYS: Mapping[str, Any] = {"key": KeyMode.REQUIRED}
+BARES: Mapping[str, Any] = {"bare_calls": True}
+COMMA = "'}' where a comma or ']' should be"
 PROBLEM = "at 'path': 3 is not of type 'string'"
 MISFIT = (Reason.ARGUMENTS_MISFIT, "read_note", PROBLEM)
-COMMA = "'}' where a comma or ']' should be"
-READ = "the tool 'read_note'"
-WITHOUT_KEY, OF_WRONG_KEY = (TAKEN_OUT[why].format(tool=READ) for why in (Reason.NO_KEY, Reason.WRONG_KEY))
+GOOD = Ruling(Fate.CALL, name="read_note")
+QUOTED = Ruling(Fate.TEXT, Reason.QUOTED, "read_note")
 CUT = "the answer was cut in the middle of it"
+TOLD = (
+    "A call of the tool 'read_note' left as text: it was taken for a quotation, because of where it stands or what "
+    "the request says."
+)
+NOT_OFFERED = "A call of 'rm' was taken out, because no such tool is offered."
+WITHOUT_KEY = "A call of the tool 'read_note' was taken out, because it did not carry the key for calls."
+OF_WRONG_KEY = "A call of the tool 'read_note' was taken out, because it carried another key for calls than its own."
+UNREADABLE = "A call of the tool 'read_note' was taken out, because it cannot be read."
+DOES_NOT_FIT = "A call of the tool 'read_note' left with arguments that do not fit its schema."
 
 
-def played(text: str, setting: Mapping[str, Any]) -> tuple[Reading, TurnReport, Heard, list[TurnEvent]]:
-    """`setting`: what the user said, the tools, the key, how the answer was cut, and more of its plan."""
-    options = {"said": "Read it.", "tools": LENIENT, "key": None, "habits": UNKNOWN, "cut": None, **setting}
-    transcript = Transcript((UserTurn((Text(options.pop("said")),)),))
-    tools, mode, habits, cut = (options.pop(name) for name in ("tools", "key", "habits", "cut"))
-    how = {name: options.pop(name) for name in ("keep_for", "number") if name in options}
-    key = key_of(mode, habits) if mode else NO_KEY
-    heard = Heard()
-    report = TurnReport(observer=heard)
-    reading = reading_of(planned(tools, key=key, transcript=transcript, **options), report, **how)
-    return reading, report, heard, read(reading, [TextPiece(text), TurnEnded(None, cut)])
+def count(tier: str = "", *, repaired: str = "", refused: str = "", out: bool = False, shown: str = "") -> object:
+    named = {"tiers": tier, "repaired": repaired, "refused": refused, "taken_out": "block" * out, "markup_shown": shown}
+    return {what: {name: 1} for what, name in named.items() if name}
 
 
 @pytest.mark.parametrize(
-    ("block", "setting", "note", "known"),
+    ("block", "setting", "ruling", "left", "counted", "warnings"),
     [
-        (READ_A, {}, ("read_note",), {"calls": 1}),
-        (READ_A.replace("}}", ",}}"), {}, ("read_note", "trailing-comma"), {"calls": 1}),
-        (write_call("read_note", NUMBER), {}, ("read_note", "coerced_number"), {"calls": 1}),
-        (write_call("read_note", NUMBER), LIVE, ("read_note",), {"calls": 1}),
+        (READ_A, {}, GOOD, call(A), count("A"), []),
+        (READ_A.replace("}}", ",}}"), {}, GOOD, call(A), count("B", repaired="trailing-comma"), []),
+        (NUMBER, {}, GOOD, call('{"path": "a.md", "line": 3}'), count("A", repaired="coerced_number"), []),
+        (NUMBER, LIVE, GOOD, call('{"path": "a.md", "line": "3"}'), count("A"), []),
+        (KEYED, AUTO, GOOD, call(A, "call_7"), count("A"), []),
+        (BARE, BARES, GOOD, call(A), count("C", repaired="bare-answer"), []),
         (
-            write_call("rm", "{}"),
+            UNDECLARED,
             {},
-            ("undeclared",),
-            {"lost": (NOT_OFFERED,), "ruling": Ruling(Fate.GONE, Reason.UNDECLARED)},
+            Ruling(Fate.GONE, Reason.UNDECLARED),
+            TEXT,
+            count(refused="undeclared"),
+            [NOT_OFFERED],
         ),
-        (READ_A, {"said": READ_A}, ("quoted",), {}),
-        (READ_A, {"key": REQUIRED}, ("no_key",), {"lost": (WITHOUT_KEY,)}),
+        (READ_A, {"said": READ_A}, QUOTED, [AnswerText(READ_A)], count(refused="quoted", shown="quotation"), [TOLD]),
+        (
+            READ_A,
+            {**ALWAYS, "said": READ_A},
+            QUOTED,
+            [AnswerText(READ_A)],
+            count(refused="quoted", shown="quotation"),
+            [TOLD],
+        ),
+        (BARE, {**BARES, "said": BARE}, QUOTED, [AnswerText(BARE)], count(refused="quoted"), [TOLD]),
+        (
+            READ_A,
+            ALWAYS,
+            Ruling(Fate.GONE, Reason.NO_KEY, "read_note"),
+            TEXT,
+            count(refused="no_key", out=True),
+            [WITHOUT_KEY],
+        ),
+        (
+            BARE,
+            {**BARES, **ALWAYS},
+            Ruling(Fate.GONE, Reason.NO_KEY, "read_note"),
+            [AnswerText(BARE)],
+            count(refused="no_key"),
+            [],
+        ),
         (
             READ_B,
-            {"key": AUTO, "said": READ_A},
-            ("no_key",),
-            {
-                "lost": (WITHOUT_KEY,),
-                "ruling": Ruling(Fate.AGAIN, Reason.NO_KEY, "read_note"),
-            },
+            {**AUTO, "said": READ_A},
+            Ruling(Fate.AGAIN, Reason.NO_KEY, "read_note"),
+            TEXT,
+            count(out=True),
+            [],
         ),
-        (
-            OTHER_KEY,
-            {"key": AUTO},
-            ("wrong_key",),
-            {
-                "lost": (OF_WRONG_KEY,),
-                "ruling": Ruling(Fate.AGAIN, Reason.WRONG_KEY, "read_note"),
-            },
-        ),
-        (
-            OTHER_KEY,
-            {"key": AUTO, "number": Try.SECOND},
-            ("wrong_key",),
-            {"lost": (OF_WRONG_KEY,)},
-        ),
+        (OTHER_KEY, AUTO, Ruling(Fate.AGAIN, Reason.WRONG_KEY, "read_note"), TEXT, count(out=True), []),
+        (BROKEN, {}, Ruling(Fate.AGAIN, Reason.MALFORMED, problem=COMMA), TEXT, count(refused=COMMA, out=True), []),
         (
             BROKEN,
-            {},
-            (COMMA,),
-            {"lost": (unreadable("read_note"),), "ruling": Ruling(Fate.AGAIN, Reason.MALFORMED, problem=COMMA)},
+            {"said": BROKEN},
+            Ruling(Fate.TEXT, Reason.QUOTED, problem=COMMA),
+            [AnswerText(BROKEN)],
+            count(refused=COMMA, shown="quotation"),
+            [],
         ),
-        (BROKEN, {"said": BROKEN}, (COMMA,), {}),
-        (UNFIT, {"tools": STRICT}, ("arguments_misfit",), {"ruling": Ruling(Fate.REFUSE, *MISFIT)}),
-        (UNFIT, {}, ("read_note",), {"calls": 1, "ruling": Ruling(Fate.AGAIN, *MISFIT, then=Fate.CALL)}),
-        (UNFIT, {"number": Try.SECOND}, ("read_note",), {"calls": 1}),
-        (UNFIT, LIVE, ("read_note",), {"calls": 1}),
-        (BARE, {"bare_calls": True}, ("read_note", "bare-answer"), {"calls": 1}),
-        (BARE, {"bare_calls": True, "key": REQUIRED}, ("no_key",), {}),
-        (BARE, {"bare_calls": True, "cut": "content_filter"}, (CUT,), {}),
+        (
+            BARE,
+            {**BARES, "cut": "content_filter"},
+            Ruling(Fate.TEXT, Reason.MENTION, problem=CUT),
+            [AnswerText(BARE)],
+            count(refused=CUT, shown="mention"),
+            [],
+        ),
+        (UNFIT, {"tools": STRICT}, Ruling(Fate.REFUSE, *MISFIT), TEXT, count(refused="arguments_misfit"), []),
+        (UNFIT, {}, Ruling(Fate.AGAIN, *MISFIT, then=Fate.CALL), TEXT, count("A"), []),
+        (
+            UNFIT,
+            LIVE,
+            Ruling(Fate.CALL, *MISFIT),
+            call('{"path": 3}'),
+            {"tiers": {"A": 1}, "misfits": {"read_note": 1}},
+            [DOES_NOT_FIT],
+        ),
     ],
 )
-def test_of_each_block_is_told_what_it_was_taken_for(
-    block: str, setting: Mapping[str, Any], note: tuple[str, ...], known: Mapping[str, object]
+async def test_of_each_block_is_told_what_it_was_taken_for(
+    block: str, setting: Mapping[str, Any], ruling: Ruling, *, left: object, counted: Any, warnings: Sequence[str]
 ) -> None:
-    """Its words are for who watches; counted is what became of it."""
-    reading, report, heard, _ = played(block, setting)
-    assert heard.notes == [(*note, block)]
-    what, *rules = note
-    asked, called = bool(reading.answer.doubtful), what == "read_note"
-    assert (report.counts["refused"], report.counts["tiers"].total()) == ({} if called or asked else {what: 1}, called)
-    assert report.counts["repaired"] == dict.fromkeys(rules, 1)
-    assert report.counts["taken_out"] == ({"block": 1} if "lost" in known and what != "undeclared" else {})
-    answer = reading.answer
-    [ruling] = answer.rulings
-    assert (answer.calls, answer.lost) == (known.get("calls", 0), known.get("lost", ()))
-    assert ruling == known.get("ruling", ruling)
+    """A second answer is asked for where nothing leaves of the first."""
+    heard = Heard()
+    outcome = await played(block, *(["So."] if left is TEXT else []), observer=heard, **setting)
+    assert [note.ruling for note in outcome.report.notes] == [ruling]
+    assert [note.rules for note in outcome.report.notes] == [tuple(counted.get("repaired", ()))]
+    assert len(heard.blocks) == 1
+    assert (outcome.left, outcome.counted, outcome.report.warnings) == (left, counted, warnings)
 
 
 @pytest.mark.parametrize(
-    ("block", "setting", "markup", "warnings"),
+    ("block", "setting", "left", "warnings"),
     [
-        (READ_A, {"said": READ_A}, {"quotation": 1}, [QUOTED.format(tool=READ)]),
-        (BARE, {"bare_calls": True, "said": BARE}, {}, [QUOTED.format(tool=READ)]),
-        (BARE, {"bare_calls": True, "key": REQUIRED}, {}, []),
-        (BARE, {"bare_calls": True, "cut": "content_filter"}, {"mention": 1}, []),
-        (BROKEN, {"said": BROKEN}, {"quotation": 1}, []),
-        (READ_A, {"said": f"{READ_A} ", "tools": TOOLS, "key": REQUIRED}, {"quotation": 1}, [QUOTED.format(tool=READ)]),
-        (
-            OTHER_KEY,
-            {"said": OTHER_KEY, "key": AUTO, "number": Try.SECOND},
-            {"quotation": 1},
-            [QUOTED.format(tool=READ)],
-        ),
+        (UNFIT, {}, call('{"path": 3}'), [DOES_NOT_FIT]),
+        (f"{BROKEN}So.", {}, TEXT, [UNREADABLE]),
+        (f"{OTHER_KEY}So.", AUTO, TEXT, [OF_WRONG_KEY]),
+        (OTHER_KEY, {**AUTO, "said": OTHER_KEY}, [AnswerText(OTHER_KEY)], [TOLD]),
     ],
 )
-def test_a_block_that_is_no_call_is_text_where_it_is_quoted_or_of_no_notation_of_ours(
-    block: str, setting: Mapping[str, Any], markup: Mapping[str, int], warnings: Sequence[str]
+async def test_one_of_a_second_answer_is_not_asked_for_again(
+    block: str, setting: Mapping[str, Any], left: object, warnings: Sequence[str]
 ) -> None:
-    text = block if block is BARE else f"It says:\n{block}"
-    _, report, _, left = played(text, setting)
-    assert "".join(event.text for event in left if isinstance(event, AnswerText)) == text
-    assert (report.counts["markup_shown"], report.warnings, report.counts["taken_out"]) == (markup, warnings, {})
+    first = write_call("read_note", "{}", key="7777") if "key" in setting else BROKEN
+    outcome = await played(first, written(block), **setting)
+    assert (outcome.left, outcome.report.warnings, len(outcome.report.again)) == (left, warnings, 1)
+
+
+async def test_an_observer_gets_each_block_as_it_was_written() -> None:
+    heard = Heard()
+    await played(f"I look.\n{READ_A}\n{UNDECLARED} {BROKEN} So.", observer=heard)
+    assert heard.blocks == [READ_A, UNDECLARED, BROKEN]
+
+
+@pytest.mark.parametrize("release", list(CallRelease))
+async def test_good_calls_are_counted(release: CallRelease) -> None:
+    outcome = await played(f"{READ_A}\n{READ_B}", release=release)
+    assert (outcome.calls, outcome.report.calls) == ([("read_note", A), ("read_note", B)], ["read_note"] * 2)
+
+
+async def test_undeclared_calls_are_counted_and_told_once() -> None:
+    outcome = await played(UNDECLARED * 2, "So.")
+    assert (outcome.left, outcome.counted) == (TEXT, {"refused": {"undeclared": 2}})
+    assert outcome.report.warnings == [NOT_OFFERED]
+
+
+async def test_one_call_is_enough_where_one_was_asked_for() -> None:
+    outcome = await played(READ_A + READ_B, parallel=False)
+    assert (outcome.left, outcome.report.interrupted) == (call(A), "one call was asked for")
 
 
 @pytest.mark.parametrize(
     ("block", "setting", "why"),
     [
-        (READ_A.replace("}}", '}, "key": "0000"}'), {"key": AUTO, "habits": NEVER}, "the call was refused: wrong_key"),
+        (READ_A.replace("}}", '}, "key": "0000"}'), NEVER, "the call was refused: wrong_key"),
         (READ_A.replace("}}", '}, "line": 3}'), {}, "a part of the arguments came when they had ended"),
         (READ_A.replace("}}", '}, "lines": 3}'), {}, "the call cannot be read: 'lines' stands beside the arguments"),
         (BROKEN.replace("[1}", '{"path": ]'), {}, "the call cannot be read: ']' where a value should be"),
     ],
 )
-def test_a_call_that_left_live_and_is_none_breaks_the_answer(block: str, setting: Mapping[str, Any], why: str) -> None:
-    reading, _, _, left = played(block, {**setting, **LIVE})
-    assert (left[0], left[-1]) == (ToolCallStarted("call_1", "read_note"), INCOMPLETE)
-    assert (broken_by(reading.answer), reading.answer.calls) == (why, 0)
-    assert reading.end.stop == Stop(why, winds_down=False), "the model may go on, and is interrupted"
+async def test_a_call_that_left_live_and_is_none_breaks_the_answer(
+    block: str, setting: Mapping[str, Any], why: str
+) -> None:
+    outcome = await played(f"{block} Once more: {READ_B}", **setting, **LIVE)
+    assert (outcome.left[0], outcome.left[-1]) == (
+        ToolCallStarted("call_1", "read_note"),
+        ToolCallEnded(complete=False),
+    )
+    assert (outcome.ending, outcome.report.calls) == ("tool_call_broken", [])
+    assert why in outcome.error.message
+    assert (outcome.report.interrupted, outcome.backend.left_early) == (why, 1), "the model may go on"
 
 
 @pytest.mark.parametrize("end", ["}", '}, "key": "0000"}', '}, "line": 3}', '}, "lines": 3}'])
-def test_one_that_was_cut_does_not(end: str) -> None:
+async def test_one_that_was_cut_does_not(end: str) -> None:
     block = READ_A.removesuffix("}}</tool_call>") + end
-    reading, _, _, left = played(block, {**LIVE, "key": AUTO, "habits": NEVER, "cut": "content_filter"})
-    assert (left[0], left[-1]) == (ToolCallStarted("call_1", "read_note"), INCOMPLETE)
-    assert (reading.answer.ruled(Reason.BROKEN), reading.answer.ending.incomplete) == (None, "content_filter")
+    outcome = await played(block, cut="content_filter", **LIVE, **NEVER)
+    assert (outcome.left, outcome.ending) == (call(A, complete=False), "content_filter")
 
 
-def test_what_closes_a_block_once_more_goes_with_it() -> None:
-    _, _, _, left = played(f"Look: {READ_A}</tool_call>\nend", {"key": REQUIRED})
-    assert "".join(event.text for event in left if isinstance(event, AnswerText)) == "Look: end"
-
-
-def test_white_space_behind_a_call_that_is_taken_out_goes_with_it() -> None:
-    _, _, _, left = played(f"Look.\n{write_call('rm', '{}')}\n\nSo.", {})
-    assert "".join(event.text for event in left if isinstance(event, AnswerText)) == "Look.\nSo."
-
-
-def test_a_quoted_block_is_text_behind_a_good_call_too() -> None:
-    reading, _, _, left = played(f"{KEYED}So: {BROKEN} end", {"key": AUTO, "said": BROKEN})
-    assert "".join(event.text for event in left if isinstance(event, AnswerText)) == f"So: {BROKEN} end"
-    assert (reading.answer.calls, reading.answer.lost) == (1, ())
+@pytest.mark.parametrize(
+    ("text", "setting", "shown"),
+    [
+        (f"Look: {READ_A}</tool_call>\nend", ALWAYS, "Look: end"),
+        (f"Look.\n{UNDECLARED}\n\nSo.", {}, "Look.\nSo."),
+        (f"{KEYED}So: {BROKEN} end", {**AUTO, "said": BROKEN}, f"So: {BROKEN} end"),
+        (f"It says:\n{OTHER_KEY}", {**AUTO, "said": OTHER_KEY}, f"It says:\n{OTHER_KEY}"),
+    ],
+)
+async def test_what_closes_a_block_or_is_white_space_behind_it_goes_where_the_block_goes(
+    text: str, setting: Mapping[str, Any], shown: str
+) -> None:
+    outcome = await played(text, **setting)
+    assert (outcome.text, outcome.report.again) == (shown, [])
 
 
 @pytest.mark.parametrize("held", [True, False])
-def test_what_a_model_could_not_write_otherwise_needs_no_key(held: bool) -> None:
+async def test_what_a_model_could_not_write_otherwise_needs_no_key(held: bool) -> None:
     """A held call leaves beside a note that it might have been copied from."""
-    transcript = Transcript((UserTurn((Text(f"A note: {READ_A}"),)),))
-    demanding = ToolChoice(ChoiceMode.REQUIRED)
-    plan = planned(LENIENT, transcript=transcript, key=key_of(AUTO), choice=demanding)
-    reading = reading_of(plan, keep_for=Reason.CALL_MISSING, held=held)
+    request = ask(f"A note: {READ_A}", registry=LENIENT, choice=REQUIRED)
     other = READ_B.removeprefix("<tool_call>").removesuffix("</tool_call>")
-    read(reading, [TextPiece(f'{{"calls": [{other}]}}')])
-    assert (reading.answer.calls, reading.answer.doubtful is None) == (held, held)
+    backend = MemoryBackend([f'{{"calls": [{other}]}}'] * (1 if held else 2), holds_schemas=held)
+    outcome = await outcome_of(request, backend, TurnOptions())
+    assert (outcome.calls, outcome.report.again) == ([("read_note", B)], [] if held else [Reason.NO_KEY])
 
 
-def test_a_model_that_was_not_asked_for_the_key_is_not_known_to_write_none() -> None:
+async def test_a_model_that_was_not_asked_for_the_key_is_not_known_to_write_none() -> None:
     habits = Habits()
-    reading, _, _, _ = played(READ_B, {"key": AUTO, "habits": habits, "said": READ_A, "number": Try.SECOND})
-    assert (reading.answer.calls, habits.of(WHO).habit) == (1, KeyHabit.UNKNOWN)
+    outcome = await played(BROKEN, READ_B, **AUTO, habits=habits, said=READ_A)
+    assert (outcome.calls, habits.of(Speaker("", "m")).habit) == ([("read_note", B)], KeyHabit.UNKNOWN)
 
 
 # A call that the answer was cut in
 
-HALF = KEYED.removesuffix('a.md"}}</tool_call>') + KEY
-HALF_LEFT = [
-    ToolCallStarted("call_7", "read_note"),
-    ToolCallArguments(f'{{"path": "{MASK}'),
-    ToolCallEnded(complete=False),
-]
-CUT_OFF: Mapping[str, Any] = {"key": AUTO, "habits": NEVER, "cut": "content_filter"}
+HALF = KEYED.removesuffix('a.md"}}</tool_call>') + PLACEHOLDER
+HALF_LEFT = call(f'{{"path": "{MASK}', "call_7", complete=False)
+CUT_OFF: Mapping[str, Any] = {**NEVER, "cut": "content_filter"}
 
 
 @pytest.mark.parametrize("before", ["", READ_B])
-@pytest.mark.parametrize("keep_for", [None, Reason.CALL_MISSING])
-def test_a_cut_call_with_the_key_leaves_as_far_as_it_came(before: str, keep_for: Reason | None) -> None:
-    reading, report, heard, left = played(f"I look.{before}{HALF}", {**CUT_OFF, "keep_for": keep_for})
-    assert left[0] == AnswerText("I look.")
-    assert left[-3:] == HALF_LEFT
-    assert (reading.answer.calls, report.counts["refused"]) == (bool(before), {})
-    assert report.calls == ["read_note"] * (1 + bool(before))
-    assert [note[0] for note in heard.notes] == ["read_note"] * (1 + bool(before))
+@pytest.mark.parametrize("choice", [ToolChoice(), REQUIRED])
+async def test_a_cut_call_with_the_key_leaves_as_far_as_it_came(before: str, choice: ToolChoice) -> None:
+    outcome = await played(f"I look.{before}{HALF}", choice=choice, **CUT_OFF)
+    calls = [*(call(B) if before else []), *HALF_LEFT]
+    assert (outcome.left, outcome.ending) == ([AnswerText("I look."), *calls], "content_filter")
+    assert outcome.report.calls == ["read_note"] * (1 + bool(before))
+    assert "refused" not in outcome.counted
+    assert outcome.report.notes[-1].ruling == Ruling(Fate.CALL, Reason.CUT, "read_note")
 
 
-def test_so_does_one_without_where_nothing_can_be_quoted_but_behind_no_other() -> None:
+async def test_so_does_one_without_where_nothing_can_be_quoted_but_behind_no_other() -> None:
     half = READ_A.removesuffix('"}}</tool_call>')
-    reading, _, _, left = played(half, CUT_OFF)
-    assert left == [
-        ToolCallStarted("call_1", "read_note"),
-        ToolCallArguments('{"path": "a.md'),
-        ToolCallEnded(complete=False),
-    ]
-    assert reading.answer.lost == ()
-    reading, report, _, left = played(READ_B + half, CUT_OFF)
-    assert (len(left), left[-1]) == (3, ToolCallEnded())
-    assert (reading.answer.lost, report.counts["refused"]) == ((unreadable("read_note"),), {"the call is cut off": 1})
-    assert reading.answer.rulings[1].fate is Fate.GONE
+    outcome = await played(half, **CUT_OFF)
+    assert (outcome.left, outcome.report.warnings) == (call('{"path": "a.md', complete=False), [])
+    outcome = await played(READ_B + half, **CUT_OFF)
+    assert (outcome.left, outcome.report.warnings) == (call(B), [UNREADABLE])
+    assert outcome.counted["refused"] == {"the call is cut off": 1}
+    assert outcome.report.notes[-1].ruling.fate is Fate.GONE
 
 
-def test_a_cut_call_takes_the_place_of_words_that_were_shown_before() -> None:
-    reading, _, _, left = played(f"I look. {HALF}", {**CUT_OFF, "keep_for": Reason.SAID})
-    assert (left, reading.answer.kept) == (HALF_LEFT, ())
+async def test_a_cut_call_takes_the_place_of_words_that_were_shown_before() -> None:
+    outcome = await played(f"I look. {BROKEN}", written(f"I look. {HALF}", "content_filter"), **NEVER)
+    assert outcome.left == [AnswerText("I look. "), *HALF_LEFT]
 
 
 # Calls beside others
 
 
-def test_a_live_call_leaves_behind_the_text_that_was_held_for_it_and_with_the_id_that_it_has() -> None:
-    _, _, _, left = played(f"I look. {KEYED}", {**LIVE, "key": AUTO, "keep_for": Reason.CALL_MISSING})
-    assert left[:2] == [AnswerText("I look. "), ToolCallStarted("call_7", "read_note")]
+async def test_a_live_call_leaves_behind_the_text_that_was_held_for_it_and_with_the_id_that_it_has() -> None:
+    outcome = await played(f"I look. {KEYED}", **LIVE, **AUTO, choice=REQUIRED)
+    assert outcome.left == [AnswerText("I look. "), *call(A, "call_7")]
 
 
-def test_behind_a_call_that_has_left_no_other_is_asked_for() -> None:
-    reading, report, _, _ = played(f"{KEYED}{OTHER_KEY}", {"key": AUTO})
-    assert (reading.answer.calls, reading.answer.doubtful, report.counts["refused"]) == (1, None, {"wrong_key": 1})
-    reading, _, _, left = played(READ_A + UNFIT, {})
-    assert (reading.answer.misfit, len(left)) == (None, 6)
+@pytest.mark.parametrize(
+    ("text", "setting", "calls", "warnings"),
+    [
+        (KEYED + OTHER_KEY, AUTO, 1, [OF_WRONG_KEY]),
+        (READ_A + UNFIT, {}, 2, [DOES_NOT_FIT]),
+        (READ_A + BROKEN, {}, 1, [UNREADABLE]),
+        (READ_A + UNDECLARED, {}, 1, [NOT_OFFERED]),
+    ],
+)
+async def test_behind_a_call_that_has_left_no_other_is_asked_for(
+    text: str, setting: Mapping[str, Any], calls: int, warnings: Sequence[str]
+) -> None:
+    outcome = await played(text, **setting)
+    assert (len(outcome.calls), outcome.report.warnings, outcome.report.again) == (calls, warnings, [])
 
 
-def test_all_calls_are_held_from_one_on_that_does_not_fit() -> None:
-    reading, report, _, left = played(f"{UNFIT}{READ_A}{UNFIT}", {})
-    answer = reading.answer
-    assert (left, len(answer.kept), answer.calls, len(answer.let_misfits)) == ([], 9, 3, 2)
-    assert (report.calls, report.counts["misfits"]) == ([], {})
+@pytest.mark.parametrize(("second", "calls"), [("So.", 0), ("", 3)])
+async def test_all_calls_are_held_from_one_on_that_does_not_fit(second: str, calls: int) -> None:
+    outcome = await played(f"{UNFIT}{READ_A}{UNFIT}", second)
+    assert (len(outcome.calls), outcome.report.calls) == (calls, ["read_note"] * calls)
+    assert outcome.counted.get("misfits", {}) == ({"read_note": 2} if calls else {})
 
 
-def test_where_calls_go_together_one_that_does_not_fit_is_asked_for_behind_another() -> None:
-    reading = reading_of(planned(LENIENT, streamed=False))
-    assert read(reading, [TextPiece(READ_A + UNFIT)]) == []
-    assert (reading.answer.calls, reading.answer.let_misfits) == (2, ["read_note"])
+async def test_where_calls_go_together_one_that_does_not_fit_is_asked_for_behind_another() -> None:
+    outcome = await played(READ_A + UNFIT, "", streamed=False)
+    assert (len(outcome.calls), outcome.counted["misfits"]) == (2, {"read_note": 1})
+    assert outcome.report.again == [Reason.ARGUMENTS_MISFIT]
 
 
-def test_of_calls_that_cannot_be_read_the_one_behind_a_good_one_is_not_asked_for() -> None:
-    reading, _, _, _ = played(READ_A + BROKEN, {})
-    assert (reading.answer.calls, fault_of(reading.answer, planned())) == (1, None)
+async def test_the_calls_of_an_answer_that_may_not_be_meant_go_together() -> None:
+    other = READ_B.replace('{"name"', f'{{"key": "{PLACEHOLDER}", "name"')
+    outcome = await played(f"I look. {OTHER_KEY}{other} So.", written(KEYED), **AUTO)
+    assert outcome.left == [AnswerText("I look. "), *call(A, "call_7")]
+    assert outcome.report.notes[1].ruling == Ruling(Fate.GONE, Reason.JOINED, "read_note")

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from parser import write_call
-from prompts import PastCall, Place, Text, ToolResult, Transcript, UserTurn
-from proxy.contracts import AnswerText, TextPiece, ToolCallArguments, TurnEnded, TurnEvent
-from proxy.turn import CallRelease, FixedHabit, KeyHabit, KeyMode, Speaker, TurnReport
-from proxy.turn.plan import Try
-from proxy.turn.read_call import Showing
-from proxy.turn.turn_key import TurnKey
-from tests.proxy.turn.playing import READ_A, READ_B, planned, read, reading_of
+from prompts import PastCall, Text, ToolResult, Transcript, UserTurn
+from proxy.contracts import BackendEvent, Prompt, TextPiece, TurnEnded
+from proxy.replay.key_placeholder import PLACEHOLDER
+from proxy.turn import CallKeys, CallRelease, FixedHabit, KeyHabit, TurnOptions
+from tests.support.memory_backend import USAGE, MemoryBackend, Script
 
-KEY = "7qhvxmrtbz"
+from .keyed import key_in, written
+from .playing import BROKEN, READ_A, READ_B, ask, outcome_of, play
+
 DONE = Transcript((
     UserTurn((Text("Read a.md."),)),
     PastCall("c1", "read_note", '{"path": "a.md"}'),
@@ -25,46 +27,32 @@ DONE = Transcript((
     UserTurn((Text("Show me what you wrote."),)),
 ))  # fmt: skip
 PIECES = st.sampled_from([
-    READ_A, READ_B, write_call("read_note", '{"path": "a.md"}', key=KEY), write_call("search", "{}", key=KEY),
-    write_call("rm", "{}"), "</tool_call>", "I write ", " for it.", '"', "(", ")", "\n", "\n\n", "- ", "> ", "`", "**",
+    READ_A, READ_B, write_call("read_note", '{"path": "a.md"}', key=PLACEHOLDER),
+    write_call("search", "{}", key=PLACEHOLDER), write_call("rm", "{}"),
+    "</tool_call>", "I write ", " for it.", '"', "(", ")", "\n", "\n\n", "- ", "> ", "`", "**",
     "<pre>", "</pre>", "Beans and peas", "\nIt said:\n", "| ", "\u300c", "\u300d", "---|---\n",
     "[tool:c1] # Beans", "    ", "call: ", "{",
     "<tool_call>[" + READ_A[11:-12] + ",",
 ])  # fmt: skip
 
 
-def settled(text: str, cuts: Sequence[int], habit: KeyHabit, release: CallRelease, *, final: bool) -> object:
-    """What leaves of an answer that comes in these pieces, and what is known of it."""
-    key = TurnKey(KeyMode.AUTO, KEY, Speaker("", "m"), FixedHabit(habit))
-    report = TurnReport()
-    number = Try.SECOND if final else Try.FIRST
-    reading = reading_of(planned(transcript=DONE, key=key, release=release), report, number=number)
-    ends = [*sorted(min(cut, len(text)) for cut in cuts), len(text)]
-    pieces = [TextPiece(text[start:end]) for start, end in zip([0, *ends], ends, strict=False) if end > start]
-    left = read(reading, [*pieces, TurnEnded(None, None)])
-    answer = reading.answer
-    known = (answer.rulings, answer.lost)
-    return (
-        joined([*left, *answer.kept]),
-        known,
-        report.counts["refused"],
-        report.warnings,
-        report.counts["markup_shown"],
-    )
+def in_pieces(text: str, cuts: Sequence[int]) -> Script:
+    """An answer that comes in these pieces, with the key of its prompt."""
+
+    def script(prompt: Prompt) -> list[BackendEvent]:
+        said = text.replace(PLACEHOLDER, key_in(prompt))
+        ends = [0, *sorted(min(cut, len(said)) for cut in cuts), len(said)]
+        return [*(TextPiece(said[start:end]) for start, end in pairwise(ends) if end > start), TurnEnded(USAGE)]
+
+    return script
 
 
-def joined(events: Sequence[TurnEvent]) -> list[object]:
-    """The events, with neighbouring deltas as one."""
-    found: list[object] = []
-    for event in events:
-        match found[-1:], event:
-            case [AnswerText(before, phase)], AnswerText(text):
-                found[-1] = AnswerText(before + text, phase)
-            case [ToolCallArguments(before)], ToolCallArguments(text):
-                found[-1] = ToolCallArguments(before + text)
-            case _:
-                found.append(event)
-    return found
+def told(text: str, cuts: Sequence[int], habit: KeyHabit, release: CallRelease, *, second: bool = False) -> object:
+    """What leaves of a turn whose first or second answer comes in these pieces, and what is told of it."""
+    options = TurnOptions(release, call_keys=CallKeys(secret=b"s" * 32, habits=FixedHabit(habit)))
+    answers = [*([BROKEN] if second else []), in_pieces(text, cuts), "So.", "Well."]
+    outcome = asyncio.run(outcome_of(ask(transcript=DONE), MemoryBackend(answers), options))
+    return outcome.left, outcome.ending, outcome.notes, outcome.counted, outcome.report.warnings, outcome.report.again
 
 
 @given(
@@ -73,16 +61,16 @@ def joined(events: Sequence[TurnEvent]) -> list[object]:
     st.sampled_from(KeyHabit),
     st.booleans(),
 )
-def test_how_an_answer_is_cut_does_not_show(text: str, cuts: list[int], habit: KeyHabit, final: bool) -> None:
-    whole = settled(text, [], habit, CallRelease.WHOLE, final=final)
-    assert settled(text, cuts, habit, CallRelease.WHOLE, final=final) == whole
-    assert settled(text, range(1, len(text)), habit, CallRelease.WHOLE, final=final) == whole
+def test_how_an_answer_is_cut_does_not_show(text: str, cuts: list[int], habit: KeyHabit, second: bool) -> None:
+    whole = told(text, [], habit, CallRelease.WHOLE, second=second)
+    assert told(text, cuts, habit, CallRelease.WHOLE, second=second) == whole
+    assert told(text, range(1, len(text)), habit, CallRelease.WHOLE, second=second) == whole
 
 
 @given(st.lists(PIECES, max_size=8).map("".join), st.lists(st.integers(0, 400), max_size=12), st.sampled_from(KeyHabit))
 def test_nor_where_calls_leave_live(text: str, cuts: list[int], habit: KeyHabit) -> None:
-    live = settled(text, cuts, habit, CallRelease.LIVE, final=False)
-    assert live == settled(text, range(1, len(text)), habit, CallRelease.LIVE, final=False)
+    live = told(text, cuts, habit, CallRelease.LIVE)
+    assert live == told(text, range(1, len(text)), habit, CallRelease.LIVE)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +87,9 @@ def test_nor_where_calls_leave_live(text: str, cuts: list[int], habit: KeyHabit)
         ("I read it again. ", "", False),
     ],
 )
-def test_a_call_with_a_result_is_shown_with_it_in_a_list_or_in_a_sentence(
+async def test_a_call_with_a_result_is_shown_with_it_in_a_list_or_in_a_sentence(
     before: str, behind: str, shown: bool
 ) -> None:
-    showing = Showing(Place(before), frozenset({"beansandpeas"}))
-    assert bool(showing.is_shown(behind, ended=True)) is shown
+    done = write_call("read_note", '{"path": "a.md"}', key=PLACEHOLDER)
+    outcome = await play(written(f"{before}{done}{behind}"), request=ask(transcript=DONE), options=TurnOptions())
+    assert (outcome.calls == [], len(outcome.report.notes)) == (shown, 1)

@@ -1,449 +1,399 @@
-"""What follows from what an answer was: each judgement by itself, on plain values."""
+"""What follows from what an answer was: whether one more is asked for, what of two leaves, and how the turn ends."""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from parser import ToolRegistry
-from prompts import ChoiceMode, Text, ToolChoice, Transcript, UserTurn
+from prompts import AssistantText, ChoiceMode, PastCall, Text, ToolChoice, ToolResult, Transcript, UserTurn
 from proxy.contracts import (
     AnswerMessageEnded,
     AnswerText,
+    BackendEvent,
+    MessageEnded,
+    MessagePhase,
     OutputFormat,
-    ToolCallStarted,
+    TextPiece,
+    TurnEnded,
     TurnFailed,
     TurnFinished,
-    Usage,
 )
 from proxy.errors import BackendError
-from proxy.turn import Fate, FixedHabit, KeyMode, Reason, Ruling, Speaker, TurnReport
-from proxy.turn.json_output import JsonOutput, Unfit
-from proxy.turn.outlet import Said
-from proxy.turn.plan import Plan
-from proxy.turn.reason import DOUBTS
-from proxy.turn.turn_key import TurnKey
-from proxy.turn.verdict import (
-    FAILED_CODE,
-    Answer,
-    Ending,
-    end_of,
-    fault_of,
-    held_to_format,
-    nothing_left,
-    settled,
+from proxy.replay.key_placeholder import PLACEHOLDER, key_of
+from proxy.turn import CallRelease, StreamJson, TurnOptions
+from tests.support.memory_backend import USAGE, MemoryBackend, Script
+from tests.support.parts import text_of_parts
+
+from .keyed import shown, written
+from .playing import (
+    BROKEN,
+    LENIENT,
+    READ_A,
+    READ_B,
+    STRICT,
+    UNDECLARED,
+    UNFIT,
+    ask,
+    in_short,
+    keyless_model,
+    outcome_of,
+    play,
 )
-from tests.proxy.turn.playing import planned
 
 GONE = BackendError("gone", code="backend_disconnected")
-GOOD = Ruling(Fate.CALL, name="search")
-MISFIT = Ruling(Fate.REFUSE, Reason.ARGUMENTS_MISFIT, "read_note", "'path' is a required property")
-UNREADABLE = Ruling(Fate.AGAIN, Reason.MALFORMED, problem="it is cut off")
-NOT_OFFERED = Ruling(Fate.GONE, Reason.UNDECLARED)
-BROKE = Ruling(Fate.REFUSE, Reason.BROKEN, problem="it broke")
-TEXT = (AnswerText("Well."),)
-CALL = (ToolCallStarted("call_1", "search"),)
-FREE = planned()
-CALL_DEMANDED = planned(choice=ToolChoice(ChoiceMode.REQUIRED))
-JSON = replace(FREE, output=JsonOutput(OutputFormat(), TurnReport()))
+END = AnswerMessageEnded()
+CALLED = PastCall("c", "read_note", '{"path":"a.md"}'), ToolResult("c", (Text("# A"),))
 
 
-def demanding(*names: str) -> Plan:
-    return planned(choice=ToolChoice(ChoiceMode.REQUIRED, names or None))
+def demanding(*names: str) -> dict[str, Any]:
+    return {"request": ask(choice=ToolChoice(ChoiceMode.REQUIRED, names or None))}
 
 
-NOTHING = Answer()
-SHOWN = Said(shown=True)
-SAID = Answer(said=SHOWN)
-MALFORMED = Answer(kept_for=Reason.MALFORMED, kept=TEXT, rulings=(UNREADABLE,))
-REPEATED = Answer(kept_for=Reason.REPEATED, kept=CALL, rulings=(Ruling(Fate.AGAIN, Reason.REPEATED, "search"),))
-MISFITTING = Answer(kept_for=Reason.JOINED, kept=CALL, rulings=(GOOD, MISFIT))
-CALLED = Answer(rulings=(GOOD,))
-UNDECLARED = Answer(rulings=(NOT_OFFERED,))
-FAILED = Answer(ending=Ending(error=GONE))
+def after(*entries: Any, **changes: Any) -> dict[str, Any]:
+    return {"request": ask(transcript=Transcript((UserTurn((Text("Read it."),)), *entries)), **changes)}
 
 
-def written(text: str) -> Answer:
-    return Answer(kept_for=Reason.OUTPUT_INVALID, kept=(AnswerText(text),), written=text)
+FREE: Mapping[str, Any] = {}
+DEMANDED: Mapping[str, Any] = demanding()
+FITTING, ALL_STRICT = ({"request": ask(registry=registry)} for registry in (LENIENT, STRICT))
+FITTING_CALL = {"request": ask(registry=LENIENT, choice=ToolChoice(ChoiceMode.REQUIRED))}
+AS_JSON: Mapping[str, Any] = {"request": ask(output_format=OutputFormat())}
+EARLY: Mapping[str, Any] = {**AS_JSON, "options": keyless_model(stream_json=StreamJson.EARLY)}
+FITTING_JSON = {"request": ask(registry=LENIENT, output_format=OutputFormat())}
+GOES_ROUND: Mapping[str, Any] = after(*CALLED, *CALLED)
+ASKED_ON = (*CALLED, AssistantText("A."), UserTurn((Text("And b.md?"),)))
+TOOLLESS: Mapping[str, Any] = after(*ASKED_ON, registry=ToolRegistry())
+LIVE: Mapping[str, Any] = {"options": keyless_model(CallRelease.LIVE)}
+UNKNOWN: Mapping[str, Any] = {"options": TurnOptions()}
+OTHER_KEY = READ_A.replace('{"name"', '{"key": "0000", "name"')
+LIVE_BROKEN = READ_A.replace('"}}', '"]}')
 
 
-def failing(answer: Answer) -> Answer:
-    return replace(answer, ending=Ending(error=GONE))
+def cut(text: str, by: str = "max_output_tokens") -> Script:
+    return [TextPiece(text), TurnEnded(USAGE, by)]
 
 
-def unread(answer: Answer) -> Answer:
-    """With a block that cannot be read."""
-    return replace(answer, rulings=(*answer.rulings, UNREADABLE))
+def failing(text: str) -> Script:
+    return [TextPiece(text), GONE]
 
 
 # Answers held to JSON
 
 
-def test_json_leaves_without_what_the_model_wrote_round_it() -> None:
-    read = held_to_format(unread(written('Here: {"a": 1}')), JSON.output)
-    assert (read.kept, read.unfit, read.malformed) == ((AnswerText('{"a": 1}'),), None, None)
-    assert read.kept_for is None
-
-
-def test_text_that_is_no_json_stays_and_says_why() -> None:
-    read = held_to_format(written("Well."), JSON.output)
-    assert read.kept == TEXT
-    assert read.unfit == Unfit("it is not one JSON value")
-
-
-def test_it_leaves_with_the_phase_of_its_message_and_without_what_was_said_of_it() -> None:
-    kept = (AnswerText("Here: ", "commentary"), AnswerText('{"a": 1}', "final_answer"), AnswerMessageEnded())
-    answer = replace(written('Here: {"a": 1}'), kept=kept, lost=("A block was taken out.",))
-    stands = Answer(kept=(AnswerText('{"a": 1}', "final_answer"),), written=answer.written)
-    assert held_to_format(answer, JSON.output) == stands
-    assert held_to_format(replace(answer, kept=()), JSON.output).kept == (AnswerText('{"a": 1}'),)
-
-
-def test_json_that_was_seen_stands_as_it_is_if_nothing_else_was() -> None:
-    seen = replace(written('{"a": 1}'), said=SHOWN, kept=())
-    stands = replace(seen, kept_for=None)
-    assert held_to_format(seen, JSON.output) == stands
-    assert held_to_format(unread(seen), JSON.output) == stands
-    assert held_to_format(replace(seen, written='Here: {"a": 1}'), JSON.output).unfit
-
-
 @pytest.mark.parametrize(
-    "excuse",
+    ("answer", "setting", "left"),
     [
-        {"ending": Ending(incomplete="max_output_tokens")},
-        {"ending": Ending(stop="END")},
-        {"ending": Ending(error=GONE)},
-        {"rulings": (BROKE,)},
-        {"rulings": (MISFIT,)},
-        {"kept": CALL},
-        {"kept_for": None},
+        ('Here: {"a": 1}\n<tool_call>so</tool_call>', AS_JSON, ['{"a": 1}']),
+        ('{"a": 1}', EARLY, ['{"a": 1}']),
+        (f'{{"a": 1}}\n{BROKEN}', EARLY, ['{"a": 1}']),
+        (cut("Well."), AS_JSON, ["Well."]),
+        (READ_A, AS_JSON, [READ_A]),
     ],
 )
-def test_what_was_cut_or_calls_is_not_held_to_json(excuse: dict[str, object]) -> None:
-    answer = replace(written("Well."), **excuse)
-    assert held_to_format(answer, JSON.output) == answer
+async def test_json_leaves_alone_and_a_cut_answer_or_a_call_as_it_is(
+    answer: Script, setting: Mapping[str, Any], left: object
+) -> None:
+    outcome = await play(answer, **setting)
+    assert (in_short(outcome.left), outcome.report.warnings) == (left, [])
+
+
+async def test_json_leaves_with_the_phase_of_its_message() -> None:
+    events: list[BackendEvent] = [MessagePhase("commentary"), TextPiece("Here: "), MessageEnded()]
+    events += [MessagePhase("final_answer"), TextPiece('{"a": 1}'), MessageEnded(), TurnEnded(USAGE)]
+    assert (await play(events, **AS_JSON)).left == [AnswerText('{"a": 1}', "final_answer")]
+
+
+async def test_json_that_was_seen_is_none_with_anything_else() -> None:
+    outcome = await play('{"a": 1} or so', **EARLY)
+    assert (outcome.text.startswith('{"a": 1}'), outcome.ending) == (True, "output_invalid")
 
 
 # Whether an answer stands
 
 
-@pytest.mark.parametrize("answer", [NOTHING, SAID, CALLED, unread(CALLED), UNDECLARED])
-def test_an_answer_without_a_fault_stands(answer: Answer) -> None:
-    assert fault_of(answer, FREE) is None
-
-
 @pytest.mark.parametrize(
-    ("answer", "demands", "reason", "told"),
+    ("answer", "setting", "reason", "told"),
     [
-        (MALFORMED, FREE, Reason.MALFORMED, "it is cut off"),
-        (MALFORMED, CALL_DEMANDED, Reason.MALFORMED, "it is cut off"),
-        (REPEATED, FREE, Reason.REPEATED, ""),
-        (NOTHING, CALL_DEMANDED, Reason.CALL_MISSING, ""),
-        (SAID, demanding("search", "read_note"), Reason.CALL_MISSING, "search or read_note"),
-        (MISFITTING, FREE, Reason.ARGUMENTS_MISFIT, "'path' is a required property"),
-        (replace(written("Well."), unfit=Unfit("it is not one JSON value")), JSON, Reason.OUTPUT_INVALID, "JSON value"),
-        (
-            replace(MALFORMED, kept_for=Reason.OUTPUT_INVALID, unfit=Unfit("it is not one JSON value")),
-            JSON,
-            Reason.MALFORMED,
-            "it is cut off",
-        ),
+        (BROKEN, FREE, "malformed", "where a comma"),
+        (BROKEN, DEMANDED, "malformed", "where a comma"),
+        (f"Well. {BROKEN}", AS_JSON, "malformed", "where a comma"),
+        (READ_A, GOES_ROUND, "repeated", "Answer the user now"),
+        ("", DEMANDED, "call_missing", "it held no tool call"),
+        ("Well.", demanding("search", "read_note"), "call_missing", "search or read_note"),
+        (READ_B + UNFIT, ALL_STRICT, "arguments_misfit", "read_note"),
+        (UNFIT, ALL_STRICT, "arguments_misfit", "3 is not of type 'string'"),
+        (UNFIT, FITTING, "arguments_misfit", "3 is not of type 'string'"),
+        ("Well.", AS_JSON, "output_invalid", "JSON value"),
+        ("", AS_JSON, "output_invalid", "JSON value"),
+        (f"Well. {UNDECLARED}", AS_JSON, "output_invalid", "JSON value"),
+        (UNDECLARED, TOOLLESS, "undeclared", "no tool can be called"),
+        (BROKEN, TOOLLESS, "malformed", "no tool can be called"),
     ],
 )
-def test_a_fault_has_a_reason_and_a_line_that_names_it(
-    answer: Answer, demands: Plan, reason: Reason, told: str
+async def test_a_fault_has_a_reason_and_a_line_that_names_it(
+    answer: Script, setting: Mapping[str, Any], reason: str, told: str
 ) -> None:
-    fault = fault_of(answer, demands)
-    assert fault is not None
-    assert fault.reason is reason
-    assert told in (fault.line or "")
+    second = '{"a": 1}' if setting is AS_JSON else READ_A if reason == "call_missing" else "So."
+    backend = MemoryBackend([answer, second])
+    outcome = await outcome_of(setting.get("request", ask()), backend)
+    assert outcome.report.again == [reason]
+    first, asked = (text_of_parts(prompt.parts).splitlines() for prompt in backend.prompts)
+    assert told in asked[-1]
+    assert asked[-1] not in first
 
 
-def doubted(reason: Reason) -> Answer:
-    return Answer(kept_for=reason, kept=TEXT, rulings=(Ruling(Fate.AGAIN, reason, "read_note"),))
-
-
-@pytest.mark.parametrize("reason", DOUBTS)
-def test_a_call_that_may_not_be_meant_is_asked_for_by_its_name_and_with_the_key_that_it_lacks(
-    reason: Reason,
+@pytest.mark.parametrize(("answer", "reason"), [(READ_A, "no_key"), (OTHER_KEY, "wrong_key")])
+async def test_a_call_that_may_not_be_meant_is_asked_for_by_its_name_and_with_the_key_that_it_lacks(
+    answer: str, reason: str
 ) -> None:
-    fault = fault_of(doubted(reason), planned(key=TurnKey(KeyMode.AUTO, "7qhvxmrtbz", Speaker("", "m"), FixedHabit())))
-    assert fault is not None
-    assert fault.reason is reason
-    line = fault.line or ""
-    assert "read_note" in line
-    assert ("7qhvxmrtbz" in line) is (reason is not Reason.IN_OUTPUT)
+    outcome = await play(answer, "So.", **UNKNOWN)
+    prompt = outcome.backend.prompts[1]
+    line = text_of_parts(prompt.parts).splitlines()[-1]
+    assert outcome.report.again == [reason]
+    assert ("read_note" in line, str(key_of(prompt.developer)) in line) == (True, True)
 
 
-def test_whether_a_call_from_an_output_is_meant_is_asked_with_what_the_user_wants() -> None:
-    demands = planned(transcript=Transcript((UserTurn((Text('Show me "a.md"'),)),)))
-    fault = fault_of(doubted(Reason.IN_OUTPUT), demands)
-    assert fault is not None
-    assert (fault.line or "").endswith('The request was: "Show me \\"a.md\\""')
+async def test_whether_a_call_from_an_output_is_meant_is_asked_with_what_the_user_wants() -> None:
+    keyed = READ_A.replace('{"name"', f'{{"key": "{PLACEHOLDER}", "name"')
+    outcome = await play(written(keyed), "So.", request=ask(transcript=shown()), **UNKNOWN)
+    prompt = outcome.backend.prompts[1]
+    line = text_of_parts(prompt.parts).splitlines()[-1]
+    assert outcome.report.again == ["in_output"]
+    assert ("read_note" in line, str(key_of(prompt.developer)) in line) == (True, False)
+    assert line.endswith('The request was: "What is in the note?"')
 
 
 @pytest.mark.parametrize(
-    "cut",
-    [{"ending": Ending(incomplete="max_output_tokens")}, {"ending": Ending(error=GONE)}, {"rulings": (BROKE,)}],
-)
-@pytest.mark.parametrize("answer", [NOTHING, MALFORMED, REPEATED, MISFITTING])
-def test_what_another_answer_could_not_change_is_not_asked_for_again(answer: Answer, cut: dict[str, object]) -> None:
-    assert fault_of(replace(answer, **cut), CALL_DEMANDED) is None
-
-
-def test_an_answer_of_nothing_but_undeclared_calls_is_not_asked_for_as_json() -> None:
-    unfit = Answer(kept_for=Reason.OUTPUT_INVALID, unfit=Unfit("it is not one JSON value"))
-    assert fault_of(replace(unfit, rulings=(NOT_OFFERED,)), JSON) is None
-    for answer in (unfit, replace(unfit, kept=TEXT, rulings=(NOT_OFFERED,))):
-        fault = fault_of(answer, JSON)
-        assert fault is not None
-        assert fault.reason is Reason.OUTPUT_INVALID
-
-
-GIVEN_UP = BackendError("gone", code=FAILED_CODE)
-
-
-@pytest.mark.parametrize(
-    ("answer", "again"),
+    ("answer", "setting", "ending"),
     [
-        (Answer(ending=Ending(constrained=True, error=GIVEN_UP)), True),
-        (replace(CALLED, ending=Ending(constrained=True, error=GIVEN_UP)), False),
-        (Answer(ending=Ending(constrained=True, error=GONE)), False),
-        (Answer(ending=Ending(error=GIVEN_UP)), False),
-        (Answer(ending=Ending(constrained=True)), False),
+        (cut(""), DEMANDED, "max_output_tokens"),
+        (cut(BROKEN), DEMANDED, "max_output_tokens"),
+        (cut(READ_A), GOES_ROUND, "max_output_tokens"),
+        (cut(UNFIT), FITTING, "max_output_tokens"),
+        (cut("Well."), AS_JSON, "max_output_tokens"),
+        (GONE, DEMANDED, "backend_disconnected"),
+        (failing(f"Well. {BROKEN}"), FREE, "backend_disconnected"),
+        (failing(READ_A), GOES_ROUND, "backend_disconnected"),
+        (failing(UNFIT), FITTING, "backend_disconnected"),
+        (failing(READ_A), ALL_STRICT, "backend_disconnected"),
+        (failing('{"a": 1}'), AS_JSON, "backend_disconnected"),
+        (LIVE_BROKEN, LIVE, "tool_call_broken"),
+        (LIVE_BROKEN, {**DEMANDED, **LIVE}, "tool_call_broken"),
+        (failing(UNDECLARED), FREE, "backend_disconnected"),
+        (cut(UNDECLARED), FREE, "max_output_tokens"),
     ],
 )
-def test_a_server_that_gives_up_on_a_held_answer_is_asked_once_more(answer: Answer, again: bool) -> None:
-    fault = fault_of(answer, FREE)
-    assert (fault and fault.reason) == (Reason.HELD_FAILED if again else None)
+async def test_what_another_answer_could_not_change_is_not_asked_for_again(
+    answer: Script, setting: Mapping[str, Any], ending: str
+) -> None:
+    assert (await play(answer, **setting)).ending == ending
 
 
-def test_a_line_names_the_tool_and_where_no_tool_can_be_called_none_is_asked_for() -> None:
-    fault = fault_of(MISFITTING, FREE)
-    assert fault is not None
-    assert "read_note" in (fault.line or "")
-    assert fault_of(MALFORMED, planned(ToolRegistry())) is None
-    repeated = fault_of(REPEATED, FREE)
-    assert repeated is not None
-    assert (repeated.line, repeated.plain) == (None, True)
+HELD = '{"calls": [{"name": "read_note", "arguments": {"path": "a.md"}}]}'
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "holds", "again"),
+    [
+        ('{"calls"', "backend_error", True, True),
+        ('{"calls"', "backend_disconnected", True, False),
+        ("", "backend_error", True, False),
+        (HELD, "backend_error", True, False),
+        ('{"calls"', "backend_error", False, False),
+    ],
+)
+async def test_a_server_that_gives_up_on_a_held_answer_is_asked_once_more(
+    said: str, code: str, holds: bool, again: bool
+) -> None:
+    given_up: Script = [TextPiece(said), BackendError("gone", code=code)]
+    outcome = await outcome_of(DEMANDED["request"], MemoryBackend([given_up, HELD], holds_schemas=holds))
+    assert (outcome.report.again, outcome.finished) == (["held_failed"] if again else [], again)
 
 
 # What of two answers the client gets
 
 
-def test_a_second_answer_that_failed_does_not_take_the_first_one_away() -> None:
-    assert settled(MALFORMED, FAILED, FREE).kept == TEXT
-    assert settled(MALFORMED, FAILED, FREE).ending.error is None
-
-
 @pytest.mark.parametrize(
-    ("first", "second", "demands"),
+    ("first", "second", "setting", "left", "ending"),
     [
-        (MALFORMED, failing(SAID), FREE),
-        (MALFORMED, failing(CALLED), FREE),
-        (MALFORMED, FAILED, CALL_DEMANDED),
-        (MISFITTING, FAILED, FREE),
-        (replace(MISFITTING, said=SHOWN), FAILED, FREE),
-        (written("Well."), FAILED, JSON),
-    ],
-    ids=[
-        "it was seen",
-        "it called",
-        "a call is demanded",
-        "the first had a misfit",
-        "after words",
-        "the first was no JSON",
-    ],
-)
-def test_a_failure_is_told_where_the_first_answer_is_none(first: Answer, second: Answer, demands: Plan) -> None:
-    assert settled(first, second, demands).ending.error is GONE
-    assert settled(first, second, demands).misfit is None
-
-
-LENIENT = Answer(
-    kept_for=Reason.ARGUMENTS_MISFIT, kept=CALL, rulings=(replace(MISFIT, fate=Fate.AGAIN, then=Fate.CALL),)
-)
-
-
-@pytest.mark.parametrize(
-    ("second", "demands", "is_better"),
-    [
-        (CALLED, FREE, True),
-        (MISFITTING, FREE, True),
-        (Answer(rulings=(MISFIT,)), FREE, True),
-        (SAID, FREE, True),
-        (SAID, CALL_DEMANDED, False),
-        (Answer(kept=TEXT), FREE, True),
-        (Answer(kept=TEXT, unfit=Unfit("it is no JSON")), FREE, False),
-        (failing(SAID), FREE, True),
-        (FAILED, FREE, False),
-        (NOTHING, FREE, False),
-        (MALFORMED, FREE, False),
+        # One that failed does not take away the first, which was one.
+        (f"{BROKEN}So.", GONE, FREE, ["So."], "finished"),
+        (f"{BROKEN}So.", failing("Now."), FREE, ["Now."], "backend_disconnected"),
+        (f"{BROKEN}So.", failing(READ_A), FREE, [READ_A], "backend_disconnected"),
+        (BROKEN, GONE, DEMANDED, [], "backend_disconnected"),
+        (READ_B + UNFIT, GONE, ALL_STRICT, [], "backend_disconnected"),
+        (f"Well.\n{UNFIT}", GONE, ALL_STRICT, ["Well.\n"], "backend_disconnected"),
+        ("Well.", GONE, AS_JSON, [], "backend_disconnected"),
+        # Nor does one that says nothing, or no more.
+        (READ_A, "", GOES_ROUND, [READ_A], "finished"),
+        (f"{BROKEN}So.", UNDECLARED, FREE, ["So."], "finished"),
+        (f"Well. {BROKEN}So.", f"Once more. {BROKEN}", FREE, ["Well. So."], "finished"),
+        # One in text goes behind what was seen, as a message of its own; where nothing was, there is no need.
+        (f"Well.\n{BROKEN}", "Now.", FREE, ["Well.\n", END, "Now."], "finished"),
+        (f"Well.\n{BROKEN}", "Well.\nNow.", FREE, ["Well.\nNow."], "finished"),
+        (f"Well.\n{BROKEN}", "Well.\n", FREE, ["Well.\n"], "finished"),
+        (BROKEN, "Now.", FREE, ["Now."], "finished"),
+        # One that calls stands as it is.
+        (f"{BROKEN}So.", READ_A, FREE, [READ_A], "finished"),
+        (READ_B + UNFIT, READ_A + BROKEN, ALL_STRICT, [READ_A], "finished"),
+        # A strict call that does not fit, and that the model gives up.
+        (UNFIT, "", ALL_STRICT, [], "tool_arguments_invalid"),
+        (UNFIT, BROKEN, ALL_STRICT, [], "tool_arguments_invalid"),
+        (READ_B + UNFIT, "", ALL_STRICT, [], "tool_arguments_invalid"),
+        (READ_B + UNFIT, UNFIT, ALL_STRICT, [], "tool_arguments_invalid"),
+        (UNFIT, "Well.", ALL_STRICT, ["Well."], "finished"),
     ],
 )
-def test_a_call_that_does_not_fit_leaves_if_no_second_answer_is_better(
-    second: Answer, demands: Plan, is_better: bool
+async def test_of_two_answers_the_client_gets_the_better_one(
+    first: Script, second: Script, setting: Mapping[str, Any], *, left: object, ending: str
 ) -> None:
-    assert (settled(LENIENT, second, demands) == LENIENT) is not is_better
+    outcome = await play(first, second, **setting)
+    assert (in_short(outcome.left), outcome.ending) == (left, ending)
 
 
-def test_of_blocks_that_were_taken_out_the_client_hears_once() -> None:
-    first = replace(MALFORMED, lost=("One.",))
-    for second, lost in (
-        (replace(SAID, lost=("Two.",)), ("Two.",)),
-        (replace(NOTHING, lost=("Two.",)), ("Two.",)),
-        (SAID, ()),
-        (CALLED, ()),
-        (NOTHING, ("One.",)),
-        (Answer(said=Said(shown=True, preface="I look.")), ("One.",)),
-    ):
-        assert settled(first, second, FREE).lost == lost
+@pytest.mark.parametrize(
+    ("second", "setting", "left"),
+    [
+        (READ_B, FITTING, [READ_B]),
+        ("Well.", FITTING, ["Well."]),
+        ("Well.", FITTING_CALL, [UNFIT]),
+        ('{"a": 1}', FITTING_JSON, ['{"a": 1}']),
+        ("Well.", FITTING_JSON, [UNFIT]),
+        (failing("Well."), FITTING, ["Well."]),
+        (GONE, FITTING, [UNFIT]),
+        ("", FITTING, [UNFIT]),
+        (BROKEN, FITTING, [UNFIT]),
+        (f"Well. {BROKEN}", FITTING, ["Well. ", UNFIT]),
+    ],
+)
+async def test_a_call_that_does_not_fit_leaves_if_no_second_answer_is_better(
+    second: Script, setting: Mapping[str, Any], left: object
+) -> None:
+    outcome = await play(UNFIT, second, **setting)
+    assert in_short(outcome.left) == left
+    assert outcome.report.counts["misfits"] == ({"read_note": 1} if UNFIT in left else {})
 
 
-@pytest.mark.parametrize("second", [NOTHING, MALFORMED])
-def test_of_a_misfit_that_the_model_gives_up_the_client_is_told(second: Answer) -> None:
-    last = settled(MISFITTING, second, FREE)
-    assert last.misfit == MISFIT
-    assert not any(isinstance(event, ToolCallStarted) for event in end_of(last, FREE, Usage()))
+LOST = "A call of the tool 'read_note' was taken out, because it cannot be read."
+GONE_TOO = "A call of 'rm' was taken out, because no such tool is offered."
 
 
-def test_a_second_answer_that_says_nothing_brings_back_what_was_held_of_the_first() -> None:
-    assert settled(REPEATED, NOTHING, FREE).kept == CALL
-    assert settled(MALFORMED, UNDECLARED, FREE).kept == TEXT
-
-
-def test_a_broken_block_behind_text_that_was_seen_is_told_as_it_came_first() -> None:
-    first = replace(MALFORMED, said=SHOWN)
-    second = replace(MALFORMED, kept_for=Reason.SAID, kept=(AnswerText("Once more."),))
-    assert settled(first, second, FREE).kept == TEXT
-
-
-def test_a_second_answer_in_text_is_a_message_of_its_own_behind_what_was_seen() -> None:
-    second = Answer(kept_for=Reason.SAID, kept=TEXT)
-    assert settled(replace(MALFORMED, said=SHOWN), second, FREE).kept == (AnswerMessageEnded(), *TEXT)
-
-
-def test_a_second_answer_that_calls_stands_as_it_is() -> None:
-    assert settled(MALFORMED, CALLED, FREE) == CALLED
-    called_and_broke = unread(CALLED)
-    assert settled(MISFITTING, called_and_broke, FREE) == called_and_broke
-
-
-def test_text_in_front_of_which_nothing_was_seen_needs_no_break() -> None:
-    assert settled(MALFORMED, MALFORMED, FREE).kept == TEXT
+@pytest.mark.parametrize(
+    ("first", "second", "warnings"),
+    [
+        (f"{BROKEN}So.", f"So: {UNDECLARED}now.", [GONE_TOO]),
+        (f"{BROKEN}So.", UNDECLARED, [GONE_TOO]),
+        (f"{BROKEN}So.", "So.", []),
+        (f"{BROKEN}So.", READ_A, []),
+        (f"{BROKEN}So.", "", [LOST]),
+        (BROKEN, f"{BROKEN}So.", [LOST]),
+    ],
+)
+async def test_of_blocks_that_were_taken_out_the_client_hears_once(
+    first: Script, second: Script, warnings: Sequence[str]
+) -> None:
+    assert (await play(first, second)).report.warnings == warnings
 
 
 # Whether anything is left
 
 
-LOST = Answer(lost=("A tool call was taken out.",))
-
-
-def test_an_answer_of_nothing_but_undeclared_calls_leaves_nothing() -> None:
-    assert nothing_left(UNDECLARED, UNDECLARED, FREE) == Reason.UNDECLARED
-    assert nothing_left(UNDECLARED, NOTHING, FREE) == Reason.UNDECLARED
-    assert nothing_left(NOTHING, UNDECLARED, FREE) == Reason.UNDECLARED
-    assert nothing_left(LOST, LOST, FREE) == Reason.MALFORMED, "it was not asked for once more"
-
-
-@pytest.mark.parametrize("reason", DOUBTS)
-def test_why_nothing_is_left_is_told_by_what_was_taken_out(reason: Reason) -> None:
-    first = replace(doubted(reason), kept=())
-    assert nothing_left(first, LOST, FREE) == reason
-    assert nothing_left(first, UNDECLARED, FREE) == Reason.UNDECLARED
+@pytest.mark.parametrize(
+    ("answers", "setting", "again"),
+    [
+        ([UNDECLARED], FREE, ["undeclared"]),
+        ([BROKEN, UNDECLARED], FREE, ["malformed", "undeclared"]),
+        ([READ_A, READ_A.replace("read_note", "rm")], UNKNOWN, ["no_key", "undeclared"]),
+        ([OTHER_KEY, OTHER_KEY], UNKNOWN, ["wrong_key", "wrong_key"]),
+        ([f"Well.\n{UNDECLARED}"], FREE, ["undeclared"]),
+        ([UNDECLARED], AS_JSON, ["undeclared"]),
+    ],
+)
+async def test_where_nothing_is_left_a_plain_answer_is_asked_for_and_why(
+    answers: Sequence[Script], setting: Mapping[str, Any], again: Sequence[str]
+) -> None:
+    outcome = await play(*answers, '{"a": 1}', **setting)
+    assert (outcome.report.again, outcome.text.endswith('{"a": 1}')) == (again, True)
+    assert "<tools>" not in (outcome.backend.prompts[-1].developer or "")
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "demands"),
+    ("answers", "setting", "ending"),
     [
-        (NOTHING, NOTHING, FREE),
-        (LOST, NOTHING, FREE),
-        (UNDECLARED, replace(UNDECLARED, rulings=(NOT_OFFERED, MISFIT)), FREE),
-        (replace(UNDECLARED, said=SHOWN), UNDECLARED, FREE),
-        (UNDECLARED, Answer(kept=TEXT), FREE),
-        (UNDECLARED, CALLED, FREE),
-        (UNDECLARED, replace(UNDECLARED, ending=Ending(incomplete="content_filter")), FREE),
-        (UNDECLARED, failing(UNDECLARED), FREE),
-        (UNDECLARED, UNDECLARED, CALL_DEMANDED),
+        ([""], FREE, "finished"),
+        ([BROKEN, ""], FREE, "finished"),
+        ([UNDECLARED + UNFIT, UNDECLARED], ALL_STRICT, "tool_arguments_invalid"),
+        ([f"Well, so it is.\n{UNDECLARED}\nNow."], FREE, "finished"),
+        ([BROKEN, f"{UNDECLARED}\nNow."], FREE, "finished"),
+        ([UNDECLARED + READ_A], FREE, "finished"),
+        ([BROKEN, cut(UNDECLARED)], FREE, "max_output_tokens"),
+        ([BROKEN, failing(UNDECLARED)], FREE, "backend_disconnected"),
+        ([UNDECLARED, UNDECLARED], DEMANDED, "tool_call_missing"),
     ],
 )
-def test_otherwise_something_is(first: Answer, last: Answer, demands: Plan) -> None:
-    assert not nothing_left(first, last, demands)
+async def test_otherwise_none_is(answers: Sequence[Script], setting: Mapping[str, Any], ending: str) -> None:
+    outcome = await play(*answers, **setting)
+    assert (outcome.ending, len(outcome.report.again)) == (ending, len(answers) - 1)
 
 
 # The end
 
 
-def test_what_is_held_of_an_answer_that_stands_leaves_with_its_end() -> None:
-    assert end_of(MALFORMED, FREE, Usage(3)) == (*TEXT, TurnFinished(Usage(3)))
-    assert end_of(replace(NOTHING, ending=Ending(incomplete="content_filter")), FREE, Usage()) == (
-        TurnFinished(Usage(), "content_filter"),
-    )
-
-
 @pytest.mark.parametrize(
-    ("answer", "demands", "code"),
+    ("answers", "setting", "code", "text"),
     [
-        (failing(MALFORMED), CALL_DEMANDED, "backend_disconnected"),
-        (MISFITTING, FREE, "tool_arguments_invalid"),
-        (replace(MALFORMED, kept_for=Reason.CALL_MISSING), CALL_DEMANDED, "tool_call_missing"),
-        (replace(written("Well."), unfit=Unfit("it is no JSON")), JSON, "output_invalid"),
-        (failing(replace(CALLED, kept_for=Reason.JOINED, kept=CALL)), FREE, "backend_disconnected"),
-        (failing(LENIENT), FREE, "backend_disconnected"),
-        (replace(SAID, rulings=(BROKE,)), FREE, "tool_call_broken"),
+        ([f"Well. {BROKEN}", failing("Well.")], DEMANDED, "backend_disconnected", ""),
+        ([READ_A + UNFIT, UNFIT], ALL_STRICT, "tool_arguments_invalid", ""),
+        (["Well.", f"Now. {BROKEN}"], DEMANDED, "tool_call_missing", ""),
+        (["Well.", "Well."], AS_JSON, "output_invalid", ""),
+        ([failing(READ_A)], ALL_STRICT, "backend_disconnected", ""),
+        ([failing(UNFIT)], FITTING, "backend_disconnected", ""),
+        ([failing(f"{BROKEN}So.")], FREE, "backend_disconnected", "So."),
+        ([f"Well.\n{LIVE_BROKEN}"], LIVE, "tool_call_broken", "Well.\n"),
     ],
 )
-def test_nothing_goes_before_a_refusal_that_would_look_like_an_answer(answer: Answer, demands: Plan, code: str) -> None:
-    (end,) = end_of(answer, demands, Usage())
-    assert isinstance(end, TurnFailed)
-    assert end.error.code == code
+async def test_nothing_that_would_look_like_an_answer_goes_before_a_refusal(
+    answers: Sequence[Script], setting: Mapping[str, Any], code: str, text: str
+) -> None:
+    outcome = await play(*answers, **setting)
+    assert (outcome.ending, outcome.text, outcome.report.calls) == (code, text, [])
 
 
-def test_text_that_was_held_on_suspicion_is_not_lost_with_the_connection() -> None:
-    assert end_of(failing(MALFORMED), FREE, Usage()) == (*TEXT, TurnFailed(GONE))
+async def test_what_a_failed_turn_has_cost_is_told_where_it_is_known() -> None:
+    assert (await play(GONE)).end == TurnFailed(GONE)
+    error = await play(BROKEN, failing("Now."))
+    assert error.end == TurnFailed(GONE, USAGE)
 
 
 @pytest.mark.parametrize(
-    ("names", "wanted"), [(None, "a tool"), (("search",), "the tool 'search'"), (("search", "read_note"), "a tool")]
+    ("names", "wanted"), [((), "a tool"), (("search",), "the tool 'search'"), (("search", "read_note"), "a tool")]
 )
-def test_a_call_that_never_came_is_named_as_it_was_asked_for(names: tuple[str, ...] | None, wanted: str) -> None:
-    (end,) = end_of(NOTHING, demanding(*(names or ())), Usage())
-    assert isinstance(end, TurnFailed)
-    assert f"did not call {wanted} although" in end.error.message
-    assert end.error.param == "tool_choice"
+async def test_a_call_that_never_came_is_named_as_it_was_asked_for(names: Sequence[str], wanted: str) -> None:
+    error = (await play("", "", **demanding(*names))).error
+    assert f"did not call {wanted} although" in error.message
+    assert error.param == "tool_choice"
 
 
-def test_a_cut_answer_owes_no_call() -> None:
-    (end,) = end_of(replace(NOTHING, ending=Ending(incomplete="max_output_tokens")), CALL_DEMANDED, Usage())
-    assert end == TurnFinished(Usage(), "max_output_tokens")
-
-
-ANSWERS = st.builds(
-    Answer,
-    kept_for=st.none() | st.sampled_from(Reason),
-    kept=st.sampled_from([(), TEXT, CALL, (*TEXT, *CALL)]),
-    said=st.sampled_from([Said(), SHOWN]),
-    rulings=st.lists(
-        st.sampled_from([GOOD, MISFIT, UNREADABLE, NOT_OFFERED, BROKE, *REPEATED.rulings]), unique=True
-    ).map(tuple),
-    written=st.sampled_from(["", "Well.", '{"a": 1}']),
-    ending=st.sampled_from([Ending(), Ending(incomplete="max_output_tokens"), Ending(error=GONE)]),
+ANSWERS = ["", "Well.", '{"a": 1}', READ_A, READ_B, UNFIT, BROKEN, UNDECLARED, f"Well.\n{BROKEN}", READ_A + UNFIT]
+SETTINGS = [FREE, DEMANDED, FITTING, ALL_STRICT, FITTING_CALL, AS_JSON, EARLY, GOES_ROUND, LIVE]
+GIVEN: st.SearchStrategy[Script] = st.sampled_from(ANSWERS) | st.builds(
+    lambda text, end: end(text), st.sampled_from(ANSWERS), st.sampled_from([cut, failing])
 )
 
 
-@given(ANSWERS, ANSWERS, st.sampled_from([FREE, CALL_DEMANDED, JSON]))
-def test_whatever_two_answers_were_the_turn_has_one_end(first: Answer, second: Answer, demands: Plan) -> None:
-    last = held_to_format(settled(first, second, demands), demands.output)
-    *before, end = end_of(last, demands, Usage())
-    assert isinstance(end, TurnFinished | TurnFailed)
-    assert not any(isinstance(event, TurnFinished | TurnFailed) for event in before)
-    if first.ending.error is None and second.ending.error is None:
-        assert not (isinstance(end, TurnFailed) and end.error is GONE)
-
-
-@given(ANSWERS, st.sampled_from([FREE, CALL_DEMANDED, JSON]))
-def test_an_answer_with_calls_that_left_is_never_asked_for_again(answer: Answer, demands: Plan) -> None:
-    if answer.calls and not answer.misfit:
-        assert fault_of(answer, demands) is None
+@given(st.lists(GIVEN, min_size=3, max_size=3), st.sampled_from(SETTINGS))
+def test_whatever_the_answers_were_the_turn_has_one_end(answers: list[Script], setting: Mapping[str, Any]) -> None:
+    """And what a client was given as a call is one that is told of as such, once."""
+    request = setting.get("request", ask(registry=LENIENT))
+    outcome = asyncio.run(outcome_of(request, MemoryBackend([*answers]), setting.get("options")))
+    assert not any(isinstance(event, TurnFinished | TurnFailed) for event in outcome.events[:-1])
+    assert isinstance(outcome.end, TurnFinished | TurnFailed)
+    assert (outcome.ending == "backend_disconnected") <= any(not isinstance(answer, str) for answer in answers)
+    if outcome.ending != "tool_call_broken":
+        assert outcome.report.calls == [name for name, _ in outcome.calls]
