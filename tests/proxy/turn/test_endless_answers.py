@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, overload
 
@@ -10,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parser import ToolRegistry
-from proxy.contracts import BackendEvent, OutputFormat, ReasoningPiece, TextPiece, TurnFinished
+from proxy.contracts import BackendEvent, OutputFormat, Reasoning, ReasoningPiece, TextPiece, TurnEnded, TurnFinished
 from proxy.turn import CallRelease
-from proxy.turn.spent import Spent
 from tests.proxy.turn.playing import ask, keyless_model, outcome_of
-from tests.support.memory_backend import MemoryBackend
+from tests.support.memory_backend import USAGE, MemoryBackend
 
 ROOM = 10_000
 
@@ -84,10 +84,12 @@ async def test_an_answer_that_fits_is_whole() -> None:
 
 @given(st.lists(st.text(max_size=8), max_size=8), st.integers(0, 20))
 def test_what_is_taken_is_the_beginning_and_no_more_bytes_than_there_are(texts: list[str], limit: int) -> None:
-    room = Spent(room=limit)
-    taken = "".join(map(room.take_thought, texts))
+    script: list[BackendEvent] = [*(ReasoningPiece(0, text) for text in texts), TurnEnded(USAGE)]
+    outcome = asyncio.run(outcome_of(ask(), MemoryBackend([script]), keyless_model(max_answer=limit)))
+    taken = "".join(event.text for event in outcome.events if isinstance(event, Reasoning))
     whole = "".join(texts)
+    is_full = len(whole.encode("utf-8", "surrogatepass")) > limit
     assert len(taken.encode("utf-8", "surrogatepass")) <= limit
     assert whole.startswith(taken)
-    assert room.full == (len(whole.encode("utf-8", "surrogatepass")) > limit)
-    assert room.full or taken == whole
+    assert is_full or taken == whole
+    assert (outcome.ending == "max_output_tokens") is is_full

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -21,10 +22,8 @@ from proxy.contracts import (
     TurnFinished,
 )
 from proxy.errors import BackendError, RequestError
-from proxy.turn import TurnReport
-from proxy.turn.json_output import JsonOutput, Unfit
-from tests.proxy.turn.playing import BROKEN, READ_A, ask, play
-from tests.support.memory_backend import USAGE
+from tests.proxy.turn.playing import BROKEN, READ_A, ask, outcome_of, play
+from tests.support.memory_backend import USAGE, MemoryBackend
 from tests.support.parts import text_of_parts
 
 SCHEMA = '{"type":"object","properties":{"x":{"type":"integer"}},"required":["x"],"additionalProperties":false}'
@@ -207,17 +206,16 @@ def test_any_object_is_found_in_its_wrapping(value: dict[str, object], wrapping:
     text = json.dumps(value)
     if "```" in text and "```" in wrapping:
         return
-    found = JsonOutput(OutputFormat(), TurnReport()).read(wrapping.replace("{}", text))
-    assert found == text
+    assert asyncio.run(play(wrapping.replace("{}", text), request=JSON_MODE)).text == text
 
 
 @given(st.text(st.sampled_from('a`{}[]"\\\n '), max_size=60))
-def test_whatever_is_found_can_be_parsed(answer: str) -> None:
-    found = JsonOutput(OutputFormat(), TurnReport()).read(answer)
-    assert isinstance(found, Unfit) or isinstance(json.loads(found), dict)
+def test_whatever_leaves_can_be_parsed(answer: str) -> None:
+    outcome = asyncio.run(outcome_of(JSON_MODE, MemoryBackend([answer] * 2)))
+    assert isinstance(json.loads(outcome.text), dict) if outcome.finished else outcome.ending == "output_invalid"
 
 
-def test_a_long_answer_without_json_is_judged_in_no_time() -> None:
-    output = JsonOutput(OutputFormat(), TurnReport())
-    for piece in ("{", "[", "```\n", "``` ", "` ", "}"):
-        assert isinstance(output.read(piece * 200_000), Unfit)
+@pytest.mark.parametrize("piece", ["{", "[", "```\n", "``` ", "` ", "}"])
+async def test_a_long_answer_without_json_is_judged_in_no_time(piece: str) -> None:
+    outcome = await outcome_of(JSON_MODE, MemoryBackend([piece * 50_000] * 2))
+    assert outcome.ending == "output_invalid"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -11,12 +12,23 @@ from msgspec.structs import replace
 
 from parser import Tool, ToolRegistry, write_call
 from prompts import MASK, escape_json
-from proxy.contracts import AnswerText, MessageEnded, OutputFormat, TextPiece, TurnEnded, TurnFinished, TurnRequest
+from proxy.contracts import (
+    AnswerText,
+    BackendEvent,
+    MessageEnded,
+    OutputFormat,
+    Prompt,
+    TextPiece,
+    TurnEnded,
+    TurnFinished,
+    TurnRequest,
+)
 from proxy.errors import BackendError
 from proxy.turn import HeldFormats, Speaker, StreamJson, TurnOptions
-from proxy.turn.json_stream import FORGIVEN_AFTER, JsonStream
-from tests.proxy.turn.playing import BROKEN, READ_A, Outcome, ask, keyless_model, outcome_of
-from tests.support.memory_backend import USAGE, MemoryBackend, Script
+from proxy.turn.json_stream import FORGIVEN_AFTER
+from tests.proxy.turn.keyed import key_in, keyed
+from tests.proxy.turn.playing import BROKEN, READ_A, Outcome, ask, in_short, keyless_model, leaving, outcome_of
+from tests.support.memory_backend import USAGE, MemoryBackend, Script, pieces
 
 SCHEMA = '{"type":"object","properties":{"x":{"type":"string"}},"required":["x"],"additionalProperties":false}'
 REQUEST = ask(registry=ToolRegistry(), output_format=OutputFormat(SCHEMA, "point"))
@@ -251,50 +263,58 @@ VALUES = st.recursive(
 )
 
 
+ANY = ask(registry=ToolRegistry(), output_format=OutputFormat())
+# With tools, so that there is a key.
+KEYED = ask(output_format=OutputFormat())
+
+
 @given(st.dictionaries(TAGS, VALUES, max_size=3), st.booleans(), st.integers(1, 9))
 def test_whatever_the_json_is_it_leaves_as_it_would_as_a_whole(value: object, ascii_only: bool, size: int) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
-    written = escape_json(text)
-    stream = JsonStream(None)
-    told = [stream.feed(written[start : start + size]) for start in range(0, len(written), size)]
-    assert "".join([*told, stream.flush()]) == text
+    outcome = asyncio.run(outcome_of(ANY, MemoryBackend([escape_json(text)], size), EARLY))
+    assert (outcome.text, outcome.report.again) == (text, [])
 
 
-@given(st.dictionaries(st.text("ab", max_size=3), VALUES, max_size=3), st.data(), st.sampled_from([None, "5f8a9e0c1d"]))
-def test_a_cut_value_leaves_to_its_last_character(value: object, data: st.DataObject, key: str | None) -> None:
+@given(st.dictionaries(st.text("ab", max_size=3), VALUES, max_size=3), st.data(), st.sampled_from([ANY, KEYED]))
+def test_a_cut_value_leaves_to_its_last_character(value: object, data: st.DataObject, request_: TurnRequest) -> None:
     text = "\n \t" + json.dumps(value).replace("<", "")
     end, size = data.draw(st.integers(0, len(text))), data.draw(st.integers(1, 9))
-    stream = JsonStream(key)
-    told = [stream.feed(text[start : min(end, start + size)]) for start in range(0, end, size)]
-    assert "".join([*told, stream.flush(), stream.feed("x"), stream.flush()]) == text[:end].lstrip()
+    script: list[BackendEvent] = [*pieces(text[:end], size), TurnEnded(USAGE, "max_output_tokens")]
+    outcome = asyncio.run(outcome_of(request_, MemoryBackend([script]), EARLY))
+    assert (outcome.text, outcome.ending) == (text[:end].lstrip(), "max_output_tokens")
 
 
-@pytest.mark.parametrize("begin", ["`", "X", "1", '"', "}", "\u00a0{", "\x0b["])
-def test_what_does_not_begin_as_an_object_or_a_list_is_held(begin: str) -> None:
-    stream = JsonStream(None)
-    assert (stream.feed(" "), stream.given_up) == ("", False)
-    assert (stream.feed(f"\n{begin}"), stream.feed('{"x": 1}'), stream.flush(), stream.given_up) == ("", "", "", True)
+@pytest.mark.parametrize("begin", ["`", "X", "1", '"', "}", "\u00a0", "\x0b"])
+async def test_what_does_not_begin_as_an_object_or_a_list_is_held(begin: str) -> None:
+    found = await leaving(" ", f"\n{begin}", '{"x": 1}', request=ANY, options=EARLY)
+    assert [in_short(events) for events in found] == [[], [], [], ['{"x": 1}']]
 
 
 @pytest.mark.parametrize(
     ("written", "told"),
     [
-        ('{"x": "5f8a9e0c1', '{"x": "(masked)'),
-        ('{"x": "5f8a', '{"x": "5f8a'),
+        ('{"x": "<key but one>', '{"x": "(masked)'),
+        ('{"x": "<four of key>', '{"x": "<four of key>'),
         ('{"x": "\\u003', '{"x": "\\u003'),
         ('{"x": 5]', '{"x": 5'),
         ('\n \t{"x": tru', '{"x": tru'),
     ],
 )
-def test_what_is_cut_or_broken_within_the_key_tells_no_more_of_it_than_before(written: str, told: str) -> None:
-    for size in (1, len(written)):
-        stream = JsonStream("5f8a9e0c1d")
-        pieces = [stream.feed(written[start : start + size]) for start in range(0, len(written), size)]
-        assert "".join([*pieces, stream.flush()]) == told.replace("(masked)", MASK)
+@pytest.mark.parametrize("size", [0, 1])
+async def test_what_is_cut_or_broken_within_the_key_tells_no_more_of_it_than_before(
+    written: str, told: str, size: int
+) -> None:
+    def filled(text: str, key: str) -> str:
+        return text.replace("<key but one>", key[:-1]).replace("<four of key>", key[:4])
+
+    def script(prompt: Prompt) -> list[BackendEvent]:
+        return [*pieces(filled(written, key_in(prompt)), size), TurnEnded(USAGE, "max_output_tokens")]
+
+    outcome = await outcome_of(KEYED, MemoryBackend([script]), EARLY)
+    [key] = map(key_in, outcome.backend.prompts)
+    assert outcome.text == filled(told, key).replace("(masked)", MASK)
 
 
-def test_the_key_is_masked_in_it() -> None:
-    stream = JsonStream("5f8a9e0c1d")
-    told = "".join(stream.feed(char) for char in '{"x": "5f8a9e0c1d"}') + stream.flush()
-    assert "5f8a9e0c1d" not in told
-    assert json.loads(told)
+async def test_the_key_is_masked_in_it() -> None:
+    outcome = await outcome_of(KEYED, MemoryBackend([keyed(lambda key: f'{{"x": "{key}"}}')], 1), EARLY)
+    assert (outcome.text, outcome.finished) == (f'{{"x": "{MASK}"}}', True)

@@ -28,9 +28,8 @@ from prompts import (
     render_turn,
 )
 from prompts.passages import line
-from proxy.contracts import OutputFormat, Prompt, Sampling, TurnRequest, Usage
+from proxy.contracts import OutputFormat, Sampling, TurnFinished, TurnRequest
 from proxy.turn import CallKeys, KeyMode, TurnOptions
-from proxy.turn.spent import estimated_usage
 from tests.proxy.turn.playing import READ_A, ask, play
 from tests.support.parts import text_of_parts
 
@@ -119,19 +118,19 @@ async def test_after_a_call_that_cannot_be_there_are_no_tools_and_no_key_and_one
 @pytest.mark.parametrize(
     ("developer", "parts", "tokens"),
     [
-        (None, (), 0),
-        ("d" * 41, (), 10),
+        ("d" * 41, (Text("x" * 3),), 10),
         (None, (Text("x" * 39),), 9),
         (None, (Image("data:image/png;base64,AAAA"),), 1_000),
         ("d" * 41, (Text("x" * 39), Image("data:image/png;base64,AAAA"), Text("x" * 4)), 1_020),
     ],
 )
-def test_four_characters_are_a_token_and_an_image_a_thousand(
+async def test_of_a_turn_that_nobody_counted_four_characters_are_a_token_and_an_image_a_thousand(
     developer: str | None, parts: tuple[Part, ...], tokens: int
 ) -> None:
-    usage = estimated_usage(Prompt("m", developer, parts), 7)
-    assert usage == Usage(input_tokens=tokens, output_tokens=7)
-    assert isinstance(usage.input_tokens, int)
+    request = ask(registry=ToolRegistry(), stop=("END",), transcript=Transcript((UserTurn(parts),), developer))
+    outcome = await play(f"{'x' * 28} END of it", request=request, chunk=4)
+    assert isinstance(outcome.end, TurnFinished)
+    assert (outcome.end.usage.input_tokens, outcome.end.usage.output_tokens) == (tokens, 8)
 
 
 async def test_a_prompt_says_whether_its_request_declares_no_tool() -> None:

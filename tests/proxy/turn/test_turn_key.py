@@ -27,8 +27,7 @@ from proxy.contracts import (
     TurnFinished,
 )
 from proxy.errors import BackendError
-from proxy.turn import CallKeys, CallRelease, FixedHabit, KeyMode, Speaker, TurnOptions
-from proxy.turn.turn_key import Carried, TurnKey
+from proxy.turn import CallKeys, CallRelease, KeyMode, TurnOptions
 from tests.proxy.turn.keyed import LIVE, QUOTED, A, B, Write, call, key_in, keyed, options, shown
 from tests.proxy.turn.playing import READ_A, Outcome, ask, keyless_model, play
 from tests.support.memory_backend import USAGE, pieces
@@ -113,21 +112,26 @@ async def test_another_tool_or_owner_has_another_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "carried"),
+    ("member", "again"),
     [
-        ('"k"', Carried.RIGHT),
-        ('"\\u006b"', Carried.RIGHT),
-        ('"x"', Carried.WRONG),
-        ('""', Carried.NOTHING),
-        ("null", Carried.NOTHING),
-        ("7", Carried.NOTHING),
-        (None, Carried.NOTHING),
+        ('"key": "{key}", ', []),
+        ('"key": "\\u00{code}{rest}", ', []),
+        ('"key": "x", ', ["wrong_key"]),
+        ('"key": "", ', ["no_key"]),
+        ('"key": null, ', ["no_key"]),
+        ('"key": 7, ', ["no_key"]),
+        ("", ["no_key"]),
     ],
 )
-def test_a_key_is_the_text_of_the_member_key(written: str | None, carried: Carried) -> None:
-    members = [("x", '"k"')] if written is None else [("x", '"k"'), ("key", written)]
-    assert TurnKey(KeyMode.AUTO, "k", Speaker("", "m"), FixedHabit()).carried(members) is carried
-    assert TurnKey(KeyMode.OFF, None, Speaker("", "m"), FixedHabit()).carried(members) is Carried.NOTHING
+async def test_a_key_is_the_text_of_the_member_key(member: str, again: list[str]) -> None:
+    def write(key: str) -> str:
+        spelled = member.format(key=key, code=f"{ord(key[0]):02x}", rest=key[1:])
+        return f'<tool_call>{{{spelled}"name": "read_note", "arguments": {A}}}</tool_call>'
+
+    outcome = await play(keyed(write), *(["So."] if again else []), options=options())
+    assert (len(outcome.calls), outcome.report.again) == (not again, again)
+    off = await play(write("k"), options=options(KeyMode.OFF))
+    assert len(off.calls) == 1
 
 
 @pytest.mark.parametrize(
