@@ -12,6 +12,22 @@ journal      Responses that are being made, where processes tell each other noth
 table        the store that a setting names
 """
 
-from .table import make_store
+from .key_value import Append, Change, Drop, KeyValue, Put, Take
+from .keyed import KeyedStore
+from .memory import MemoryKeyValue
+from .sqlite import SqliteKeyValue
+from .table import STORES, make_store
 
-__all__ = ["make_store"]
+__all__ = [
+    "STORES",
+    "Append",
+    "Change",
+    "Drop",
+    "KeyValue",
+    "KeyedStore",
+    "MemoryKeyValue",
+    "Put",
+    "SqliteKeyValue",
+    "Take",
+    "make_store",
+]

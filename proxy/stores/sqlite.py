@@ -43,7 +43,10 @@ PAGE_CACHE = 256
 READ = "SELECT value FROM records WHERE key = ? AND expires_at > ?"
 IS_THERE = "SELECT 1 FROM records WHERE key = ? AND expires_at > ?"
 EXPIRY = "SELECT expires_at FROM records WHERE key = ?"
-LIST = "SELECT value FROM entries WHERE key = ? ORDER BY position"
+LIST = """
+SELECT value FROM entries
+WHERE key = ? AND EXISTS (SELECT 1 FROM records WHERE key = ? AND expires_at > ?) ORDER BY position
+"""
 PUT = """
 INSERT INTO records VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE
 SET value = excluded.value, written_at = excluded.written_at, expires_at = excluded.expires_at
@@ -118,7 +121,7 @@ class SqliteKeyValue:
         return 0.0 if row is None else max(0.0, float(row[0]) - self._clock())
 
     async def values(self, key: str) -> list[bytes]:
-        async with self._database() as database, database.execute(LIST, (key,)) as cursor:
+        async with self._database() as database, database.execute(LIST, (key, key, self._clock())) as cursor:
             return [bytes(row[0]) for row in await cursor.fetchall()]
 
     async def commit(

@@ -101,8 +101,11 @@ class FakeRedis:
                 self.lists.setdefault(key, []).extend(values)
                 return len(self.lists[key])
             case b"LREM", [key, _, value]:
-                self.lists[key].remove(value)
-                return 1
+                kept = self.lists.get(key, [])
+                at = kept.index(value) if value in kept else len(kept)
+                removed = len(kept[at : at + 1])
+                del kept[at : at + 1]
+                return removed
             case b"DEL", keys:
                 return self._delete(keys)
             case b"INFO", _:

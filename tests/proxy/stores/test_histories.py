@@ -10,11 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.contracts import ResponseStore, Run, StoredResponse, WireObject
-from proxy.stores import make_store
+from proxy.stores import Append, Drop, KeyedStore, MemoryKeyValue, make_store
 from proxy.stores.histories import PLACES
-from proxy.stores.key_value import Append, Drop
-from proxy.stores.keyed import KeyedStore
-from proxy.stores.memory import MemoryKeyValue
 from tests.support.fake_redis import FakeRedis
 from tests.support.redis_server import SERVERS, redis_server
 from tests.support.stored import find_item

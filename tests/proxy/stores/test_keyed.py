@@ -8,9 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from proxy.contracts import Claim, StoredResponse
-from proxy.stores.key_value import Append, Put
-from proxy.stores.keyed import KeyedStore
-from proxy.stores.memory import MemoryKeyValue
+from proxy.stores import Append, KeyedStore, MemoryKeyValue, Put
 from proxy.stores.records import encode
 from tests.support.stored import CONVERSATION, ITEMS, RESPONSE, find_item
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from proxy.stores.journal import LEASE
-from proxy.stores.key_value import Append, Drop, Put, Take
-from proxy.stores.keyed import KeyedStore
-from proxy.stores.memory import OVERHEAD, MemoryKeyValue
+from proxy.stores import Append, Drop, KeyedStore, MemoryKeyValue, Put, Take
+from proxy.stores.memory import OVERHEAD
 from tests.support.stored import SECOND, find_item
 
 
@@ -28,30 +26,6 @@ async def test_a_long_key_takes_its_room_too() -> None:
     keys = MemoryKeyValue(max_bytes=2 * OVERHEAD + 1_500)
     await keys.commit([Put("a" * 1_000, b"1", 1_000), Put("b" * 1_000, b"2", 1_000)])
     assert (await keys.read("a" * 1_000), await keys.read("b" * 1_000)) == (None, b"2")
-
-
-async def test_for_want_of_room_nobody_loses_a_lease() -> None:
-    now = 0.0
-    keys = MemoryKeyValue(max_bytes=10_000, clock=lambda: now)
-    await keys.commit([Put("lease", b"mine", LEASE)])
-    for number in range(20):
-        await keys.commit([Put(f"{number}", bytes(1_000), 1_000)])
-    assert (await keys.read("lease"), await keys.read("0"), await keys.read("19")) == (b"mine", None, bytes(1_000))
-    now = LEASE  # it makes room once it is over
-    await keys.commit([Put("large", bytes(8_000), 1_000)])
-    assert await keys.read("lease") is None
-
-
-async def test_what_is_over_its_time_is_not_there() -> None:
-    now = 0.0
-    keys = MemoryKeyValue(clock=lambda: now)
-    await keys.commit([Put("a", b"1", 10), Append("a", (b"x",), 20)])
-    now = 19.0
-    assert await keys.read("a") == b"1"
-    now = 20.0
-    assert await keys.read("a") is None
-    assert await keys.values("a") == []
-    assert not await keys.commit([Put("b", b"1", 10)], require=["a"])
 
 
 async def test_what_was_given_back_makes_room() -> None:

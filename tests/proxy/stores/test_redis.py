@@ -10,8 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from proxy.errors import StoreError, UsageError
-from proxy.stores import make_store
-from proxy.stores.key_value import Append, Put
+from proxy.stores import Append, Put, make_store
 from proxy.stores.redis import FROZEN, RedisKeyValue
 from tests.support.clock import Clock
 from tests.support.fake_redis import FakeRedis
@@ -44,12 +43,6 @@ async def test_a_write_that_another_one_crossed_is_begun_anew() -> None:
         with pytest.raises(StoreError, match="too many others"):
             await keys.commit([Append("a", (b"y",), 60)], require=["a"])
         assert await keys.values("a") == [b"x"]
-
-
-async def test_nothing_is_appended_to_what_is_not_there() -> None:
-    async with FakeRedis() as redis, RedisKeyValue(redis.url) as keys:
-        assert await keys.commit([Append("a", (b"x",), 60), Put("b", b"1", 60)])
-        assert (await keys.values("a"), await keys.read("b")) == ([], b"1")
 
 
 async def test_a_conversation_whose_items_the_server_has_forgotten_is_not_there() -> None:

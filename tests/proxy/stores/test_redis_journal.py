@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 
 from proxy.contracts import Follower, ResponseStore, Run, StoredResponse
 from proxy.errors import StoreError
-from proxy.stores import make_store, redis_journal
+from proxy.stores import make_store
 from proxy.stores.redis_journal import GROUP, QUEUE
 from tests.support.patience import PATIENCE
 from tests.support.redis_server import SERVERS, RedisServer, redis_server, wants_servers
@@ -241,7 +241,7 @@ async def test_consumers_of_processes_that_have_gone_leave_the_group(
                 store.journal.end(Run(name, "1.aa"))
             await stopped.journal.flush()
             assert await consumers(owner) == 2
-        monkeypatch.setattr(redis_journal, "FORGOTTEN", -1)
+        monkeypatch.setattr("proxy.stores.redis_journal.FORGOTTEN", -1)
         async with process(redis) as new, asyncio.timeout(PATIENCE):
             while await consumers(owner) > 1:
                 pass

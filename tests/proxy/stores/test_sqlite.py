@@ -16,11 +16,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from proxy.errors import StoreError
-from proxy.stores import make_store
+from proxy.stores import Append, Drop, KeyedStore, Put, SqliteKeyValue, make_store
 from proxy.stores.journal import LEASE
-from proxy.stores.key_value import Append, Drop, Put
-from proxy.stores.keyed import KeyedStore
-from proxy.stores.sqlite import SqliteKeyValue
 from tests.support.cpu_time import any_round
 from tests.support.patience import PATIENCE
 from tests.support.stored import CONVERSATION, ITEMS, RESPONSE, find_item
@@ -28,8 +25,7 @@ from tests.support.stored import CONVERSATION, ITEMS, RESPONSE, find_item
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from proxy.stores.key_value import Append, Put
-from proxy.stores.sqlite import SqliteKeyValue
+from proxy.stores import Append, Put, SqliteKeyValue
 
 async def main(path, name):
     async with SqliteKeyValue(Path(path)) as keys:

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from proxy.contracts import Claim, ResponseStore, Run, StoredRequest
 from proxy.errors import UsageError
-from proxy.stores import make_store
-from proxy.stores.table import STORES
+from proxy.stores import STORES, make_store
 from tests.support.fake_redis import FakeRedis
 from tests.support.redis_server import SERVERS, redis_server
 from tests.support.stored import CONVERSATION, ITEMS, RESPONSE, SECOND, find_item
