@@ -283,15 +283,17 @@ class RpcClient:
 
     async def _read(self) -> None:
         try:
-            while data := await self._transport.receive():
-                self.heard = asyncio.get_running_loop().time()
-                for event in self._condense(self._connection.receive_data(data)):
-                    try:
-                        self._handle(event)
-                    except Exception:  # one line must not end the connection, which is everybody's
-                        log.exception("rpc_line_crashed")
+            await self._transport.hear(self._hear)
         except OSError as error:  # an end like any other
             log.debug("rpc_read_failed", error=str(error))
+
+    def _hear(self, data: bytes) -> None:
+        self.heard = asyncio.get_running_loop().time()
+        for event in self._condense(self._connection.receive_data(data)):
+            try:
+                self._handle(event)
+            except Exception:  # one line must not end the connection, which is everybody's
+                log.exception("rpc_line_crashed")
 
     def _handle(self, event: RpcEvent) -> None:
         match event:

@@ -16,10 +16,10 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Self, cast
 
 import structlog
 from msgspec import Struct
@@ -72,13 +72,73 @@ class Launch(Struct, frozen=True):
     records: ChildRecords | None = None
 
 
+class _Straight(asyncio.Protocol):
+    """Of a pipe: all but its data goes to the protocol `behind`."""
+
+    def __init__(self, take: Callable[[bytes], None], behind: asyncio.BaseProtocol) -> None:
+        self._take = take
+        self._behind = behind
+
+    def data_received(self, data: bytes) -> None:
+        self._take(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._behind.connection_lost(exc)
+
+
+class _Output(asyncio.subprocess.SubprocessStreamProtocol):
+    """asyncio's protocol for a child, but what it says is heard where it is read: there each read would be passed on in
+    the loop's next turn, and to who waits for it in the one after that, and a delta is read alone.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(limit=READ_SIZE, loop=asyncio.get_running_loop())
+        self._unheard: list[bytes] = []
+        self._hearer: Callable[[bytes], None] = self._unheard.append
+        self._over = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        # uvloop's own is no subclass.
+        pipe = cast("asyncio.SubprocessTransport", transport).get_pipe_transport(1)
+        assert pipe is not None  # noqa: S101 -- a pipe by `start`
+        pipe.set_protocol(_Straight(self._take, pipe.get_protocol()))
+
+    def _take(self, data: bytes) -> None:
+        self._hearer(data)
+
+    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
+        """Before there was a connection."""
+        assert isinstance(data, bytes)  # noqa: S101 -- not a text stream
+        self._take(data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        super().pipe_connection_lost(fd, exc)
+        if fd == 1:
+            self._over.set()
+
+    async def hear(self, take: Callable[[bytes], None]) -> None:
+        while self._unheard:
+            take(self._unheard.pop(0))
+        self._hearer = take
+        try:
+            await self._over.wait()
+        finally:
+            self._hearer = self._unheard.append
+
+
 class ChildTransport:
     """The `Transport` to a started child. Made by `start`."""
 
     def __init__(
-        self, process: asyncio.subprocess.Process, stderr: StderrTail, records: ChildRecords | None = None
+        self,
+        process: asyncio.subprocess.Process,
+        output: _Output,
+        stderr: StderrTail,
+        records: ChildRecords | None = None,
     ) -> None:
         self._process = process
+        self._output = output
         self._stderr = stderr
         self._records = records
         self._group = group_of(process.pid)
@@ -98,14 +158,14 @@ class ChildTransport:
             argv = [sys.executable, "-I", "-S", "-c", BOUND_TO_PARENT, str(os.getpid()), *command]
         stderr = StderrTail()
         try:
-            process = await asyncio.create_subprocess_exec(
+            transport, output = await asyncio.get_running_loop().subprocess_exec(
+                _Output,
                 *argv,
                 env=launch.env,
                 cwd=launch.cwd,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=stderr.write_end,
-                limit=READ_SIZE,
                 **own_group(),
             )
         except BaseException:
@@ -113,21 +173,19 @@ class ChildTransport:
             raise
         finally:
             stderr.close_write_end()
+        process = asyncio.subprocess.Process(transport, output, asyncio.get_running_loop())
         log.debug("child_started", pid=process.pid, program=program)
         if launch.records is not None:
             launch.records.write(process.pid, command)
-        return cls(process, stderr, launch.records)
+        return cls(process, output, stderr, launch.records)
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
-    async def receive(self) -> bytes:
-        assert self._process.stdout is not None  # noqa: S101 -- a pipe by `start`
-        data = await self._process.stdout.read(READ_SIZE)
-        if not data:
-            await self._exited_within(EXIT_AFTER_LAST_WORD)
-        return data
+    async def hear(self, take: Callable[[bytes], None]) -> None:
+        await self._output.hear(take)
+        await self._exited_within(EXIT_AFTER_LAST_WORD)
 
     def offer(self, line: bytes) -> bool:
         assert self._process.stdin is not None  # noqa: S101 -- a pipe by `start`

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 
 class Transport(Protocol):
     """Carries lines. Only the client that owns it may use it."""
 
-    async def receive(self) -> bytes:
-        """What has arrived since the last call, at least one byte; b"" once nothing will come any more."""
+    async def hear(self, take: Callable[[bytes], None]) -> None:
+        """Give `take` all that arrives, at least one byte a time, until nothing will come any more. What comes while
+        nobody hears waits. May raise `OSError` at the end.
+        """
         ...
 
     def offer(self, line: bytes) -> bool:
@@ -25,7 +28,7 @@ class Transport(Protocol):
         ...
 
     def abort(self) -> None:
-        """End it now, with no farewell: `receive` returns b"" soon. `close` still has to follow."""
+        """End it now, with no farewell: `hear` ends soon. `close` still has to follow."""
         ...
 
     def describe_end(self) -> str:

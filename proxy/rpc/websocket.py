@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -50,12 +52,10 @@ class WebSocketTransport:
             raise ConnectionError(f"{urlsplit(without_login(address)).netloc or address}: {said}") from error
         return cls(connection)
 
-    async def receive(self) -> bytes:
-        try:
-            frame = await self._connection.recv(decode=False)
-        except ConnectionClosed:
-            return b""
-        return frame + b"\n"
+    async def hear(self, take: Callable[[bytes], None]) -> None:
+        with suppress(ConnectionClosed):
+            while True:
+                take(await self._connection.recv(decode=False) + b"\n")
 
     def offer(self, line: bytes) -> bool:
         return False  # the library only sends what it can wait for

@@ -25,6 +25,7 @@ from proxy.rpc import ChildTransport, Launch
 from proxy.settings import Settings
 from proxy.stores import make_store
 from tests.support.codex_programs import child_environment, installed_programs
+from tests.support.heard import next_heard
 from tests.support.patience import PATIENCE
 from tests.support.processes import all_gone, app_servers
 from tests.support.scripted_model import Message, Reply, ScriptedModel
@@ -117,6 +118,6 @@ async def test_macos_starts_the_program_itself_which_ends_with_its_input(monkeyp
     monkeypatch.setattr(sys, "platform", "darwin")
     code = "import os, sys\nprint(os.getppid(), os.getsid(0) == os.getpid(), flush=True)\nsys.stdin.read()"
     child = await ChildTransport.start(Launch([sys.executable, "-c", code], {"PATH": os.environ["PATH"]}))
-    assert await child.receive() == f"{os.getpid()} True\n".encode()
+    assert await next_heard(child) == f"{os.getpid()} True\n".encode()
     await child.close()
     assert child.describe_end() == "exit status 0"

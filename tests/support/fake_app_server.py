@@ -64,7 +64,12 @@ class FakeAppServer:
 
     # The transport's side
 
+    async def hear(self, take: Callable[[bytes], None]) -> None:
+        while data := await self.receive():
+            take(data)
+
     async def receive(self) -> bytes:
+        """One read of the client's."""
         return b"" if self.closed.is_set() else await self._lines.get()
 
     def offer(self, line: bytes) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from proxy.rpc import ChildTransport, Launch, stdio
 from proxy.rpc.processes import find_process
+from tests.support.heard import all_heard, next_heard
 from tests.support.patience import NEVER, PATIENCE
 
 ENV = {"PATH": os.environ["PATH"]}
@@ -19,34 +20,27 @@ def python(code: str) -> Launch:
     return Launch([sys.executable, "-c", code], ENV)
 
 
-async def read_all(transport: ChildTransport) -> bytes:
-    data = b""
-    while more := await transport.receive():
-        data += more
-    return data
-
-
 ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
 
 
 async def test_lines_go_in_and_come_out() -> None:
     transport = await ChildTransport.start(python(ECHO))
     await transport.send(b'{"id":1}\n')
-    assert await transport.receive() == b'{"id":1}\n'
+    assert await next_heard(transport) == b'{"id":1}\n'
     await transport.close()
     assert transport.describe_end() == "exit status 0"
 
 
 async def test_a_line_of_eight_megabytes_comes_whole() -> None:
     transport = await ChildTransport.start(python("print('x' * 2**23)"))
-    assert len(await read_all(transport)) == 2**23 + 1
+    assert len(await all_heard(transport)) == 2**23 + 1
     await transport.close()
 
 
 async def test_the_end_of_the_child_is_the_end_of_the_stream_and_says_why() -> None:
     code = "import sys; print('why it failed', file=sys.stderr); sys.exit(3)"
     transport = await ChildTransport.start(python(code))
-    assert await transport.receive() == b""
+    assert await next_heard(transport) == b""
     await transport.close()
     assert transport.describe_end() == "exit status 3: why it failed"
 
@@ -54,7 +48,7 @@ async def test_the_end_of_the_child_is_the_end_of_the_stream_and_says_why() -> N
 async def test_a_flood_on_stderr_blocks_nobody() -> None:
     code = "import sys; sys.stderr.write('noise\\n' * 500_000); print('done')"
     transport = await ChildTransport.start(python(code))
-    assert await read_all(transport) == b"done\n"
+    assert await all_heard(transport) == b"done\n"
     await transport.close()
     assert transport.describe_end() == "exit status 0: noise"
 
@@ -64,7 +58,7 @@ async def test_a_child_need_not_wait_for_its_reader_with_a_quarter_of_a_megabyte
     """Many streams at once come so in fewer pieces."""
     code = "import os; os.set_blocking(1, False); os.write(1, b'x' * 2**20)"
     transport = await ChildTransport.start(python(code))
-    written = len(await read_all(transport))
+    written = len(await all_heard(transport))
     await transport.close()
     assert written >= 2**18
 
@@ -83,7 +77,7 @@ async def test_a_deaf_child_is_ended_by_signals(how: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(stdio, "EXIT_AFTER_TERM", 0.1 if prepare else NEVER)
     code = f"import signal, time\n{prepare}\nprint('ready', flush=True)\nwhile True: time.sleep(60)"
     transport = await ChildTransport.start(python(code))
-    await transport.receive()
+    await next_heard(transport)
     await transport.close()
     assert transport.describe_end() == end
     with pytest.raises(ProcessLookupError):
@@ -98,7 +92,7 @@ async def test_closing_twice_is_closing_once() -> None:
 
 async def test_sending_to_a_child_that_has_gone_is_a_connection_error_or_nothing() -> None:
     transport = await ChildTransport.start(python("pass"))
-    assert await transport.receive() == b""
+    assert await next_heard(transport) == b""
     try:
         for _ in range(100):
             await transport.send(b"x" * 10_000 + b"\n")
@@ -119,7 +113,7 @@ async def test_a_program_is_looked_for_where_the_childs_own_path_leads(tmp_path:
     program.write_text("#!/bin/sh\necho Hello\n")
     program.chmod(0o755)
     transport = await ChildTransport.start(Launch(["greet-me"], {"PATH": f"{tmp_path}{os.pathsep}{ENV['PATH']}"}))
-    assert await read_all(transport) == b"Hello\n"
+    assert await all_heard(transport) == b"Hello\n"
     await transport.close()
     with pytest.raises(FileNotFoundError, match="greet-me is not a program"):
         await ChildTransport.start(Launch(["greet-me"], ENV))
@@ -137,7 +131,7 @@ async def test_what_would_have_to_wait_is_not_offered() -> None:
 async def test_the_child_has_its_own_session_and_the_given_place(tmp_path: Path) -> None:
     code = "import os; print(os.getsid(0) == os.getpid(), os.getcwd(), os.environ.get('HOME'))"
     transport = await ChildTransport.start(Launch([sys.executable, "-c", code], ENV, tmp_path))
-    assert await read_all(transport) == f"True {tmp_path} None\n".encode()
+    assert await all_heard(transport) == f"True {tmp_path} None\n".encode()
     await transport.close()
 
 
@@ -152,7 +146,7 @@ async def test_what_a_child_started_goes_with_it(monkeypatch: pytest.MonkeyPatch
     transport = await ChildTransport.start(python(code))
     read = b""
     while read.count(b"\n") < 2:
-        read += await transport.receive()
+        read += await next_heard(transport)
     pid = next(int(word) for word in read.split() if word.isdigit())
     await transport.close()
     assert find_process(pid) is None
@@ -162,7 +156,7 @@ async def test_an_aborted_child_is_gone_at_once(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(stdio, "EXIT_AFTER_EOF", NEVER)
     code = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(flush=True)\ntime.sleep(600)"
     transport = await ChildTransport.start(python(code))
-    await transport.receive()
+    await next_heard(transport)
     transport.abort()
     async with asyncio.timeout(PATIENCE):
         await transport.close()
@@ -174,7 +168,7 @@ async def test_a_closing_that_is_cancelled_kills_and_reaps(monkeypatch: pytest.M
     monkeypatch.setattr(stdio, "EXIT_AFTER_EOF", NEVER)
     code = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(flush=True)\ntime.sleep(600)"
     transport = await ChildTransport.start(python(code))
-    await transport.receive()
+    await next_heard(transport)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await transport.close()
@@ -183,7 +177,7 @@ async def test_a_closing_that_is_cancelled_kills_and_reaps(monkeypatch: pytest.M
 
 async def test_a_child_tells_its_size() -> None:
     transport = await ChildTransport.start(python("x = 'x' * 2**25\nprint(flush=True)\ninput()"))
-    await transport.receive()
+    await next_heard(transport)
     size = await transport.resident_bytes()
     assert size is not None
     assert size > 2**25
@@ -204,7 +198,9 @@ async def main():
         "while True: time.sleep(60)"
     )
     transport = await ChildTransport.start(Launch([{sys.executable!r}, "-c", code], dict(os.environ)))
-    await transport.receive()
+    heard = asyncio.Event()
+    hearing = asyncio.create_task(transport.hear(lambda data: heard.set()))
+    await heard.wait()
     print(transport.pid, flush=True)
     await asyncio.sleep(60)
 

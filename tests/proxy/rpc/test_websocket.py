@@ -7,6 +7,7 @@ import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
 from proxy.rpc.websocket import WebSocketTransport
+from tests.support.heard import next_heard
 
 
 async def echo(connection: ServerConnection) -> None:
@@ -31,21 +32,21 @@ async def address(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 async def test_a_line_is_a_frame_without_its_end(address: str) -> None:
     transport = await WebSocketTransport.connect(address)
     await transport.send('{"text":"ä"}\n'.encode())
-    assert await transport.receive() == '{"text":"ä"}\n'.encode()
+    assert await next_heard(transport) == '{"text":"ä"}\n'.encode()
     await transport.close()
 
 
 async def test_a_frame_of_eight_megabytes_passes(address: str) -> None:
     transport = await WebSocketTransport.connect(address)
     await transport.send(b"x" * 2**23 + b"\n")
-    assert len(await transport.receive()) == 2**23 + 1
+    assert len(await next_heard(transport)) == 2**23 + 1
     await transport.close()
 
 
 async def test_the_other_sides_end_is_the_end(address: str) -> None:
     transport = await WebSocketTransport.connect(address)
     await transport.send(b"bye\n")
-    assert await transport.receive() == b""
+    assert await next_heard(transport) == b""
     with pytest.raises(ConnectionError):
         await transport.send(b"anyone?\n")
     await transport.close()
@@ -65,6 +66,6 @@ async def test_where_nobody_listens_is_an_os_error(tmp_path: Path) -> None:
 async def test_an_aborted_connection_is_over_at_once(address: str) -> None:
     transport = await WebSocketTransport.connect(address)
     transport.abort()
-    assert await transport.receive() == b""
+    assert await next_heard(transport) == b""
     assert await transport.resident_bytes() is None
     await transport.close()
