@@ -6,7 +6,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from proxy.backends.replay import replay_backend
+from proxy.backends import replay_backend
 from proxy.cli.demo.recording import RecordingBackend
 from proxy.cli.demo.vault import samples_folder
 from proxy.logs import configure

@@ -18,6 +18,8 @@ The last seven know no word of an app-server's. Nothing that only one kind takes
 """
 
 from .kind import BackendKind, BackendSettings, Finding, as_sentence
+from .remote import remote_backend
+from .replay import replay_backend
 from .table import BACKENDS, backend_forms, backend_help, find_kind, make_backend
 
 __all__ = [
@@ -30,4 +32,6 @@ __all__ = [
     "backend_help",
     "find_kind",
     "make_backend",
+    "remote_backend",
+    "replay_backend",
 ]

@@ -13,7 +13,7 @@ from ..errors import UsageError
 from .kind import BackendKind, BackendSettings, Finding
 
 if TYPE_CHECKING:
-    from .codex.options import LaneBounds
+    from .codex import LaneBounds
 
 
 # As a part of a sentence: `tagcall login` would log in a home that it does not have.
@@ -33,9 +33,7 @@ def remote_backend(
     """An app-server that listens at `ws://HOST:PORT` or `unix:PATH`."""
     from ..rpc import Transport  # noqa: PLC0415 -- nearly everyone has the app-server as a child
     from ..rpc.websocket import WebSocketTransport, without_login  # noqa: PLC0415 -- likewise
-    from .codex.backend import CodexBackend  # noqa: PLC0415 -- likewise
-    from .codex.item_kinds import allowed_items  # noqa: PLC0415 -- likewise
-    from .codex.options import SessionOptions  # noqa: PLC0415 -- likewise
+    from .codex import CodexBackend, SessionOptions, allowed_items  # noqa: PLC0415 -- likewise
 
     async def connect() -> Transport:
         return await WebSocketTransport.connect(address)
@@ -53,7 +51,7 @@ def remote_backend(
 
 
 def _make(settings: BackendSettings) -> TextBackend:
-    from .codex.options import lane_bounds, read_base_instructions  # noqa: PLC0415 -- likewise
+    from .codex import lane_bounds, read_base_instructions  # noqa: PLC0415 -- likewise
 
     return remote_backend(
         settings.backend,

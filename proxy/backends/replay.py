@@ -31,8 +31,7 @@ def replay_backend(
     `played`, a line each.
     """
     from ..rpc import ChildTransport, Launch, Transport  # noqa: PLC0415 -- other kinds do without
-    from .codex.backend import CodexBackend  # noqa: PLC0415 -- likewise
-    from .codex.options import LaneBounds, SessionOptions  # noqa: PLC0415 -- likewise
+    from .codex import CodexBackend, LaneBounds, SessionOptions  # noqa: PLC0415 -- likewise
 
     # The child finds what this process finds, wherever that comes from: a wheel, a checkout, a zip application.
     root = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 
 from ..advice import command
-from ..backends.codex.program import locate_program
+from ..backends.codex import locate_program
 from ..errors import UsageError
 from ..settings import Settings
 

@@ -14,7 +14,7 @@ from prompts import Text, ToolChoice, Transcript, UserTurn
 
 from ..advice import command
 from ..backends import Finding, find_kind
-from ..backends.codex.errors import not_logged_in
+from ..backends.codex import not_logged_in
 from ..contracts import AnswerText, TextBackend, TurnFailed, TurnRequest
 from ..errors import UsageError
 from ..plugins import GOOD_NAME, PLUGINS, Plugin, lines_for

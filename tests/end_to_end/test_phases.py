@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from openai import BadRequestError
 
-from proxy.backends.codex.versions import release_of
+from proxy.backends.codex import release_of
 from tests.support.backends import TestBackend
 from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.endpoint import serving

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from proxy.backends.codex.program import bundled_program, native_program
-from proxy.backends.codex.versions import Support, release_of, standing_of
+from proxy.backends.codex import Support, bundled_program, native_program, release_of, standing_of
 
 ROOT = Path(__file__).resolve().parents[2]
 NPM_LAUNCHER = "node_modules/@openai/codex/bin/codex.js"

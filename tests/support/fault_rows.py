@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from proxy.backends import supervision
-from proxy.backends.codex.options import Deadlines
+from proxy.backends.codex import Deadlines
 from proxy.rpc import client, stdio
 
 from .clock import Clock

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from proxy import server
-from proxy.backends.codex.options import Deadlines, SessionOptions
+from proxy.backends.codex import Deadlines, SessionOptions
 from proxy.ingress.connections import MAX_CONNECTIONS, Connections
 
 # Seconds that a test waits for what is sure to come: who fails by it hangs. Less than pytest's own limit for a test,

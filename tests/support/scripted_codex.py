@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.backends.codex.backend import CodexBackend
-from proxy.backends.codex.options import SessionOptions
+from proxy.backends.codex import CodexBackend, SessionOptions
 from proxy.errors import BackendError
 from proxy.rpc import RpcObject, Transport
 from tests.support.backend_events import prompt, read_turn

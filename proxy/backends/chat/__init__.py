@@ -11,4 +11,23 @@ thinking         pure: reasoning that stands in the text, in front of the answer
 errors           pure: every failure and the client's answer to it
 context_size     how many tokens a model reads, as its server tells
 examination      what `doctor` finds out
+
+A name below is loaded when it is first asked for: most backends do without.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .backend import ChatBackend
+
+__all__ = ["ChatBackend"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import backend  # noqa: PLC0415 -- the point of this function
+
+    return getattr(backend, name)

@@ -27,4 +27,61 @@ home             the private CODEX_HOME; config its settings, catalog its model 
                  baseline the base instructions that codex sends on its own
 text_only        whether a program gives the model tools of its own
 examination      what `doctor` finds out about a program
+
+A name below is loaded when it is first asked for: most backends do without.
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .backend import CodexBackend as CodexBackend
+    from .backend import codex_backend as codex_backend
+    from .config import Provider as Provider
+    from .errors import not_logged_in as not_logged_in
+    from .errors import turn_failure as turn_failure
+    from .expansion import TurnExpansion as TurnExpansion
+    from .home import prepare_home as prepare_home
+    from .item_kinds import allowed_items as allowed_items
+    from .options import Deadlines as Deadlines
+    from .options import LaneBounds as LaneBounds
+    from .options import SessionOptions as SessionOptions
+    from .options import lane_bounds as lane_bounds
+    from .options import read_base_instructions as read_base_instructions
+    from .program import bundled_program as bundled_program
+    from .program import locate_program as locate_program
+    from .program import native_program as native_program
+    from .versions import Support as Support
+    from .versions import release_of as release_of
+    from .versions import standing_of as standing_of
+
+_WHERE: Mapping[str, str] = {
+    "CodexBackend": "backend",
+    "codex_backend": "backend",
+    "Provider": "config",
+    "not_logged_in": "errors",
+    "turn_failure": "errors",
+    "TurnExpansion": "expansion",
+    "prepare_home": "home",
+    "allowed_items": "item_kinds",
+    "Deadlines": "options",
+    "LaneBounds": "options",
+    "SessionOptions": "options",
+    "lane_bounds": "options",
+    "read_base_instructions": "options",
+    "bundled_program": "program",
+    "locate_program": "program",
+    "native_program": "program",
+    "Support": "versions",
+    "release_of": "versions",
+    "standing_of": "versions",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_WHERE[name]}", __name__), name)

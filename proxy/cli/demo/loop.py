@@ -18,7 +18,7 @@ from openai.types.responses import (
 )
 
 from ...advice import command
-from ...backends.replay import replay_backend
+from ...backends import replay_backend
 from ...errors import TagcallError
 from ...logs import configure
 from ...replay.server import MODEL

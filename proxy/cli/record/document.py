@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import orjson
 from msgspec import Struct, field
 
-from ...backends.codex.expansion import TurnExpansion
+from ...backends.codex import TurnExpansion
 from ...contracts import TurnEnded
 from ...ingress.inspect.turn_transcript import HeardTurn
 from ...replay.answers import FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, file_of

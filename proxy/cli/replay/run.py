@@ -13,7 +13,7 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...backends.replay import replay_backend
+from ...backends import replay_backend
 from ...replay.answers import (
     KEPT_HEADERS,
     FixtureAnswer,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.backends.codex.backend import codex_backend
+from proxy.backends.codex import codex_backend
 from proxy.contracts import TextBackend
 from tests.support.codex_homes import informed_home
 from tests.support.codex_programs import TestProgram, child_environment, installed_programs

@@ -13,11 +13,9 @@ import pytest
 from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
-from proxy.backends import find_kind
-from proxy.backends.codex.config import Provider
-from proxy.backends.codex.home import prepare_home
+from proxy.backends import find_kind, remote_backend
+from proxy.backends.codex import Provider, prepare_home
 from proxy.backends.codex.threads import WHATEVER_RUNS
-from proxy.backends.remote import remote_backend
 from proxy.contracts import TextPiece
 from proxy.errors import BackendError
 from proxy.quota import QuotaWindow

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxy.backends import make_backend
-from proxy.backends.replay import replay_backend
+from proxy.backends import make_backend, replay_backend
 from proxy.contracts import TextPiece
 from proxy.errors import UsageError
 from proxy.settings import Settings

@@ -18,7 +18,7 @@ from pytest_aiohttp import AiohttpServer
 from parser import write_call
 from proxy.advice import command
 from proxy.backends import as_sentence
-from proxy.backends.codex.errors import turn_failure
+from proxy.backends.codex import turn_failure
 from proxy.cli.doctor import examine, run_doctor
 from proxy.errors import BackendError
 from proxy.port_owner import owner_of

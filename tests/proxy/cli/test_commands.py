@@ -17,7 +17,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from proxy.backends.codex.program import bundled_program
+from proxy.backends.codex import bundled_program
 from proxy.cli.main import main
 from tests.support.command import Command
 from tests.support.patience import PATIENCE

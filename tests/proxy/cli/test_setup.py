@@ -12,7 +12,7 @@ import pytest
 from pytest_aiohttp import AiohttpServer
 
 from parser import write_call
-from proxy.backends.codex.program import bundled_program
+from proxy.backends.codex import bundled_program
 from proxy.cli.commands import build_parser
 from proxy.cli.login import CODEX_LOGIN, advised
 from proxy.cli.setup import _ask, _choose, typed

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.stores import Append, Drop, KeyValue, MemoryKeyValue, Put, SqliteKeyValue, Take
+from proxy.stores import Append, Change, Drop, KeyValue, MemoryKeyValue, Put, SqliteKeyValue, Take
 from proxy.stores.journal import LEASE
 from proxy.stores.redis import RedisKeyValue
 from tests.support.fake_redis import FakeRedis
@@ -79,7 +79,7 @@ async def test_all_of_the_changes_are_made_or_none(
     keys: KeyValue, require: tuple[str, ...], expect: dict[str, bytes | None], done: bool
 ) -> None:
     await keys.commit([Put("a", b"1", DAY), Append("a", (b"x",), DAY)])
-    changes = [Put("c", b"3", DAY), Append("a", (b"y",), DAY), Put("a", b"4", DAY)]
+    changes: list[Change] = [Put("c", b"3", DAY), Append("a", (b"y",), DAY), Put("a", b"4", DAY)]
     assert await keys.commit(changes, require=require, expect=expect) is done
     assert await keys.read("c") == (b"3" if done else None)
     assert (await keys.read("a"), await keys.values("a")) == ((b"4", [b"x", b"y"]) if done else (b"1", [b"x"]))

@@ -14,8 +14,8 @@ from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
 from prompts import Item, Text
-from proxy.backends.chat import backend as chat_backend
-from proxy.backends.chat.backend import QUEUE, ChatBackend
+from proxy.backends.chat import ChatBackend
+from proxy.backends.chat.backend import QUEUE
 from proxy.contracts import BackendEvent, Health, MessageEnded, Prompt, TextPiece, TurnEnded, Usage
 from proxy.errors import BackendError
 from tests.support.backend_events import merged, read_turn
@@ -262,7 +262,7 @@ async def test_an_answer_that_said_why_it_ended_is_whole_soon(
     aiohttp_server: AiohttpServer, clock: Clock, monkeypatch: pytest.MonkeyPatch, pings: bool
 ) -> None:
     """Though neither its end nor that of the connection comes, and signs of life do."""
-    monkeypatch.setattr(chat_backend, "USAGE", 1000.0)
+    monkeypatch.setattr("proxy.backends.chat.backend.USAGE", 1000.0)
     said, left, ping = asyncio.Event(), asyncio.Event(), asyncio.Semaphore(0)
 
     async def stays(request: web.Request) -> NoReturn:
@@ -310,7 +310,7 @@ async def test_what_comes_behind_a_reason_to_end_is_waited_for(
     told: tuple[bytes, float, bytes],
     events: list[BackendEvent],
 ) -> None:
-    monkeypatch.setattr(chat_backend, "USAGE", 1000.0)
+    monkeypatch.setattr("proxy.backends.chat.backend.USAGE", 1000.0)
     first, wait, then = told
     said, more = asyncio.Event(), asyncio.Event()
 

@@ -9,9 +9,8 @@ import pytest
 from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
-from proxy.backends.chat import backend as chat_backend
-from proxy.backends.chat.backend import ChatBackend
-from proxy.backends.chat.context_size import size_of
+from proxy.backends.chat import ChatBackend
+from proxy.backends.chat.backend import LOOK
 
 OLLAMA = {"/api/ps": {"models": [{"name": "m", "context_length": 4096}, {"name": 1}, None]}}
 LM_STUDIO = {"/api/v0/models": {"data": [{"id": "m", "max_context_length": 32768, "loaded_context_length": 8192}]}}
@@ -51,7 +50,7 @@ async def test_it_is_listed_with_the_model_that_is_named_as_well(
 async def test_a_server_that_is_silent_beside_its_list_is_listed_all_the_same(
     aiohttp_server: AiohttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chat_backend, "LOOK_BESIDE", 0.05)
+    monkeypatch.setattr("proxy.backends.chat.backend.LOOK_BESIDE", 0.05)
     over = asyncio.Event()
 
     async def models(_: web.Request) -> web.Response:
@@ -66,12 +65,19 @@ async def test_a_server_that_is_silent_beside_its_list_is_listed_all_the_same(
     app.router.add_get("/api/{rest:.*}", say_nothing)
     server = await aiohttp_server(app)
     try:
-        async with ChatBackend(str(server.make_url("/v1"))) as backend, asyncio.timeout(chat_backend.LOOK):
+        async with ChatBackend(str(server.make_url("/v1"))) as backend, asyncio.timeout(LOOK):
             assert [(each.id, each.context) for each in await backend.models()] == [("m", 16384)]
     finally:
         over.set()
 
 
-@pytest.mark.parametrize("row", [None, [], {}, {"meta": None}, {"max_model_len": "16384"}, {"max_model_len": 0}])
-def test_what_is_no_size_is_none(row: Any) -> None:
-    assert size_of(row) is None
+@pytest.mark.parametrize("row", [{}, {"meta": None}, {"meta": []}, {"max_model_len": "16384"}, {"max_model_len": 0}])
+async def test_what_is_no_size_is_none(aiohttp_server: AiohttpServer, row: Any) -> None:
+    async def models(_: web.Request) -> web.Response:
+        return web.json_response({"data": [{"id": "m", **row}]})
+
+    app = web.Application()
+    app.router.add_get("/v1/models", models)
+    server = await aiohttp_server(app)
+    async with ChatBackend(str(server.make_url("/v1"))) as backend:
+        assert [(each.id, each.context) for each in await backend.models()] == [("m", None)]

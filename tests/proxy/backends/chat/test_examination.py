@@ -7,14 +7,15 @@ from typing import Any
 import orjson
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 from pytest_aiohttp import AiohttpServer
 
-from proxy.backends import Finding
-from proxy.backends.chat.backend import ChatBackend
-from proxy.backends.chat.examination import examine_server
+from proxy.backends import Finding, find_kind
 from proxy.backends.chat.servers import LOCAL_SERVERS
+from proxy.settings import Settings
 
 CALL = {"id": "c", "type": "function", "function": {"name": "read_note", "arguments": '{"path": "a.md"}'}}
+OF_OLLAMA = Settings(backend="ollama")
 OLLAMA = {"/api/ps": {"models": [{"name": "m", "context_length": 4096}]}}
 LM_STUDIO = {"/api/v0/models": {"data": [{"id": "m", "max_context_length": 32768, "loaded_context_length": 8192}]}}
 
@@ -53,8 +54,11 @@ async def examine(
     for path in said:
         app.router.add_get(path, say)
     server = await aiohttp_server(app)
-    async with ChatBackend(str(server.make_url("/v1"))) as backend:
-        return {finding.name: finding async for finding in examine_server(backend, LOCAL_SERVERS["ollama"])}
+    url = str(server.make_url("/v1"))
+    with pytest.MonkeyPatch.context() as patch:
+        # An Ollama that stands elsewhere.
+        patch.setitem(LOCAL_SERVERS, "ollama", replace(LOCAL_SERVERS["ollama"], address=url))
+        return {finding.name: finding for finding in await find_kind("ollama").check_model(OF_OLLAMA)}
 
 
 async def test_a_server_that_calls_tools_itself_is_told_honestly(aiohttp_server: AiohttpServer) -> None:

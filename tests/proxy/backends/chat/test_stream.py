@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from proxy.backends.chat import stream
 from proxy.backends.chat.stream import MOST_CHOICES, MOST_UNSURE, ChatStream
 from proxy.contracts import (
     BackendEvent,
@@ -291,7 +290,7 @@ def test_a_thought_that_may_be_the_answer_is_told_when_it_is_closed() -> None:
 
 
 def test_a_line_without_an_end_is_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "MAX_LINE", 100)
+    monkeypatch.setattr("proxy.backends.chat.stream.MAX_LINE", 100)
     assert read([b"data: " + b"x" * 60, b"x" * 60]) == ([], "backend_error")
 
 

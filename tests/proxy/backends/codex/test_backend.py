@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from prompts import DETAILS, Image, Item, Text
+from proxy.backends.codex import LaneBounds
 from proxy.backends.codex.backend import codex_backend, codex_environment
 from proxy.backends.codex.config import PROVIDER
-from proxy.backends.codex.options import LaneBounds
 from proxy.contracts import (
     MessageEnded,
     Prompt,

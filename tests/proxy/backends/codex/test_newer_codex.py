@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.backends.codex.errors import turn_failure
-from proxy.backends.codex.item_kinds import allowed_items
+from proxy.backends.codex import allowed_items, turn_failure
 from proxy.contracts import MessageEnded, TextPiece, TurnEnded
 from proxy.errors import BackendError
 from tests.codex_schema import protocol_of

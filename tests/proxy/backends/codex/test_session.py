@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from proxy.backends.codex.options import LaneBounds
+from proxy.backends.codex import LaneBounds
 from proxy.contracts import TextPiece
 from proxy.errors import BackendError
 from proxy.rpc import RpcObject

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from prompts import Item, Text
-from proxy.backends.codex.options import LaneBounds
+from proxy.backends.codex import LaneBounds
 from proxy.backends.event_queue import MAX_BACKLOG
 from proxy.contracts import MessageEnded, Prompt, TextBackend, TextPiece, TurnEnded
 from proxy.errors import BackendError
