@@ -16,7 +16,7 @@ from openai.types.responses import Response, ResponseStreamEvent
 from parser import write_call
 from proxy.contracts import BackendEvent, TextPiece, TurnEnded
 from proxy.errors import BackendError, StoreError
-from proxy.ingress.background import job, jobs, leases
+from proxy.ingress.background import jobs
 from proxy.stores import journal
 from proxy.stores.keyed import KeyedStore
 from tests.support.patience import PATIENCE
@@ -27,7 +27,7 @@ PIECES: list[BackendEvent] = [TextPiece("one "), TextPiece("two "), TextPiece("t
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "RENEWAL", 0.05)
+    monkeypatch.setattr("proxy.ingress.background.leases.RENEWAL", 0.05)
     monkeypatch.setattr(jobs, "RETRY", 0.02)
     monkeypatch.setattr(journal, "POLL", 0.02)
 
@@ -157,7 +157,7 @@ async def test_only_background_responses_are_streamed_again_or_cancelled() -> No
 
 
 async def test_one_that_never_ends_is_cut_at_so_many_bytes_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "MAX_EVENT_BYTES", 20_000)
+    monkeypatch.setattr("proxy.ingress.background.job.MAX_EVENT_BYTES", 20_000)
     endless: list[BackendEvent] = [*[TextPiece("word ")] * 10_000, TurnEnded(None)]
     async with talking(endless) as (client, backend):
         queued = await client.responses.create(model="m", input="x", background=True)
@@ -321,7 +321,7 @@ async def test_what_a_vanished_process_was_working_on_has_failed(
 ) -> None:
     """Its lease is over: whoever asks is told so, and where a stream went on, it ends."""
     monkeypatch.setattr(journal.OwnJournal, "hold", 0.2)
-    monkeypatch.setattr(leases, "RENEWAL", 60)
+    monkeypatch.setattr("proxy.ingress.background.leases.RENEWAL", 60)
     store = f"sqlite:{tmp_path}/r.db"
     backend = GatedBackend([PIECES])
     async with talking(backend=backend, store=store) as (client, _):

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import WSMsgType
 
 from proxy.contracts import BackendEvent, TextPiece
-from proxy.ingress import bodies, event_stream
+from proxy.ingress import event_stream
 from proxy.ingress.connections import MAX_REFUSED, Connection, Connections
 from proxy.server import running_server
 from proxy.settings import Settings
@@ -68,7 +68,7 @@ async def test_a_head_that_never_ends_is_answered_and_its_connection_closed(monk
 
 @pytest.mark.usefixtures("no_lingering")
 async def test_a_body_that_never_ends_is_answered_and_its_connection_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "BODY_DEADLINE", 0.05)
+    monkeypatch.setattr("proxy.ingress.bodies.BODY_DEADLINE", 0.05)
     async with serving("Hello") as address, connected(address) as (reader, writer):
         writer.write(HEAD % 1_000 + b'{"model":')
         status, body = await answer(reader)

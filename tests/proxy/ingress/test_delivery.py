@@ -19,7 +19,6 @@ from parser import write_call
 from proxy.contracts import BackendEvent, TextPiece, TurnEnded, TurnRequest
 from proxy.errors import ApiError, BackendError, StoreError
 from proxy.ingress import create_app
-from proxy.ingress.background import jobs
 from proxy.ingress.delivery import Cancellation, Exchange, deliver
 from proxy.ingress.key_ring import KeyRing
 from proxy.ingress.request_log import RequestLog
@@ -254,7 +253,7 @@ async def test_a_store_that_fails_fails_no_answer(sink: str, monkeypatch: pytest
         return await real(self, stored, **named)
 
     monkeypatch.setattr(KeyedStore, "save", fail)
-    monkeypatch.setattr(jobs, "RETRY", 0.01)
+    monkeypatch.setattr("proxy.ingress.background.jobs.RETRY", 0.01)
     backend = TroubledBackend()
     backend.gate.set()
     with capture_logs() as lines:

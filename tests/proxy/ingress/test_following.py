@@ -12,7 +12,6 @@ import pytest
 from openai import AsyncOpenAI, BadRequestError
 
 from proxy.contracts import BackendEvent, Run, TextPiece, TurnEnded
-from proxy.ingress.background import leases
 from proxy.ingress.background.jobs import Jobs
 from proxy.stores.redis_journal import RedisJournal
 from tests.support.patience import PATIENCE
@@ -143,7 +142,7 @@ async def test_a_response_is_not_lost_while_its_lease_is_being_stored(
 async def test_what_no_server_survives_fails(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proxy.server.DRAIN", 0.05)
     monkeypatch.setattr("proxy.server.FAREWELL", 0.05)
-    monkeypatch.setattr(leases, "MAX_RUNS", 2)
+    monkeypatch.setattr("proxy.ingress.background.leases.MAX_RUNS", 2)
     settings: Any = {"store": redis.url, "background_lease": 0.1}
     response_id = ""
     for _ in range(2):

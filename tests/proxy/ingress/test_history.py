@@ -13,7 +13,6 @@ from openai import BadRequestError, InternalServerError, NotFoundError
 
 from parser import write_call
 from proxy.errors import StoreError
-from proxy.ingress import history
 from proxy.ingress.history import Draft, keep
 from proxy.ingress.request_log import RequestLog
 from proxy.server import running_server
@@ -246,7 +245,7 @@ async def test_a_chain_with_a_hole_is_refused() -> None:
 async def test_a_chain_that_is_too_long_to_be_followed_is_refused_and_never_cut(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(history, "MAX_CHAIN", 3)
+    monkeypatch.setattr("proxy.ingress.history.MAX_CHAIN", 3)
     async with talking("one", "two", "three", "four") as (client, backend):
         last = await client.responses.create(model="m", input="begun")
         for asked in ("second", "third", "fourth"):

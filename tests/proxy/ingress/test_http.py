@@ -13,7 +13,6 @@ import pytest
 
 from proxy.contracts import Health, TextPiece
 from proxy.errors import BackendError
-from proxy.ingress import readiness
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.clock import settle
@@ -135,7 +134,7 @@ async def test_the_trouble_of_the_provider_is_told_after_several_turns_and_takes
 
 
 async def test_nobody_remembers_for_long_that_the_provider_had_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "REMEMBERED", 0.0)
+    monkeypatch.setattr("proxy.ingress.readiness.REMEMBERED", 0.0)
     async with client(GONE, GONE, GONE) as (session, url):
         for _ in range(3):
             async with session.post(url + "/responses", json={"model": "m", "input": "hi"}):

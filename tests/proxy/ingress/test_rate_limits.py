@@ -14,7 +14,6 @@ from openai import RateLimitError
 from proxy.api_keys import ApiKey
 from proxy.contracts import Load, Usage
 from proxy.errors import RequestError
-from proxy.ingress import rate_limits
 from proxy.ingress.key_ring import KeyRing, digest_of
 from proxy.ingress.rate_limits import RateLimits
 from proxy.quota import MAIN_LIMIT, Quota, QuotaWindow
@@ -138,7 +137,7 @@ async def test_an_answer_says_how_long_the_backends_quota_lasts() -> None:
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(rate_limits, "MINUTE", 1e9)  # nothing comes back meanwhile
+    monkeypatch.setattr("proxy.ingress.rate_limits.MINUTE", 1e9)  # nothing comes back meanwhile
     file = tmp_path / "keys"
     file.write_text(f"ada=sk-ada requests=3 tokens={2 * TAKEN}\nbob=sk-bob\n")
     return file

@@ -14,7 +14,6 @@ import pytest
 
 from parser import write_call
 from proxy.errors import BackendError
-from proxy.ingress import event_stream, tokligence
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.http_client import client, error_of
@@ -211,8 +210,8 @@ async def test_outputs_are_not_lost_with_a_turn_that_fails() -> None:
 
 
 async def test_a_silence_is_broken_by_pings_that_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "SHORT_HEARTBEAT", 0.02)
-    monkeypatch.setattr(event_stream, "HEAD_WAIT", 0.02)
+    monkeypatch.setattr("proxy.ingress.event_stream.SHORT_HEARTBEAT", 0.02)
+    monkeypatch.setattr("proxy.ingress.event_stream.HEAD_WAIT", 0.02)
     backend = GatedBackend(["Hello"])
     async with dialect(backend=backend) as (session, url, _):
         async with session.post(f"{url}/responses?stream=true", json=BODY) as response:
@@ -243,7 +242,7 @@ async def test_the_loop_guard_is_an_option() -> None:
 
 
 async def test_the_oldest_responses_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokligence, "MAX_KEPT", 1)
+    monkeypatch.setattr("proxy.ingress.tokligence.MAX_KEPT", 1)
     async with dialect(CALL, CALL, "Done.") as (session, url, _):
         first, second = [await post(session, f"{url}/responses", BODY) for _ in range(2)]
         await post(session, f"{url}/responses/{first['id']}/submit_tool_outputs", outputs(first), status=404)

@@ -11,7 +11,7 @@ import pytest
 from proxy.contracts import Run
 from proxy.errors import RequestError, StoreError
 from proxy.ingress import create_app
-from proxy.ingress.background import OPENING, Job, jobs
+from proxy.ingress.background import OPENING, Job
 from proxy.ingress.background.jobs import Jobs
 from proxy.ingress.history import Draft
 from proxy.ingress.key_ring import KeyRing
@@ -108,7 +108,7 @@ async def test_a_response_is_found_by_its_owner_alone_until_it_is_over() -> None
 
 
 async def test_a_response_too_many_is_refused_and_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "MAX_RUNNING", 1)
+    monkeypatch.setattr("proxy.ingress.background.jobs.MAX_RUNNING", 1)
     async with server(SilentBackend()) as here:
         await here.start()
         for _ in range(2):
@@ -119,7 +119,7 @@ async def test_a_response_too_many_is_refused_and_takes_no_room(monkeypatch: pyt
 
 
 async def test_what_is_about_to_be_taken_over_takes_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "MAX_RUNNING", 3)
+    monkeypatch.setattr("proxy.ingress.background.jobs.MAX_RUNNING", 3)
     async with server(SilentBackend()) as here:
         await here.start()
         here.jobs.taken.add("resp_of_another")

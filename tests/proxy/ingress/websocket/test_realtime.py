@@ -13,7 +13,6 @@ from pydantic import TypeAdapter
 from parser import write_call
 from proxy.contracts import TextPiece, TurnEnded
 from proxy.errors import BackendError
-from proxy.ingress.websocket import realtime
 from tests.support.http_client import client, error_of
 from tests.support.memory_backend import USAGE
 from tests.support.sockets import Talk, socket_to
@@ -220,7 +219,7 @@ async def test_what_is_not_running_cannot_be_cancelled() -> None:
 
 
 async def test_a_response_beside_the_conversation_leaves_it_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(realtime, "MAX_ASIDE", 1)
+    monkeypatch.setattr("proxy.ingress.websocket.realtime.MAX_ASIDE", 1)
     backend = GatedBackend(["Aside", "Answer", "Other"])
     async with socket_to(PATH, backend=backend) as (socket, _):
         await set_up(socket)

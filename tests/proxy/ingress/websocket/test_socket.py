@@ -17,7 +17,6 @@ import structlog
 
 from proxy.contracts import BackendEvent, TextPiece
 from proxy.ingress.request_log import RequestLog
-from proxy.ingress.websocket import socket as sockets
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.clock import Clock
@@ -169,7 +168,7 @@ class EndlessBackend(MemoryBackend):
 
 
 async def test_a_client_that_stops_reading_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "WRITE_DEADLINE", 0.05)
+    monkeypatch.setattr("proxy.ingress.websocket.socket.WRITE_DEADLINE", 0.05)
     backend = EndlessBackend()
     async with running_server(Settings(port=0, store="memory"), backend) as url:
         address = urlsplit(url)
@@ -186,7 +185,7 @@ async def test_a_client_that_stops_reading_is_cut_off(monkeypatch: pytest.Monkey
 
 
 async def test_one_that_answers_no_ping_has_gone(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
-    monkeypatch.setattr(sockets, "PING_INTERVAL", 20.0)
+    monkeypatch.setattr("proxy.ingress.websocket.socket.PING_INTERVAL", 20.0)
     backend = SilentBackend()
     async with (
         running_server(Settings(port=0, store="memory"), backend) as url,
