@@ -36,11 +36,12 @@ from .escape import (
     unescape_json,
 )
 from .grounds import Grounds
-from .items import Item, OwnLine, meaning_of_answer
+from .items import Item, OwnLine, meaning_of_answer, size_of
 from .key_mask import KEY_LENGTH, MASK, holds_word
 from .passages import already_offered, no_longer_offered, no_result, nothing_said
 from .profiles import FRONTIER, PROFILES, SMALL, ModelRule, PromptProfile
 from .quotation import BLOCK, CONTEXT, CallWords, Place, SentWords
+from .recent import RecentlyMade
 from .render import RenderedTurn, render_turn, text_before_key
 from .repair import (
     answer_now,
@@ -105,6 +106,7 @@ __all__ = [
     "PastCall",
     "Place",
     "PromptProfile",
+    "RecentlyMade",
     "RenderedTurn",
     "SentWords",
     "Text",
@@ -143,6 +145,7 @@ __all__ = [
     "result_repeated",
     "show_tools",
     "shows_header",
+    "size_of",
     "summarised",
     "text_before_key",
     "to_sum_up",

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from functools import partial
 from hashlib import blake2b
-from itertools import chain as chained
 from itertools import groupby
 from sys import getsizeof
 from typing import Literal
@@ -40,7 +39,7 @@ _MOST_BYTES = 4 * 2**20
 # Entries whose messages are kept and looked up together, at least. Most conversations have fewer, and would only push
 # out those that are worth it.
 _STRETCH = 16
-# Bytes of the objects round each string of one.
+# Bytes of the objects round the strings of each entry.
 _OBJECTS = 1000
 # Between the texts of one answer: Chat has one text for all of them, and sets them apart so.
 _GAP = "\n\n"
@@ -201,9 +200,14 @@ def _words(
     return (Item(role, shown(said), _digest(role, *_content(said))),) if said else ()
 
 
-def _size(said: Iterable[Entry]) -> int:
-    """About how many bytes a message takes: its words, as they came and as the model is shown them."""
-    return sum(2 * getsizeof(text) + _OBJECTS for text in chained.from_iterable(map(_strings, said)))
+def size_of(said: Iterable[Entry]) -> int:
+    """About how many bytes are taken by entries: their words, as they came and as the model is shown them."""
+    return sum(_OBJECTS + sum(2 * getsizeof(text) for text in _strings(entry)) for entry in said)
+
+
+def _size(said: Iterable[Entry], made: object) -> int:
+    """What is `made` of them is small beside that."""
+    return size_of(said)
 
 
 def _strings(entry: Entry) -> Iterator[str]:

@@ -20,11 +20,12 @@ class RecentlyMade(Generic[V]):
         self._old: dict[Hashable, tuple[V, int]] = {}
         self._bytes = 0
 
-    def get(self, key: Hashable, make: Callable[[], V], size: Callable[[], int]) -> V:
-        """The value for `key`, which `make` makes of nothing but that; it takes `size` bytes with its key."""
+    def get(self, key: Hashable, make: Callable[[], V], size: Callable[[V], int]) -> V:
+        """The value for `key`, which `make` makes of nothing but that; its `size` is that with its key, in bytes."""
         if (found := self._young.get(key)) is None:
             if (found := self._old.get(key)) is None:
-                found = make(), size()
+                made = make()
+                found = made, size(made)
             self._keep(key, found)
         return found[0]
 

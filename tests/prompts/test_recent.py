@@ -14,7 +14,7 @@ from prompts.recent import RecentlyMade
 def test_what_is_looked_up_is_what_would_be_made_and_takes_no_more_than_it_may(keys: list[int], most: int) -> None:
     recent: RecentlyMade[str] = RecentlyMade(most)
     for key in keys:
-        assert recent.get(key, partial("of {}".format, key), partial(int, key)) == f"of {key}"
+        assert recent.get(key, partial("of {}".format, key), lambda value: int(value[3:])) == f"of {key}"
         assert recent.bytes <= most
 
 
@@ -27,7 +27,7 @@ def test_what_was_made_lately_is_not_made_again() -> None:
             made.append(key)
             return key
 
-        return recent.get(key, make, lambda: 5)
+        return recent.get(key, make, lambda value: 5)
 
     for key in "aabacada":  # `a` is looked up again and again, and stays
         value(key)

@@ -6,7 +6,7 @@ accepted, also without ids, with nulls and with members we do not know.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -24,6 +24,7 @@ from ..reader import Reader, missing, shown, wrong_type, wrong_value
 from ..tools import SEARCH, ToolSet
 from .compaction_items import read_summary
 from .foreign_items import CLIENT_CALLS, CLIENT_OUTPUTS, HOSTED_CALLS, ForeignIds, client_call, client_result
+from .seen_items import STRETCH, SeenItems, seen_items
 from .tool_search import executed_by_client, past_arguments, search_result
 
 # Of messages.
@@ -39,6 +40,9 @@ OUTPUTS = {
     "function_call_output": "function_call", "custom_tool_call_output": "custom_tool_call",
     "tool_search_output": "tool_search_call",
 }  # fmt: skip
+
+# What has the id of a call.
+_CALLED = frozenset({*CALL_NOUNS, *OUTPUTS})
 
 # Told to a client whose model goes on without what it thinks it knows.
 UNREAD_SUMMARY = "A 'compaction' item comes from another server: the model was not shown its summary."
@@ -126,6 +130,34 @@ class _Items:
                 pass
             case _:
                 raise wrong_value(item.at("type"), kind, ITEM_KINDS)
+
+    def add_seen(self, seen: SeenItems) -> bool:
+        """Adds what a stretch says, if none of its ids stood in front of it but those of calls that it answers."""
+        if not (
+            self._ids.isdisjoint(seen.ids)
+            and self._calls.keys().isdisjoint(seen.calls)
+            and seen.uncalled <= self._unanswered.keys()
+        ):
+            return False
+        for call_id in seen.uncalled:
+            del self._unanswered[call_id]
+        self._ids |= seen.ids
+        if self._own_ids is not None:
+            self._own_ids |= seen.ids
+        self._calls |= seen.calls
+        self._unanswered |= seen.unanswered
+        self._outputs |= seen.outputs
+        self.entries += seen.entries
+        return True
+
+    def seen(self, called: int) -> SeenItems | None:
+        """What was added, for other requests. None where it was not of so many calls and outputs: an id came twice."""
+        if len(self._calls) + len(self._outputs) != called:
+            return None
+        return SeenItems(
+            tuple(self.entries), frozenset(self._ids), self._calls, self._unanswered, self._outputs,
+            frozenset(self._uncalled),
+        )  # fmt: skip
 
     def _check_id(self, item: Reader, *, repeats: bool = False) -> None:
         """`repeats`: it is a call that waits for its output already, which may stand in what is stored as well."""
@@ -288,12 +320,40 @@ def referred_ids(value: JsonValue) -> tuple[str, ...]:
     return tuple(identifier for item in items if (identifier := referred_id(item)) is not None)
 
 
-def all_items(request: Reader, history: History) -> Iterator[Reader]:
+class Stretch(Struct, frozen=True):
+    """Neighbouring items that were seen before, and how they are read one by one."""
+
+    seen: SeenItems
+    items: Iterator[Reader]
+
+
+def all_items(request: Reader, history: History) -> Iterator[Reader | Stretch]:
     """The items of `history` and then those of `input`."""
     for index, stored in enumerate(history.items):
         yield Reader(dict(stored), f"previous_response.items[{index}]")
-    if isinstance(request.get("input"), list):
-        yield from request.objects("input", max_length=MAX_ITEMS)
+    if not isinstance(request.get("input"), list):
+        return
+    values = request.array("input", max_length=MAX_ITEMS) or []
+    for start in range(0, len(values), STRETCH):
+        stretch = values[start : start + STRETCH]
+        items = (Reader.of(value, f"input[{index}]") for index, value in enumerate(stretch, start))
+        seen = seen_items(stretch, _read) if len(stretch) == STRETCH else None
+        if seen is None:
+            yield from items
+        else:
+            yield Stretch(seen, items)
+
+
+def _read(stretch: Sequence[JsonValue]) -> SeenItems | None:
+    """What it says wherever it stands. None where an id comes twice, or something is wrong with it."""
+    readers = [Reader.of(value, "") for value in stretch]
+    items = _Items(ToolSet(), NO_HISTORY)
+    try:
+        for reader in readers:
+            items.add(reader)
+    except RequestError:
+        return None  # it is raised where the item is read in its place
+    return items.seen(sum(reader.get("type") in _CALLED for reader in readers))
 
 
 def has_unread_summary(items: Iterable[Reader]) -> bool:
@@ -334,7 +394,7 @@ def _check_triggers(items: Iterable[JsonValue], path: str) -> None:
             )
 
 
-def parse_input(request: Reader, given: Iterable[Reader], tools: ToolSet, history: History) -> Paired:
+def parse_input(request: Reader, given: Iterable[Reader | Stretch], tools: ToolSet, history: History) -> Paired:
     """What stands in `history` and then in `input`, a string or an array of items, as transcript entries.
 
     `given` are `all_items`. `input` may be missing or empty where the request continues something.
@@ -343,7 +403,10 @@ def parse_input(request: Reader, given: Iterable[Reader], tools: ToolSet, histor
     for index, item in enumerate(given):
         if index == len(history.items):
             items.begin_request()
-        items.add(item)
+        if isinstance(item, Stretch) and items.add_seen(item.seen):
+            continue
+        for each in item.items if isinstance(item, Stretch) else [item]:
+            items.add(each)
     value = request.get("input")
     _check_triggers(value[:-1] if isinstance(value, list) else (), "input")
     if value is None and not _goes_on(request):

@@ -237,7 +237,9 @@ def parse_responses_request(
     _refuse_unserved(request)
     # Read when they are first looked at: what is wrong with the tools is said before.
     items = Deferred(partial(all_items, request, history))
-    tools = parse_tools(request, brought_tools(items))
+    # Those that were seen before bring nothing with them that is not said of them already.
+    others = Deferred(lambda: (item for item in items if isinstance(item, Reader)))
+    tools = parse_tools(request, brought_tools(others))
     choice = parse_tool_choice(request, tools)
     conversation = parse_input(request, items, tools, history)
     instructions = request.string("instructions")
@@ -299,8 +301,8 @@ def parse_responses_request(
             repairs=conversation.repairs,
             compaction=_compaction(request),
             warnings=(
-                *((UNREAD_SUMMARY,) if has_unread_summary(items) else ()),
-                *untold_images(items),
+                *((UNREAD_SUMMARY,) if has_unread_summary(others) else ()),
+                *untold_images(others),
                 *tools.warnings,
             ),
             names=frozenset(filter(None, [echo["prompt_cache_key"], found.previous_response_id, found.conversation])),

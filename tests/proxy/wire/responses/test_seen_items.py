@@ -1,0 +1,97 @@
+"""What was read for an earlier request is looked up, and nothing is read otherwise for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from prompts import RecentlyMade
+from proxy.errors import RequestError
+from proxy.wire.responses.input_items import History
+from proxy.wire.responses.request import parse_responses_request
+from proxy.wire.responses.seen_items import STRETCH
+
+PICTURE = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
+CALL = {"type": "function_call", "arguments": "{}"}
+OUTPUT = {"type": "function_call_output"}
+NAMES, TEXTS, CALL_IDS = (st.sampled_from(each) for each in ("rw", "xy", "abc"))
+IDS = st.sampled_from([None, None, None, "one", "two"])
+PLAIN = st.one_of(
+    st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": st.just("Go on."), "id": IDS}),
+    st.builds(lambda at, name: {**CALL, "call_id": at, "name": name}, CALL_IDS, NAMES),
+    st.builds(
+        lambda at, said: {**OUTPUT, "call_id": at, "output": said}, st.sampled_from("abc"), st.sampled_from("xy")
+    ),
+)
+NAMELESS = {**OUTPUT, "name": "r", "output": "x"}
+OTHER = st.sampled_from([
+    {**CALL, "call_id": "a", "name": "read", "namespace": "notes"},
+    NAMELESS,
+    {**OUTPUT, "call_id": "a", "output": [{"type": "input_text", "text": "x"}]},
+    {"type": "custom_tool_call", "call_id": "b", "name": "r", "input": ""},
+    {"role": "developer", "content": [PICTURE]},
+    {"role": "user", "content": None},
+    {"role": "user", "content": [PICTURE]},
+    {"type": "reasoning", "summary": []},
+    {"type": "item_reference", "id": "one"},
+    {"type": "compaction", "encrypted_content": "from elsewhere"},
+    {"type": "additional_tools", "tools": [{"type": "function", "name": "late"}]},
+    {"type": "local_shell_call", "call_id": "a", "action": {"type": "exec", "command": ["ls"]}},
+    {"type": "compaction_trigger"},
+    {"type": "unknown"},
+    7,
+])  # fmt: skip
+
+
+@st.composite
+def inputs(draw: st.DrawFn) -> list[Any]:
+    """Mostly of what is looked up."""
+    items: list[Any] = draw(st.lists(PLAIN, max_size=10))
+    for other in draw(st.lists(OTHER, max_size=2)):
+        items.insert(draw(st.integers(0, len(items))), other)
+    return items
+
+
+TOOLS: list[Any] = [{"type": "namespace", "name": "notes", "tools": [{"type": "function", "name": "read"}]}]
+
+
+def read(items: list[Any], history: History) -> object:
+    """The request, or what is said of its fault."""
+    try:
+        parsed = parse_responses_request({"model": "m", "input": items, "tools": TOOLS}, history)
+    except RequestError as error:
+        return error.message, error.code, error.param, error.status
+    return parsed.turn.transcript, parsed.turn.repairs, parsed.turn.warnings, [*parsed.turn.registry]
+
+
+@example([{**CALL, "call_id": "a", "name": "r"}, {**OUTPUT, "call_id": "a", "output": "x"}, NAMELESS], [], 1, False)
+@given(inputs(), st.lists(PLAIN, max_size=3), st.integers(1, 4), st.booleans())
+def test_a_request_is_read_as_if_nothing_had_been_seen(
+    items: list[Any], stored: list[Any], stretch: int, strict: bool
+) -> None:
+    history = History(tuple(stored), {"one": ITEM}, strict)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("proxy.wire.responses.input_items.STRETCH", len(items) + 1)
+        unseen = read(items, history)
+        patch.setattr("proxy.wire.responses.input_items.STRETCH", stretch)
+        assert read(items, history) == unseen
+        assert read(items, history) == unseen
+
+
+ITEM = {"role": "user", "content": "What stood before."}
+
+
+def test_what_a_conversation_began_with_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    recent: RecentlyMade[Any] = RecentlyMade(100_000)
+    monkeypatch.setattr("proxy.wire.responses.seen_items._RECENT", recent)
+    items = [{"role": "user", "content": f"Question {number}?"} for number in range(3 * STRETCH)]
+
+    def entries(items: list[Any]) -> tuple[object, ...]:
+        return parse_responses_request({"model": "m", "input": items}).turn.transcript.entries
+
+    first, again = entries(items[: 2 * STRETCH]), entries(items)
+    assert all(one is other for one, other in zip(first, again, strict=False))
+    assert 0 < recent.bytes <= 100_000
