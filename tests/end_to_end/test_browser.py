@@ -10,10 +10,11 @@ from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
 from tests.support.lanes import continued
+from tests.support.librarian import ROUNDS, librarian
 from tests.support.node_clients import Report, installed_browser, installed_node, run_node, task
 from tests.support.scripted_model import ScriptedModel
 from tests.support.tagcall_server import tagcall_server
-from tests.support.vault import ANSWER, CALLS, ROUNDS, SAID, librarian
+from tests.support.vault import ANSWER, CALLS, SAID
 
 HTML = '<!doctype html><meta charset="utf-8"><title>Notes</title><script src="page.js"></script><body>'
 

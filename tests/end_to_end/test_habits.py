@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI
 
-from tests.support.conversation import Round, ToolCall, conversation
+from tests.support.conversation import Round, conversation
 from tests.support.lanes import continued
 from tests.support.patience import PATIENCE
 from tests.support.scripted_model import ScriptedModel
 from tests.support.sdk import openai_client
 from tests.support.tagcall_server import tagcall_server
+from tests.support.tool_call import ToolCall
 from tests.support.vault import DESCRIPTIONS, MODEL, QUESTION, schema
 
 Message = dict[str, Any]

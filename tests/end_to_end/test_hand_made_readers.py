@@ -10,9 +10,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.support.conversation import Round, ToolCall, conversation
+from tests.support.conversation import Round, conversation
 from tests.support.scripted_model import Message, Reply, ScriptedModel
 from tests.support.tagcall_server import tagcall_server
+from tests.support.tool_call import ToolCall
 
 from .clients.hand_made import READERS, Seen
 

@@ -21,11 +21,12 @@ from proxy.cli.doctor import run_doctor
 from proxy.server import running_server
 from proxy.settings import Settings
 from proxy.trial import QUESTION
+from tests.support.librarian import ROUNDS
 from tests.support.llama_server import LlamaServer, llama_server
 from tests.support.patience import PATIENCE
 from tests.support.responses_grammar import check_events
 from tests.support.tiny_gguf import STRICT_TEMPLATE, THINKING_TEMPLATE, Endless, write_tiny_gguf
-from tests.support.vault import ANSWER, CALLS, ROUNDS, SAID, Session, Way
+from tests.support.vault import ANSWER, CALLS, SAID, Session, Way
 
 from .clients import openai_python
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.lanes import continued
+from tests.support.librarian import ROUNDS, librarian
 from tests.support.node_clients import Report, installed_node, run_node, task
 from tests.support.scripted_model import Failed, Message, Reply, ScriptedModel
 from tests.support.tagcall_server import tagcall_server
-from tests.support.vault import ANSWER, CALLS, ROUNDS, SAID, librarian
+from tests.support.vault import ANSWER, CALLS, SAID
 
 pytestmark = pytest.mark.clients
 

@@ -13,10 +13,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.support.conversation import Round, ToolCall, conversation, text_shown
+from tests.support.conversation import Round, conversation, text_shown
 from tests.support.lanes import continued
 from tests.support.scripted_model import Message, Reply, ScriptedModel
 from tests.support.tagcall_server import tagcall_server
+from tests.support.tool_call import ToolCall
 
 from .clients.obsidian_copilot import APIS, HEADERS, TOOLS, Answer, Api, Step, encoded
 

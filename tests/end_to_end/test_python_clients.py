@@ -10,9 +10,10 @@ import pytest
 
 from tests.support.backends import ONE_OF_EACH_KIND, TestBackend
 from tests.support.lanes import continued
+from tests.support.librarian import ROUNDS, librarian
 from tests.support.scripted_model import ScriptedModel
 from tests.support.tagcall_server import tagcall_server
-from tests.support.vault import ANSWER, CALLS, ROUNDS, SAID, Session, Way, librarian
+from tests.support.vault import ANSWER, CALLS, SAID, Session, Way
 
 # By the module in `clients`, each with the ways that it knows of its APIs. A module loads its SDK, which takes long, so
 # only its own tests load it.

@@ -17,14 +17,7 @@ from typing import Any
 from parser import write_call
 
 from .scripted_model import Message, Refusal, Reply
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """A call as a client sees it, its arguments decoded."""
-
-    name: str
-    arguments: Mapping[str, object]
+from .tool_call import ToolCall
 
 
 @dataclass(frozen=True, slots=True)

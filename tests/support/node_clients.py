@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 import pytest
 
 from .codex_programs import ROOT, child_environment
-from .conversation import ToolCall
 from .patience import PATIENCE
+from .tool_call import ToolCall
 from .vault import MODEL, NOTES, QUESTION, TAGS
 
 CLIENTS = ROOT / "tests" / "end_to_end" / "clients"

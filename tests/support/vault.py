@@ -1,7 +1,6 @@
-"""A small vault, the tools on it, and the conversation about it that every client has to complete.
+"""A small vault, the tools on it, and a client's way through the conversation about it, which `librarian` leads.
 
-The model searches (one call, no text), says something and reads two notes in one answer (parallel
-calls), asks for the tags (a call without arguments), searches twice more and answers: six requests.
+Programs that tests start load it, so it loads nothing that takes long.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .conversation import Round, ToolCall, conversation
+from .tool_call import ToolCall
 
 MODEL = "gpt-5.5"
 QUESTION = 'Which notes speak of "alpha", and what do they say?'
@@ -63,19 +62,6 @@ def execute(call: ToolCall) -> str:
             return TAGS
         case _:
             raise KeyError(call.name)
-
-
-def _round(text: str, *calls: ToolCall) -> Round:
-    return Round(text, calls, tuple(map(execute, calls)))
-
-
-ROUNDS = (
-    _round("", CALLS[0]),
-    _round(SAID, *CALLS[1:3]),
-    *(_round("", call) for call in CALLS[3:]),
-    _round(ANSWER),
-)
-librarian = conversation(ROUNDS)
 
 
 @dataclass

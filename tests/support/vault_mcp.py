@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .conversation import ToolCall
+from .tool_call import ToolCall
 from .vault import DESCRIPTIONS, execute, schema
 
 

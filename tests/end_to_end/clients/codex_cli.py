@@ -14,9 +14,9 @@ from pathlib import Path
 
 from proxy.rpc import ChildTransport, Launch, RpcClient, RpcObject
 from tests.support.codex_programs import ROOT, child_environment
-from tests.support.conversation import ToolCall
 from tests.support.patience import PATIENCE
 from tests.support.processes import said_by
+from tests.support.tool_call import ToolCall
 
 # Of a model without an entry codex lists the tools of MCP servers; of others it hides them behind a search, or in code.
 UNKNOWN_MODEL = "some-model"
