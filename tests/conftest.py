@@ -37,6 +37,11 @@ LOG = [*structlog.get_config()["processors"][:-1], ConsoleRenderer(colors=False,
 _Cached = type(functools.cache(object))
 _FROM_PYPI = installed_programs()[0]
 
+# What is loaded for the tests stays, so nobody looks through it for garbage until it is there. Then a collection is
+# seldom wanted: who looks for garbage in a test collects it.
+gc.disable()
+SELDOM = 20_000
+
 # Time is no property of the code: a busy machine must not fail a test. In CI the examples are always the same.
 EXAMPLES = int(os.environ.get("TAGCALL_TEST_EXAMPLES", "20"))
 settings.register_profile("here", deadline=None, max_examples=EXAMPLES)
@@ -151,6 +156,8 @@ def _words(file: Path) -> frozenset[str]:
 def pytest_collection_finish() -> None:
     """Who looks for garbage need not look through all that the run itself holds."""
     gc.freeze()
+    gc.set_threshold(SELDOM)
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
