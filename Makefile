@@ -41,6 +41,9 @@ unexport PYTHONDONTWRITEBYTECODE
 # The tests of `make test`: all that needs nothing else installed.
 CORE := not (agents or browser or clients or codex or growth or install or llama or redis or whole)
 
+# One process more than cores: a fifth of its time each waits for programs that its tests have started.
+WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
+
 # For `make test-newest`: the newest Python that starts here, of pyenv's as well. NEWEST_PYTHON=PATH takes another.
 NEWEST_PYTHON ?= $(shell for minor in 16 15 14 13 12 11; do for python in python3.$$minor $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.$$minor.*/bin/python; \
   do $$python -c '' 2>/dev/null && echo $$python && break 2; done; done)
@@ -77,39 +80,39 @@ doctor: .venv/.codex     ## find out what works and what does not
 setup: .venv/.codex      ## log in, try everything, and show what to enter in a plugin
 	@$(TAGCALL) setup
 
-test: .venv/.dev         ## the core of the test suite, a process a core: all that needs nothing else installed
-	@$(BIN)/python -m pytest -n logical --dist worksteal -m '$(CORE)'
+test: .venv/.dev         ## the core of the test suite, in a few processes: all that needs nothing else installed
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m '$(CORE)'
 
 test-newest: .venv/.dev  ## the core in an environment of its own: the newest Python here, and the newest of all packages
 	@rm -rf .newest && $(BIN)/uv venv --quiet --seed --python $(NEWEST_PYTHON) .newest
 	@$(BIN)/uv pip install --quiet --upgrade --python .newest --editable '.[codex,demo,pdf,redis]' --group dev
-	@.newest/bin/python -m pytest -n logical --dist worksteal -m '$(CORE)'
+	@.newest/bin/python -m pytest -n $(WORKERS) --dist worksteal -m '$(CORE)'
 
 test-properties: .venv/.dev  ## the property tests of the core once more, each with many examples, and whole what it samples
-	@TAGCALL_TEST_EXAMPLES=200 $(BIN)/python -m pytest -n logical --timeout=1800 -m '(hypothesis or whole) and not growth'
+	@TAGCALL_TEST_EXAMPLES=200 $(BIN)/python -m pytest -n $(WORKERS) --timeout=1800 -m '(hypothesis or whole) and not growth'
 
 test-codex: .venv/.dev codex-versions  ## the tests of the core with a codex program, with others than the one from PyPI
-	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'codex and not (growth or whole)'
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'codex and not (growth or whole)'
 
 codex-newest: .venv/.dev codex-versions  ## npm's newest codex beside these: what its protocol gained and lost, and the same tests on it; NEWEST=0.170.0 for that one
 	@$(MAKE) --no-print-directory .node/$(newest)/installed
 	@$(BIN)/python -m tests.codex_schema .node/$(lastword $(CODEX_VERSIONS))/$(NPM_CODEX) .node/$(newest)/$(NPM_CODEX)
-	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'codex and not growth' -k $(newest)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'codex and not growth' -k $(newest)
 
 test-clients: .venv/.dev ## the tests with JavaScript clients, in Node.js and in Chromium, and with coding agents
-	@$(BIN)/python -m pytest -n logical -m 'agents or browser or clients'
+	@$(BIN)/python -m pytest -n $(WORKERS) -m 'agents or browser or clients'
 
 test-llama: .venv/.dev .venv/.model  ## the tests with llama.cpp's own server and a small model that they make
-	@$(BIN)/python -m pytest -n logical -m llama
+	@$(BIN)/python -m pytest -n $(WORKERS) -m llama
 
 test-redis: .venv/.dev .venv/.servers  ## the tests with real Redis and Valkey servers
-	@$(BIN)/python -m pytest -n logical --dist worksteal -m redis
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m redis
 
 test-growth: .venv/.dev  ## the tests that compare CPU times, alone
 	@$(BIN)/python -m pytest -m growth
 
 test-install: .venv/.dev .venv/.install  ## the tests that build the wheel and install it, with what they need from PyPI
-	@$(BIN)/python -m pytest -n logical --dist loadfile -m install
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m install
 
 mutants: .venv/.mutants  ## whether the tests notice a change of the code: ROOM=proxy/turn for one room, NTH=3 for a tenth
 	@rm -rf mutants/prompts/templates  # mutmut renews nothing but Python
