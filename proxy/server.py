@@ -26,7 +26,7 @@ from .ingress import create_app
 from .ingress.admission import is_loopback
 from .ingress.background import BACKGROUND_JOBS, background_jobs
 from .ingress.connections import Connections, HttpProtocol
-from .ingress.inspect.inspection import INSPECTION, PageOptions
+from .ingress.inspect import INSPECTION, PageOptions
 from .ingress.key_ring import KeyRing
 from .ingress.locks import conversation_locks
 from .ingress.state import ACTIVITY, CONVERSATION_LOCKS, STOPPING

@@ -13,7 +13,7 @@ from aiohttp.typedefs import Middleware
 from ..backends import find_kind, make_backend
 from ..contracts import TextBackend
 from ..errors import UsageError
-from ..ingress.inspect.inspection import PageOptions, SaveTurn
+from ..ingress.inspect import PageOptions, SaveTurn
 from ..ingress.key_ring import KeyRing
 from ..logs import discard_output, tell
 from ..server import SET_A_KEY, read_api_keys, read_keys, running_server, stands_open

@@ -15,7 +15,7 @@ from ..wire.json_body import JsonObject, has_more, openings, parse_json_object
 from ..wire.pdf import holds_pdf
 from ..wire.wire_format import OPENAI, WireFormat
 from .admission import owner_of
-from .inspect.inspection import INSPECTION
+from .inspect import INSPECTION
 from .request_log import RequestLog
 from .state import REQUEST_LOG, TURN_OPTIONS
 

@@ -37,8 +37,7 @@ from ..turn import answer_request
 from ..wire.builder import AnswerBuilder, WireEvent
 from .bodies import fault, json_reply
 from .event_stream import EventStream, StreamSink
-from .inspect.inspection import INSPECTION, running
-from .inspect.record import TurnRecord
+from .inspect import INSPECTION, TurnRecord, running
 from .metrics import METRICS
 from .models import MODELS
 from .rate_limits import RATE_LIMITS

@@ -24,10 +24,9 @@ from .bodies import error_reply, fault, from_aiohttp
 from .connections import asks_through, connection_of
 from .cors import answer_headers, preflight_headers
 from .health import greet
+from .inspect import INSPECTION, Inspection, PageOptions, TurnLog
 from .inspect.access import PageAccess
-from .inspect.inspection import INSPECTION, Inspection, PageOptions
 from .inspect.page import ROOM, check_page, visits_index
-from .inspect.turn_log import TurnLog
 from .key_ring import KeyRing
 from .loop_lag import LoopLag
 from .metrics import METRICS, Metrics

@@ -19,7 +19,7 @@ from pytest_aiohttp import AiohttpServer
 from parser import write_call
 from proxy.cli.record.kept import FixtureOfTurn
 from proxy.cli.replay import ReplayOptions, run_replay
-from proxy.ingress.inspect.inspection import PageOptions
+from proxy.ingress.inspect import PageOptions
 from proxy.plugins import PLUGINS
 from proxy.replay.key_placeholder import PLACEHOLDER
 from proxy.server import running_server

@@ -24,7 +24,7 @@ from ...contracts import (
     TurnRequest,
     Usage,
 )
-from ...ingress.inspect.turn_transcript import HeardTurn
+from ...ingress.inspect import HeardTurn
 from ...turn import TurnOptions, TurnReport, run_turn
 from ..record.turns import RecordedBackend, recorded_request
 from .grade import MadeCall

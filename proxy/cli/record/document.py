@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from ...backends.codex import TurnExpansion
 from ...contracts import TurnEnded
-from ...ingress.inspect.turn_transcript import HeardTurn
+from ...ingress.inspect import HeardTurn
 from ...replay.answers import FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, file_of
 from ...replay.conversation import Asking, folded_lines, read_conversation
 from ...replay.fixture import BACKEND_FILE, FORMAT, REQUEST_FILE, TRANSCRIPT_FILE

@@ -11,8 +11,7 @@ from aiohttp import web
 
 from ...errors import RequestError
 from ...ingress.apis import turns_recorded
-from ...ingress.inspect.record import TurnRecord, TurnState
-from ...ingress.inspect.turn_transcript import KeptWords, LeftEvents
+from ...ingress.inspect import KeptWords, LeftEvents, TurnRecord, TurnState
 from ...replay.answers import KEPT_HEADERS, FixtureAnswer, FixtureBody, FixtureEvent, FixtureStream, read_events
 from ...settings import Settings
 from ..shaping import shaping_settings

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from ...ingress.apis import api_of
 from ...ingress.history import find_history
-from ...ingress.inspect.turn_transcript import HeardTurn
+from ...ingress.inspect import HeardTurn
 from ...ingress.routes import canonical_path
 from ...ingress.state import BACKEND
 from ...replay.answers import FixtureAnswer

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from ...backends.wrapped import WrappedBackend
 from ...contracts import BackendEvent, Prompt, TextBackend
-from ...ingress.inspect.turn_transcript import HeardTurn
+from ...ingress.inspect import HeardTurn
 
 
 class RecordedRequest(Struct):

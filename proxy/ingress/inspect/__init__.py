@@ -12,3 +12,22 @@ asking           what the page itself asks: a turn again, a question that wants 
 page             the routes: the page, its files, the turns as JSON and as an event stream
 static           the page itself, as browsers read it
 """
+
+from .inspection import INSPECTION, Inspection, PageOptions, SaveTurn, running
+from .record import TurnRecord, TurnState
+from .turn_log import TurnLog
+from .turn_transcript import HeardTurn, KeptWords, LeftEvents
+
+__all__ = [
+    "INSPECTION",
+    "HeardTurn",
+    "Inspection",
+    "KeptWords",
+    "LeftEvents",
+    "PageOptions",
+    "SaveTurn",
+    "TurnLog",
+    "TurnRecord",
+    "TurnState",
+    "running",
+]

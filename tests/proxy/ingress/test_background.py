@@ -16,9 +16,8 @@ from openai.types.responses import Response, ResponseStreamEvent
 from parser import write_call
 from proxy.contracts import BackendEvent, TextPiece, TurnEnded
 from proxy.errors import BackendError, StoreError
-from proxy.ingress.background import jobs
-from proxy.stores import journal
-from proxy.stores.keyed import KeyedStore
+from proxy.ingress.background.jobs import MAX_RUNNING
+from proxy.stores import KeyedStore
 from tests.support.patience import PATIENCE
 from tests.support.talking import TOOLS, GatedBackend, shown, talking
 
@@ -28,8 +27,8 @@ PIECES: list[BackendEvent] = [TextPiece("one "), TextPiece("two "), TextPiece("t
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proxy.ingress.background.leases.RENEWAL", 0.05)
-    monkeypatch.setattr(jobs, "RETRY", 0.02)
-    monkeypatch.setattr(journal, "POLL", 0.02)
+    monkeypatch.setattr("proxy.ingress.background.jobs.RETRY", 0.02)
+    monkeypatch.setattr("proxy.stores.journal.POLL", 0.02)
 
 
 async def ended(client: AsyncOpenAI, response_id: str) -> Response:
@@ -262,7 +261,7 @@ async def test_it_joins_its_conversation_once_it_is_over(limit: int | None, stat
 
 
 async def test_no_more_run_at_once_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "MAX_RUNNING", 2)
+    monkeypatch.setattr("proxy.ingress.background.jobs.MAX_RUNNING", 2)
     backend = GatedBackend([PIECES] * 3)
     async with talking(backend=backend) as (client, _):
         queued = [await client.responses.create(model="m", input="x", background=True) for _ in range(2)]
@@ -320,7 +319,7 @@ async def test_what_a_vanished_process_was_working_on_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its lease is over: whoever asks is told so, and where a stream went on, it ends."""
-    monkeypatch.setattr(journal.OwnJournal, "hold", 0.2)
+    monkeypatch.setattr("proxy.stores.journal.OwnJournal.hold", 0.2)
     monkeypatch.setattr("proxy.ingress.background.leases.RENEWAL", 60)
     store = f"sqlite:{tmp_path}/r.db"
     backend = GatedBackend([PIECES])
@@ -439,7 +438,7 @@ async def test_a_store_that_is_away_takes_no_background_response(monkeypatch: py
 
     async with talking("Hello") as (client, _):
         monkeypatch.setattr(KeyedStore, "save", fail)
-        for _ in range(jobs.MAX_RUNNING + 1):
+        for _ in range(MAX_RUNNING + 1):
             with pytest.raises(InternalServerError, match="cannot be reached"):
                 await client.responses.create(model="m", input="x", background=True)
         monkeypatch.setattr(KeyedStore, "save", real)

@@ -24,8 +24,7 @@ from proxy.ingress.key_ring import KeyRing
 from proxy.ingress.request_log import RequestLog
 from proxy.server import running_server, turn_options
 from proxy.settings import Settings
-from proxy.stores import make_store
-from proxy.stores.keyed import KeyedStore
+from proxy.stores import KeyedStore, make_store
 from proxy.wire.builder import AnswerBuilder, WireEvent
 from proxy.wire.responses.request import parse_responses_request
 from proxy.wire.responses.responses_builder import ResponsesBuilder

@@ -17,8 +17,7 @@ from proxy.ingress.history import Draft, keep
 from proxy.ingress.request_log import RequestLog
 from proxy.server import running_server
 from proxy.settings import Settings
-from proxy.stores.keyed import KeyedStore
-from proxy.stores.memory import MemoryKeyValue
+from proxy.stores import KeyedStore, MemoryKeyValue
 from tests.support.clock import settle
 from tests.support.memory_backend import MemoryBackend
 from tests.support.talking import TOOLS, shown, talking

@@ -17,9 +17,7 @@ from proxy.contracts import Claim, TextPiece, TurnEnded
 from proxy.errors import RequestError, StoreError
 from proxy.ingress import locks
 from proxy.ingress.locks import ConversationLocks, conversation_locks
-from proxy.stores import make_store
-from proxy.stores.keyed import KeyedStore
-from proxy.stores.memory import MemoryKeyValue
+from proxy.stores import KeyedStore, MemoryKeyValue, make_store
 from tests.support.clock import Clock
 from tests.support.fake_redis import FakeRedis
 from tests.support.http_client import client

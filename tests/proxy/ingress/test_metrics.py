@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,20 @@ from structlog.testing import capture_logs
 from parser import write_call
 from proxy.contracts import Load, Prompt, TextPiece
 from proxy.errors import BackendError
-from proxy.ingress import exposition, metrics
+from proxy.ingress.metrics import (
+    INTERRUPTIONS,
+    LANE_REASONS,
+    MALFORMED,
+    METHODS,
+    REFUSALS,
+    SPOILING,
+    TIERS,
+)
 from proxy.ingress.routes import ROUTES
 from proxy.quota import Quota, QuotaWindow
 from proxy.replay.key_placeholder import key_of
+from proxy.server import running_server
+from proxy.settings import Settings
 from proxy.turn import Reason
 from proxy.turn.reason import DOUBTS
 from tests.support.http_client import client
@@ -48,10 +57,20 @@ async def samples(session: aiohttp.ClientSession, url: str) -> Samples:
     }
 
 
-def collected() -> Iterator[Metric]:
-    numbers = metrics.Metrics(MemoryBackend([]))
-    numbers.watch(lambda: True, lambda: True)
-    return exposition.MetricsCollector(numbers).collect()
+async def told(load: Load = Load()) -> str:  # noqa: B008 -- nothing changes it
+    """The page of a server whose backend has this load, and that has served nothing."""
+
+    class Loaded(MemoryBackend):
+        def load(self) -> Load:
+            return load
+
+    async with running_server(Settings(port=0), Loaded([])) as url, aiohttp.ClientSession() as session:
+        async with session.get(url.removesuffix("/v1") + "/metrics") as response:
+            return await response.text()
+
+
+async def collected() -> list[Metric]:
+    return [*text_string_to_metric_families(await told())]
 
 
 def value(found: Samples, name: str, **labels: str) -> float:
@@ -211,9 +230,9 @@ async def test_nothing_that_a_client_sent_becomes_a_label() -> None:
 # The dashboard
 
 
-def test_the_dashboard_asks_for_what_there_is() -> None:
+async def test_the_dashboard_asks_for_what_there_is() -> None:
     dashboard = orjson.loads((ROOT / "docs/howto/many-machines/grafana.json").read_bytes())
-    families = {family.name: family for family in collected()}
+    families = {family.name: family for family in await collected()}
     named: dict[str, set[str]] = {}
     for name, family in families.items():
         labels = set(
@@ -254,8 +273,8 @@ def rows(heading: str) -> dict[str, str]:
     return dict(re.findall(r"^\| `(\w+)`(.*) \|$", table, re.MULTILINE))
 
 
-def test_every_metric_is_documented_with_its_type_and_labels() -> None:
-    families = {family.name + ("_total" if family.type == "counter" else ""): family for family in collected()}
+async def test_every_metric_is_documented_with_its_type_and_labels() -> None:
+    families = {family.name + ("_total" if family.type == "counter" else ""): family for family in await collected()}
     documented = rows("| metric |")
     assert set(documented) == set(families)
     for name, row in documented.items():
@@ -272,8 +291,8 @@ def asked_again() -> set[Reason]:
 
 def test_every_value_of_a_label_is_documented() -> None:
     for values in (
-        metrics.METHODS, asked_again(), metrics.REFUSALS | {metrics.MALFORMED},
-        metrics.INTERRUPTIONS.values(), metrics.TIERS.values(), metrics.LANE_REASONS, metrics.SPOILING,
+        METHODS, asked_again(), REFUSALS | {MALFORMED},
+        INTERRUPTIONS.values(), TIERS.values(), LANE_REASONS, SPOILING,
         {"continued", "fresh"}, {"completed", "incomplete", "failed", "left", "gone"},
     ):  # fmt: skip
         assert not [value for value in values if f"`{value}`" not in PAGE]
@@ -289,27 +308,19 @@ def test_what_a_turn_reports_is_known_by_its_name() -> None:
     cuts = literals("proxy/turn/reading.py", r'(?:Stop|_cut)\("([^"]+)"')
     cuts |= literals("proxy/turn/passed_calls.py", r'Stop\("([^"]+)"')
     ended = literals("parser/sentinel.py", r'ReadingEnded\("([^"]+)"')
-    assert cuts | ended == set(metrics.INTERRUPTIONS)
+    assert cuts | ended == set(INTERRUPTIONS)
     spoilt = literals("proxy/turn/report.py", r'"(\w+)": self\.') | literals("proxy/turn/run.py", r'settle\("(\w+)"\)')
     spoilt |= literals("proxy/turn/lane_end.py", r'settle\("(\w+)"\)')
-    assert spoilt | {"rewritten", "max_output_tokens", "content_filter"} == metrics.SPOILING
-    assert literals("proxy/backends/codex/lanes.py", r'return "(\w+)"') <= metrics.LANE_REASONS
+    assert spoilt | {"rewritten", "max_output_tokens", "content_filter"} == SPOILING
+    assert literals("proxy/backends/codex/lanes.py", r'return "(\w+)"') <= LANE_REASONS
     refused = literals("proxy/turn/key_rule.py", r"Reason\.(\w+)")
     refused |= literals("proxy/turn/calls.py", r"Fate\.(?:GONE|TEXT|REFUSE), Reason\.(\w+)")
-    assert {Reason[name] for name in refused} == metrics.REFUSALS
-
-
-def metrics_of(load: Load) -> str:
-    class Loaded(MemoryBackend):
-        def load(self) -> Load:
-            return load
-
-    return exposition.text(metrics.Metrics(Loaded([]))).decode()
+    assert {Reason[name] for name in refused} == REFUSALS
 
 
 @pytest.mark.parametrize("load", [Load(3, 20, 2, 7)])
-def test_the_backends_load_is_told_as_it_is_now(load: Load) -> None:
-    text = metrics_of(load)
+async def test_the_backends_load_is_told_as_it_is_now(load: Load) -> None:
+    text = await told(load)
     for line in (
         "backend_open_turns 3.0",
         "backend_backlog 20.0",
@@ -319,11 +330,11 @@ def test_the_backends_load_is_told_as_it_is_now(load: Load) -> None:
         assert f"\ntagcall_{line}\n" in text
 
 
-def test_of_the_limits_of_some_models_the_worst_is_told_and_no_name() -> None:
+async def test_of_the_limits_of_some_models_the_worst_is_told_and_no_name() -> None:
     def quota(limit: str, used: int) -> Quota:
         return Quota(limit, (QuotaWindow("primary", used, 300, 1000 + used), QuotaWindow("secondary", used)), used)
 
-    text = metrics_of(Load(quota=(quota("codex", 10), quota("a-model", 100), quota("b-model", 30))))
+    text = await told(Load(quota=(quota("codex", 10), quota("a-model", 100), quota("b-model", 30))))
     assert sorted(line for line in text.splitlines() if line.startswith("tagcall_quota_")) == [
         'tagcall_quota_exhausted{limit="codex"} 0.0',
         'tagcall_quota_exhausted{limit="other"} 1.0',

@@ -11,41 +11,8 @@ from structlog.testing import capture_logs
 from parser import write_call
 from proxy.contracts import TextPiece
 from proxy.errors import BackendError
-from proxy.ingress.request_log import RequestLog
-from proxy.schema.coercion import Coercion
-from proxy.turn import Reason
 from tests.support.http_client import client
 from tests.support.memory_backend import Script
-
-
-@pytest.mark.parametrize(("whole", "outcome", "status"), [(True, "done", 200), (False, "client gone", None)])
-def test_a_client_that_hangs_up_has_gone_only_when_something_was_still_to_come(
-    whole: bool, outcome: str, status: int | None
-) -> None:
-    entry = RequestLog("req_1", "POST", "/chat/completions", whole=whole)
-    with capture_logs() as lines:
-        entry.write(None)
-    assert (lines[0]["outcome"], lines[0]["status"]) == (outcome, status)
-
-
-def test_what_was_left_out_or_not_checked_is_said() -> None:
-    entry = RequestLog("req_1", "POST", "/responses")
-    entry.turn.counts["unchecked"]["the check takes too long"] += 1
-    entry.turn.conversation.truncated = 3
-    with capture_logs() as lines:
-        entry.write(200)
-    assert lines[0]["unchecked"] == {"the check takes too long": 1}
-    assert lines[0]["truncated"] == 3
-
-
-def test_rules_and_reasons_are_named_in_words() -> None:
-    entry = RequestLog("req_1", "POST", "/responses")
-    entry.turn.again.append(Reason.ARGUMENTS_MISFIT)
-    entry.turn.counts["repaired"][Coercion.NUMBER] += 1
-    with capture_logs() as lines:
-        entry.write(200)
-    assert repr(lines[0]["again"]) == "['arguments_misfit']", "as a line of the log shows it"
-    assert repr(lines[0]["repaired"]) == "{'coerced_number': 1}"
 
 
 async def line_of(method: str, path: str, *answers: Script, headers: Mapping[str, str] = {}, **body: Any) -> Any:
@@ -94,6 +61,24 @@ async def test_a_line_names_the_tools_that_were_on_offer_and_called() -> None:
     tools = [{"type": "function", "name": name, "parameters": {"type": "object"}} for name in ("read", "write")]
     line = await line_of("POST", "/responses", write_call("read", "{}"), model="m", input="hi", tools=tools)
     assert (line["tools"], line["calls"], line["stream"]) == (("read", "write"), ["read"], False)
+
+
+READ = {"type": "function", "name": "read", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+
+
+async def test_rules_and_reasons_are_named_in_words() -> None:
+    unfit, coerced = (write_call("read", f'{{"n": "{number}"}}') for number in ("x", "3"))
+    line = await line_of("POST", "/responses", unfit, coerced, model="m", input="hi", tools=[READ])
+    assert repr(line["again"]) == "['arguments_misfit']", "as a line of the log shows it"
+    assert repr(line["repaired"]) == "{'coerced_number': 1}"
+
+
+async def test_what_was_left_out_or_not_checked_is_said() -> None:
+    too_long = BackendError("Too long.", status=400, code="context_length_exceeded")
+    said = [{"role": role, "content": f"{role} " * 50} for role in ("user", "assistant", "user")]
+    more: dict[str, Any] = {"truncation": "auto", "tools": [{**READ, "parameters": {"type": "nonsense"}, "strict": False}]}
+    line = await line_of("POST", "/responses", too_long, write_call("read", "{}"), model="m", input=said, **more)
+    assert (line["truncated"], line["unchecked"]) == (2, {"the schema is none": 1})
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from proxy.contracts import Prompt
 from proxy.errors import StoreError
 from proxy.server import running_server
 from proxy.settings import Settings
-from proxy.stores.keyed import KeyedStore
+from proxy.stores import KeyedStore
 from proxy.turn.blocks import QUOTED as QUOTED_TOLD
 from proxy.wire.content import UNSHOWN_IMAGES
 from tests.support.http_client import client

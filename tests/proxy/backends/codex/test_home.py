@@ -7,8 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from proxy.backends.codex.config import Provider
-from proxy.backends.codex.home import prepare_home
+from proxy.backends.codex import Provider, prepare_home
 from proxy.contracts import TextBackend
 from tests.support.backend_events import prompt, read_turn
 from tests.support.codex_programs import TestProgram, child_environment

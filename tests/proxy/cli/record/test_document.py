@@ -12,7 +12,7 @@ from proxy.cli.record.document import Recording, compose
 from proxy.cli.record.scrub import Scrubber
 from proxy.contracts import MessageEnded, Prompt, TextPiece, TurnEnded
 from proxy.errors import BackendError
-from proxy.ingress.inspect.turn_transcript import HeardTurn
+from proxy.ingress.inspect import HeardTurn
 from proxy.replay.answers import FixtureBody
 from proxy.replay.fixture import parse_fixture
 from tests.proxy.replay.child import shown

@@ -17,7 +17,7 @@ from proxy.cli.record.kept import FixtureOfTurn
 from proxy.cli.replay import ReplayOptions, run_replay
 from proxy.contracts import Prompt
 from proxy.errors import BackendError
-from proxy.ingress.inspect.inspection import PageOptions
+from proxy.ingress.inspect import PageOptions
 from proxy.replay.answers import load_answer
 from proxy.replay.fixture import load_fixtures
 from proxy.replay.key_placeholder import key_of

@@ -10,7 +10,7 @@ import pytest
 from proxy.cli.record.turns import RecordedBackend, recorded_request
 from proxy.contracts import BackendEvent, MessageEnded, TextPiece, TurnEnded
 from proxy.errors import BackendError
-from proxy.ingress.inspect.turn_transcript import HeardTurn
+from proxy.ingress.inspect import HeardTurn
 from tests.support.backend_events import prompt, read_turn
 from tests.support.memory_backend import MemoryBackend
 

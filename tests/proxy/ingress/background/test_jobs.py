@@ -18,10 +18,9 @@ from proxy.ingress.key_ring import KeyRing
 from proxy.ingress.request_log import RequestLog
 from proxy.server import turn_options
 from proxy.settings import Settings
+from proxy.stores import KeyedStore, MemoryKeyValue
 from proxy.stores.journal import OwnJournal
 from proxy.stores.key_value import NOTHING, Change
-from proxy.stores.keyed import KeyedStore
-from proxy.stores.memory import MemoryKeyValue
 from proxy.wire.responses.request import parse_responses_request
 from proxy.wire.responses.responses_builder import ResponsesBuilder
 from tests.support.patience import PATIENCE

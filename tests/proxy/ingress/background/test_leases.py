@@ -16,9 +16,8 @@ from proxy.ingress.background.jobs import MAX_RUNNING, Jobs
 from proxy.ingress.background.leases import SIGNS, Leases
 from proxy.ingress.history import Draft
 from proxy.ingress.state import STOPPING
+from proxy.stores import KeyedStore, MemoryKeyValue
 from proxy.stores.journal import OwnJournal
-from proxy.stores.keyed import KeyedStore
-from proxy.stores.memory import MemoryKeyValue
 from proxy.wire.responses.request import parse_responses_request
 from proxy.wire.responses.responses_builder import ResponsesBuilder
 from tests.support.virtual_clock import on_a_virtual_clock

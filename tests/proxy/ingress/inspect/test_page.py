@@ -15,7 +15,7 @@ import pytest
 from parser import write_call
 from proxy.contracts import Prompt
 from proxy.errors import BackendError
-from proxy.ingress.inspect.inspection import PageOptions
+from proxy.ingress.inspect import PageOptions
 from proxy.ingress.inspect.page import FILES
 from proxy.replay.key_placeholder import PLACEHOLDER, key_of
 from proxy.server import running_server

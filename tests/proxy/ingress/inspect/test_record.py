@@ -6,8 +6,8 @@ import pytest
 
 from proxy.contracts import AnswerText, TurnFailed, TurnFinished, Usage
 from proxy.errors import ApiError, BackendError
-from proxy.ingress.inspect.record import MOST_MARKS, TurnRecord, TurnState
-from proxy.ingress.inspect.turn_transcript import KeptWords
+from proxy.ingress.inspect import KeptWords, TurnRecord, TurnState
+from proxy.ingress.inspect.record import MOST_MARKS
 from proxy.turn import BlockNote, Fate, Reason, Ruling
 
 GOOD = Ruling(Fate.CALL, Reason.GOOD)

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from parser import ToolRegistry
 from prompts import AssistantText, Item, Text, ToolChoice, Transcript, UserTurn
 from proxy.contracts import BackendEvent, Prompt, ReasoningPiece, TextPiece, TurnFinished, TurnRequest, Usage
+from proxy.ingress.inspect import TurnLog, TurnRecord
 from proxy.ingress.inspect.detail import detail
-from proxy.ingress.inspect.record import TurnRecord
-from proxy.ingress.inspect.turn_log import TurnLog
 from proxy.settings import Settings
 from proxy.turn import BlockNote, Fate, Reason, Ruling
 

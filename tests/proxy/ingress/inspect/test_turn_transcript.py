@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from proxy.contracts import Prompt, ReasoningPiece, TextPiece
 from proxy.errors import BackendError
-from proxy.ingress.inspect.turn_transcript import NOTES, PIECE, TOGETHER, HeardTurn, KeptWords
+from proxy.ingress.inspect import HeardTurn, KeptWords
+from proxy.ingress.inspect.turn_transcript import NOTES, PIECE, TOGETHER
 
 PROMPT = Prompt("m", None, ())
 
