@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -79,3 +79,85 @@ def test_no_class_has_the_name_of_another() -> None:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert [name for name, count in names.items() if count > 1] == []
+
+
+# The rooms whose tests ask at the front: `run_turn`, `make_store`, a backend, HTTP.
+FRONTED = ("backends", "ingress", "stores", "turn")
+
+# The files of their tests that name a function or a class of a module all the same, and why. Let it grow shorter.
+INSIDE: Mapping[str, Sequence[str]] = {
+    "pure, and what a boundary shows of it is one answer of many": [
+        "backends/chat/test_characters.py",
+        "backends/chat/test_errors.py",
+        "backends/chat/test_grammar.py",
+        "backends/chat/test_requests.py",
+        "backends/chat/test_stream.py",
+        "backends/chat/test_thinking.py",
+        "backends/codex/test_backend.py",
+        "backends/codex/test_catalog.py",
+        "backends/codex/test_config.py",
+        "backends/codex/test_deltas.py",
+        "backends/codex/test_errors.py",
+        "backends/codex/test_expansion.py",
+        "backends/codex/test_item_kinds.py",
+        "backends/codex/test_lanes.py",
+        "backends/codex/test_output_schema.py",
+        "backends/codex/test_program.py",
+        "backends/codex/test_quota.py",
+        "backends/codex/test_reduction.py",
+        "backends/codex/test_requests.py",
+        "backends/codex/test_versions.py",
+        "backends/test_event_queue.py",
+        "backends/test_restart_policy.py",
+        "backends/test_session_life.py",
+        "ingress/inspect/test_turn_log.py",
+        "ingress/test_counts.py",
+    ],
+    "what a file holds, or what goes to a server of another program": [
+        "stores/test_keyed.py",
+        "stores/test_records.py",
+        "stores/test_sqlite_file.py",
+    ],
+    "needs a package that not everybody has, so the front does not load it": [
+        "stores/test_key_value.py",
+        "stores/test_redis.py",
+    ],
+    "a fault or a moment that nobody outside can bring about": [
+        "backends/codex/test_baseline.py",
+        "backends/test_every_operation.py",
+        "backends/test_faults.py",
+        "backends/test_supervision.py",
+        "ingress/background/test_jobs.py",
+        "ingress/background/test_leases.py",
+        "ingress/test_codex_usage.py",
+        "ingress/test_connections.py",
+        "ingress/test_delivery.py",
+        "ingress/test_event_stream.py",
+        "ingress/test_following.py",
+        "ingress/test_history.py",
+        "ingress/test_locks.py",
+        "ingress/test_loop_lag.py",
+        "ingress/test_models.py",
+        "ingress/test_rate_limits.py",
+        "ingress/websocket/test_responses.py",
+        "ingress/websocket/test_socket.py",
+    ],
+    "an address that no test may listen at": ["ingress/test_admission.py"],
+    "a row of an API, as somebody adds one": ["ingress/test_apis.py"],
+}
+
+
+def names_from_inside(file: Path) -> Iterator[str]:
+    """What it takes from modules behind the front of a room. A bound has one place, where anybody may look it up."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and re.match(rf"proxy\.(?:{'|'.join(FRONTED)})\b", node.module or ""):
+            place = ROOT / str(node.module).replace(".", "/")
+            for alias in node.names:
+                if (place / f"{alias.name}.py").exists() or not (place.is_dir() or alias.name.isupper()):
+                    yield f"{node.module}.{alias.name}"
+
+
+def test_tests_ask_the_front_of_a_room_but_for_those_that_say_why() -> None:
+    files = [file for room in FRONTED for file in (ROOT / "tests" / "proxy" / room).rglob("*.py")]
+    found = {str(file.relative_to(ROOT / "tests" / "proxy")) for file in files if [*names_from_inside(file)]}
+    assert found == {file for named in INSIDE.values() for file in named}

@@ -76,7 +76,8 @@ async def test_rules_and_reasons_are_named_in_words() -> None:
 async def test_what_was_left_out_or_not_checked_is_said() -> None:
     too_long = BackendError("Too long.", status=400, code="context_length_exceeded")
     said = [{"role": role, "content": f"{role} " * 50} for role in ("user", "assistant", "user")]
-    more: dict[str, Any] = {"truncation": "auto", "tools": [{**READ, "parameters": {"type": "nonsense"}, "strict": False}]}
+    tools = [{**READ, "parameters": {"type": "nonsense"}, "strict": False}]
+    more: dict[str, Any] = {"truncation": "auto", "tools": tools}
     line = await line_of("POST", "/responses", too_long, write_call("read", "{}"), model="m", input=said, **more)
     assert (line["truncated"], line["unchecked"]) == (2, {"the schema is none": 1})
 
