@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
+from sys import getsizeof
 
 from parser import Tool, ToolRegistry, write_call
 
@@ -11,6 +13,7 @@ from .conversation import one_line
 from .escape import escape_json
 from .passages import call_form, line, passage
 from .profiles import PromptProfile
+from .recent import RecentlyMade
 from .transcript import ChoiceMode, JsonAnswer, ToolChoice
 
 # Tools that are not the client's: a model that calls one of them gives itself away. They differ in their way to
@@ -19,6 +22,10 @@ _EXAMPLE_CALLS = (
     ("print_label", r'{"text": "\"Fragile\"\nthis side up"}'),
     ("reserveSeats", '{"city": "Oslo", "count": 2}'),
 )
+
+
+# Bytes of offers that were made lately: those of some clients with many tools.
+_OFFERS: RecentlyMade[str] = RecentlyMade(2**20)
 
 
 def offered_tools(registry: ToolRegistry, choice: ToolChoice) -> ToolRegistry:
@@ -77,6 +84,12 @@ def worked_example(registry: ToolRegistry, key: str | None = None) -> str:
 
 def offer(tools: ToolRegistry, *, parallel: bool, named_results: bool = False) -> str:
     """The first part of the block: the tools, and the rules for calling them. `named_results`: as results are shown."""
+    # Each request has its tools again, and needs this twice: for the key, and to be shown.
+    key = (tuple(tools), parallel, named_results)
+    return _OFFERS.get(key, partial(_offer, *key), lambda text: 2 * getsizeof(text))
+
+
+def _offer(tools: Sequence[Tool], parallel: bool, named_results: bool) -> str:
     return passage(
         "tools",
         tools="\n".join(map(tool_line, tools)),
