@@ -43,13 +43,10 @@ def levels(value: object) -> Iterator[list[object]]:
         yield level
         below: list[object] = []
         for item in level:
-            match item:
-                case dict():
-                    below.extend(item.values())
-                case list() | tuple():
-                    below.extend(item)
-                case _:
-                    pass
+            if isinstance(item, dict):
+                below.extend(item.values())
+            elif isinstance(item, (list, tuple)):
+                below.extend(item)
         level = below
 
 
