@@ -45,7 +45,7 @@ OUTPUTS = {
 _CALLED = frozenset({*CALL_NOUNS, *OUTPUTS})
 
 # What may be a reference: clients may leave out its type.
-_REFERENCES = frozenset({None, "item_reference"})
+_REFERENCES = (None, "item_reference")
 
 # Told to a client whose model goes on without what it thinks it knows.
 UNREAD_SUMMARY = "A 'compaction' item comes from another server: the model was not shown its summary."
