@@ -43,7 +43,7 @@ class Row:
 def _shown(figure: float | None) -> str:
     if figure is None:
         return ""
-    return f"{figure:,.0f}" if abs(figure) >= 1000 else f"{figure:.3g}" if abs(figure) < 1 else f"{figure:.2f}"
+    return f"{figure:,.0f}" if abs(figure) >= 1000 else f"{figure:.3f}" if abs(figure) < 1 else f"{figure:.2f}"
 
 
 def ratio(what: str, figure: float, floor: float, unit: str, goal: float = math.inf, *, at_least: bool = False) -> Row:

@@ -41,7 +41,7 @@ def cold_starts(ours: Start, floor: Start) -> Iterator[Row]:
 
 def memory(ours: Contestant, floor: Contestant) -> Iterator[Row]:
     (idle, busy), (least, least_busy) = idle_and_busy(ours), idle_and_busy(floor)
-    yield ratio("memory after the first answer", idle, least, "MB", 1.5)
+    yield ratio("memory after the first answer", idle, least, "MB", 1.35)
     yield Row(what=f"  more with {STREAMS} streams", figure=busy - idle, floor=least_busy - least, unit="MB", goal=15)
 
 
