@@ -66,6 +66,8 @@ async def test_more_operations_at_once_than_there_are_connections_all_succeed(re
         assert await asyncio.gather(*(store.load(one.id, "me") for one in many)) == many
 
 
+# It is about our side, and keeps the whole machine busy: one of the servers is enough.
+@pytest.mark.parametrize("redis", [*SERVERS][:1] or ["none is installed"], indirect=True)
 async def test_250_requests_at_once_on_a_busy_machine_are_answered_and_kept(redis: RedisServer) -> None:
     backend = MemoryBackend(["fine"] * 250)
     async with talking(backend=backend, store=redis.url) as (hasty, _), busy_machine(8):
