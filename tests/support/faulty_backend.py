@@ -17,7 +17,8 @@ from proxy.errors import BackendError
 from proxy.rpc import ChildTransport, Launch, Transport
 from tests.support.backend_events import prompt
 
-PROGRAM = Path(__file__).with_name("faulty_app_server.py")
+# As a module, whose byte code is kept: as a script it would be compiled at each start.
+PROGRAM = f"import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}]; from faulty_app_server import main; main()"
 PATIENT = Deadlines()
 AT_ONCE = RestartPolicy(backoff=(0.0,), ends=1000, starts_in_vain=1000)
 
@@ -31,7 +32,7 @@ class FaultyAppServer:
     env: Mapping[str, str] = field(default_factory=dict)
 
     async def connect(self) -> Transport:
-        argv = [sys.executable, "-I", "-S", str(PROGRAM), self.fault, str(self.folder), "app-server"]
+        argv = [sys.executable, "-I", "-S", "-c", PROGRAM, self.fault, str(self.folder), "app-server"]
         return await ChildTransport.start(Launch(argv, self.env))
 
     def backend(
@@ -63,11 +64,8 @@ class FaultyAppServer:
     def script(self) -> Path:
         """A program that can be started as codex is."""
         path, draft = self.folder / "codex", self.folder / "codex.new"
-        arguments = [str(PROGRAM), self.fault, str(self.folder)]
-        draft.write_text(
-            f"#!{sys.executable}\nimport runpy, sys\nsys.argv = {arguments!r} + sys.argv[1:]\n"
-            f"runpy.run_path({str(PROGRAM)!r}, run_name='__main__')\n"
-        )
+        arguments = [self.fault, str(self.folder)]
+        draft.write_text(f"#!{sys.executable} -IS\nimport sys\nsys.argv[1:1] = {arguments!r}\n{PROGRAM}\n")
         draft.chmod(0o700)
         return draft.replace(path)  # one that is just starting reads it whole
 
