@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
+from hashlib import blake2b
 from typing import Literal
 
 import orjson
 from msgspec import Struct, field
 
 from parser import Tool, ToolRegistry
-from prompts import ChoiceMode, ToolChoice
+from prompts import ChoiceMode, RecentlyMade, ToolChoice
 
 from ..errors import RequestError
 from .custom_tools import grammar_of, has_grammar, input_schema, parse_format, pattern_of
@@ -103,6 +105,11 @@ class ToolSet(Struct, frozen=True):
                 return flat
         # What a search found is called in a namespace of its own name, also where this request does not declare it.
         return name if namespace == name else _flat_name(namespace, name)
+
+
+# Bytes that the tools of some requests may take, and those that objects take for each byte of their JSON.
+_RECENT: RecentlyMade[ToolSet] = RecentlyMade(2 * 2**20)
+_OBJECTS = 10
 
 
 def _flat_name(namespace: str, name: str) -> str:
@@ -264,7 +271,13 @@ class _Collector:
 
 def parse_tools(request: Reader, late: Iterable[Reader] = ()) -> ToolSet:
     """`tools` of a request, checked; the order is the client's. `late` are those that its input brings besides."""
-    return collect_tools(request.objects("tools", max_length=MAX_TOOLS), late)
+    tools = [*request.objects("tools", max_length=MAX_TOOLS)]
+    # Most requests have those of the one before, and no others.
+    written = orjson.dumps([tool.raw for tool in tools])
+    digest = blake2b(written, digest_size=16).digest()
+    alone = _RECENT.get(digest, partial(collect_tools, tools), lambda made: _OBJECTS * len(written))
+    brought = [*late]
+    return collect_tools(tools, brought) if brought else alone
 
 
 def collect_tools(tools: Iterable[Reader], late: Iterable[Reader] = ()) -> ToolSet:

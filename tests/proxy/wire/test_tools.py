@@ -10,8 +10,9 @@ from openai.types.responses.tool_param import ToolParam
 
 from prompts import ChoiceMode, PastCall, ToolChoice
 from proxy.errors import RequestError
+from proxy.wire.reader import Reader
 from proxy.wire.responses.request import ResponsesRequest, parse_responses_request
-from proxy.wire.tools import CALLABLE_TOOLS, HOSTED_TOOLS, DeclaredName
+from proxy.wire.tools import CALLABLE_TOOLS, HOSTED_TOOLS, DeclaredName, parse_tools
 from tests.support.published_types import type_names
 
 READ: dict[str, Any] = {"type": "function", "name": "read", "parameters": {"type": "object"}}
@@ -252,3 +253,14 @@ def test_a_search_may_be_demanded_and_allowed() -> None:
 def test_a_search_has_its_name_alone() -> None:
     with pytest.raises(RequestError, match="declared twice"):
         parse(tools=[SEARCH, {"type": "function", "name": "tool_search"}])
+
+
+def test_tools_that_an_earlier_request_had_are_read_once_and_brought_ones_stand_beside_them() -> None:
+    request = Reader({"tools": [{"type": "function", "name": "read", "description": "Reads a note."}]})
+    same = Reader({"tools": [{"type": "function", "name": "read", "description": "Reads a note."}]})
+    other = Reader({"tools": [{"type": "function", "name": "read", "description": "Reads a page."}]})
+    assert parse_tools(request) is parse_tools(same)
+    assert [tool.description for tool in parse_tools(other).registry] == ["Reads a page."]
+    brought = parse_tools(same, [Reader({"type": "function", "name": "write"})])
+    assert [tool.name for tool in brought.registry] == ["read", "write"]
+    assert len(parse_tools(same).registry) == 1
